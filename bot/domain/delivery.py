@@ -1,0 +1,112 @@
+"""What one send told us, and where a part stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+
+class PartState(StrEnum):
+    """A part's way out: pending -> sending -> sent -> delivered -> read, or an exit.
+
+    `pending` waits for its turn (mark_sending moves it on); `sending` is committed before
+    the provider is called; `uncertain` may have arrived and is not sent again unasked;
+    `refused` was rejected for ever; `dropped` was withdrawn before it was sent.
+    """
+
+    PENDING = "pending"
+    SENDING = "sending"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    READ = "read"
+    UNCERTAIN = "uncertain"
+    REFUSED = "refused"
+    DROPPED = "dropped"
+
+
+ARRIVED = frozenset({PartState.SENT, PartState.DELIVERED, PartState.READ})
+"""States that carry a receipt."""
+
+
+class Scope(Enum):
+    """What a refusal is about, hence what stops."""
+
+    PAYLOAD = "payload"
+    """This message only; the chat goes on."""
+    WINDOW = "window"
+    """Free text is not allowed now; the chat goes on when the person writes again."""
+    CHAT = "chat"
+    """Nothing reaches this chat until something changes there: park it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The provider took it and named it. `receipt` is its id (may be empty if it told none)."""
+
+    receipt: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """Proven not to have been sent: the same part may go again.
+
+    `retry_after` in seconds when the provider named a wait; `limited` says that it was a
+    rate limit; `moved_to` is the chat's new address when that is why.
+    """
+
+    reason: str
+    code: str = ""
+    retry_after: float | None = None
+    limited: bool = False
+    moved_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Rejected for ever, in the named scope."""
+
+    scope: Scope
+    reason: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelDown:
+    """The account itself can't send (token, sender, configuration). The outbox is kept."""
+
+    reason: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It may or may not have arrived: time-out, disconnect, 5xx, cancellation, crash."""
+
+    reason: str
+    code: str = ""
+
+
+Outcome = Sent | NotSent | Refused | ChannelDown | Unknown
+
+
+class Lookup(Enum):
+    """What a provider's own records say of a part that is uncertain."""
+
+    NOT_FOUND = "not_found"
+    CANNOT_TELL = "cannot_tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A provider's later word on a part: a status callback or a look at its list.
+
+    `part` and `attempt` are ours when the witness carries them (0 when it does not);
+    `state` is None when the word changes nothing that we keep.
+    """
+
+    receipt: str
+    state: PartState | None
+    provider_status: str
+    part: int = 0
+    attempt: int = 0
+    code: str = ""

@@ -1,0 +1,55 @@
+"""Errors, split by what the one who meets them should do."""
+
+from __future__ import annotations
+
+
+class AnswerbackError(Exception):
+    """Root of every error that we raise on purpose."""
+
+
+class ConfigurationError(AnswerbackError):
+    """A setting is wrong: the message names it and the fix. The process does not start."""
+
+
+class StaleLease(AnswerbackError):
+    """The run was taken over or the lease ran out: stop quietly, send nothing."""
+
+
+class DatabaseUnavailable(AnswerbackError):
+    """The database does not answer: nothing was written; try again after `retry_after` s."""
+
+    def __init__(self, reason: str, retry_after: float = 5.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class AttachmentUnavailable(AnswerbackError):
+    """A file can't be fetched; the message says why, in words for the agent."""
+
+
+class Retry(AnswerbackError):
+    """Raised by an agent: try this turn again after `after` seconds."""
+
+    def __init__(self, after: float | None = None, reason: str = "") -> None:
+        super().__init__(reason or "the agent asked to be tried again")
+        self.after = after
+
+
+class GiveUp(AnswerbackError):
+    """Raised by an agent: this turn can't be answered; `text` is what the person is told."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class StepInterrupted(AnswerbackError):
+    """A step had begun in an earlier attempt and left no result: it may have happened."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"step {key!r} was cut off and may have happened; check before doing it again")
+        self.key = key
+
+
+class StepResultInvalid(AnswerbackError):
+    """A step returned something that can't be stored as JSON within the bound."""

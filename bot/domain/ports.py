@@ -1,0 +1,143 @@
+"""The seams: what the flows need of a channel, an agent's turn and a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bot.domain.delivery import Lookup, Outcome, Sent
+from bot.domain.message import Address, Attachment, ChannelName, ChatKind
+from bot.domain.reply import PartBody, Reply
+
+
+class Clock(Protocol):
+    """The only way to time and chance."""
+
+    def wall(self) -> float:
+        """Epoch seconds of this machine. Never used to judge a lease."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only go up while the process lives; also counts time spent stopped."""
+        ...
+
+    def boot(self) -> tuple[str, float]:
+        """This machine's boot id and the seconds since that boot, suspended time included."""
+        ...
+
+    def jitter(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+    def token(self) -> str:
+        """A fresh random name, 32 hex digits."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A chat as a channel needs it to send: its current address and what a reply hangs on.
+
+    `reply_to` is the provider's id of the message that is answered, empty for none.
+    """
+
+    address: Address
+    kind: ChatKind
+    reply_to: str = ""
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SendRef:
+    """Our name for one attempt to send one part; rides along where the provider lets it.
+
+    `started_at` is when the attempt was committed, in epoch seconds of the database's clock.
+    """
+
+    part: int
+    attempt: int
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast an account may send. None means that the platform sets no such limit.
+
+    `per_chat` and `overall` are messages a second; `per_group_minute` messages a minute.
+    """
+
+    per_chat: float | None = None
+    overall: float | None = None
+    per_group_minute: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a platform can do, as far as the flows behave differently for it.
+
+    `free_text_window` is the seconds after a person's last message in which free text may be
+    sent (None: always). `looks` are the seconds after an uncertain attempt at which the
+    provider's list is asked; empty means that the provider can't tell. `ordered` is true
+    when parts sent one after the other arrive in that order without waiting for a status.
+    `has_buttons` says that a choice can be offered as a button.
+    """
+
+    free_text_window: float | None = None
+    looks: tuple[float, ...] = ()
+    ordered: bool = True
+    has_buttons: bool = False
+    typing_every: float | None = None
+    pace: Pace = Pace()
+
+
+class Channel(Protocol):
+    """One account on one platform. Sends never retry by themselves and never raise."""
+
+    @property
+    def name(self) -> ChannelName: ...
+
+    @property
+    def account(self) -> str:
+        """The bot identity: Telegram's bot id, Twilio's sender address, `local`."""
+        ...
+
+    @property
+    def traits(self) -> Traits: ...
+
+    def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
+        """Render and split a reply into parts, in order. Pure. Empty when nothing is visible."""
+        ...
+
+    async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
+        """Call the provider once. Every failure comes back as an outcome; only
+        `CancelledError` is raised, and then the outcome is unknown."""
+        ...
+
+    async def look_up(self, to: Recipient, body: PartBody, ref: SendRef,
+                      owned: frozenset[str]) -> Sent | Lookup:
+        """Ask the provider whether the attempt arrived. `owned` are receipts of other parts."""
+        ...
+
+    async def typing(self, to: Recipient) -> None:
+        """Show that an answer is being made. Best effort; never raises."""
+        ...
+
+    async def acknowledge(self, callback_id: str, text: str = "") -> None:
+        """Answer a button press, so that its spinner ends. Best effort; never raises."""
+        ...
+
+    async def fetch(self, attachment: Attachment) -> bytes:
+        """An attachment's bytes. Raises AttachmentUnavailable with a reason for the person."""
+        ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+StepCall = Callable[[], Awaitable[object]]

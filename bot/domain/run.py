@@ -1,0 +1,65 @@
+"""A run: the obligation to answer one inbound message, or several that came while waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.domain.ending import Ending
+
+
+class RunState(StrEnum):
+    """Who moves a run on from each state.
+
+    `waiting` stands behind another run of its chat, until the transaction that ends that
+    run promotes it; `ready` is the head of its chat, until a worker claims it; `running`
+    is owned by a holder under a fence, until that holder settles or requeues it, or a
+    recovery pass releases it; `ended` has an ending and moves no more.
+    """
+
+    WAITING = "waiting"
+    READY = "ready"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+LIVE = (RunState.WAITING, RunState.READY, RunState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Grip:
+    """A holder's hold on one run: every write names all three and loses when any moved."""
+
+    run: int
+    holder: int
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One row of `runs`. Times in epoch seconds of the database's clock.
+
+    `attempts` counts claims, `failures` failures without progress, `deaths` undrained
+    deaths of the holder during the agent.
+    """
+
+    id: int
+    chat: int
+    account: int
+    state: RunState
+    fence: int
+    holder: int | None
+    attempts: int
+    failures: int
+    deaths: int
+    not_before: float
+    deadline_at: float | None
+    created_at: float
+    ending: Ending | None
+    detail: str
+
+    @property
+    def grip(self) -> Grip:
+        """The hold of the worker that claimed this run. The run must be running."""
+        assert self.holder is not None
+        return Grip(self.id, self.holder, self.fence)

@@ -1,0 +1,121 @@
+"""What an agent is given and what it may give back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bot.domain.message import Attachment, ChannelName, ChatKind, Quoted
+from bot.domain.reply import Reply
+
+
+class AttachmentFile(Protocol):
+    """A file of a message; nothing is fetched before it is asked for."""
+
+    @property
+    def info(self) -> Attachment: ...
+
+    async def read(self) -> bytes:
+        """The file's bytes. Raises AttachmentUnavailable with a reason that can be told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMessage:
+    """One message of a turn. `sent_at` in epoch seconds; `kind` as in `InboundKind`."""
+
+    request_id: str
+    text: str
+    kind: str
+    sender_id: str
+    sender_name: str
+    sent_at: float
+    attachments: tuple[AttachmentFile, ...] = ()
+    quoted: Quoted | None = None
+    button: str = ""
+    edited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnChat:
+    """The chat a turn belongs to. `id` is ours and stable, `address` the platform's."""
+
+    id: int
+    channel: ChannelName
+    address: str
+    topic: str
+    kind: ChatKind
+    name: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMessage:
+    """An earlier message of the chat: `role` is `user` or `assistant`; `at` epoch seconds."""
+
+    role: str
+    text: str
+    at: float
+
+
+class Turn(Protocol):
+    """One turn. Everything here survives a crash: ask again and get the same."""
+
+    @property
+    def text(self) -> str:
+        """The texts of all messages, one a line."""
+        ...
+
+    @property
+    def messages(self) -> Sequence[TurnMessage]: ...
+
+    @property
+    def history(self) -> Sequence[HistoryMessage]:
+        """What was said before in this chat, oldest first; notices and apologies left out."""
+        ...
+
+    @property
+    def chat(self) -> TurnChat: ...
+
+    @property
+    def run_id(self) -> int: ...
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first try."""
+        ...
+
+    @property
+    def interrupted(self) -> bool:
+        """True when an earlier attempt was cut off."""
+        ...
+
+    @property
+    def deadline(self) -> float:
+        """Epoch seconds after which the turn is given up."""
+        ...
+
+    async def step(self, key: str, call: Callable[[], Awaitable[Any] | Any], *, safe_to_repeat: bool = False) -> Any:
+        """Do `call` once in the life of this turn and return its stored result.
+
+        The result must be JSON. Raises StepInterrupted when an earlier attempt began the
+        step, left no result, and the step was not declared safe to repeat.
+        """
+        ...
+
+    def idempotency_key(self, action: str) -> str:
+        """A key for `action` that is the same in every attempt of this turn."""
+        ...
+
+
+class Agent(Protocol):
+    """Answers a turn. None or a silent Reply ends the turn without words.
+
+    Raises Retry or GiveUp on purpose; anything else counts as a failure.
+    """
+
+    async def __call__(self, turn: Turn) -> Reply | str | None: ...
