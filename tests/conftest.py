@@ -1,0 +1,143 @@
+"""Real databases for the tests: servers once per test worker, a migrated copy per test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+import psycopg
+import pytest
+from hypothesis import settings
+from psycopg import sql
+
+from tests.servers import Postgres, Server, ServerUnavailable, Valkey
+
+settings.register_profile("answerback", deadline=None, max_examples=50, print_blob=True)
+settings.load_profile("answerback")
+
+_numbers = count(1)
+S = TypeVar("S", bound=Server)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """This worker's PostgreSQL. A test may stop it: the next one finds it running again."""
+    with _started(Postgres) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[Valkey]:
+    """This worker's Valkey. A test may stop it: the next one finds it running again."""
+    with _started(Valkey) as server:
+        yield server
+
+
+@pytest.fixture
+def valkey_url(valkey: Valkey) -> str:
+    """An empty Valkey."""
+    valkey.ensure_running()
+    valkey.flush()
+    return valkey.url()
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres, postgres_template: str) -> Iterator[str]:
+    """An empty database at the newest schema, of this test alone."""
+    with _database(postgres, postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
+def blank_postgres_url(postgres: Postgres) -> Iterator[str]:
+    """A database without our tables."""
+    with _database(postgres, "template1") as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
+    """An empty database file at the newest schema, of this test alone."""
+    shutil.copyfile(sqlite_template, tmp_path / "answerback.db")
+    return f"sqlite:///{tmp_path}/answerback.db"
+
+
+@pytest.fixture
+def blank_sqlite_url(tmp_path: Path) -> str:
+    """A database file that does not exist yet."""
+    return f"sqlite:///{tmp_path}/blank.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Runs the test twice: on a file of SQLite and on PostgreSQL, both empty and migrated."""
+    return _by_name(request, {"sqlite": "sqlite_url", "postgresql": "postgres_url"})
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def blank_database_url(request: pytest.FixtureRequest) -> str:
+    """Runs the test twice, on databases without our tables."""
+    return _by_name(request, {"sqlite": "blank_sqlite_url", "postgresql": "blank_postgres_url"})
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: Postgres) -> str:
+    """The name of a migrated database that nobody connects to."""
+    _administer(postgres, sql.SQL("CREATE DATABASE migrated"))
+    _upgrade(postgres.url("migrated"))
+    return "migrated"
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file that nobody opens."""
+    path = tmp_path_factory.mktemp("sqlite") / "migrated.db"
+    _upgrade(f"sqlite:///{path}")
+    return path
+
+
+def _upgrade(url: str) -> None:
+    from storage.migrate import upgrade  # noqa: PLC0415 - Alembic only where a database is used
+
+    upgrade(url)
+
+
+def _by_name(request: pytest.FixtureRequest, fixtures: dict[str, str]) -> str:
+    url: str = request.getfixturevalue(fixtures[request.param])
+    return url
+
+
+def _started(make: Callable[[], S]) -> S:
+    try:
+        return make()
+    except ServerUnavailable as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
+
+
+@contextmanager
+def _database(postgres: Postgres, template: str) -> Iterator[str]:
+    postgres.ensure_running()
+    name = f"test_{next(_numbers)}"
+    _administer(
+        postgres,
+        sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+            sql.Identifier(name), sql.Identifier(template)
+        ),
+    )
+    yield postgres.url(name)
+    postgres.ensure_running()
+    _administer(
+        postgres, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+    )
+
+
+def _administer(postgres: Postgres, statement: sql.Composed | sql.SQL) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(statement)
