@@ -1,0 +1,132 @@
+"""Which messages are commands to us rather than something for the agent to read.
+
+Telegram marks commands itself (a `bot_command` entity; the channel hands over the bare
+name). WhatsApp has none, so there a command is a whole message that is exactly one of the
+words that `bot.texts` lists for the languages, or the slash form of a command. The terminal
+takes the slash forms only.
+
+Two kinds of "stop" must not be mixed up:
+
+* "/stop" and the stop words of the languages ("cancel", "abbrechen", ...) withdraw what
+  waits or runs in the chat. The next message is answered as usual.
+* The bare carrier words (STOP, UNSUBSCRIBE, END, ...) are WhatsApp's and the carriers' way
+  of saying "never write to me again": an opt-out, which is kept, and which withdraws too.
+  START or UNSTOP ends it. They are the same in every language and hold even when the
+  operator turned the words off. A carrier also counts CANCEL among them; here it is the
+  English stop word, because somebody who cancels one answer does not ask for silence.
+
+A word is a weaker sign than a command: "cancel" may be the answer to the agent's own
+question. `needs_subject()` names the commands that, given as a word, count only while there
+is something that they could act on; else the message goes to the agent like any other.
+
+What is never a command: an edit, a forwarded message, a message of another bot, a message
+in a group that does not concern us, and words under a picture.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from enum import StrEnum
+
+from bot.domain.message import Addressing, ChannelName, Edited, Inbound, InboundKind
+
+
+class Command(StrEnum):
+    """What a person can ask of the bot itself.
+
+    The first five are also the names of the slash commands. `resend` asks for an answer
+    whose delivery was uncertain (Telegram: a button instead); `opt_out` and `opt_in` exist
+    on WhatsApp only. An `opt_in` in a chat that never opted out is a `start`.
+    """
+
+    START = "start"
+    HELP = "help"
+    STOP = "stop"
+    STATUS = "status"
+    RETRY = "retry"
+    RESEND = "resend"
+    OPT_OUT = "opt_out"
+    OPT_IN = "opt_in"
+
+
+SLASH = (Command.START, Command.HELP, Command.STATUS, Command.STOP, Command.RETRY)
+"""The commands with a slash, in the order of a menu."""
+
+CARRIER_WORDS: Mapping[str, Command] = {
+    **dict.fromkeys(
+        ("stop", "stopall", "stop all", "unsubscribe", "end", "quit", "revoke", "optout",
+         "opt out", "opt-out"),
+        Command.OPT_OUT,
+    ),
+    **dict.fromkeys(("start", "unstop"), Command.OPT_IN),
+}
+"""Source: Twilio's default opt-out keywords, without CANCEL (see above) and YES (an answer)."""
+
+LONGEST_WORD = 60
+"""Characters; a longer message is read by the agent without a look at the words."""
+
+_BY_SLASH = {f"/{command}": command for command in SLASH}
+_SUBJECT = frozenset({Command.STOP, Command.RETRY, Command.RESEND})
+_NOT_FOR_US = frozenset({Addressing.NOT_US, Addressing.OTHER_BOT})
+_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655]")
+
+
+def command_of(
+    event: Inbound | Edited, channel: ChannelName, words: Mapping[str, Command]
+) -> Command | None:
+    """The command that this message is, or None.
+
+    `words` maps folded phrases to commands (`Words.command_words()`); an empty mapping
+    turns WhatsApp's words and slash forms off, but not the carrier words.
+    """
+    if isinstance(event, Edited) or event.forwarded_from or event.sender.is_bot:
+        return None
+    if event.addressing in _NOT_FOR_US:
+        return None
+    match channel:
+        case ChannelName.TELEGRAM:
+            return _BY_SLASH.get(f"/{event.command}") if event.kind is InboundKind.TEXT else None
+        case ChannelName.WHATSAPP:
+            return _on_whatsapp(event, words)
+        case ChannelName.CONSOLE:
+            return _BY_SLASH.get(event.text.strip().casefold())
+
+
+def needs_subject(command: Command, channel: ChannelName) -> bool:
+    """Whether the command is an ordinary message when there is nothing that it could act on.
+
+    True for the stop, retry and resend words of WhatsApp; a slash command always is one.
+    """
+    return channel is ChannelName.WHATSAPP and command in _SUBJECT
+
+
+def fold(text: str) -> str:
+    """A phrase as it is compared: without case, accents, outer punctuation, invisible marks."""
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+    plain = unicodedata.normalize("NFC", plain)
+    plain = " ".join("".join(c for c in plain if unicodedata.category(c) != "Cf").split())
+    start, end = 0, len(plain)
+    while start < end and _is_outer(plain[start]):
+        start += 1
+    while end > start and _is_outer(plain[end - 1]):
+        end -= 1
+    return plain[start:end]
+
+
+def _is_outer(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character).startswith("P")
+
+
+def _on_whatsapp(message: Inbound, words: Mapping[str, Command]) -> Command | None:
+    if message.kind not in (InboundKind.TEXT, InboundKind.BUTTON):
+        return None
+    if len(message.text) > LONGEST_WORD:
+        return None
+    phrase = fold(message.text)
+    if slash := _BY_SLASH.get(message.text.strip().casefold()):
+        return slash if words and message.kind is InboundKind.TEXT else None
+    if carrier := CARRIER_WORDS.get(phrase):
+        return carrier
+    return words.get(phrase) if message.kind is InboundKind.TEXT else None

@@ -1,0 +1,284 @@
+"""Chats: who is at an address, and what holds for the whole conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, case, func, or_, select, update
+
+from bot.domain.message import Address, ChatKind
+from storage.clock import now
+from storage.dialect import insert_or_skip
+from storage.tables import chat_addresses, chats, inbound, runs, told
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One row of `chats`. Times in epoch seconds."""
+
+    id: int
+    account: int
+    address: Address
+    kind: ChatKind
+    name: str
+    language: str
+    last_inbound_at: float | None
+    stop_revision: int
+    paused_until: float | None
+    unreachable_reason: str | None
+    opted_out_at: float | None
+    not_before: float
+    offered: str | None
+
+
+_COLUMNS = (
+    chats.c.id,
+    chats.c.account,
+    chats.c.address,
+    chats.c.topic,
+    chats.c.kind,
+    chats.c.name,
+    chats.c.language,
+    chats.c.last_inbound_at,
+    chats.c.stop_revision,
+    chats.c.paused_until,
+    chats.c.unreachable_reason,
+    chats.c.opted_out_at,
+    chats.c.not_before,
+    chats.c.offered,
+)
+
+
+def _chat(row: Row) -> Chat:  # type: ignore[type-arg]
+    return Chat(
+        id=row.id,
+        account=row.account,
+        address=Address(row.address, row.topic),
+        kind=ChatKind(row.kind),
+        name=row.name,
+        language=row.language,
+        last_inbound_at=row.last_inbound_at,
+        stop_revision=row.stop_revision,
+        paused_until=row.paused_until,
+        unreachable_reason=row.unreachable_reason,
+        opted_out_at=row.opted_out_at,
+        not_before=row.not_before,
+        offered=row.offered,
+    )
+
+
+def locate(tx: Connection, account: int, addresses: Sequence[Address]) -> int | None:
+    """The chat known under the first of these addresses that is known at all."""
+    for address in addresses:
+        found = tx.scalar(
+            select(chat_addresses.c.chat).where(
+                chat_addresses.c.account == account,
+                chat_addresses.c.address == address.chat,
+                chat_addresses.c.topic == address.topic,
+            )
+        )
+        if found is not None:
+            return int(found)
+    return None
+
+
+def create(
+    tx: Connection, account: int, address: Address, kind: ChatKind, name: str, language: str
+) -> int:
+    """The chat at this address, made if nobody made it meanwhile."""
+    values = {
+        "account": account,
+        "address": address.chat,
+        "topic": address.topic,
+        "kind": kind.value,
+        "name": name,
+        "language": language,
+        "created_at": now,
+    }
+    made = tx.execute(insert_or_skip(tx, chats, values).returning(chats.c.id)).scalar()
+    if made is None:
+        made = tx.scalars(
+            select(chats.c.id).where(
+                chats.c.account == account,
+                chats.c.address == address.chat,
+                chats.c.topic == address.topic,
+            )
+        ).one()
+    know_address(tx, account, address, int(made))
+    return int(made)
+
+
+def know_address(tx: Connection, account: int, address: Address, chat: int) -> None:
+    """Remember one more address of a chat; an address that is taken stays as it is."""
+    values: dict[str, object] = {
+        "account": account,
+        "address": address.chat,
+        "topic": address.topic,
+        "chat": chat,
+    }
+    tx.execute(insert_or_skip(tx, chat_addresses, values))
+
+
+def lock(tx: Connection, chat: int) -> Chat:
+    """Lock the chat's row and read it: every move that changes who is the head does so."""
+    row = tx.execute(
+        select(*_COLUMNS).where(chats.c.id == chat).with_for_update(key_share=True)
+    ).one()
+    return _chat(row)
+
+
+def get(tx: Connection, chat: int) -> Chat:
+    """One chat, read only."""
+    return _chat(tx.execute(select(*_COLUMNS).where(chats.c.id == chat)).one())
+
+
+def heard(
+    tx: Connection, chat: int, at: float | None, name: str, language: str, address: Address
+) -> None:
+    """A person wrote: the window opens (it only moves forward), the chat is reachable again,
+    and replies go to the exact address of this message."""
+    when = now if at is None else at
+    values: dict[str, object] = {
+        "last_inbound_at": case(
+            (or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at < when), when),
+            else_=chats.c.last_inbound_at,
+        ),
+        "unreachable_since": None,
+        "unreachable_reason": None,
+        "address": address.chat,
+    }
+    if name:
+        values["name"] = name
+    if language:
+        values["language"] = language
+    tx.execute(update(chats).where(chats.c.id == chat).values(**values))
+
+
+def park(tx: Connection, chat: int, reason: str, at: float | None = None) -> bool:
+    """Nothing reaches this chat. A block that is older than its last message changes nothing."""
+    when = now if at is None else at
+    move = (
+        update(chats)
+        .where(
+            chats.c.id == chat,
+            or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at <= when),
+        )
+        .values(unreachable_since=when, unreachable_reason=reason)
+    )
+    return tx.execute(move).rowcount == 1
+
+
+def unpark(tx: Connection, chat: int) -> None:
+    """The platform lets us in again."""
+    tx.execute(
+        update(chats)
+        .where(chats.c.id == chat)
+        .values(unreachable_since=None, unreachable_reason=None)
+    )
+
+
+def raise_stop(tx: Connection, chat: int) -> int:
+    """The person said stop: returns the new revision. The chat is locked."""
+    move = (
+        update(chats)
+        .where(chats.c.id == chat)
+        .values(stop_revision=chats.c.stop_revision + 1)
+        .returning(chats.c.stop_revision)
+    )
+    return int(tx.scalars(move).one())
+
+
+def readdress(tx: Connection, chat: int, to: Address) -> None:
+    """The conversation goes on under another address. The chat is locked."""
+    tx.execute(
+        update(chats).where(chats.c.id == chat).values(address=to.chat, topic=to.topic)
+    )
+
+
+def pause(tx: Connection, chat: int, until: float | None) -> None:
+    """Stop the agent in this chat until `until` (epoch seconds; None: until resumed). The
+    chat is locked; its head, if nobody works on it, goes back to the waiters."""
+    tx.execute(
+        update(chats)
+        .where(chats.c.id == chat)
+        .values(paused_until=1e12 if until is None else until)
+    )
+    tx.execute(
+        update(runs).where(runs.c.chat == chat, runs.c.state == "ready").values(state="waiting")
+    )
+
+
+def resume(tx: Connection, chat: int) -> bool:
+    """Let the agent answer again. False: the chat was not paused. The caller promotes."""
+    move = (
+        update(chats)
+        .where(chats.c.id == chat, chats.c.paused_until > now)
+        .values(paused_until=None)
+    )
+    return tx.execute(move).rowcount == 1
+
+
+def hold_back(tx: Connection, chat: int, seconds: float) -> None:
+    """The platform limits this chat: nothing goes out for so long."""
+    due = now + seconds
+    tx.execute(
+        update(chats).where(chats.c.id == chat, chats.c.not_before < due).values(not_before=due)
+    )
+
+
+def opt_out(tx: Connection, chat: int, out: bool) -> None:
+    """The person wants no more messages, or wants them again."""
+    tx.execute(
+        update(chats).where(chats.c.id == chat).values(opted_out_at=now if out else None)
+    )
+
+
+def offer(tx: Connection, chat: int, options: str | None) -> None:
+    """Remember the choices that the last reply offered, as the channel's JSON."""
+    tx.execute(update(chats).where(chats.c.id == chat).values(offered=options))
+
+
+def tell_once(tx: Connection, chat: int, what: str, again_after: float) -> bool:
+    """Whether the chat should be told `what` now: not if it was within `again_after` s."""
+    values: dict[str, object] = {"chat": chat, "what": what, "at": now}
+    if tx.execute(insert_or_skip(tx, told, values).returning(told.c.chat)).first() is not None:
+        return True
+    move = (
+        update(told)
+        .where(told.c.chat == chat, told.c.what == what, told.c.at < now - again_after)
+        .values(at=now)
+    )
+    return tx.execute(move).rowcount == 1
+
+
+def recent_messages(tx: Connection, chat: int, seconds: float, at_most: int) -> int:
+    """How many messages came within the last `seconds`, counted up to `at_most`."""
+    recent = (
+        select(1)
+        .select_from(inbound)
+        .where(inbound.c.chat == chat, inbound.c.received_at > now - seconds)
+        .limit(at_most)
+        .subquery()
+    )
+    return int(tx.scalars(select(func.count()).select_from(recent)).one())
+
+
+def recent_turns(tx: Connection, chat: int, seconds: float, at_most: int) -> int:
+    """How many runs were made within the last `seconds`, counted up to `at_most`."""
+    recent = (
+        select(1)
+        .select_from(runs)
+        .where(runs.c.chat == chat, runs.c.created_at > now - seconds)
+        .limit(at_most)
+        .subquery()
+    )
+    return int(tx.scalars(select(func.count()).select_from(recent)).one())
+
+
+def waiting_messages(tx: Connection, chat: int) -> int:
+    """How many messages of this chat wait for a run that nobody has begun."""
+    question = select(func.coalesce(func.sum(runs.c.messages), 0)).where(
+        runs.c.chat == chat, runs.c.state == "waiting"
+    )
+    return int(tx.scalars(question).one())

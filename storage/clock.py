@@ -1,0 +1,25 @@
+"""The two clocks of the database, as SQL.
+
+`now` is the wall clock of the database: due times, deadlines, time stamps. `lease_now` is
+the clock by which a holder is alive or dead. PostgreSQL has one clock for all processes and
+both are it. SQLite is a library inside each process of one machine: there `lease_now` is the
+time since the machine's boot (suspended time included), and `lease_clock` is the boot's id,
+so that setting the wall clock changes nothing and a rebooted machine's holders are dead.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Double, Text, func
+
+NOW_FUNCTION = "answerback_now"
+LEASE_NOW_FUNCTION = "answerback_lease_now"
+LEASE_CLOCK_FUNCTION = "answerback_lease_clock"
+
+now = getattr(func, NOW_FUNCTION)(type_=Double)
+"""Epoch seconds, the database's clock."""
+
+lease_now = getattr(func, LEASE_NOW_FUNCTION)(type_=Double)
+"""Seconds of the lease clock."""
+
+lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
+"""Which lease clock `lease_now` is on; holders of another clock are dead."""

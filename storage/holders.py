@@ -1,0 +1,155 @@
+"""Holders: one row for each life of a process that works on runs.
+
+A holder is alive while its row was renewed within the lease, on the lease clock. It dies
+once: whoever finds it overdue marks it gone, and a holder that is gone can't renew any more.
+Marking and renewing update the same row, so exactly one of them wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select, update
+
+from storage.clock import lease_clock, lease_now, now
+from storage.tables import holders, outbox, runs
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which process this is. `boot` is unique for each life of a process."""
+
+    name: str
+    boot: str
+    host: str
+    pid: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class HolderRow:
+    """A holder as operators see it. `lease_age` in seconds since its last renewal."""
+
+    id: int
+    name: str
+    host: str
+    pid: int
+    role: str
+    lease_age: float
+    draining: bool
+    gone: bool
+
+
+def alive(holder: object, lease_seconds: float) -> ColumnElement[bool]:
+    """The condition that `holder` (a value or a column) may be believed alive."""
+    return exists(
+        select(1)
+        .where(holders.c.id == holder, holders.c.gone_at.is_(None), ~_overdue(lease_seconds))
+        .correlate_except(holders)
+    )
+
+
+def _overdue(lease_seconds: float) -> ColumnElement[bool]:
+    return or_(
+        holders.c.clock != lease_clock, holders.c.renewed_at < lease_now - lease_seconds
+    )
+
+
+def register(tx: Connection, identity: Identity) -> int:
+    """Begin a life; returns the holder's id."""
+    row = insert(holders).values(
+        name=identity.name,
+        boot=identity.boot,
+        clock=lease_clock,
+        host=identity.host,
+        pid=identity.pid,
+        role=identity.role,
+        started_at=now,
+        renewed_at=lease_now,
+    )
+    return int(tx.scalars(row.returning(holders.c.id)).one())
+
+
+def renew(tx: Connection, holder: int, lease_seconds: float) -> bool:
+    """Extend the lease. False: it had run out or was taken, and this life is over."""
+    move = (
+        update(holders)
+        .where(holders.c.id == holder, holders.c.gone_at.is_(None), ~_overdue(lease_seconds))
+        .values(renewed_at=lease_now)
+    )
+    return tx.execute(move).rowcount == 1
+
+
+def drain(tx: Connection, holder: int) -> None:
+    """Say that this holder takes no more work; its death from now on counts nothing."""
+    tx.execute(update(holders).where(holders.c.id == holder).values(draining=True))
+
+
+def retire(tx: Connection, holder: int) -> None:
+    """End a life on purpose."""
+    tx.execute(
+        update(holders)
+        .where(holders.c.id == holder, holders.c.gone_at.is_(None))
+        .values(gone_at=now)
+    )
+
+
+def bury_overdue(tx: Connection, lease_seconds: float) -> Sequence[int]:
+    """alive -> gone, for every holder whose lease ran out."""
+    move = (
+        update(holders)
+        .where(holders.c.gone_at.is_(None), _overdue(lease_seconds))
+        .values(gone_at=now)
+        .returning(holders.c.id)
+    )
+    return tx.scalars(move).all()
+
+
+def bury_earlier_boots(tx: Connection, name: str, but: int) -> Sequence[int]:
+    """alive -> gone, for earlier lives under `name`. Only for the owner of the name's lock."""
+    move = (
+        update(holders)
+        .where(holders.c.name == name, holders.c.id != but, holders.c.gone_at.is_(None))
+        .values(gone_at=now)
+        .returning(holders.c.id)
+    )
+    return tx.scalars(move).all()
+
+
+def forget_gone(tx: Connection, older_than: float) -> int:
+    """Delete holders that are gone for `older_than` seconds and hold nothing any more."""
+    holds_run = exists(
+        select(1).where(runs.c.holder == holders.c.id, runs.c.state == "running")
+    )
+    holds_part = exists(
+        select(1).where(outbox.c.holder == holders.c.id, outbox.c.state == "sending")
+    )
+    move = delete(holders).where(
+        and_(holders.c.gone_at < now - older_than, ~holds_run, ~holds_part)
+    )
+    return tx.execute(move).rowcount
+
+
+def listed(tx: Connection, lease_seconds: float) -> Sequence[HolderRow]:
+    """Every holder that is not forgotten, the live ones first."""
+    gone = or_(holders.c.gone_at.is_not(None), _overdue(lease_seconds))
+    question = select(
+        holders.c.id,
+        holders.c.name,
+        holders.c.host,
+        holders.c.pid,
+        holders.c.role,
+        (lease_now - holders.c.renewed_at).label("lease_age"),
+        holders.c.draining,
+        gone.label("gone"),
+    ).order_by(gone, holders.c.id)
+    return [HolderRow(*row) for row in tx.execute(question)]
+
+
+def live_workers(tx: Connection, lease_seconds: float) -> int:
+    """How many holders that send are alive; at least 1, which is the one who asks."""
+    question = select(func.count()).where(
+        holders.c.gone_at.is_(None), ~_overdue(lease_seconds), holders.c.role != "web"
+    )
+    return max(1, int(tx.scalars(question).one()))

@@ -1,0 +1,50 @@
+"""Steps: pieces of agent work whose result is kept, and returned instead of done again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select, update
+
+from storage.clock import now
+from storage.dialect import insert_or_skip
+from storage.tables import steps
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStep:
+    """A step as an earlier attempt left it. `result` is JSON, None while it is only begun."""
+
+    safe: bool
+    result: str | None
+
+
+def find(tx: Connection, run: int, key: str) -> StoredStep | None:
+    """The step under this key, or None when it was never begun."""
+    row = tx.execute(
+        select(steps.c.safe, steps.c.result).where(steps.c.run == run, steps.c.key == key)
+    ).first()
+    return None if row is None else StoredStep(row.safe, row.result)
+
+
+def begin(tx: Connection, run: int, key: str, fence: int, *, safe: bool) -> None:
+    """Record that the step is about to happen. The run is held."""
+    values: dict[str, object] = {
+        "run": run,
+        "key": key,
+        "state": "started",
+        "safe": safe,
+        "fence": fence,
+        "started_at": now,
+    }
+    tx.execute(insert_or_skip(tx, steps, values))
+
+
+def finish(tx: Connection, run: int, key: str, result: str) -> bool:
+    """started -> done. False: it was done before. The run is held."""
+    move = (
+        update(steps)
+        .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
+        .values(state="done", result=result, done_at=now)
+    )
+    return tx.execute(move).rowcount == 1
