@@ -1,0 +1,171 @@
+"""What a failure at Twilio proves, and what a failed status asks for.
+
+The table follows Twilio's error dictionary and its map of WhatsApp errors. A code that is
+not in it counts as failed and is listed; it is never a reason to send again. The reasons
+are ours: Twilio's own messages name telephone numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import Enum, auto
+from typing import assert_never
+
+from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Unknown
+
+LONGEST_WAIT = 86_400.0
+"""Seconds; a longer `Retry-After` is not believed."""
+
+
+class Proof(Enum):
+    """What an error answer to a create says about the message."""
+
+    NOT_SENT = auto()
+    CHAT = auto()
+    WINDOW = auto()
+    PAYLOAD = auto()
+    DOWN = auto()
+    UNKNOWN = auto()
+
+
+class CallbackReaction(Enum):
+    """What a `failed` or `undelivered` status asks for, by its code."""
+
+    PERMANENT_CHAT = auto()
+    """Nothing reaches this person until they write again."""
+    PERMANENT_PAYLOAD = auto()
+    """This message can't be delivered in this form."""
+    WINDOW = auto()
+    """Free text is closed: a template, or an answer when the person writes again."""
+    RESEND_ONCE = auto()
+    """Reported as not delivered, so one more send can't double it. See `resend_after`."""
+    CONFIGURATION = auto()
+    """Something at Twilio or Meta is to be put right by the operator."""
+    NONE = auto()
+    """A warning: Twilio goes on by itself."""
+    UNKNOWN = auto()
+    """Failed for a reason that we do not know: listed, never sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the table. `wait` is in seconds, used where Twilio names no time."""
+
+    proof: Proof
+    callback: CallbackReaction
+    why: str
+    wait: float | None = None
+
+
+_P, _C = Proof, CallbackReaction
+
+_ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
+    ((20003, 20005, 20006), Rule(_P.DOWN, _C.CONFIGURATION, "the account or its token is refused")),
+    ((20404,), Rule(_P.DOWN, _C.CONFIGURATION, "the account is not found")),
+    ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests", 2.0)),
+    ((20500, 20503), Rule(_P.UNKNOWN, _C.UNKNOWN, "an error inside Twilio")),
+    ((21211, 21217, 21604, 21612, 21614),
+     Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person's address can't be reached")),
+    ((21408,), Rule(_P.CHAT, _C.CONFIGURATION, "sending to this region is not enabled")),
+    ((21212, 21603, 21606, 21910, 63001, 63007, 63008),
+     Rule(_P.DOWN, _C.CONFIGURATION, "the sender is not set up for WhatsApp")),
+    ((21609,), Rule(_P.DOWN, _C.CONFIGURATION, "the status callback URL is refused")),
+    ((21610,), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person opted out")),
+    ((21617,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the text is too long")),
+    ((11751, 12300, 21620, 21623, 63005, 63006, 63019, 63021, 63030, 63034),
+     Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the file or the content is refused")),
+    ((21611, 30001), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the sender's queue is full", 60.0)),
+    ((21655, 21656, 63027, 63028, 63040, 63041, 63042),
+     Rule(_P.WINDOW, _C.CONFIGURATION, "the template is refused")),
+    ((30002,), Rule(_P.DOWN, _C.CONFIGURATION, "the account is suspended")),
+    ((30008,), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an unknown error of the carrier", 30.0)),
+    ((30410,), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "the provider timed out", 30.0)),
+    ((63003, 63024), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person is not on WhatsApp")),
+    ((63009, 63010, 63012), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an error inside WhatsApp", 30.0)),
+    ((63013,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the message is against a policy")),
+    ((63014, 63033), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person blocked the sender")),
+    ((63015,), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person has not joined the sandbox")),
+    ((63016,), Rule(_P.WINDOW, _C.WINDOW, "the person last wrote more than 24 hours ago")),
+    ((63017, 63018), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "WhatsApp's rate limit", 30.0)),
+    ((63032,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp does not deliver it to this person")),
+    ((63037,), Rule(_P.UNKNOWN, _C.NONE, "the file is uploaded again by Twilio")),
+    ((63038,), Rule(_P.NOT_SENT, _C.CONFIGURATION, "the account's daily limit is used up", 3600.0)),
+    ((63049,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp limits templates to this person")),
+    ((63051,), Rule(_P.DOWN, _C.CONFIGURATION, "WhatsApp locked the business account")),
+    ((63062,), Rule(_P.WINDOW, _C.CONFIGURATION, "the terms for marketing are not accepted")),
+)  # fmt: skip
+
+RULES: dict[int, Rule] = {code: rule for codes, rule in _ROWS for code in codes}
+
+
+def outcome_of_code(status: int, code: int | None, retry_after: float | None = None) -> Outcome:
+    """What an answer to a create proves: its HTTP status, Twilio's code, the wait in seconds.
+
+    429 was never processed, whatever its code; 5xx may have been, whatever its code.
+    """
+    rule = RULES.get(code or 0)
+    shown = str(code or status)
+    if status == 429:
+        wait = retry_after if retry_after is not None else rule.wait if rule else 2.0
+        return NotSent(rule.why if rule else "too many requests", shown, wait, limited=True)
+    if not 400 <= status < 500 or status == 408:
+        return Unknown(f"Twilio answered with status {status}", shown)
+    if rule is not None:
+        return _outcome(rule, shown, retry_after)
+    if status in (401, 403, 404):
+        return ChannelDown(f"Twilio refuses the account with status {status}", shown)
+    return Refused(Scope.PAYLOAD, f"Twilio refused it with code {shown}", shown)
+
+
+def _outcome(rule: Rule, code: str, retry_after: float | None) -> Outcome:
+    match rule.proof:
+        case Proof.NOT_SENT:
+            wait = rule.wait if retry_after is None else retry_after
+            return NotSent(rule.why, code, wait, limited=True)
+        case Proof.CHAT:
+            return Refused(Scope.CHAT, rule.why, code)
+        case Proof.WINDOW:
+            return Refused(Scope.WINDOW, rule.why, code)
+        case Proof.PAYLOAD:
+            return Refused(Scope.PAYLOAD, rule.why, code)
+        case Proof.DOWN:
+            return ChannelDown(rule.why, code)
+        case Proof.UNKNOWN:
+            return Unknown(rule.why, code)
+        case _:
+            assert_never(rule.proof)
+
+
+def _rule_of(code: str) -> Rule | None:
+    return RULES.get(int(code)) if code.isascii() and code.isdigit() else None
+
+
+def reaction_to_callback(code: str) -> CallbackReaction:
+    """What a status with this error code (digits, empty for none) asks for."""
+    rule = _rule_of(code)
+    return rule.callback if rule else CallbackReaction.UNKNOWN
+
+
+def resend_after(code: str) -> float:
+    """Seconds to wait before the one more send that RESEND_ONCE allows."""
+    rule = _rule_of(code)
+    return rule.wait if rule and rule.wait is not None else 30.0
+
+
+def explain(code: str) -> str:
+    """One sentence for the operator, without anything personal."""
+    rule = _rule_of(code)
+    return f"{rule.why} ({code})" if rule else f"Twilio reports code {code or 'none'}"
+
+
+def retry_after_seconds(value: str, now: float) -> float | None:
+    """A `Retry-After` header as seconds from `now` (epoch seconds); None when it says nothing."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), LONGEST_WAIT)
+    try:
+        when = parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return min(max(when - now, 0.0), LONGEST_WAIT)
