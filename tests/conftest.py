@@ -133,9 +133,7 @@ def _database(postgres: Postgres, template: str) -> Iterator[str]:
     )
     yield postgres.url(name)
     postgres.ensure_running()
-    _administer(
-        postgres, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-    )
+    _administer(postgres, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def _administer(postgres: Postgres, statement: sql.Composed | sql.SQL) -> None:

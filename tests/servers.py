@@ -28,6 +28,8 @@ from urllib.parse import urlencode
 
 PATIENCE = 30.0
 SOCKET_PATH_LIMIT = 107
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - mkdtemp is safe there
+MEMORY_NEEDED = 1 << 30
 
 # Reads the server's pid (an empty line: it was stopped in order). The end of its input is the
 # death of whoever started it: then it ends the server and removes the folder.
@@ -38,7 +40,8 @@ tries=0
 while [ -n "$pid" ] && kill -0 "$pid" && [ $tries -lt 100 ]; do
     tries=$((tries + 1)); sleep 0.1
 done
-rm -rf -- "$2"
+shift
+rm -rf -- "$@"
 """
 
 
@@ -63,14 +66,15 @@ class Server(ABC):
 
     signals: ClassVar[dict[Stop, signal.Signals]]
 
-    def __init__(self, *, tcp: bool) -> None:
+    def __init__(self, *, tcp: bool, in_memory: bool) -> None:
         self.port = _free_port() if tcp else 0
         self.folder = _scratch_folder()
+        self.data_folder = _memory_folder() if in_memory else self.folder
         self._account: pwd.struct_passwd | None = None
         self._process: subprocess.Popen[bytes] | None = None
         ending = self.signals[Stop.IMMEDIATE].name.removeprefix("SIG")
         self._watchdog = subprocess.Popen(
-            ["/bin/sh", "-c", _WATCHDOG, "watchdog", ending, self.folder],
+            ["/bin/sh", "-c", _WATCHDOG, "watchdog", ending, self.folder, self.data_folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -172,14 +176,14 @@ class Postgres(Server):
         self, *, durable: bool = False, tcp: bool = False, settings: Sequence[str] = ()
     ) -> None:
         self._programs = _postgres_programs()
-        super().__init__(tcp=tcp)
-        self._data = self.folder / "data"
+        super().__init__(tcp=tcp, in_memory=not durable)
+        self._data = self.data_folder / "data"
         self._settings = (
             f"listen_addresses={'127.0.0.1' if tcp else ''}",
             f"port={self.port or 5432}",
             f"unix_socket_directories={self.folder}",
             "max_connections=200",
-            *(() if durable else ("fsync=off", "full_page_writes=off")),
+            *(() if durable else ("fsync=off", "full_page_writes=off", "max_wal_size=128MB")),
             *settings,
         )
 
@@ -234,6 +238,7 @@ class Postgres(Server):
         """PostgreSQL refuses to run as root: it runs as nobody, from where nobody may read."""
         self._account = nobody = pwd.getpwnam("nobody")
         shutil.chown(self.folder, nobody.pw_uid)
+        shutil.chown(self.data_folder, nobody.pw_uid)
         if not _runs_as(nobody, self._programs / "postgres"):
             self._programs = _public_copy(self._programs, self.folder / "programs")
 
@@ -249,7 +254,7 @@ class Valkey(Server):
 
     def __init__(self, *, tcp: bool = False) -> None:
         self._program = _valkey_program()
-        super().__init__(tcp=tcp)
+        super().__init__(tcp=tcp, in_memory=False)
         self._socket = self.folder / "valkey.sock"
 
     def url(self) -> str:
@@ -293,6 +298,20 @@ def _scratch_folder() -> Path:
     open_to_all = all(folder.stat().st_mode & 0o001 for folder in (usual, *usual.parents))
     base = usual if short and open_to_all else Path("/tmp")  # noqa: S108 - mkdtemp is safe there
     return Path(tempfile.mkdtemp(prefix="answerback-", dir=base))
+
+
+def _memory_folder() -> Path:
+    """A private folder that no disk slows down, where the machine has room for one.
+
+    Copying a template database is its three hundred files: twenty times faster in memory.
+    """
+    try:
+        roomy = shutil.disk_usage(MEMORY_DISK).free >= MEMORY_NEEDED
+    except FileNotFoundError:
+        roomy = False
+    if roomy and os.access(MEMORY_DISK, os.W_OK):
+        return Path(tempfile.mkdtemp(prefix="answerback-", dir=MEMORY_DISK))
+    return _scratch_folder()
 
 
 def _free_port() -> int:
