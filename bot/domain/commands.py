@@ -36,9 +36,9 @@ from bot.domain.message import Addressing, ChannelName, Edited, Inbound, Inbound
 class Command(StrEnum):
     """What a person can ask of the bot itself.
 
-    The first five are also the names of the slash commands. `resend` asks for an answer
-    whose delivery was uncertain (Telegram: a button instead); `opt_out` and `opt_in` exist
-    on WhatsApp only. An `opt_in` in a chat that never opted out is a `start`.
+    All but the last two have a slash form. `resend` asks for an answer whose delivery was
+    uncertain (Telegram: a button instead); `opt_out` and `opt_in` exist on WhatsApp only.
+    An `opt_in` in a chat that never opted out is a `start`.
     """
 
     START = "start"
@@ -52,12 +52,22 @@ class Command(StrEnum):
 
 
 SLASH = (Command.START, Command.HELP, Command.STATUS, Command.STOP, Command.RETRY)
-"""The commands with a slash, in the order of a menu."""
+"""The commands of a menu, in its order."""
 
 CARRIER_WORDS: Mapping[str, Command] = {
     **dict.fromkeys(
-        ("stop", "stopall", "stop all", "unsubscribe", "end", "quit", "revoke", "optout",
-         "opt out", "opt-out"),
+        (
+            "stop",
+            "stopall",
+            "stop all",
+            "unsubscribe",
+            "end",
+            "quit",
+            "revoke",
+            "optout",
+            "opt out",
+            "opt-out",
+        ),
         Command.OPT_OUT,
     ),
     **dict.fromkeys(("start", "unstop"), Command.OPT_IN),
@@ -67,7 +77,7 @@ CARRIER_WORDS: Mapping[str, Command] = {
 LONGEST_WORD = 60
 """Characters; a longer message is read by the agent without a look at the words."""
 
-_BY_SLASH = {f"/{command}": command for command in SLASH}
+_BY_SLASH = {f"/{command}": command for command in (*SLASH, Command.RESEND)}
 _SUBJECT = frozenset({Command.STOP, Command.RETRY, Command.RESEND})
 _NOT_FOR_US = frozenset({Addressing.NOT_US, Addressing.OTHER_BOT})
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655]")
@@ -78,8 +88,8 @@ def command_of(
 ) -> Command | None:
     """The command that this message is, or None.
 
-    `words` maps folded phrases to commands (`Words.command_words()`); an empty mapping
-    turns WhatsApp's words and slash forms off, but not the carrier words.
+    `words` maps folded phrases to commands (`Words.command_words()`). An empty mapping
+    leaves WhatsApp with the slash forms and the carrier words.
     """
     if isinstance(event, Edited) or event.forwarded_from or event.sender.is_bot:
         return None
@@ -94,12 +104,13 @@ def command_of(
             return _BY_SLASH.get(event.text.strip().casefold())
 
 
-def needs_subject(command: Command, channel: ChannelName) -> bool:
-    """Whether the command is an ordinary message when there is nothing that it could act on.
+def needs_subject(command: Command, message: Inbound) -> bool:
+    """Whether this command is an ordinary message when there is nothing that it could act on.
 
-    True for the stop, retry and resend words of WhatsApp; a slash command always is one.
+    True for the stop, retry and resend words of WhatsApp; a slash command never is one.
     """
-    return channel is ChannelName.WHATSAPP and command in _SUBJECT
+    slash = bool(message.command) or message.text.lstrip().startswith("/")
+    return command in _SUBJECT and not slash
 
 
 def fold(text: str) -> str:
@@ -124,9 +135,10 @@ def _on_whatsapp(message: Inbound, words: Mapping[str, Command]) -> Command | No
         return None
     if len(message.text) > LONGEST_WORD:
         return None
+    typed = message.kind is InboundKind.TEXT
+    if message.text.lstrip().startswith("/"):
+        return _BY_SLASH.get(message.text.strip().casefold()) if typed else None
     phrase = fold(message.text)
-    if slash := _BY_SLASH.get(message.text.strip().casefold()):
-        return slash if words and message.kind is InboundKind.TEXT else None
     if carrier := CARRIER_WORDS.get(phrase):
         return carrier
-    return words.get(phrase) if message.kind is InboundKind.TEXT else None
+    return words.get(phrase) if typed else None

@@ -1,0 +1,58 @@
+"""The names of the texts. Each value is the key in the language files and in an operator's."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Text(StrEnum):
+    """One sentence, or a few, that a person can read; the comment says when they do."""
+
+    # Commands and their answers.
+    WELCOME = "WELCOME"  # /start
+    HELP = "HELP"  # /help where commands have a slash
+    HELP_WORDS = "HELP_WORDS"  # the same on WhatsApp; {status}, {stop}, {retry} are words
+    STOPPED = "STOPPED"  # something was withdrawn
+    NOTHING_TO_STOP = "NOTHING_TO_STOP"
+    STATUS_IDLE = "STATUS_IDLE"  # nothing runs or waits
+    STATUS_WORKING = "STATUS_WORKING"  # a turn runs
+    STATUS_WAITING = "STATUS_WAITING"  # {count} messages have no answer yet
+    STATUS_PAUSED = "STATUS_PAUSED"  # the operator took the chat over
+    RETRIED = "RETRIED"  # /retry or its button made a new run
+    NOTHING_TO_RETRY = "NOTHING_TO_RETRY"
+    RESENT = "RESENT"  # the answer of uncertain delivery goes out once more
+    NOTHING_TO_RESEND = "NOTHING_TO_RESEND"
+    OPTED_OUT = "OPTED_OUT"  # WhatsApp: the last message until START
+    OPTED_IN = "OPTED_IN"
+
+    # While it works, and when it could not.
+    STILL_WORKING = "STILL_WORKING"  # once, after STILL_WORKING_AFTER
+    APOLOGY = "APOLOGY"  # three failures
+    APOLOGY_DEADLINE = "APOLOGY_DEADLINE"  # the deadline passed
+    RETRY_HINT = "RETRY_HINT"  # added to an apology where there is no button; {word}
+    UNCERTAIN_ASK = "UNCERTAIN_ASK"  # delivery is uncertain, no buttons; {word}
+    UNCERTAIN_ASK_BUTTON = "UNCERTAIN_ASK_BUTTON"  # the same above a button
+    TOO_OLD = "TOO_OLD"  # expired: once a chat
+    UNAVAILABLE = "UNAVAILABLE"  # the model refuses our key, or the like
+    EMPTY_ANSWER = "EMPTY_ANSWER"  # the model had nothing to say, twice
+    NOTHING_TO_READ = "NOTHING_TO_READ"  # a blank message
+    ECHO_GOT = "ECHO_GOT"  # the echo agent, on something without words; {what}
+
+    # Refused; said once, then only recorded.
+    NOT_ALLOWED = "NOT_ALLOWED"
+    TOO_FAST = "TOO_FAST"
+    TOO_MANY_WAITING = "TOO_MANY_WAITING"
+    DAILY_LIMIT = "DAILY_LIMIT"
+
+    # Labels and captions.
+    RETRY_BUTTON = "RETRY_BUTTON"
+    RESEND_BUTTON = "RESEND_BUTTON"
+    LONG_REPLY_FILE = "LONG_REPLY_FILE"  # under a long answer that is sent as a file
+    CHOOSE_NUMBER = "CHOOSE_NUMBER"  # under numbered choices where there are no buttons
+
+    # The menu of commands (setMyCommands).
+    COMMAND_START = "COMMAND_START"
+    COMMAND_HELP = "COMMAND_HELP"
+    COMMAND_STATUS = "COMMAND_STATUS"
+    COMMAND_STOP = "COMMAND_STOP"
+    COMMAND_RETRY = "COMMAND_RETRY"
