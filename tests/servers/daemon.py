@@ -19,7 +19,7 @@ from typing import ClassVar, Self
 
 PATIENCE = 30.0
 SOCKET_PATH_LIMIT = 107
-MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - mkdtemp is safe there
+MEMORY_DISK = Path("/dev/shm")
 MEMORY_NEEDED = 1 << 30
 
 # Reads the server's pid (an empty line: it was stopped in order). The end of its input is the
@@ -155,7 +155,7 @@ def _scratch_folder() -> Path:
     usual = Path(tempfile.gettempdir())
     short = len(bytes(usual)) < SOCKET_PATH_LIMIT - len("/answerback-XXXXXXXX/.s.PGSQL.65535")
     open_to_all = all(folder.stat().st_mode & 0o001 for folder in (usual, *usual.parents))
-    base = usual if short and open_to_all else Path("/tmp")  # noqa: S108 - mkdtemp is safe there
+    base = usual if short and open_to_all else Path("/tmp")
     return Path(tempfile.mkdtemp(prefix="answerback-", dir=base))
 
 

@@ -147,5 +147,6 @@ def _public_copy(programs: Path, target: Path) -> Path:
     for part in ("lib", "share"):
         shutil.copytree(programs.parent / part, target / part, symlinks=True)
     for path in (target, *target.rglob("*")):
-        path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
+        mode = path.stat().st_mode
+        path.chmod(mode | (0o555 if mode & 0o100 else 0o444))
     return target / "bin"
