@@ -10,8 +10,10 @@ from channels.text import cuts, is_blank, shorten, split, utf16_len
 
 FAMILY = "👨‍👩‍👧‍👦"
 ODD = st.sampled_from(
-    [" ", "\n", "\n\n", "\r\n", ". ", "。", "\t", "e\u0301", FAMILY, "👍🏽", "🇩🇪", "क्षि"]
-    + ["\u200b", "a", "word", "x" * 30]
+    [
+        *(" ", "\n", "\n\n", "\r\n", ". ", "。", "\t", "e\u0301", FAMILY, "👍🏽", "🇩🇪", "क्षि"),
+        *("\u200b", "a", "word", "x" * 30),
+    ]
 )
 TEXTS = st.lists(st.one_of(ODD, st.text(max_size=8)), max_size=60).map("".join)
 
