@@ -96,6 +96,25 @@ class Lookup(Enum):
     CANNOT_TELL = "cannot_tell"
 
 
+class CallbackReaction(Enum):
+    """What a provider's late refusal asks for, after it had taken the message."""
+
+    PERMANENT_CHAT = "permanent_chat"
+    """Nothing reaches this person until they write again."""
+    PERMANENT_PAYLOAD = "permanent_payload"
+    """This message can't be delivered in this form."""
+    WINDOW = "window"
+    """Free text is closed: a template, or an answer when the person writes again."""
+    RESEND_ONCE = "resend_once"
+    """Reported as not delivered, so one more send can't double it."""
+    CONFIGURATION = "configuration"
+    """Something at the provider is to be put right by the operator."""
+    NONE = "none"
+    """A warning: the provider goes on by itself."""
+    UNKNOWN = "unknown"
+    """Failed for a reason that we do not know: listed, never sent again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Witness:
     """A provider's later word on a part: a status callback or a look at its list.

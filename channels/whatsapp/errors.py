@@ -12,7 +12,15 @@ from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import assert_never
 
-from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Unknown
+from bot.domain.delivery import (
+    CallbackReaction,
+    ChannelDown,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Unknown,
+)
 
 LONGEST_WAIT = 86_400.0
 """Seconds; a longer `Retry-After` is not believed."""
@@ -27,25 +35,6 @@ class Proof(Enum):
     PAYLOAD = auto()
     DOWN = auto()
     UNKNOWN = auto()
-
-
-class CallbackReaction(Enum):
-    """What a `failed` or `undelivered` status asks for, by its code."""
-
-    PERMANENT_CHAT = auto()
-    """Nothing reaches this person until they write again."""
-    PERMANENT_PAYLOAD = auto()
-    """This message can't be delivered in this form."""
-    WINDOW = auto()
-    """Free text is closed: a template, or an answer when the person writes again."""
-    RESEND_ONCE = auto()
-    """Reported as not delivered, so one more send can't double it. See `resend_after`."""
-    CONFIGURATION = auto()
-    """Something at Twilio or Meta is to be put right by the operator."""
-    NONE = auto()
-    """A warning: Twilio goes on by itself."""
-    UNKNOWN = auto()
-    """Failed for a reason that we do not know: listed, never sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +77,9 @@ _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((63015,), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person has not joined the sandbox")),
     ((63016,), Rule(_P.WINDOW, _C.WINDOW, "the person last wrote more than 24 hours ago")),
     ((63017, 63018), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "WhatsApp's rate limit", 30.0)),
-    ((63032,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp does not deliver it to this person")),
+    ((63032,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp keeps it from this person")),
     ((63037,), Rule(_P.UNKNOWN, _C.NONE, "the file is uploaded again by Twilio")),
-    ((63038,), Rule(_P.NOT_SENT, _C.CONFIGURATION, "the account's daily limit is used up", 3600.0)),
+    ((63038,), Rule(_P.NOT_SENT, _C.CONFIGURATION, "the daily limit is used up", 3600.0)),
     ((63049,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp limits templates to this person")),
     ((63051,), Rule(_P.DOWN, _C.CONFIGURATION, "WhatsApp locked the business account")),
     ((63062,), Rule(_P.WINDOW, _C.CONFIGURATION, "the terms for marketing are not accepted")),

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import httpx
-from twilio.http.response import Response  # type: ignore[import-untyped]
+from twilio.http.response import Response
 
 from bot.domain.errors import AnswerbackError
 
@@ -83,6 +83,7 @@ class TwilioHttp:
         self,
         method: str,
         url: str,
+        *,
         params: Mapping[str, object] | None = None,
         data: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -90,14 +91,13 @@ class TwilioHttp:
         timeout: float | None = None,
         allow_redirects: bool = False,
     ) -> Response:
-        """One exchange whose answer is a JSON object or empty; never more than one."""
+        """One exchange with an answer in 2xx; never more than one."""
         request = _request(method, url, params, data, dict(headers or {}), auth)
         async with self.exchange(request, timeout or self._limits.total) as answer:
             text = (await answer.aread()).decode("utf-8", "replace")
         if not answer.is_success:
-            raise ErrorAnswer(answer.status_code, _code(text), answer.headers.get("retry-after", ""))
-        if text and not isinstance(_json(text), dict):
-            raise NoAnswer("the answer is not what the API gives")
+            wait = answer.headers.get("retry-after", "")
+            raise ErrorAnswer(answer.status_code, _code(text), wait)
         return Response(answer.status_code, text, answer.headers)
 
     @asynccontextmanager
@@ -146,14 +146,10 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _json(text: str) -> object:
+def _code(text: str) -> int | None:
     try:
-        return json.loads(text)
+        payload = json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _code(text: str) -> int | None:
-    payload = _json(text)
     code = payload.get("code") if isinstance(payload, dict) else None
     return code if isinstance(code, int) and not isinstance(code, bool) else None

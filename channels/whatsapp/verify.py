@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from twilio.request_validator import (  # type: ignore[import-untyped]
+from twilio.request_validator import (
     HMAC_SHA1,
     HMAC_SHA256,
     SIGNATURE_HEADER,
