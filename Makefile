@@ -1,0 +1,91 @@
+# Each target sets up what it needs: Python 3.11 or newer and make are enough to begin.
+# Words after a target's own options: ARGS='tests/flows -k stop', PYTHON=python3.12, VENV=.venv312.
+
+VENV ?= .venv
+WORKERS ?= 2
+ARGS ?=
+UV_VERSION := 0.13.9
+
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
+CODE := bot channels storage tests benchmarks examples
+
+# Moving the checkout invalidates what is installed: its place is a part of the stamps' names.
+PLACE := $(shell pwd | cksum | cut -d' ' -f1)
+TOOLS := $(VENV)/.uv-$(UV_VERSION)-$(PLACE)
+READY := $(VENV)/.ready-$(PLACE)
+TESTABLE := $(VENV)/.testable-$(PLACE)
+
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.PHONY: help run test check lint format bench bench-kills lock clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
+		printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+run: $(READY) ## Start Answerback: a chat in the terminal, or the channels that are configured
+	@exec $(BIN)/answerback up
+
+test: $(TESTABLE) ## Run all tests, on a real PostgreSQL and Valkey of their own
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+check: lint test ## What must be green: lint, types, import contracts, tests
+
+lint: $(TESTABLE) ## Everything of check but the tests
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(TESTABLE) ## Rewrite the code in its one form
+	$(BIN)/ruff check --fix-only $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: $(TESTABLE) ## Load on this machine: rates and latencies
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-kills: $(TESTABLE) ## Load while processes are killed: no answer lost, none doubled
+	@$(BIN)/python -m benchmarks.kills $(ARGS)
+
+lock: $(TOOLS) ## Resolve the dependencies anew into the two lock files
+	$(COMPILE) --upgrade pyproject.toml --extra llm --group build -o requirements.lock
+	$(COMPILE) --upgrade pyproject.toml --all-extras --group build -c requirements.lock \
+		-o requirements-test.lock
+
+clean: ## Remove what was installed and cached; data/ stays
+	rm -rf .venv* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up talks on standard error and leaves standard input alone: `make run` may be in a pipe.
+
+$(TESTABLE): $(READY) requirements-test.lock
+	@echo 'Installing what the tests need ...' >&2
+	@$(INSTALL) --require-hashes -r requirements-test.lock </dev/null >&2
+	@touch $@
+
+$(READY): $(TOOLS) requirements.lock pyproject.toml
+	@echo 'Installing Answerback ...' >&2
+	@$(INSTALL) --require-hashes -r requirements.lock </dev/null >&2
+	@$(INSTALL) --no-deps --no-build-isolation --editable . </dev/null >&2
+	@touch $@
+
+$(TOOLS):
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
+			"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+			python=; \
+		done; \
+		[ -n "$$python" ] || { echo "$$NO_PYTHON"; exit 1; }; \
+		"$$python" -m venv --clear $(VENV) || { echo "$$NO_VENV"; exit 1; }; \
+	} </dev/null >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) \
+		</dev/null >&2
+	@touch $@
+
+export NO_PYTHON := Answerback needs Python 3.11 or newer: install one, or name it with \
+make PYTHON=/path/to/python.
+export NO_VENV := This Python cannot make a virtual environment with pip in it. \
+On Debian and Ubuntu: apt install python3-venv. Then run make again.
