@@ -137,11 +137,14 @@ class FakeProvider:
     def routes(self) -> list[BaseRoute]:
         raise NotImplementedError
 
+    async def open(self) -> None:
+        await self.listener.open()
+
     async def close(self) -> None:
         await self.listener.close()
 
     async def __aenter__(self) -> Self:
-        await self.listener.open()
+        await self.open()
         return self
 
     async def __aexit__(

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tests.fakes.recording import Json
-
-SPEC = Path(__file__).parents[3].parent / "shared" / "specs" / "telegram-bot-api-10.1.json"
-"""Beside the project; tests that need it skip where it is absent."""
+from tests.fakes.specs import TELEGRAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +110,9 @@ def _fields(raw: Json) -> dict[str, Field]:
 @cache
 def load() -> Spec | None:
     """The description, or None where it is not beside the project."""
-    if not SPEC.exists():
+    if not TELEGRAM.exists():
         return None
-    raw = json.loads(SPEC.read_text())
+    raw = json.loads(TELEGRAM.read_text())
     return Spec(
         methods={name: _fields(m) for name, m in raw["methods"].items()},
         types={name: _fields(t) for name, t in raw["types"].items()},

@@ -1,0 +1,9 @@
+"""Where the providers' machine-readable descriptions are, when they are there."""
+
+from pathlib import Path
+
+DIRECTORY = Path(__file__).parents[2].parent / "shared" / "specs"
+"""Beside the project and not part of it; tests that need it skip where it is absent."""
+
+TELEGRAM = DIRECTORY / "telegram-bot-api-10.1.json"
+TWILIO = DIRECTORY / "twilio-messages-openapi.json"
