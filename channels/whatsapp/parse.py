@@ -143,7 +143,9 @@ def parse_listed(resource: Mapping[str, object], media: Sequence[Attachment] = (
     if not row.origin:
         raise PayloadError("the message has no From")
     files = tuple(media)
-    content = with_media(row.body, files) if files else plain(row.body)
+    content = (
+        with_media(row.body, files) if files else plain(row.body, "file" if row.media_count else "")
+    )
     return _message(
         name, row.sid, row.origin, content, sent_at=row.created, extra={"source": "list"}
     )

@@ -1,0 +1,102 @@
+"""What people wrote while nobody listened: Twilio keeps it, whatever became of the webhook."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from bot.domain.errors import AnswerbackError
+from bot.domain.message import Attachment, Inbound, PayloadError
+from channels.whatsapp.api import Page, Resource, TwilioApi
+from channels.whatsapp.content import attachment
+from channels.whatsapp.http import CallFailed, ErrorAnswer
+from channels.whatsapp.listed import Listed
+from channels.whatsapp.parse import parse_listed
+
+PAGE_SIZE = 1000
+MOST_PAGES = 200
+DISORDER = 3600.0
+"""Seconds; the list is newest first, and this is how far a row may stand out of place."""
+
+
+class TwilioUnavailable(AnswerbackError):
+    """Twilio's records could not be read, or not to their end."""
+
+
+@dataclass
+class _Found:
+    """Inbound rows with their time, and why the list is not whole (empty: it is)."""
+
+    rows: list[tuple[Listed, Resource]] = field(default_factory=list)
+    missing: str = ""
+
+
+async def inbound_since(
+    api: TwilioApi, sender: str, since: datetime, most_pages: int = MOST_PAGES
+) -> AsyncIterator[Inbound]:
+    """Every message to `sender` since `since` (with a time zone), oldest first.
+
+    Raises TwilioUnavailable at the end, after what was found, when that was not all: then
+    the mark must not move. A row that names no message or no sender is left out.
+    """
+    if since.tzinfo is None:
+        raise ValueError("since needs a time zone")
+    found = await _collect(api, sender, since.astimezone(UTC), most_pages)
+    for row, resource in sorted(found.rows, key=lambda r: (r[0].created or 0.0, r[0].sid)):
+        try:
+            files = await _files(api, row) if row.media_count else ()
+            message = parse_listed(resource, files)
+        except CallFailed as error:
+            found.missing = found.missing or f"the files of a message: {error}"
+            continue
+        except PayloadError:
+            continue
+        yield message
+    if found.missing:
+        raise TwilioUnavailable(found.missing)
+
+
+async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int) -> _Found:
+    """Pages until one is wholly older than `since`; days only, since Twilio may cut times."""
+    found, seen = _Found(), set[str]()
+    day = (since - timedelta(days=1)).strftime("%Y-%m-%dT00:00:00Z")
+    asked: Mapping[str, str] = {"To": sender, "DateSent>": day, "PageSize": str(PAGE_SIZE)}
+    page: Page | None = None
+    try:
+        for _ in range(most_pages):
+            page = await (api.more(page) if page else api.messages(asked))
+            rows = [(Listed.of(resource), resource) for resource in page.rows]
+            found.rows += [r for r in rows if _wanted(r[0], sender, since.timestamp())]
+            if not page.next_url or _older(rows, since.timestamp() - DISORDER):
+                return found
+            if page.next_url in seen:
+                found.missing = "the list leads back to a page that was read"
+                return found
+            seen.add(page.next_url)
+        found.missing = f"more than {most_pages} pages"
+    except CallFailed as error:
+        found.missing = f"the list broke off: {type(error).__name__}, {error}"
+    return found
+
+
+def _wanted(row: Listed, sender: str, since: float) -> bool:
+    """A row without a time is taken: it may be new, and a known one does no harm."""
+    mine = row.direction == "inbound" and row.target in (sender, "")
+    return mine and (row.created is None or row.created >= since)
+
+
+def _older(rows: list[tuple[Listed, Resource]], limit: float) -> bool:
+    return bool(rows) and all(row.created is not None and row.created < limit for row, _ in rows)
+
+
+async def _files(api: TwilioApi, row: Listed) -> tuple[Attachment, ...]:
+    """The message's files; none when they were deleted."""
+    try:
+        rows = await api.media_of(row.sid)
+    except ErrorAnswer as error:
+        if error.status == 404:
+            return ()
+        raise
+    named = [(str(file.get("sid") or ""), str(file.get("content_type") or "")) for file in rows]
+    return tuple(attachment(api.media_url(row.sid, sid), mime) for sid, mime in named if sid)

@@ -1,0 +1,201 @@
+"""WhatsApp through Twilio as the flows see it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bot.domain.delivery import (
+    CallbackReaction,
+    Lookup,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Sent,
+    Unknown,
+    Witness,
+)
+from bot.domain.message import Attachment, ChannelName, Inbound
+from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
+from bot.domain.reply import PartBody, Reply
+from channels.whatsapp import catchup, compose, errors, media, senders
+from channels.whatsapp.api import TwilioApi
+from channels.whatsapp.config import TwilioConfig
+from channels.whatsapp.http import CallFailed, ErrorAnswer, Limits, NothingReached, TwilioHttp
+from channels.whatsapp.listed import Listed
+from channels.whatsapp.lookup import EARLIER, find
+from channels.whatsapp.wire import Wire
+from channels.whatsapp.witness import callback_url, witness_of
+
+WINDOW_MARGIN = 60.0
+"""Seconds before the 24 hours end in which nothing is begun any more."""
+TYPING_LIMIT = 5.0
+_LOOK_PAGES = 5
+_CLOSED_WINDOW = "63016"
+
+TRAITS = Traits(
+    free_text_window=86_400.0 - WINDOW_MARGIN,
+    looks=(2.0, 10.0, 30.0, 60.0, 120.0),
+    ordered=False,
+    has_buttons=False,
+    typing_every=None,
+    pace=Pace(overall=80.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An error that Twilio met, such as a webhook of ours that failed. `at` as ISO 8601."""
+
+    code: str
+    at: str
+    url: str
+    resource: str
+
+
+class WhatsAppChannel:
+    """One sender. It also reads Twilio's records: statuses, missed messages, alerts."""
+
+    name = ChannelName.WHATSAPP
+    traits = TRAITS
+
+    def __init__(self, config: TwilioConfig, clock: Clock) -> None:
+        self.config = config
+        self._clock = clock
+        self._http = TwilioHttp(Limits(config.connect_timeout, config.total_timeout))
+        self._api = TwilioApi(config, self._http)
+
+    @property
+    def account(self) -> str:
+        return self.config.sender
+
+    async def open(self) -> None:
+        """Nothing is connected before the first call."""
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
+        return compose.compose(reply, self.config)
+
+    def compose_template(self, text: str) -> PartBody | None:
+        """A part for a closed window; None when no template is configured."""
+        return compose.compose_template(text, self.config)
+
+    def fallback_of(self, body: PartBody) -> PartBody | None:
+        """Words with a link for a part whose file was refused later, by a status; or None."""
+        return compose.fallback_of(body)
+
+    async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
+        """One create; a second one, with words and a link, only where Twilio's answer to the
+        first proves that its file or content was refused."""
+        try:
+            wire = Wire.loads(body.wire)
+        except ValueError:
+            return Refused(Scope.PAYLOAD, "the stored part can't be read")
+        outcome = await self._create(to, wire, ref)
+        if wire.fallback and _refused_in_this_form(outcome):
+            return await self._create(to, Wire(body=wire.fallback), ref)
+        return outcome
+
+    async def _create(self, to: Recipient, wire: Wire, ref: SendRef) -> Outcome:
+        base = self.config.status_callback
+        callback = callback_url(base, ref) if base else ""
+        try:
+            sid = await self._api.create(to.address.chat, wire, callback)
+        except NothingReached as failure:
+            return NotSent(f"no connection to Twilio: {failure}")
+        except ErrorAnswer as answer:
+            wait = errors.retry_after_seconds(answer.retry_after, self._clock.wall())
+            return errors.outcome_of_code(answer.status, answer.code, wait)
+        except CallFailed as failure:
+            return Unknown(f"no answer from Twilio: {failure}")
+        return Sent(sid) if sid else Unknown("Twilio's answer names no message")
+
+    async def look_up(
+        self, to: Recipient, body: PartBody, ref: SendRef, owned: frozenset[str]
+    ) -> Sent | Lookup:
+        try:
+            wire = Wire.loads(body.wire)
+            rows = await self._listed(to, ref.started_at - EARLIER)
+        except (ValueError, CallFailed):
+            return Lookup.CANNOT_TELL
+        if rows is None:
+            return Lookup.CANNOT_TELL
+        return find(rows, wire, ref, owned, self._clock.wall())
+
+    async def _listed(self, to: Recipient, since: float) -> list[Listed] | None:
+        """What was sent to this person since `since`; None when that is too much to read."""
+        asked = {"To": to.address.chat, "From": self.config.sender, "PageSize": "50"}
+        page = await self._api.messages(asked)
+        rows: list[Listed] = []
+        for _ in range(_LOOK_PAGES):
+            shown = [Listed.of(row) for row in page.rows]
+            rows += shown
+            if not page.next_url or any(row.created and row.created < since for row in shown):
+                return rows
+            page = await self._api.more(page)
+        return None
+
+    async def typing(self, to: Recipient) -> None:
+        if not self.config.typing or not to.reply_to.startswith(("SM", "MM")):
+            return
+        try:
+            await self._api.typing(to.reply_to, TYPING_LIMIT)
+        except CallFailed:
+            return
+
+    async def acknowledge(self, callback_id: str, text: str = "") -> None:
+        """A button press on WhatsApp is a message like any other: nothing spins."""
+
+    async def fetch(self, attachment: Attachment) -> bytes:
+        return await media.fetch(attachment.ref, self.config, self._http, self._clock.sleep)
+
+    async def status(self, sid: str) -> Witness | None:
+        """Where a part of ours stands by Twilio's records; None when they can't be read."""
+        try:
+            return witness_of(Listed.of(await self._api.message(sid)))
+        except CallFailed:
+            return None
+
+    def reaction(self, code: str) -> CallbackReaction:
+        """What a late refusal with this code asks for."""
+        return errors.reaction_to_callback(code)
+
+    def inbound_since(self, since: datetime) -> AsyncIterator[Inbound]:
+        """What people wrote since `since`, oldest first; see `catchup.inbound_since`."""
+        return catchup.inbound_since(self._api, self.config.sender, since)
+
+    async def webhook_info(self) -> senders.WebhookInfo:
+        """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, ConfigurationError."""
+        try:
+            return await senders.webhook_info(self._api, self.config)
+        except CallFailed as failure:
+            raise catchup.TwilioUnavailable(f"the senders can't be read: {failure}") from None
+
+    async def webhook_set(self, url: str, fallback: str = "", status: str = "") -> None:
+        """Point our sender at these URLs, empty ones at nothing. Raises as `webhook_info`."""
+        try:
+            await senders.webhook_set(self._api, self.config, url, fallback, status)
+        except CallFailed as failure:
+            raise catchup.TwilioUnavailable(f"the webhook is not set: {failure}") from None
+
+    async def alerts(self, since: datetime) -> tuple[Alert, ...]:
+        """Errors that Twilio met since `since` (at most 30 days back). Raises TwilioUnavailable."""
+        start = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            rows = await self._api.alerts(start)
+        except CallFailed as failure:
+            raise catchup.TwilioUnavailable(f"the alerts can't be read: {failure}") from None
+        names = ("error_code", "date_created", "request_url", "resource_sid")
+        return tuple(Alert(*(str(row.get(name) or "") for name in names)) for row in rows)
+
+
+def _refused_in_this_form(outcome: Outcome) -> bool:
+    return (
+        isinstance(outcome, Refused)
+        and outcome.scope is not Scope.CHAT
+        and outcome.code != _CLOSED_WINDOW
+    )

@@ -1,0 +1,124 @@
+"""A reply as the messages that carry it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from bot.domain.reply import Button, FileOut, PartBody, Reply
+from channels.markdown import Span, Style, Styled, render
+from channels.text import is_blank, shorten, utf16_len
+from channels.whatsapp.config import TwilioConfig
+from channels.whatsapp.markup import LIMIT, cut, pieces
+from channels.whatsapp.wire import Option, Wire
+
+CAPTION_LIMIT = 1024
+TEMPLATE_LIMIT = 900
+"""A template's whole text may have 1,024 characters; its fixed words need some of them."""
+BUTTON_LABEL_LIMIT = 20
+_CAPTIONED = frozenset({"photo", "video"})
+"""The kinds of files under which WhatsApp shows words."""
+_REPLY = "{reply}"
+
+
+def compose(reply: Reply, config: TwilioConfig) -> list[PartBody]:
+    """The parts of a reply in order: words, the choices under them, files."""
+    if reply.silent:
+        return []
+    texts = pieces(reply.text)
+    parts = _with_choices(texts, reply.buttons, config) if reply.buttons else _bodies(texts)
+    return parts + [part for file in reply.files for part in _file(file)]
+
+
+def _bodies(texts: Sequence[str]) -> list[PartBody]:
+    return [_part(Wire(body=text)) for text in texts]
+
+
+def _part(wire: Wire, text: str = "") -> PartBody:
+    return PartBody(text or wire.body, wire.dumps())
+
+
+def _with_choices(
+    texts: list[str], buttons: tuple[Button, ...], config: TwilioConfig
+) -> list[PartBody]:
+    options = tuple(Option(b.label, b.data or b.label) for b in buttons if not b.url)
+    listed = _listed(buttons)
+    last = texts[-1] if texts else ""
+    joined = f"{last}\n\n{listed}" if last else listed
+    tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(listed))]
+    *before, final = [*texts[:-1], *tail]
+    content = config.choice_templates.get(len(options), "")
+    if content and len(options) == len(buttons) and _fits_buttons(last, options):
+        named = {"1": last}
+        for number, option in enumerate(options):
+            named[str(2 * number + 2)] = option.label
+            named[str(2 * number + 3)] = option.data
+        wire = Wire(body=last, content=content, variables=named, fallback=joined, options=options)
+        return [*_bodies(texts[:-1]), _part(wire, joined)]
+    return [*_bodies(before), _part(Wire(body=final, options=options))]
+
+
+def _listed(buttons: Sequence[Button]) -> str:
+    """The choices with their numbers; a link is not chosen but opened."""
+    numbered = [f"{n}. {b.label}" for n, b in enumerate((b for b in buttons if not b.url), 1)]
+    return "\n".join([*numbered, *(f"{b.label}: {b.url}" for b in buttons if b.url)])
+
+
+def _fits_buttons(text: str, options: Sequence[Option]) -> bool:
+    """Whether WhatsApp takes these words and labels as buttons; a variable is one line."""
+    short = all(0 < utf16_len(o.label) <= BUTTON_LABEL_LIMIT for o in options)
+    return short and bool(text) and "\n" not in text and utf16_len(text) <= CAPTION_LIMIT
+
+
+def _file(file: FileOut) -> list[PartBody]:
+    captions = pieces(file.caption)
+    name = file.name or file.kind
+    if not file.url:
+        content = file.content
+        if is_blank(content):
+            return _bodies(captions)
+        title = Span(Style.BOLD, 0, len(name))
+        block = Span(Style.PRE, len(name) + 1, len(name) + 1 + len(content))
+        return _bodies([*captions, *cut(Styled(f"{name}\n{content}", (title, block)))])
+    if urlsplit(file.url).scheme not in ("http", "https"):
+        return _bodies([*captions, *cut(Styled(f"{name}: {file.url}"))])
+    fits = len(captions) == 1 and utf16_len(captions[0]) <= CAPTION_LIMIT
+    caption = captions[0] if fits and file.kind in _CAPTIONED else ""
+    link = f"{caption or name}\n{file.url}"
+    shown = f"{caption}\n[{name}]" if caption else f"[{name}]"
+    wire = Wire(body=caption, media=file.url, fallback=link if utf16_len(link) <= LIMIT else "")
+    return [*_bodies([] if caption else captions), _part(wire, shown)]
+
+
+def fallback_of(body: PartBody) -> PartBody | None:
+    """The same part as words with a link, for a file or content that was refused; or None."""
+    wire = Wire.loads(body.wire)
+    if not wire.fallback:
+        return None
+    return _part(Wire(body=wire.fallback, options=wire.options))
+
+
+def compose_template(text: str, config: TwilioConfig) -> PartBody | None:
+    """A part that may be sent outside the 24 hours; None when no template is configured.
+
+    Where the template has a place for the reply, it takes one line of it, cut if need be.
+    """
+    if not config.template_sid:
+        return None
+    words = " ".join(render(text).written_out().split())
+    line = shorten(words, TEMPLATE_LIMIT, utf16_len)
+    named: Mapping[str, str] = {
+        name: value.replace(_REPLY, line) for name, value in config.template_variables.items()
+    }
+    shown = line if any(_REPLY in v for v in config.template_variables.values()) else ""
+    return _part(Wire(content=config.template_sid, variables=named), shown or "[template]")
+
+
+def choice_of(wire: str, text: str) -> Option | None:
+    """Which of a sent part's choices these words of the person name, by number or by label."""
+    options = Wire.loads(wire).options
+    said = text.strip().casefold().rstrip(".)").lstrip("(")
+    for number, option in enumerate(options, 1):
+        if said in (str(number), option.label.strip().casefold()):
+            return option
+    return None

@@ -1,0 +1,146 @@
+"""Styled text in WhatsApp's own marks, in messages of at most 1,600.
+
+WhatsApp knows *bold*, _italic_, ~strike~, `code`, ```blocks``` and "> " quotes. A mark works
+within one line and between words only; where it would show as a stray sign it is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from channels.markdown import Span, Style, Styled, render
+from channels.text import cuts, utf16_len
+
+LIMIT = 1600
+"""Twilio refuses a longer body (21617). Counted in UTF-16 units, the larger of the two
+ways to count an emoji."""
+
+_MARKS = {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~", Style.CODE: "`"}
+_FENCE = "```"
+_QUOTE = "> "
+
+
+def pieces(markdown: str) -> list[str]:
+    """A Markdown text as the bodies of the messages that carry it, in order."""
+    return cut(render(markdown))
+
+
+def cut(styled: Styled) -> list[str]:
+    """The same for a text whose styles are known. Blank pieces are left out."""
+    flat = _with_addresses(styled)
+
+    def size(start: int, end: int) -> int:
+        marks = sum(_cost(flat.text, span, start, end) for span in flat.spans)
+        return utf16_len(flat.text[start:end]) + marks
+
+    ranges = cuts(flat.text, LIMIT, size, flat.blocks())
+    return [_marked(flat.clip(start, end)).strip("\n") for start, end in ranges]
+
+
+def _with_addresses(styled: Styled) -> Styled:
+    """Links written out: WhatsApp has no words that hide an address."""
+    links = sorted((s for s in styled.spans if s.style is Style.LINK), key=lambda s: s.end)
+    written: list[str] = []
+    added: list[tuple[int, int]] = []
+    at = 0
+    for link in links:
+        address = f" ({link.value})"
+        written += (styled.text[at : link.end], address)
+        added.append((link.end, len(address)))
+        at = link.end
+    written.append(styled.text[at:])
+    moved = tuple(
+        replace(
+            span,
+            start=span.start + sum(n for position, n in added if position <= span.start),
+            end=span.end + sum(n for position, n in added if position < span.end),
+        )
+        for span in styled.spans
+        if span.style is not Style.LINK
+    )
+    return Styled("".join(written), moved)
+
+
+def _cost(text: str, span: Span, start: int, end: int) -> int:
+    """The most that a span's marks add to text[start:end]."""
+    first, last = max(span.start, start), min(span.end, end)
+    if first >= last:
+        return 0
+    if span.style is Style.PRE:
+        return 2 * (len(_FENCE) + 1)
+    return 2 * (text.count("\n", first, last) + 1)
+
+
+def _marked(styled: Styled) -> str:
+    opens: dict[int, list[str]] = defaultdict(list)
+    closes: dict[int, list[str]] = defaultdict(list)
+    for place, start, end in _places(styled):
+        opens[start].append(place[0])
+        closes[end].insert(0, place[1])
+    written: list[str] = []
+    at = 0
+    for position in sorted({*opens, *closes}):
+        written += (styled.text[at:position], *closes[position], *opens[position])
+        at = position
+    return "".join((*written, styled.text[at:]))
+
+
+Mark = tuple[str, str]
+
+
+def _places(styled: Styled) -> Iterator[tuple[Mark, int, int]]:
+    """Each pair of marks with the range that it goes around, outer ranges first."""
+    blocks = styled.blocks()
+    done: list[Span] = []
+    for span in styled.spans:
+        if span.style is Style.PRE:
+            yield from _block(styled.text, span)
+        elif span.style is Style.QUOTE:
+            yield from _quote(styled.text, span, blocks)
+        elif not any(s.style is span.style and s.start <= span.start < s.end for s in done):
+            done.append(span)
+            yield from _inline(styled.text, span)
+
+
+def _block(text: str, span: Span) -> Iterator[tuple[Mark, int, int]]:
+    content = text[span.start : span.end]
+    if _FENCE in content or not content.strip():
+        return
+    edge = "\n" if "\n" in content else ""
+    yield (_FENCE + edge, edge + _FENCE), span.start, span.end
+
+
+def _quote(text: str, span: Span, blocks: list[tuple[int, int]]) -> Iterator[tuple[Mark, int, int]]:
+    for start, end in _lines(text, span):
+        at_line_start = start == 0 or text[start - 1] == "\n"
+        in_block = any(first <= start < last for first, last in blocks)
+        if at_line_start and not in_block and text[start:end].strip():
+            yield (_QUOTE, ""), start, end
+
+
+def _inline(text: str, span: Span) -> Iterator[tuple[Mark, int, int]]:
+    mark = _MARKS[span.style]
+    for line_start, line_end in _lines(text, span):
+        line = text[line_start:line_end]
+        content = line.strip()
+        start = line_start + len(line) - len(line.lstrip())
+        end = start + len(content)
+        if not content or mark in content:
+            continue
+        if span.style is Style.CODE or not _within_word(text, start, end):
+            yield (mark, mark), start, end
+
+
+def _within_word(text: str, start: int, end: int) -> bool:
+    return text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
+
+
+def _lines(text: str, span: Span) -> Iterator[tuple[int, int]]:
+    start = span.start
+    while start < span.end:
+        newline = text.find("\n", start, span.end)
+        end = span.end if newline < 0 else newline
+        yield start, end
+        start = end + 1

@@ -1,0 +1,123 @@
+"""A file's bytes from Twilio.
+
+Our credentials go to our own account's media at Twilio and nowhere else: a forged webhook
+may name any URL, and the true one redirects to a content network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+
+import httpx
+
+from bot.domain.errors import AttachmentUnavailable
+from channels.whatsapp.config import TWILIO_API, TwilioConfig
+from channels.whatsapp.http import CallFailed, TwilioHttp, basic
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes; WhatsApp's own limit."""
+TIME_LIMIT = 60.0
+NOT_YET = (1.0, 3.0)
+"""Seconds to wait when a file is not there: it can be missing just after its webhook."""
+_MOST_REDIRECTS = 3
+_CDN = "twiliocdn.com"
+_BUCKET = ("s3-external-1.amazonaws.com", "/media.twiliocdn.com/")
+
+
+class Trust(Enum):
+    """What a URL may be given."""
+
+    CREDENTIALS = auto()
+    NOTHING = auto()
+    """It may be fetched, without credentials."""
+    REFUSED = auto()
+
+
+def trust(url: httpx.URL, config: TwilioConfig) -> Trust:
+    """How far a media URL is trusted. A stand-in for Twilio may keep its files on its own host."""
+    base = httpx.URL(config.api_url)
+    path = url.raw_path.partition(b"?")[0].lower()
+    if b"/../" in path or b"%2e" in path or b"\\" in path or url.userinfo:
+        return Trust.REFUSED
+    if (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port):
+        ours = f"{base.path.rstrip('/')}/2010-04-01/Accounts/{config.account_sid}/"
+        return Trust.CREDENTIALS if url.path.startswith(ours) else Trust.NOTHING
+    if url.host == base.host and config.api_url != TWILIO_API:
+        return Trust.NOTHING
+    bucket = url.host == _BUCKET[0] and url.path.startswith(_BUCKET[1])
+    ours_at_the_cdn = url.host == _CDN or url.host.endswith("." + _CDN) or bucket
+    https = url.scheme == "https" and url.port is None
+    return Trust.NOTHING if https and ours_at_the_cdn else Trust.REFUSED
+
+
+class _NotYet(Exception):
+    """This try failed in a way that passes; the text says how."""
+
+
+async def fetch(
+    ref: str,
+    config: TwilioConfig,
+    http: TwilioHttp,
+    sleep: Callable[[float], Awaitable[None]],
+) -> bytes:
+    """The bytes behind a media URL, at most 16 MB. Raises AttachmentUnavailable."""
+    try:
+        url = httpx.URL(ref)
+    except httpx.InvalidURL:
+        raise AttachmentUnavailable("the file has no usable address") from None
+    for wait in (*NOT_YET, None):
+        try:
+            return await _follow(url, config, http)
+        except _NotYet as failure:
+            if wait is None:
+                raise AttachmentUnavailable(f"the file can't be fetched: {failure}") from None
+            await sleep(wait)
+    raise AssertionError("the last wait is None")
+
+
+async def _follow(url: httpx.URL, config: TwilioConfig, http: TwilioHttp) -> bytes:
+    for _ in range(_MOST_REDIRECTS + 1):
+        trusted = trust(url, config)
+        if trusted is Trust.REFUSED:
+            raise AttachmentUnavailable("the file is not at an address of Twilio's")
+        credentials = trusted is Trust.CREDENTIALS
+        sent = (
+            {"Authorization": basic(config.account_sid, config.auth_token)} if credentials else {}
+        )
+        got = await _get(httpx.Request("GET", url, headers=sent), http)
+        if isinstance(got, bytes):
+            return got
+        url = url.join(got)
+    raise AttachmentUnavailable("the file's address leads in a circle")
+
+
+async def _get(request: httpx.Request, http: TwilioHttp) -> bytes | httpx.URL:
+    """The body, or where else to look."""
+    try:
+        async with http.exchange(request, TIME_LIMIT) as answer:
+            location = answer.headers.get("location", "")
+            if answer.status_code in (301, 302, 303, 307, 308) and location:
+                return httpx.URL(location)
+            if answer.status_code in (404, 429) or answer.status_code >= 500:
+                raise _NotYet(f"status {answer.status_code}")
+            if answer.status_code != 200:
+                raise AttachmentUnavailable(f"Twilio refuses the file ({answer.status_code})")
+            return await _bounded(answer)
+    except CallFailed as error:
+        raise _NotYet(str(error)) from None
+    except httpx.InvalidURL:
+        raise AttachmentUnavailable("the file's address leads nowhere") from None
+
+
+async def _bounded(answer: httpx.Response) -> bytes:
+    too_large = f"the file is larger than {LARGEST // (1024 * 1024)} MB"
+    told = answer.headers.get("content-length", "")
+    if told.isdigit() and int(told) > LARGEST:
+        raise AttachmentUnavailable(too_large)
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > LARGEST:
+            raise AttachmentUnavailable(too_large)
+    return bytes(body)
