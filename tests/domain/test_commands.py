@@ -46,7 +46,7 @@ def test_a_command_of_the_agents_own_is_left_to_the_agent() -> None:
         ("cancel", Command.STOP),
         ("  CANCEL!! ", Command.STOP),
         ("“cancel”", Command.STOP),
-        ("\u200fإلغاء\u200f", Command.STOP),  # noqa: RUF001 - Arabic, as typed
+        ("\u200fإلغاء\u200f", Command.STOP),
         ("الغاء.", Command.STOP),
         ("रद्द करें।", Command.STOP),
         ("Réessayer", Command.RETRY),
