@@ -138,12 +138,14 @@ class Script:
 
     def __init__(self) -> None:
         self.rules: list[Rule] = []
+        self._made = 0
 
     def add(self, rule: Rule) -> Rule:
         unread = isinstance(rule.fault, Fault) and rule.fault.unread
         if unread and (rule.chat is not None or rule.when is not None):
             raise ValueError("a call whose body is not read can be chosen by its method only")
-        rule.number = len(self.rules) + 1
+        self._made += 1
+        rule.number = self._made
         self.rules.append(rule)
         return rule
 
@@ -170,7 +172,12 @@ class Script:
                 return rule, played
         return None
 
+    def numbered(self, number: int) -> Rule:
+        """A rule by the number that it got. Raises StopIteration when there is none."""
+        return next(rule for rule in self.rules if rule.number == number)
+
     def clear(self) -> None:
+        """The provider behaves from now on, and lets go of what it holds."""
         for rule in self.rules:
             rule.cancel()
         self.rules.clear()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tests.fakes.faults import Answer
+from tests.fakes.faults import Answer, Misbehaviour
 from tests.fakes.recording import Json, Now, machine_time
 from tests.fakes.server import FakeProvider
 from tests.fakes.telegram import methods, spec
 from tests.fakes.telegram.bot import Bot
 from tests.fakes.telegram.chats import Shown
 from tests.fakes.telegram.checks import Refusal
+from tests.fakes.telegram.faults import NAMED
 from tests.fakes.telegram.params import UnreadableBody, read_params
 from tests.fakes.telegram.queue import UpdateQueue
 from tests.fakes.telegram.rates import Limits, Rates
@@ -45,12 +47,38 @@ class FakeTelegram(FakeProvider):
         self._scale = webhook_scale
         self._limits = limits or Limits()
         self.main = self.add_bot(token, username)
+        self.orders = {"enqueue": self._order_enqueue, "reach": self._order_reach}
 
     def routes(self) -> list[BaseRoute]:
         return [
             Route("/bot{token}/{method}", self._api, methods=["GET", "POST"]),
             Route("/file/bot{token}/{path:path}", self._download, methods=["GET"]),
         ]
+
+    def named_faults(self) -> Mapping[str, Callable[..., Misbehaviour]]:
+        return NAMED
+
+    def shown(self, chat: str) -> list[Json]:
+        found = self.messages(int(chat)) if chat else self.all_messages()
+        return [
+            {
+                "chat": m.chat_id,
+                "message_id": m.message_id,
+                "kind": m.kind,
+                "text": m.text,
+                "topic": m.topic,
+                "reply_to": m.reply_to,
+                "buttons": m.buttons,
+            }
+            for m in found
+        ]
+
+    async def _order_enqueue(self, order: Json) -> object:
+        return self.enqueue(order["update"], order.get("token", ""))
+
+    async def _order_reach(self, order: Json) -> object:
+        self.reach.update(order)
+        return self.reach
 
     def add_bot(self, token: str, username: str) -> Bot:
         """One more bot account. A call with any other token is refused with 401."""

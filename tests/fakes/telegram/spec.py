@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,6 +26,8 @@ class Field:
     name: str
     types: tuple[str, ...]
     required: bool
+    always: str = ""
+    """The one value that it can have, where the description names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +103,16 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 }
 
 
+_ALWAYS = re.compile(r'(?:always "|must be (?=\w+$))(\w+)')
+
+
 def _fields(raw: Json) -> dict[str, Field]:
-    return {
-        f["name"]: Field(f["name"], tuple(f["types"]), bool(f["required"]))
-        for f in raw.get("fields", [])
-    }
+    found = {}
+    for f in raw.get("fields", []):
+        named = _ALWAYS.search(f["description"]) if f["types"] == ["String"] else None
+        always = named[1] if named else ""
+        found[f["name"]] = Field(f["name"], tuple(f["types"]), bool(f["required"]), always)
+    return found
 
 
 @cache

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.routing import BaseRoute
 
-from tests.fakes.recording import Now, machine_time
+from tests.fakes.faults import Misbehaviour
+from tests.fakes.recording import Json, Now, machine_time
 from tests.fakes.server import FakeProvider
 from tests.fakes.twilio.api import Api
 from tests.fakes.twilio.book import FAILED, Media, Message, MessageBook
 from tests.fakes.twilio.callbacks import StatusPlan, advance, callback_form
 from tests.fakes.twilio.courier import Attempt, Courier, Form, field_of
+from tests.fakes.twilio.faults import NAMED
 from tests.fakes.twilio.forms import PERSON, Fields, inbound_form, message_type
 from tests.fakes.twilio.media import MediaHost
 from tests.fakes.twilio.windows import Window, Windows
@@ -61,7 +63,7 @@ class FakeTwilio(FakeProvider):
         self.webhook_url = ""
         self.fallback_url = ""
         self.status_url = ""
-        self.plan: Callable[[Message], StatusPlan] = lambda message: StatusPlan()
+        self.plan: Callable[[Message], StatusPlan] = lambda _message: StatusPlan()
         self.debugger: list[str] = []
         self.typing: list[str] = []
         self.windows = Windows(now)
@@ -72,9 +74,38 @@ class FakeTwilio(FakeProvider):
         self.media_host = MediaHost(self.record)
         self.courier = Courier(auth_token, now, self.record.changed)
         self.reach = self.courier.reach
+        self.orders = {
+            "inbound": self._order_inbound,
+            "report": self._order_report,
+            "configure": self._order_configure,
+        }
 
     def routes(self) -> list[BaseRoute]:
         return self._api.routes()
+
+    def named_faults(self) -> Mapping[str, Callable[..., Misbehaviour]]:
+        return NAMED
+
+    def shown(self, chat: str) -> list[Json]:
+        return [m.as_json() for m in self.messages(chat)]
+
+    async def _order_inbound(self, order: Json) -> object:
+        done = await self.inbound(**order)
+        return {"sid": done.sid, "statuses": [a.status for a in done.attempts]}
+
+    async def _order_report(self, order: Json) -> object:
+        return [a.status for a in await self.report(**order)]
+
+    async def _order_configure(self, order: Json) -> object:
+        self.webhook_url = order.get("webhook_url", self.webhook_url)
+        self.fallback_url = order.get("fallback_url", self.fallback_url)
+        self.status_url = order.get("status_url", self.status_url)
+        self.list_lag = order.get("list_lag", self.list_lag)
+        self.reach.update(order.get("reach", {}))
+        if "statuses" in order:
+            plan = StatusPlan(tuple(order["statuses"]), order.get("code"))
+            self.plan = lambda _message: plan
+        return None
 
     async def open(self) -> None:
         await self.media_host.listener.open()
