@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, case, func, or_, select, update
+from sqlalchemy import Connection, Row, case, exists, func, or_, select, update
 
 from bot.domain.message import Address, ChatKind
 from storage.clock import now
@@ -206,6 +206,16 @@ def pause(tx: Connection, chat: int, until: float | None) -> None:
     )
     tx.execute(
         update(runs).where(runs.c.chat == chat, runs.c.state == "ready").values(state="waiting")
+    )
+
+
+def settle_pause(tx: Connection, chat: int) -> None:
+    """A run went back to ready in a chat that was paused meanwhile: it waits instead."""
+    paused = exists(select(1).where(chats.c.id == chat, chats.c.paused_until > now))
+    tx.execute(
+        update(runs)
+        .where(runs.c.chat == chat, runs.c.state == "ready", paused)
+        .values(state="waiting")
     )
 
 

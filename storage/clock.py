@@ -9,7 +9,7 @@ so that setting the wall clock changes nothing and a rebooted machine's holders 
 
 from __future__ import annotations
 
-from sqlalchemy import Double, Text, func
+from sqlalchemy import Connection, Double, Text, func, select
 
 NOW_FUNCTION = "answerback_now"
 LEASE_NOW_FUNCTION = "answerback_lease_now"
@@ -23,3 +23,8 @@ lease_now = getattr(func, LEASE_NOW_FUNCTION)(type_=Double)
 
 lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 """Which lease clock `lease_now` is on; holders of another clock are dead."""
+
+
+def read(tx: Connection) -> float:
+    """The database's clock, read once."""
+    return float(tx.scalars(select(now)).one())

@@ -19,7 +19,8 @@ from storage.tables import edits, inbound, outbox, payloads, replies, runs
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as a turn reads it. Times in epoch seconds."""
+    """A message as a turn reads it. `at` is the provider's time where it told one, and
+    `received_at` the database's, both in epoch seconds."""
 
     id: int
     chat: int
@@ -35,6 +36,7 @@ class StoredMessage:
     attachments: tuple[Attachment, ...]
     quoted: Quoted | None
     at: float
+    received_at: float
     edited: bool
 
 
@@ -174,6 +176,7 @@ def _stored(row: Row) -> StoredMessage:  # type: ignore[type-arg]
         attachments=tuple(Attachment(**a) for a in json.loads(row.attachments)),
         quoted=None if row.quoted is None else Quoted(**json.loads(row.quoted)),
         at=row.received_at if row.sent_at is None else row.sent_at,
+        received_at=row.received_at,
         edited=row.edited_at is not None,
     )
 

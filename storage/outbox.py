@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from sqlalchemy import (
     Connection,
     Row,
     and_,
-    bindparam,
     case,
     exists,
     func,
@@ -57,11 +57,13 @@ class Part:
     kind: PartKind
     number: int
     state: PartState
+    loose: bool
     attempts: int
     resends: int
     looks: int
     not_before: float
     started_at: float
+    created_at: float
     confirmed: bool
     scope: Scope | None
     error: str
@@ -94,11 +96,13 @@ _COLUMNS = (
     outbox.c.kind,
     outbox.c.part,
     outbox.c.state,
+    outbox.c.loose,
     outbox.c.attempts,
     outbox.c.resends,
     outbox.c.looks,
     outbox.c.not_before,
     outbox.c.started_at,
+    outbox.c.created_at,
     outbox.c.confirmed,
     outbox.c.scope,
     outbox.c.error,
@@ -117,11 +121,13 @@ def _part(row: Row) -> Part:  # type: ignore[type-arg]
         kind=PartKind(row.kind),
         number=row.part,
         state=PartState(row.state),
+        loose=row.loose,
         attempts=row.attempts,
         resends=row.resends,
         looks=row.looks,
         not_before=row.not_before,
         started_at=row.started_at,
+        created_at=row.created_at,
         confirmed=row.confirmed,
         scope=None if row.scope is None else Scope(row.scope),
         error=row.error,
@@ -184,25 +190,33 @@ def store_parts(
     return [_part(row) for row in rows]
 
 
-def post(tx: Connection, to: Address, kind: PartKind, body: PartBody, wait: float = 0.0) -> int:
-    """Put a loose message into the outbox: a notice or an operator's words. Returns its id."""
-    taken = select(func.coalesce(func.max(outbox.c.part), 0) + 1).where(
-        outbox.c.run == to.run, outbox.c.kind == kind.value
-    )
-    values = {
+class Notice(IntEnum):
+    """The part numbers of a run's notices: each is said at most once, by a unique key."""
+
+    STILL_WORKING = 1
+    UNCERTAIN = 2
+    TOO_OLD = 3
+    RETRIED = 4
+
+
+def post(
+    tx: Connection, to: Address, kind: PartKind, body: PartBody, number: int = 1
+) -> int | None:
+    """Put a loose message into the outbox: a notice or an operator's words. Returns its id,
+    or None when the run has said this notice before."""
+    values: dict[str, object] = {
         "account": to.account,
         "chat": to.chat,
         "run": to.run,
         "kind": kind.value,
-        "part": 1 if to.run is None else taken.scalar_subquery(),
+        "part": number,
         "state": PartState.PENDING.value,
         "loose": True,
-        "not_before": now + wait if wait else 0.0,
         "created_at": now,
         "text": body.text,
         "wire": body.wire,
     }
-    return int(tx.scalars(insert(outbox).values(**values).returning(outbox.c.id)).one())
+    return tx.execute(insert_or_skip(tx, outbox, values).returning(outbox.c.id)).scalar()
 
 
 def of_run(tx: Connection, run: int) -> Sequence[Part]:
@@ -239,11 +253,9 @@ def mark_sending(tx: Connection, grip: Grip, part: int) -> Part | None:
     return None if row is None else _part(row)
 
 
-def claim_loose(
-    tx: Connection, holder: int, lease_seconds: float, mine: Sequence[int], room: int
-) -> Sequence[Part]:
-    """pending -> sending, for due loose parts. One at a time in a chat, and behind a part of
-    that chat which is on its way."""
+def due_loose(tx: Connection, mine: Sequence[int], limit: int) -> Sequence[Part]:
+    """Loose parts that may go now: due, not behind a part of their chat that is on its way or
+    came before, in a chat that the platform does not limit."""
     busy = outbox.alias("busy")
     on_its_way = exists(
         select(1).where(busy.c.chat == outbox.c.chat, busy.c.state == "sending")
@@ -255,11 +267,10 @@ def claim_loose(
             earlier.c.id < outbox.c.id,
             earlier.c.loose == true(),
             earlier.c.state == "pending",
-            earlier.c.not_before <= now,
         )
     ).correlate(outbox)
-    chosen = (
-        select(outbox.c.id)
+    question = (
+        select(*_COLUMNS)
         .join(chats, chats.c.id == outbox.c.chat)
         .where(
             outbox.c.loose == true(),
@@ -271,14 +282,18 @@ def claim_loose(
             ~behind,
         )
         .order_by(outbox.c.not_before, outbox.c.id)
-        .limit(bindparam("room"))
-        .with_for_update(of=outbox, skip_locked=True, key_share=True)
-        .cte("chosen")
+        .limit(limit)
     )
+    return [_part(row) for row in tx.execute(question)]
+
+
+def claim_loose(tx: Connection, part: int, holder: int, lease_seconds: float) -> Part | None:
+    """pending -> sending, for a loose part. None: somebody else has it."""
     move = (
         update(outbox)
         .where(
-            outbox.c.id.in_(select(chosen.c.id)),
+            outbox.c.id == part,
+            outbox.c.loose == true(),
             outbox.c.state == "pending",
             holder_moves.alive(holder, lease_seconds),
         )
@@ -291,7 +306,8 @@ def claim_loose(
         )
         .returning(*_COLUMNS)
     )
-    return [_part(row) for row in tx.execute(move, {"room": room})]
+    row = tx.execute(move).first()
+    return None if row is None else _part(row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from bot.domain.errors import StaleLease
 from bot.domain.run import LIVE, Grip, Run, RunState
 from storage import holders as holder_moves
 from storage.clock import lease_now, now
+from storage.clock import read as read_clock
 from storage.tables import accounts, chats, holders, runs
 
 _COLUMNS = (
@@ -86,6 +87,7 @@ class NewRun:
 
     account: int
     chat: int
+    request_id: str
     order_at: float
     wait: float
     album: str
@@ -107,6 +109,7 @@ def insert_run(tx: Connection, new: NewRun, head: bool, by: Claimant | None) -> 
     common = {
         "account": new.account,
         "chat": new.chat,
+        "request_id": new.request_id,
         "order_at": new.order_at,
         "last_message_at": new.order_at,
         "not_before": now + new.wait if new.wait else 0.0,
@@ -134,10 +137,11 @@ def insert_run(tx: Connection, new: NewRun, head: bool, by: Claimant | None) -> 
     return _run(row)
 
 
-def join(tx: Connection, run: int, order_at: float, wait: float) -> bool:
+def join(tx: Connection, run: int, order_at: float, wait: float, longest: float) -> bool:
     """Add a message to a run that was never claimed. False: somebody claimed it first.
 
-    A run that collects (an album, a quiet time) is put off again by `wait` seconds.
+    A run that collects (an album, a quiet time) is put off again by `wait` seconds, at most
+    to `longest` seconds after it was made.
     """
     values: dict[str, object] = {
         "messages": runs.c.messages + 1,
@@ -146,7 +150,9 @@ def join(tx: Connection, run: int, order_at: float, wait: float) -> bool:
         ),
     }
     if wait:
-        values["not_before"] = now + wait
+        due = now + wait
+        last = runs.c.created_at + longest
+        values["not_before"] = case((due < last, due), else_=last)
     move = (
         update(runs)
         .where(runs.c.id == run, runs.c.attempts == 0, runs.c.state.in_(("waiting", "ready")))
@@ -437,6 +443,11 @@ def mark_replied(tx: Connection, grip: Grip) -> None:
         raise StaleLease(f"run {grip.run} was taken over before its reply was stored")
 
 
+def explain(tx: Connection, grip: Grip, detail: str) -> None:
+    """Keep why an apology is owed, for the ending that it will lead to. The run is held."""
+    tx.execute(update(runs).where(_held(grip)).values(detail=detail))
+
+
 def set_aside(tx: Connection, run: int, why: str) -> None:
     """Keep a run that breaks its workers from being claimed; operators see it listed."""
     tx.execute(
@@ -473,6 +484,18 @@ def stranded_chats(tx: Connection, limit: int) -> Sequence[int]:
     return tx.scalars(question).all()
 
 
+def correct_ending(
+    tx: Connection, run: int, before: Ending, after: Ending, detail: str
+) -> bool:
+    """ended(before) -> ended(after): a late witness, an operator, the person's own button."""
+    move = (
+        update(runs)
+        .where(runs.c.id == run, runs.c.state == "ended", runs.c.ending == before.value)
+        .values(ending=after.value, detail=detail)
+    )
+    return tx.execute(move).rowcount == 1
+
+
 def find(tx: Connection, run: int, *, lock: bool = False) -> Run | None:
     """One run, or None."""
     question = select(*_COLUMNS).where(runs.c.id == run)
@@ -505,7 +528,7 @@ def oldest_due(tx: Connection) -> float | None:
         runs.c.state == "ready", runs.c.not_before <= now, runs.c.set_aside.is_(None)
     )
     since = tx.scalar(due)
-    return None if since is None else float(tx.scalar(select(now))) - float(since)
+    return None if since is None else read_clock(tx) - float(since)
 
 
 def down_accounts(tx: Connection) -> Sequence[int]:

@@ -147,6 +147,7 @@ runs = Table(
     Column("ending", Text),
     Column("detail", Text, nullable=False, server_default=""),
     Column("set_aside", Text),
+    Column("request_id", Text, nullable=False, server_default=""),
     _one_of("state", RunState),
     CheckConstraint(
         "ending IS NULL OR ending IN (" + ", ".join(f"'{e.value}'" for e in Ending) + ")",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
+from enum import Enum, StrEnum
 
 
 class Reaction(Enum):
@@ -15,60 +15,56 @@ class Reaction(Enum):
     OPERATOR = "the operator looks"
 
 
-class Ending(Enum):
-    """A run's one terminal state: stored value, reaction owed, one sentence."""
+class Ending(StrEnum):
+    """A run's one terminal state. `reaction` is what it owes, `sentence` says what it means."""
 
-    ANSWERED = (
-        "answered",
+    ANSWERED = "answered"
+    UNCERTAIN = "uncertain"
+    UNDELIVERABLE = "undeliverable"
+    APOLOGISED = "apologised"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    SILENT = "silent"
+
+    @property
+    def reaction(self) -> Reaction:
+        """Who acts next."""
+        return _OWED[self][0]
+
+    @property
+    def sentence(self) -> str:
+        """What the ending means, for an operator."""
+        return _OWED[self][1]
+
+
+_OWED = {
+    Ending.ANSWERED: (
         Reaction.NOTHING,
         "Every part has a receipt, or a human answered after the run's last message.",
-    )
-    UNCERTAIN = (
-        "uncertain",
+    ),
+    Ending.UNCERTAIN: (
         Reaction.ASK_PERSON,
         "A part may or may not have arrived; the person got a way to have it sent again.",
-    )
-    UNDELIVERABLE = (
-        "undeliverable",
+    ),
+    Ending.UNDELIVERABLE: (
         Reaction.OPERATOR,
         "The platform refuses this chat or message for ever, or its window is closed.",
-    )
-    APOLOGISED = (
-        "apologised",
+    ),
+    Ending.APOLOGISED: (
         Reaction.PERSON_RESENDS,
         "Failures or the deadline ended the work; the person was asked to send it again.",
-    )
-    FAILED = (
-        "failed",
+    ),
+    Ending.FAILED: (
         Reaction.OPERATOR,
         "The work was given up and even the apology was refused.",
-    )
-    WITHDRAWN = (
-        "withdrawn",
-        Reaction.NOTHING,
-        "The person stopped it; nothing more is sent.",
-    )
-    CANCELLED = (
-        "cancelled",
-        Reaction.NOTHING,
-        "The operator closed it; nothing more is sent.",
-    )
-    EXPIRED = (
-        "expired",
-        Reaction.PERSON_RESENDS,
-        "It was too old to answer when its turn came.",
-    )
-    SILENT = (
-        "silent",
-        Reaction.NOTHING,
-        "The agent chose to say nothing.",
-    )
-
-    def __init__(self, value: str, reaction: Reaction, sentence: str) -> None:
-        self._value_ = value
-        self.reaction = reaction
-        self.sentence = sentence
-
+    ),
+    Ending.WITHDRAWN: (Reaction.NOTHING, "The person stopped it; nothing more is sent."),
+    Ending.CANCELLED: (Reaction.NOTHING, "The operator closed it; nothing more is sent."),
+    Ending.EXPIRED: (Reaction.PERSON_RESENDS, "It was too old to answer when its turn came."),
+    Ending.SILENT: (Reaction.NOTHING, "The agent chose to say nothing."),
+}
 
 _WORST_FIRST = (Ending.UNDELIVERABLE, Ending.UNCERTAIN, Ending.ANSWERED)
 
@@ -79,20 +75,30 @@ def worst(endings: Iterable[Ending]) -> Ending:
     return next(e for e in _WORST_FIRST if e in seen)
 
 
-class TurnStatus(Enum):
-    """What anyone who asks about a request id is told: stored value, what to do now."""
+class TurnStatus(StrEnum):
+    """What anyone who asks about a request id is told; `text` says what to do now."""
 
-    COMPLETED = ("completed", "The stored answer is below; nothing needs to be sent again.")
-    PENDING = ("pending", "It is being worked on; ask again in a moment and do not resend.")
-    WITHDRAWN = ("withdrawn", "It was stopped on purpose; do not resend.")
-    INTERRUPTED = ("interrupted", "It could not be answered; send it again.")
-    UNKNOWN = ("unknown", "No message with this id was recorded; send it.")
-    ALREADY_ACCEPTED = ("already_accepted", "This message was recorded before; do not resend.")
+    COMPLETED = "completed"
+    PENDING = "pending"
+    WITHDRAWN = "withdrawn"
+    INTERRUPTED = "interrupted"
+    UNKNOWN = "unknown"
+    ALREADY_ACCEPTED = "already_accepted"
 
-    def __init__(self, value: str, text: str) -> None:
-        self._value_ = value
-        self.text = text
+    @property
+    def text(self) -> str:
+        """The one right reaction, in words."""
+        return _TOLD[self]
 
+
+_TOLD = {
+    TurnStatus.COMPLETED: "The stored answer is here; nothing needs to be sent again.",
+    TurnStatus.PENDING: "It is being worked on; ask again in a moment and do not resend.",
+    TurnStatus.WITHDRAWN: "It was stopped on purpose; do not resend.",
+    TurnStatus.INTERRUPTED: "It could not be answered; send it again.",
+    TurnStatus.UNKNOWN: "No message with this id was recorded; send it.",
+    TurnStatus.ALREADY_ACCEPTED: "This message was recorded before; do not resend.",
+}
 
 _STATUS_OF_ENDING = {
     Ending.ANSWERED: TurnStatus.COMPLETED,

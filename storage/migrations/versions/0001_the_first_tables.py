@@ -36,9 +36,7 @@ def upgrade() -> None:
             op.execute(statement)
     op.create_table(
         "accounts",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("channel", sa.Text(), nullable=False),
         sa.Column("account", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), server_default="", nullable=False),
@@ -47,19 +45,14 @@ def upgrade() -> None:
         sa.Column("poller", sa.BigInteger(), nullable=True),
         sa.Column("catchup_mark", sa.Double(), nullable=True),
         sa.CheckConstraint(
-            "channel IN ('telegram', 'whatsapp', 'console')",
-            name=op.f("ck_accounts_channel"),
+            "channel IN ('telegram', 'whatsapp', 'console')", name=op.f("ck_accounts_channel")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_accounts")),
-        sa.UniqueConstraint(
-            "channel", "account", name=op.f("uq_accounts_channel_account")
-        ),
+        sa.UniqueConstraint("channel", "account", name=op.f("uq_accounts_channel_account")),
     )
     op.create_table(
         "events",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("run", sa.BigInteger(), nullable=True),
         sa.Column("chat", sa.BigInteger(), nullable=True),
         sa.Column("at", sa.Double(), nullable=False),
@@ -73,9 +66,7 @@ def upgrade() -> None:
     op.create_index("ix_events_run", "events", ["run", "id"], unique=False)
     op.create_table(
         "holders",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("boot", sa.Text(), nullable=False),
         sa.Column("clock", sa.Text(), nullable=False),
@@ -84,18 +75,14 @@ def upgrade() -> None:
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("started_at", sa.Double(), nullable=False),
         sa.Column("renewed_at", sa.Double(), nullable=False),
-        sa.Column(
-            "draining", sa.Boolean(), server_default=sa.text("(false)"), nullable=False
-        ),
+        sa.Column("draining", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.Column("gone_at", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_holders")),
         sa.UniqueConstraint("boot", name=op.f("uq_holders_boot")),
     )
     op.create_table(
         "chats",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("account", sa.BigInteger(), nullable=False),
         sa.Column("address", sa.Text(), nullable=False),
         sa.Column("topic", sa.Text(), server_default="", nullable=False),
@@ -104,23 +91,15 @@ def upgrade() -> None:
         sa.Column("language", sa.Text(), server_default="", nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("last_inbound_at", sa.Double(), nullable=True),
-        sa.Column(
-            "stop_revision", sa.Integer(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("stop_revision", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("paused_until", sa.Double(), nullable=True),
         sa.Column("unreachable_since", sa.Double(), nullable=True),
         sa.Column("unreachable_reason", sa.Text(), nullable=True),
         sa.Column("opted_out_at", sa.Double(), nullable=True),
-        sa.Column(
-            "not_before", sa.Double(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("not_before", sa.Double(), server_default=sa.text("0"), nullable=False),
         sa.Column("offered", sa.Text(), nullable=True),
-        sa.CheckConstraint(
-            "kind IN ('private', 'group', 'broadcast')", name=op.f("ck_chats_kind")
-        ),
-        sa.ForeignKeyConstraint(
-            ["account"], ["accounts.id"], name=op.f("fk_chats_account")
-        ),
+        sa.CheckConstraint("kind IN ('private', 'group', 'broadcast')", name=op.f("ck_chats_kind")),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_chats_account")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_chats")),
         sa.UniqueConstraint(
             "account", "address", "topic", name=op.f("uq_chats_account_address_topic")
@@ -135,51 +114,29 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["account"], ["accounts.id"], name=op.f("fk_chat_addresses_account")
         ),
-        sa.ForeignKeyConstraint(
-            ["chat"], ["chats.id"], name=op.f("fk_chat_addresses_chat")
-        ),
-        sa.PrimaryKeyConstraint(
-            "account", "address", "topic", name=op.f("pk_chat_addresses")
-        ),
+        sa.ForeignKeyConstraint(["chat"], ["chats.id"], name=op.f("fk_chat_addresses_chat")),
+        sa.PrimaryKeyConstraint("account", "address", "topic", name=op.f("pk_chat_addresses")),
     )
     op.create_index("ix_chat_addresses_chat", "chat_addresses", ["chat"], unique=False)
     op.create_table(
         "runs",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("account", sa.BigInteger(), nullable=False),
         sa.Column("chat", sa.BigInteger(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
-        sa.Column(
-            "fence", sa.BigInteger(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("fence", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("holder", sa.BigInteger(), nullable=True),
-        sa.Column(
-            "attempts", sa.Integer(), server_default=sa.text("0"), nullable=False
-        ),
-        sa.Column(
-            "failures", sa.Integer(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("failures", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("deaths", sa.Integer(), server_default=sa.text("0"), nullable=False),
-        sa.Column(
-            "replied", sa.Boolean(), server_default=sa.text("(false)"), nullable=False
-        ),
-        sa.Column(
-            "lane", sa.Boolean(), server_default=sa.text("(false)"), nullable=False
-        ),
-        sa.Column(
-            "stop_revision", sa.Integer(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("replied", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("lane", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("stop_revision", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("album", sa.Text(), server_default="", nullable=False),
-        sa.Column(
-            "messages", sa.Integer(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("messages", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("order_at", sa.Double(), nullable=False),
         sa.Column("last_message_at", sa.Double(), nullable=False),
-        sa.Column(
-            "not_before", sa.Double(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("not_before", sa.Double(), server_default=sa.text("0"), nullable=False),
         sa.Column("idle_since", sa.Double(), nullable=False),
         sa.Column("deadline_at", sa.Double(), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
@@ -189,24 +146,20 @@ def upgrade() -> None:
         sa.Column("ending", sa.Text(), nullable=True),
         sa.Column("detail", sa.Text(), server_default="", nullable=False),
         sa.Column("set_aside", sa.Text(), nullable=True),
+        sa.Column("request_id", sa.Text(), server_default="", nullable=False),
         sa.CheckConstraint(
             "(state = 'ended') = (ending IS NOT NULL) AND (state = 'ended') = (ended_at IS NOT NULL)",
             name=op.f("ck_runs_ended"),
         ),
-        sa.CheckConstraint(
-            "(state = 'running') = (holder IS NOT NULL)", name=op.f("ck_runs_held")
-        ),
+        sa.CheckConstraint("(state = 'running') = (holder IS NOT NULL)", name=op.f("ck_runs_held")),
         sa.CheckConstraint(
             "ending IS NULL OR ending IN ('answered', 'uncertain', 'undeliverable', 'apologised', 'failed', 'withdrawn', 'cancelled', 'expired', 'silent')",
             name=op.f("ck_runs_ending"),
         ),
         sa.CheckConstraint(
-            "state IN ('waiting', 'ready', 'running', 'ended')",
-            name=op.f("ck_runs_state"),
+            "state IN ('waiting', 'ready', 'running', 'ended')", name=op.f("ck_runs_state")
         ),
-        sa.ForeignKeyConstraint(
-            ["account"], ["accounts.id"], name=op.f("fk_runs_account")
-        ),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_runs_account")),
         sa.ForeignKeyConstraint(["chat"], ["chats.id"], name=op.f("fk_runs_chat")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
         postgresql_with={"fillfactor": "70"},
@@ -262,9 +215,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "inbound",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("account", sa.BigInteger(), nullable=False),
         sa.Column("chat", sa.BigInteger(), nullable=False),
         sa.Column("run", sa.BigInteger(), nullable=True),
@@ -283,33 +234,23 @@ def upgrade() -> None:
         sa.Column("sent_at", sa.Double(), nullable=True),
         sa.Column("received_at", sa.Double(), nullable=False),
         sa.Column("edited_at", sa.Double(), nullable=True),
-        sa.Column(
-            "deliveries", sa.Integer(), server_default=sa.text("1"), nullable=False
-        ),
+        sa.Column("deliveries", sa.Integer(), server_default=sa.text("1"), nullable=False),
         sa.CheckConstraint(
             "kind IN ('text', 'photo', 'voice', 'audio', 'video', 'video_note', 'document', 'sticker', 'animation', 'location', 'venue', 'contact', 'poll', 'dice', 'button', 'rich', 'service', 'reminder', 'other')",
             name=op.f("ck_inbound_kind"),
         ),
-        sa.CheckConstraint(
-            "run IS NULL OR ignored IS NULL", name=op.f("ck_inbound_one_outcome")
-        ),
-        sa.ForeignKeyConstraint(
-            ["account"], ["accounts.id"], name=op.f("fk_inbound_account")
-        ),
+        sa.CheckConstraint("run IS NULL OR ignored IS NULL", name=op.f("ck_inbound_one_outcome")),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_inbound_account")),
         sa.ForeignKeyConstraint(["chat"], ["chats.id"], name=op.f("fk_inbound_chat")),
         sa.ForeignKeyConstraint(["run"], ["runs.id"], name=op.f("fk_inbound_run")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_inbound")),
-        sa.UniqueConstraint(
-            "account", "request_id", name=op.f("uq_inbound_account_request_id")
-        ),
+        sa.UniqueConstraint("account", "request_id", name=op.f("uq_inbound_account_request_id")),
     )
     op.create_index("ix_inbound_chat", "inbound", ["chat", "received_at"], unique=False)
     op.create_index("ix_inbound_run", "inbound", ["run"], unique=False)
     op.create_table(
         "outbox",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("account", sa.BigInteger(), nullable=False),
         sa.Column("chat", sa.BigInteger(), nullable=False),
         sa.Column("run", sa.BigInteger(), nullable=True),
@@ -318,29 +259,19 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("loose", sa.Boolean(), nullable=False),
         sa.Column("holder", sa.BigInteger(), nullable=True),
-        sa.Column(
-            "fence", sa.BigInteger(), server_default=sa.text("0"), nullable=False
-        ),
-        sa.Column(
-            "attempts", sa.Integer(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("fence", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("resends", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("looks", sa.Integer(), server_default=sa.text("0"), nullable=False),
-        sa.Column(
-            "not_before", sa.Double(), server_default=sa.text("0"), nullable=False
-        ),
-        sa.Column(
-            "started_at", sa.Double(), server_default=sa.text("0"), nullable=False
-        ),
+        sa.Column("not_before", sa.Double(), server_default=sa.text("0"), nullable=False),
+        sa.Column("started_at", sa.Double(), server_default=sa.text("0"), nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("sent_at", sa.Double(), nullable=True),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("wire", sa.Text(), nullable=False),
         sa.Column("receipt", sa.Text(), nullable=True),
         sa.Column("provider_status", sa.Text(), server_default="", nullable=False),
-        sa.Column(
-            "confirmed", sa.Boolean(), server_default=sa.text("(false)"), nullable=False
-        ),
+        sa.Column("confirmed", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.Column("scope", sa.Text(), nullable=True),
         sa.Column("code", sa.Text(), server_default="", nullable=False),
         sa.Column("error", sa.Text(), server_default="", nullable=False),
@@ -348,8 +279,7 @@ def upgrade() -> None:
             "(state = 'sending') = (holder IS NOT NULL)", name=op.f("ck_outbox_held")
         ),
         sa.CheckConstraint(
-            "kind IN ('reply', 'apology', 'notice', 'operator')",
-            name=op.f("ck_outbox_kind"),
+            "kind IN ('reply', 'apology', 'notice', 'operator')", name=op.f("ck_outbox_kind")
         ),
         sa.CheckConstraint(
             "state IN ('pending', 'sending', 'sent', 'delivered', 'read', 'uncertain', 'refused', 'dropped')",
@@ -359,15 +289,11 @@ def upgrade() -> None:
             "state NOT IN ('sent', 'delivered', 'read') OR receipt IS NOT NULL",
             name=op.f("ck_outbox_receipt"),
         ),
-        sa.ForeignKeyConstraint(
-            ["account"], ["accounts.id"], name=op.f("fk_outbox_account")
-        ),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_outbox_account")),
         sa.ForeignKeyConstraint(["chat"], ["chats.id"], name=op.f("fk_outbox_chat")),
         sa.ForeignKeyConstraint(["run"], ["runs.id"], name=op.f("fk_outbox_run")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_outbox")),
-        sa.UniqueConstraint(
-            "run", "kind", "part", name=op.f("uq_outbox_run_kind_part")
-        ),
+        sa.UniqueConstraint("run", "kind", "part", name=op.f("uq_outbox_run_kind_part")),
         postgresql_with={"fillfactor": "70"},
     )
     op.create_index("ix_outbox_chat", "outbox", ["chat", "id"], unique=False)
@@ -416,9 +342,7 @@ def upgrade() -> None:
         sa.Column("result", sa.Text(), nullable=True),
         sa.Column("started_at", sa.Double(), nullable=False),
         sa.Column("done_at", sa.Double(), nullable=True),
-        sa.CheckConstraint(
-            "(state = 'done') = (result IS NOT NULL)", name=op.f("ck_steps_done")
-        ),
+        sa.CheckConstraint("(state = 'done') = (result IS NOT NULL)", name=op.f("ck_steps_done")),
         sa.CheckConstraint("state IN ('started', 'done')", name=op.f("ck_steps_state")),
         sa.ForeignKeyConstraint(["run"], ["runs.id"], name=op.f("fk_steps_run")),
         sa.PrimaryKeyConstraint("run", "key", name=op.f("pk_steps")),
@@ -430,16 +354,12 @@ def upgrade() -> None:
         sa.Column("text_before", sa.Text(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("used", sa.Boolean(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["inbound"], ["inbound.id"], name=op.f("fk_edits_inbound")
-        ),
+        sa.ForeignKeyConstraint(["inbound"], ["inbound.id"], name=op.f("fk_edits_inbound")),
         sa.PrimaryKeyConstraint("inbound", "edited_at", name=op.f("pk_edits")),
     )
     op.create_table(
         "payloads",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("account", sa.BigInteger(), nullable=False),
         sa.Column("inbound", sa.BigInteger(), nullable=True),
         sa.Column("received_at", sa.Double(), nullable=False),
@@ -447,18 +367,12 @@ def upgrade() -> None:
         sa.Column("ignored", sa.Text(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("digest", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["account"], ["accounts.id"], name=op.f("fk_payloads_account")
-        ),
-        sa.ForeignKeyConstraint(
-            ["inbound"], ["inbound.id"], name=op.f("fk_payloads_inbound")
-        ),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_payloads_account")),
+        sa.ForeignKeyConstraint(["inbound"], ["inbound.id"], name=op.f("fk_payloads_inbound")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_payloads")),
     )
     op.create_index("ix_payloads_inbound", "payloads", ["inbound"], unique=False)
-    op.create_index(
-        "ix_payloads_received_at", "payloads", ["received_at"], unique=False
-    )
+    op.create_index("ix_payloads_received_at", "payloads", ["received_at"], unique=False)
     op.create_index(
         "uq_payloads_dead_letter",
         "payloads",
@@ -473,14 +387,10 @@ def upgrade() -> None:
         sa.Column("receipt", sa.Text(), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("at", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["outbox"], ["outbox.id"], name=op.f("fk_receipts_outbox")
-        ),
+        sa.ForeignKeyConstraint(["outbox"], ["outbox.id"], name=op.f("fk_receipts_outbox")),
         sa.PrimaryKeyConstraint("outbox", "receipt", name=op.f("pk_receipts")),
     )
 
 
 def downgrade() -> None:
-    raise RuntimeError(
-        "the first schema has nothing before it; drop the database instead"
-    )
+    raise RuntimeError("the first schema has nothing before it; drop the database instead")

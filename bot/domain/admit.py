@@ -1,0 +1,127 @@
+"""Whether a recorded message gets an answer: a decision over values, with its reason.
+
+What is not answered is recorded all the same, with the reason; what is refused for abuse or
+because the bot is private is told to the person once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.domain.commands import Command
+from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
+from bot.domain.terms import IntakeTerms
+
+
+class Unanswered(StrEnum):
+    """Why a message is recorded and not answered."""
+
+    BOT = "from a bot"
+    BROADCAST = "a channel post"
+    NOT_ADDRESSED = "not addressed to this bot"
+    OTHER_BOT = "a command for another bot"
+    SERVICE = "a service message"
+    COMMAND = "a command"
+    NOT_ALLOWED = "the bot is private"
+    OPTED_OUT = "the person opted out"
+    TOO_FAST = "too many messages a minute"
+    TOO_MANY_WAITING = "too many messages wait"
+    DAILY_LIMIT = "the daily limit of turns"
+
+
+TOLD_ONCE = frozenset(
+    {
+        Unanswered.NOT_ALLOWED,
+        Unanswered.TOO_FAST,
+        Unanswered.TOO_MANY_WAITING,
+        Unanswered.DAILY_LIMIT,
+    }
+)
+"""Reasons that the person is told, once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFacts:
+    """What the decision needs of the chat; this message counts in none of the numbers."""
+
+    opted_out: bool
+    recent_messages: int
+    waiting_messages: int
+    recent_turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """It becomes part of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obey:
+    """It is a command for us, carried out at once."""
+
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """It is recorded with this reason."""
+
+    reason: Unanswered
+
+
+Admission = Answer | Obey | Ignore
+
+_ADDRESSED = frozenset({Addressing.MENTION, Addressing.REPLY, Addressing.COMMAND})
+
+
+def admit(
+    message: Inbound, command: Command | None, facts: ChatFacts, terms: IntakeTerms
+) -> Admission:
+    """What a message that was not seen before leads to."""
+    for reason in _rules(message, facts, terms, command):
+        return Ignore(reason)
+    return Answer() if command is None else Obey(command)
+
+
+def _rules(
+    message: Inbound, facts: ChatFacts, terms: IntakeTerms, command: Command | None
+) -> Iterator[Unanswered]:
+    """Every reason that applies, the strongest first."""
+    if message.sender.is_bot:
+        yield Unanswered.BOT
+    if message.addressing is Addressing.OTHER_BOT:
+        yield Unanswered.OTHER_BOT
+    if message.kind is InboundKind.SERVICE:
+        yield Unanswered.SERVICE
+    if message.addressing is Addressing.NOT_US:
+        yield (
+            Unanswered.BROADCAST
+            if message.chat_kind is ChatKind.BROADCAST
+            else Unanswered.NOT_ADDRESSED
+        )
+    if message.chat_kind is ChatKind.GROUP and message.addressing not in _ADDRESSED:
+        yield Unanswered.NOT_ADDRESSED
+    if not _allowed(message, terms.allowed):
+        yield Unanswered.NOT_ALLOWED
+    if facts.opted_out and command is not Command.OPT_IN:
+        yield Unanswered.OPTED_OUT
+    if facts.recent_messages >= terms.messages_per_minute and command is not Command.STOP:
+        yield Unanswered.TOO_FAST
+    if command is not None:
+        return
+    if facts.waiting_messages >= terms.waiting_max:
+        yield Unanswered.TOO_MANY_WAITING
+    if terms.turns_per_day and facts.recent_turns >= terms.turns_per_day:
+        yield Unanswered.DAILY_LIMIT
+
+
+def _allowed(message: Inbound, allowed: frozenset[str]) -> bool:
+    if not allowed:
+        return True
+    names = {message.address.chat, message.sender.id, *message.aliases}
+    names |= {name.removeprefix("whatsapp:") for name in tuple(names)}
+    if message.sender.username:
+        names.add("@" + message.sender.username.casefold())
+    return not names.isdisjoint(allowed)

@@ -1,0 +1,67 @@
+"""The bounds an operator sets, as the flows use them. Seconds unless the name says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.domain.lease import LeaseTerms
+from bot.domain.verdict import UncertainDelivery
+
+
+class Burst(StrEnum):
+    """What happens to messages that come while a run of their chat waits."""
+
+    MERGE = "merge"
+    """They join it and are answered together."""
+    EACH = "each"
+    """Each gets a run of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTerms:
+    """How a turn is worked on."""
+
+    lease: LeaseTerms = LeaseTerms(15.0, 5.0)
+    run_deadline: float = 900.0
+    max_failures: int = 3
+    concurrency: int = 100
+    shutdown_grace: float = 30.0
+    still_working_after: float = 45.0
+    typing_after: float = 2.0
+    poll: float = 1.0
+    history_runs: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeTerms:
+    """What is let in, and how it is put together. `allowed` empty lets everybody in."""
+
+    burst: Burst = Burst.MERGE
+    quiet: float = 0.0
+    album_quiet: float = 1.2
+    album_longest: float = 6.0
+    messages_per_minute: int = 60
+    waiting_max: int = 100
+    turns_per_day: int = 0
+    allowed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTerms:
+    """How long an answer is worth sending, and what happens when nobody can tell."""
+
+    answer_max_age: float = 86_400.0
+    uncertain: UncertainDelivery = UncertainDelivery.ASK
+    short_wait: float = 3.0
+    """A wait up to this is spent in place; a longer one gives the run back."""
+    backoff_cap: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """All bounds together, handed out in pieces."""
+
+    work: WorkTerms = WorkTerms()
+    intake: IntakeTerms = IntakeTerms()
+    delivery: DeliveryTerms = DeliveryTerms()

@@ -1,0 +1,38 @@
+"""The instants at which a crash is interesting.
+
+Flows report each one to the `Reached` that they were given; production passes `nowhere`.
+The crash tests die at every member, so a new one is tested the day it is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+
+
+class Checkpoint(Enum):
+    """Where a process may die, and what is known by then."""
+
+    MESSAGE_COMMITTED = "the message is stored, the platform not yet told"
+    CLAIMED = "the run is claimed, the agent not yet called"
+    STEP_BEGUN = "a step is recorded as begun, its call not yet made"
+    STEP_CALLED = "a step's call returned, its result not yet stored"
+    STEP_STORED = "a step's result is stored"
+    AGENT_RETURNED = "the agent returned, the reply not yet stored"
+    REPLY_STORED = "the reply is stored, no part sent"
+    BEFORE_SEND = "a part is marked as being sent, the provider not yet called"
+    AFTER_SEND = "the provider answered, the receipt not yet stored"
+    PART_RECORDED = "a receipt is stored, more parts wait"
+    SETTLED = "the run has ended and the next one is promoted"
+    APOLOGY_STORED = "the apology is stored, not sent"
+    GIVEN_BACK = "the run was given back"
+    RELEASED = "a dead holder's runs were released, nobody has claimed them"
+    LOOSE_BEFORE_SEND = "a notice is marked as being sent, the provider not yet called"
+    LOOSE_AFTER_SEND = "the provider took a notice, its receipt not yet stored"
+
+
+Reached = Callable[[Checkpoint], Awaitable[None]]
+
+
+async def nowhere(_checkpoint: Checkpoint) -> None:
+    """Production's `Reached`."""

@@ -1,0 +1,275 @@
+"""Sending the stored parts of a run, and writing down what became of each.
+
+Everything that the database must know between two calls to a provider is one transaction,
+`advance`: it writes what the last call told us, decides what comes next, and commits that
+decision before anything leaves. A reply of n parts so costs n commits after it is stored,
+the last of which ends the run and promotes the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from bot.domain.delivery import ARRIVED, Lookup, Outcome
+from bot.domain.ending import Ending
+from bot.domain.errors import StaleLease
+from bot.domain.message import Address
+from bot.domain.ports import Recipient, SendRef
+from bot.domain.reply import PartKind
+from bot.domain.run import Run
+from bot.domain.verdict import (
+    WINDOW_CLOSED,
+    Doubt,
+    Finish,
+    LookUp,
+    Resend,
+    SendPart,
+    Wait,
+    plan,
+    window_closed,
+)
+from bot.flows.checkpoints import Checkpoint
+from bot.flows.desk import Desk
+from bot.flows.ended import end_run
+from bot.flows.outcome import reconsider, record
+from bot.flows.runtime import Runtime
+from storage import chats, clock, outbox, runs
+from storage.chats import Chat
+from storage.outbox import Attempt, Part
+from storage.tx import Tx
+from storage.wakeup import part_topic
+
+LOST_IN_SENDING = "the process died while it was being sent"
+_LOOK_AGAIN = 30.0
+"""Seconds until a provider's list is asked again that could not be asked now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the last call to the provider said about one attempt."""
+
+    attempt: Attempt
+    outcome: Outcome | Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """This part is `sending` now, committed: call the provider, at the chat's address."""
+
+    part: Part
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ask the provider about this uncertain part."""
+
+    part: Part
+    owned: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing may be done for `seconds`, or until `awaited` (a part) is reported on."""
+
+    seconds: float
+    awaited: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GaveBack:
+    """The run is ready again, due later: somebody goes on with it then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The run is somebody else's: stop quietly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run is over. `promoted` is the run that is next in its chat."""
+
+    ending: Ending
+    promoted: int | None
+
+
+Next = Send | Look | Pause | GaveBack | Lost | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What `advance` needs besides the rows. `wait` > 0 while the pace forbids a send."""
+
+    rt: Runtime
+    run: Run
+    wait: float
+    jitter: float
+
+
+def advance(tx: Tx, way: Way, told: Told | None) -> Next:
+    """Write what was told, decide what is next, and end the run when nothing is.
+
+    A receipt is written whoever holds the run; everything else moves only under its grip.
+    """
+    chat = chats.lock(tx, way.run.chat)
+    held = _held(tx, way.run)
+    if told is not None:
+        record(tx, way.rt, told.attempt, told.outcome, chat, way.jitter)
+        chat = chats.get(tx, chat.id)
+    if not held:
+        if told is not None:
+            reconsider(tx, way.run.id)
+        return Lost()
+    if told is not None and told.outcome is Lookup.CANNOT_TELL:
+        return _give_back(tx, way, _LOOK_AGAIN, "the provider's list can't be asked")
+    return _decide(tx, way, chat)
+
+
+def _held(tx: Tx, run: Run) -> bool:
+    try:
+        runs.hold(tx, run.grip)
+    except StaleLease:
+        return False
+    return True
+
+
+def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
+    """Apply the plan's moves on rows until one of them needs the outside."""
+    policy = way.rt.policy(way.run.account)
+    while True:
+        parts = outbox.of_run(tx, way.run.id)
+        by_id = {p.id: p for p in parts}
+        now = clock.read(tx)
+        match plan([p.facts for p in parts], now, policy):
+            case Doubt(facts):
+                outbox.doubt(tx, Attempt(facts.id, facts.attempts), LOST_IN_SENDING)
+            case Resend(facts):
+                outbox.resend(tx, facts.id, facts.attempts)
+            case LookUp(facts):
+                return Look(by_id[facts.id], outbox.owned_receipts(tx, chat.id, facts.id))
+            case Wait(until, why):
+                return _wait(tx, way, until - now, why, parts)
+            case SendPart(facts):
+                return _send(tx, way, chat, facts.id, now)
+            case Finish(ending, detail):
+                return _finish(tx, way, parts, ending, detail)
+            case other:
+                assert_never(other)
+
+
+def _send(tx: Tx, way: Way, chat: Chat, part: int, now: float) -> Next:
+    """Begin the part, unless the chat's state forbids it just now."""
+    if chat.paused_until is not None and chat.paused_until > now:
+        return _give_back(tx, way, 0.0, "the chat is paused")
+    if chat.not_before > now:
+        return _wait(tx, way, chat.not_before - now, "the platform limits this chat", ())
+    if chat.unreachable_reason:
+        return _end(tx, way, Ending.UNDELIVERABLE, chat.unreachable_reason)
+    if window_closed(chat.last_inbound_at or now, now, way.rt.policy(way.run.account)):
+        return _end(tx, way, Ending.UNDELIVERABLE, WINDOW_CLOSED)
+    if way.wait > 0:
+        return Pause(way.wait)
+    begun = outbox.mark_sending(tx, way.run.grip, part)
+    return Lost() if begun is None else Send(begun, chat.address)
+
+
+def _wait(tx: Tx, way: Way, seconds: float, why: str, parts: Sequence[Part]) -> Next:
+    """Spend a short wait, or one for a status, in place; give the run back for a long one."""
+    awaited = next((p.id for p in reversed(parts) if p.state in ARRIVED), None)
+    for_status = awaited is not None and all(p.not_before <= p.started_at for p in parts)
+    if for_status and way.rt.policy(way.run.account).status_wait:
+        return Pause(min(seconds, 1.0), awaited)
+    if seconds <= way.rt.terms.delivery.short_wait:
+        return Pause(seconds)
+    return _give_back(tx, way, seconds, why)
+
+
+def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
+    runs.give_back(tx, way.run.grip, seconds, why)
+    chats.settle_pause(tx, way.run.chat)
+    return GaveBack()
+
+
+def _finish(tx: Tx, way: Way, parts: Sequence[Part], ending: Ending, detail: str) -> Next:
+    if any(p.kind is PartKind.APOLOGY for p in parts):
+        stored = runs.find(tx, way.run.id)
+        why = "" if stored is None else stored.detail
+        ending, detail = _apology_ending(ending, why, detail)
+    return _end(tx, way, ending, detail)
+
+
+def _apology_ending(sent: Ending, why: str, detail: str) -> tuple[Ending, str]:
+    """How a run ends whose apology ended as `sent`. `why` is what it apologised for."""
+    if sent is Ending.UNDELIVERABLE:
+        return Ending.FAILED, f"{why}; the apology was refused: {detail}"
+    if sent is Ending.UNCERTAIN:
+        return Ending.APOLOGISED, f"{why}; the apology may not have arrived"
+    return Ending.APOLOGISED, why
+
+
+def _end(tx: Tx, way: Way, ending: Ending, detail: str) -> Next:
+    return Ended(ending, end_run(tx, way.rt, way.run, ending, detail))
+
+
+async def deliver(desk: Desk, run: Run, to: Recipient, first: Send | None) -> None:
+    """Send what is missing of a run whose parts are stored. `first` is a part that is marked
+    as being sent already. Returns when the run ended or was given back; raises StaleLease
+    when it was lost."""
+    step: Next = await _advance(desk, run, to, None) if first is None else first
+    while True:
+        match step:
+            case Send(part, address):
+                to = replace(to, address=address)
+                async with desk.sends.call(desk.rt.channels[run.account], to, part) as outcome:
+                    told = Told(Attempt(part.id, part.attempts), outcome)
+                    step = await _advance(desk, run, to, told)
+            case Look(part, owned):
+                step = await _advance(desk, run, to, await _look(desk, run, to, part, owned))
+            case Pause(seconds, awaited):
+                await _pause(desk, seconds, awaited)
+                step = await _advance(desk, run, to, None)
+            case Lost():
+                raise StaleLease(f"run {run.id} was taken over")
+            case Ended() | GaveBack():
+                return
+            case other:
+                assert_never(other)
+
+
+async def _pause(desk: Desk, seconds: float, awaited: int | None) -> None:
+    if awaited is None:
+        await desk.rt.clock.sleep(seconds)
+    else:
+        await desk.rt.wakeups.wait(part_topic(awaited), seconds)
+
+
+async def _look(
+    desk: Desk, run: Run, to: Recipient, part: Part, owned: frozenset[str]
+) -> Told:
+    ref = SendRef(part.id, part.attempts, part.started_at)
+    found = await desk.rt.channels[run.account].look_up(to, part.body, ref, owned)
+    return Told(Attempt(part.id, part.attempts), found)
+
+
+async def _advance(desk: Desk, run: Run, to: Recipient, told: Told | None) -> Next:
+    """One commit of delivery, with the hints and checkpoints that follow from it."""
+    rt = desk.rt
+    if told is None:
+        desk.lease.holder()
+    slot = desk.pacers[run.account].reserve(to)
+    step: Next = Lost()
+    try:
+        way = Way(rt, run, slot.wait, rt.clock.jitter())
+        step = await desk.persist(advance, way, told)
+    finally:
+        if not isinstance(step, Send):
+            slot.refund()
+    if isinstance(step, Send) and told is not None:
+        await rt.reached(Checkpoint.PART_RECORDED)
+    if isinstance(step, Ended):
+        desk.ended(step.ending)
+        await rt.reached(Checkpoint.SETTLED)
+    return step

@@ -1,0 +1,51 @@
+"""A working process's tools: the runtime plus what only a holder of a lease has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from bot.domain.ending import Ending
+from bot.domain.errors import DatabaseUnavailable, StaleLease
+from bot.domain.turn import Agent
+from bot.flows.lease import LeaseKeeper
+from bot.flows.pace import Pacer
+from bot.flows.runtime import Runtime
+from bot.flows.sends import Sends
+from storage.tx import Tx
+from storage.wakeup import READY
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where turns are worked on."""
+
+    rt: Runtime
+    lease: LeaseKeeper
+    sends: Sends
+    agent: Agent
+    pacers: Mapping[int, Pacer]
+
+    async def persist(
+        self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Write what must not be lost: tried again while the database is away, until the
+        lease is over. Raises StaleLease then."""
+        pause = 0.1
+        while True:
+            try:
+                return await self.rt.db.write(move, *args, **kwargs)
+            except DatabaseUnavailable as error:
+                if not self.lease.holds():
+                    raise StaleLease("the lease ran out while the database was away") from error
+                await self.rt.clock.sleep(pause)
+                pause = min(pause * 2, 1.0)
+
+    def ended(self, ending: Ending) -> None:
+        """A run of ours ended: count it, and let who waits look for the next."""
+        self.rt.observer.endings.labels(ending.value).inc()
+        self.rt.wakeups.tell(READY)

@@ -1,0 +1,63 @@
+"""Gathering what a verdict and a turn need, in one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.domain.ports import Recipient
+from bot.domain.reply import PartKind
+from bot.domain.run import Run
+from bot.domain.verdict import Evidence
+from storage import chats, clock, inbox, outbox
+from storage.chats import Chat
+from storage.inbox import StoredMessage
+from storage.outbox import Part
+from storage.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run with everything that bears on it."""
+
+    run: Run
+    chat: Chat
+    messages: Sequence[StoredMessage]
+    parts: Sequence[Part]
+    history: Sequence[tuple[str, str, float]]
+    evidence: Evidence
+
+    @property
+    def recipient(self) -> Recipient:
+        """Where the answer goes, and the message that it answers."""
+        last = self.messages[-1].provider_id if self.messages else ""
+        return Recipient(
+            address=self.chat.address,
+            kind=self.chat.kind,
+            reply_to=last,
+            language=self.chat.language,
+        )
+
+
+def gather(tx: Tx, run: Run, history_runs: int) -> Case:
+    """The case of a run, read from the rows."""
+    chat = chats.get(tx, run.chat)
+    messages = inbox.of_run(tx, run.id)
+    parts = outbox.of_run(tx, run.id)
+    last = max((m.received_at for m in messages), default=run.created_at)
+    newest = max((m.at for m in messages), default=run.created_at)
+    evidence = Evidence(
+        now=clock.read(tx),
+        failures=run.failures,
+        deaths=run.deaths,
+        deadline_at=run.deadline_at,
+        last_message_at=newest,
+        window_opened_at=chat.last_inbound_at or newest,
+        reply_stored=outbox.stored_reply(tx, run.id) is not None,
+        apology_stored=any(p.kind is PartKind.APOLOGY for p in parts),
+        parts=tuple(p.facts for p in parts),
+        human_answered=outbox.human_answered(tx, run.chat, last),
+        unreachable=chat.unreachable_reason or "",
+    )
+    lines = inbox.history(tx, run.chat, run.id, history_runs) if history_runs else ()
+    return Case(run, chat, messages, parts, lines, evidence)

@@ -1,0 +1,92 @@
+"""Writing down what a provider said of an attempt, with what it means for chat and account."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from bot.domain.delivery import (
+    ARRIVED,
+    ChannelDown,
+    Lookup,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Sent,
+    Unknown,
+)
+from bot.domain.ending import Ending
+from bot.domain.message import Address
+from bot.domain.retry import backoff
+from bot.flows.runtime import Runtime
+from storage import accounts, chats, events, outbox, runs
+from storage.chats import Chat
+from storage.outbox import Attempt
+from storage.tx import Tx
+
+DOUBLE = "two receipts for one part"
+
+
+def record(
+    tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat, jitter: float
+) -> None:
+    """Write the outcome on its attempt. The chat is locked. An outcome that comes after the
+    part moved on changes nothing, except for a receipt, which always counts."""
+    match outcome:
+        case Sent(receipt):
+            named = receipt or f"unnamed-{attempt.part}-{attempt.number}"
+            if not outbox.receive(tx, attempt, named):
+                events.note(tx, "delivery", DOUBLE, f"part {attempt.part}", chat=chat.id)
+        case NotSent() as failed:
+            _not_sent(tx, rt, attempt, failed, chat, jitter)
+        case Refused(scope, reason, code):
+            if outbox.refuse(tx, attempt, scope, reason, code) and scope is Scope.CHAT:
+                chats.park(tx, chat.id, reason)
+                events.note(tx, "delivery", "chat parked", reason, chat=chat.id)
+        case ChannelDown(reason, code):
+            outbox.not_sent(tx, attempt, 0.0, reason, code)
+            if accounts.mark_down(tx, chat.account, reason):
+                events.note(tx, "delivery", "channel down", reason)
+        case Unknown(reason, code):
+            outbox.doubt(tx, attempt, reason, code)
+        case Lookup.NOT_FOUND | Lookup.CANNOT_TELL:
+            if outcome is Lookup.NOT_FOUND:
+                outbox.looked(tx, attempt.part, attempt.number)
+        case other:
+            assert_never(other)
+
+
+def _not_sent(
+    tx: Tx, rt: Runtime, attempt: Attempt, failed: NotSent, chat: Chat, jitter: float
+) -> None:
+    wait = failed.retry_after
+    if failed.moved_to:
+        _readdress(tx, chat, failed.moved_to)
+        wait = 0.0
+    elif wait is None:
+        wait = backoff(attempt.number, jitter, cap=rt.terms.delivery.backoff_cap)
+    if failed.limited:
+        chats.hold_back(tx, chat.id, wait)
+    outbox.not_sent(tx, attempt, wait, failed.reason, failed.code)
+
+
+def _readdress(tx: Tx, chat: Chat, to: str) -> None:
+    """A group became a supergroup: the same conversation under its new address."""
+    address = Address(to, chat.address.topic)
+    if chats.locate(tx, chat.account, [address]) in (None, chat.id):
+        chats.know_address(tx, chat.account, address, chat.id)
+        chats.readdress(tx, chat.id, address)
+        events.note(tx, "delivery", "chat migrated", chat=chat.id)
+    else:
+        chats.readdress(tx, chat.id, address)
+
+
+def reconsider(tx: Tx, run: int) -> None:
+    """A witness came after the end: an uncertain run whose parts all arrived is answered."""
+    parts = outbox.of_run(tx, run)
+    if parts and all(p.state in ARRIVED for p in parts):
+        corrected = runs.correct_ending(
+            tx, run, Ending.UNCERTAIN, Ending.ANSWERED, "a late witness saw every part arrive"
+        )
+        if corrected:
+            events.note(tx, "delivery", "answered after all", run=run)

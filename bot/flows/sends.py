@@ -1,0 +1,133 @@
+"""Calls to providers that are under way: each has an owner until its outcome is written.
+
+A call that has begun is never cut: when the turn that made it is cancelled (a stop, a lost
+lease, a shutdown), the call goes on here and its outcome is written when it comes. Only the
+end of the shutdown grace gives up on it, and then the part is recorded as uncertain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from bot.domain.delivery import NotSent, Outcome, Unknown
+from bot.domain.errors import DatabaseUnavailable
+from bot.domain.ports import Channel, Recipient, SendRef
+from bot.flows.checkpoints import Checkpoint
+from bot.flows.lease import LeaseKeeper
+from bot.flows.outcome import reconsider, record
+from bot.flows.runtime import Runtime
+from storage import chats
+from storage.outbox import Attempt, Part
+from storage.tx import Tx
+
+_log = logging.getLogger("answerback.sends")
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    part: Part
+    task: asyncio.Task[Outcome]
+
+    @property
+    def attempt(self) -> Attempt:
+        return Attempt(self.part.id, self.part.attempts)
+
+
+class Sends:
+    """Owns this process's calls to providers."""
+
+    def __init__(self, rt: Runtime, lease: LeaseKeeper) -> None:
+        self._rt = rt
+        self._lease = lease
+        self._calls: dict[int, _Call] = {}
+        self._writers: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @asynccontextmanager
+    async def call(self, channel: Channel, to: Recipient, part: Part) -> AsyncIterator[Outcome]:
+        """Send the part once; the body writes the outcome down.
+
+        When the caller is cancelled in the call, or the body can't write, the outcome is
+        written by this owner, and the caller's exception goes on.
+        """
+        task = asyncio.create_task(self._send(channel, to, part), name=f"send-{part.id}")
+        call = _Call(part, task)
+        self._calls[part.id] = call
+        try:
+            yield await asyncio.shield(task)
+        except BaseException:
+            writer = asyncio.create_task(self._write_later(call), name=f"outcome-{part.id}")
+            self._writers.add(writer)
+            writer.add_done_callback(self._writers.discard)
+            raise
+        del self._calls[part.id]
+
+    async def finish(self, grace: float) -> None:
+        """Wait for what is under way, at most `grace` seconds; record the rest as uncertain."""
+        if self._writers:
+            await asyncio.wait(self._writers, timeout=max(0.0, grace))
+        for writer in tuple(self._writers):
+            writer.cancel()
+        left = tuple(self._calls.values())
+        for call in left:
+            call.task.cancel()
+            await self._write(call, Unknown("the process left while it was being sent"))
+
+    def abandon(self) -> None:
+        """Drop every call without a word, as the death of the process would."""
+        for task in [*(c.task for c in self._calls.values()), *self._writers]:
+            task.cancel()
+
+    async def _send(self, channel: Channel, to: Recipient, part: Part) -> Outcome:
+        await self._rt.reached(
+            Checkpoint.LOOSE_BEFORE_SEND if part.loose else Checkpoint.BEFORE_SEND
+        )
+        if not self._lease.holds():
+            return NotSent("the lease ran out before the call")
+        ref = SendRef(part.id, part.attempts, part.started_at)
+        try:
+            outcome = await channel.send(to, part.body, ref)
+        except Exception as error:  # noqa: BLE001 - the call's edge: what it did is unknown
+            _log.exception("sending part %s broke the channel", part.id)
+            outcome = Unknown(f"the channel broke: {type(error).__name__}")
+        self._rt.observer.sends.labels(channel.name.value, type(outcome).__name__).inc()
+        await self._rt.reached(
+            Checkpoint.LOOSE_AFTER_SEND if part.loose else Checkpoint.AFTER_SEND
+        )
+        return outcome
+
+    async def _write_later(self, call: _Call) -> None:
+        """Write the outcome of a call whose turn is gone, however long the database is away."""
+        outcome = await call.task
+        pause = 0.2
+        while True:
+            try:
+                await self._write(call, outcome)
+            except DatabaseUnavailable:
+                await self._rt.clock.sleep(pause)
+                pause = min(pause * 2, 5.0)
+            else:
+                del self._calls[call.part.id]
+                return
+
+    async def _write(self, call: _Call, outcome: Outcome) -> None:
+        await self._rt.db.write(
+            record_alone, self._rt, call.part, call.attempt, outcome, self._rt.clock.jitter()
+        )
+
+
+def record_alone(
+    tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome, jitter: float
+) -> None:
+    """Write what a provider said of a part that no running turn of ours looks after."""
+    chat = chats.lock(tx, part.chat)
+    record(tx, rt, attempt, outcome, chat, jitter)
+    if part.run is not None:
+        reconsider(tx, part.run)
+

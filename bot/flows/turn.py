@@ -1,0 +1,264 @@
+"""One run from claim to end: judge it, think if that is allowed, store the reply, deliver."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import asdict, dataclass
+from typing import assert_never
+
+from bot.domain.ending import Ending
+from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.reply import PartBody, PartKind, Reply
+from bot.domain.retry import backoff
+from bot.domain.run import Run
+from bot.domain.verdict import Apologise, Close, Deliver, Think, judge
+from bot.flows import notices
+from bot.flows.checkpoints import Checkpoint
+from bot.flows.deliver import Send, deliver
+from bot.flows.desk import Desk
+from bot.flows.ended import end_run
+from bot.flows.evidence import Case, gather
+from bot.flows.presence import present
+from bot.flows.runtime import Runtime
+from bot.flows.steps import LiveTurn
+from bot.texts import Text
+from storage import chats, clock, events, outbox, runs
+from storage.outbox import Address
+from storage.tx import Tx
+from storage.wakeup import READY
+
+_log = logging.getLogger("answerback.turn")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The agent returned; None is its choice to say nothing."""
+
+    reply: Reply | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The agent raised something it did not mean to."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The agent asked to be tried again."""
+
+    after: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """The agent can't answer and says so itself."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTime:
+    """The deadline passed while the agent was at work."""
+
+
+Thought = Answer | Failed | Later | GaveUp | OutOfTime
+
+
+async def work(desk: Desk, run: Run) -> None:
+    """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
+    rt = desk.rt
+    await rt.reached(Checkpoint.CLAIMED)
+    case = await rt.db.read(gather, run, rt.terms.work.history_runs)
+    match judge(case.evidence, rt.policy(run.account)):
+        case Close(ending, detail):
+            await _close(desk, run, ending, detail)
+        case Deliver():
+            await deliver(desk, run, case.recipient, None)
+        case Apologise(why):
+            await _apologise(desk, case, rt.words.say(_apology_text(why), _language(case)), why)
+        case Think():
+            await _think(desk, case)
+        case other:
+            assert_never(other)
+
+
+DEADLINE_PASSED = "the deadline passed"
+
+
+def _apology_text(why: str) -> Text:
+    return Text.APOLOGY_DEADLINE if why == DEADLINE_PASSED else Text.APOLOGY
+
+
+def _language(case: Case) -> str:
+    return case.chat.language
+
+
+async def _close(desk: Desk, run: Run, ending: Ending, detail: str) -> None:
+    await desk.persist(_end, desk.rt, run, ending, detail)
+    desk.ended(ending)
+    await desk.rt.reached(Checkpoint.SETTLED)
+
+
+def _end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> None:
+    chats.lock(tx, run.chat)
+    end_run(tx, rt, run, ending, detail)
+
+
+async def _think(desk: Desk, case: Case) -> None:
+    rt, run = desk.rt, case.run
+    began = rt.clock.monotonic()
+    async with present(desk, case):
+        thought = await _ask(desk, case)
+    taken = rt.clock.monotonic() - began
+    rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
+    await rt.reached(Checkpoint.AGENT_RETURNED)
+    desk.lease.holder()
+    match thought:
+        case Answer(None):
+            await _close(desk, run, Ending.SILENT, "the agent chose to say nothing")
+        case Answer(reply):
+            assert reply is not None
+            await _reply(desk, case, reply)
+        case GaveUp(text):
+            await _apologise(desk, case, text, "the agent gave up")
+        case OutOfTime():
+            text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
+            await _apologise(desk, case, text, DEADLINE_PASSED)
+        case Later(after, why):
+            wait = backoff(run.attempts, rt.clock.jitter())
+            wait = wait if after is None else after * (1 + rt.clock.jitter() / 10)
+            await _put_back(desk, run, max(wait, after or 0.0), why, failed=False)
+        case Failed(why):
+            last = run.failures + 1 >= rt.terms.work.max_failures
+            wait = 0.0 if last else backoff(run.failures + 1, rt.clock.jitter())
+            await _put_back(desk, run, wait, why, failed=True)
+        case other:
+            assert_never(other)
+
+
+async def _ask(desk: Desk, case: Case) -> Thought:
+    """Call the agent within the time that is left; whatever it does becomes a value."""
+    turn = LiveTurn(desk, case)
+    limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
+    try:
+        async with limit:
+            answer = await desk.agent(turn)
+    except TimeoutError as error:
+        return OutOfTime() if limit.expired() else Failed(_describe(error))
+    except Retry as error:
+        return Later(error.after, str(error))
+    except GiveUp as error:
+        return GaveUp(error.text)
+    except StaleLease:
+        raise
+    except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
+        _log.warning("run %s: the agent failed: %s", case.run.id, _describe(error))
+        return Failed(_describe(error))
+    return Answer(_as_reply(answer))
+
+
+def _describe(error: Exception) -> str:
+    """An error for operators. Only our own errors' words are kept: others may quote a chat."""
+    if isinstance(error, AnswerbackError):
+        return f"{type(error).__name__}: {error}"
+    return type(error).__name__
+
+
+def _as_reply(answer: Reply | str | None) -> Reply | None:
+    match answer:
+        case None:
+            return None
+        case str():
+            return Reply(answer)
+        case Reply(silent=True):
+            return None
+        case Reply():
+            return answer
+        case other:
+            assert_never(other)
+
+
+async def _put_back(desk: Desk, run: Run, wait: float, why: str, *, failed: bool) -> None:
+    await desk.persist(_give_back, run, wait, why, failed)
+    await desk.rt.reached(Checkpoint.GIVEN_BACK)
+    if wait <= 0:
+        desk.rt.wakeups.tell(READY)
+
+
+def _give_back(tx: Tx, run: Run, wait: float, why: str, failed: bool) -> None:
+    if failed:
+        runs.fail(tx, run.grip, wait, why)
+    else:
+        runs.retry_later(tx, run.grip, wait, why)
+    chats.settle_pause(tx, run.chat)
+    events.note(tx, "worker", "failed" if failed else "put off", why, run=run.id, chat=run.chat)
+
+
+async def _reply(desk: Desk, case: Case, reply: Reply) -> None:
+    rt, to = desk.rt, case.recipient
+    channel = rt.channels[case.run.account]
+    bodies = channel.compose(reply, to)
+    if not bodies:
+        reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
+        bodies = channel.compose(reply, to)
+    stored = _Stored(reply.text, json.dumps(asdict(reply)), PartKind.REPLY, tuple(bodies))
+    first = await _store(desk, case, stored)
+    await rt.reached(Checkpoint.REPLY_STORED)
+    await deliver(desk, case.run, to, first)
+
+
+async def _apologise(desk: Desk, case: Case, text: str, why: str) -> None:
+    rt, to = desk.rt, case.recipient
+    bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
+    first = await _store(desk, case, _Stored("", why, PartKind.APOLOGY, tuple(bodies)))
+    await rt.reached(Checkpoint.APOLOGY_STORED)
+    await deliver(desk, case.run, to, first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is stored before anything is sent. `body` is the reply's JSON, or the reason of
+    an apology."""
+
+    text: str
+    body: str
+    kind: PartKind
+    parts: tuple[PartBody, ...]
+
+
+async def _store(desk: Desk, case: Case, stored: _Stored) -> Send | None:
+    """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
+    slot = desk.pacers[case.run.account].reserve(case.recipient)
+    first: Send | None = None
+    try:
+        first = await desk.persist(_store_parts, desk.rt, case.run, stored, slot.wait <= 0)
+    finally:
+        if first is None:
+            slot.refund()
+    return first
+
+
+def _store_parts(tx: Tx, rt: Runtime, run: Run, stored: _Stored, may_send: bool) -> Send | None:
+    chat = chats.lock(tx, run.chat)
+    runs.mark_replied(tx, run.grip)
+    if stored.kind is PartKind.REPLY:
+        outbox.store_reply(tx, run.id, stored.text, stored.body, run.attempts)
+    else:
+        runs.explain(tx, run.grip, stored.body)
+    now = clock.read(tx)
+    free = (
+        may_send
+        and chat.not_before <= now
+        and not chat.unreachable_reason
+        and not (chat.paused_until is not None and chat.paused_until > now)
+        and not rt.window_closed(run.account, chat.last_inbound_at, now)
+    )
+    to = Address(run.account, run.chat, run.id)
+    first_by = run.grip.holder if free else None
+    parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
+    return Send(parts[0], chat.address) if free and parts else None

@@ -1,0 +1,83 @@
+"""The exclusive lock on a holder's name: who has it may call earlier boots of it dead.
+
+Names are `base/1`, `base/2`, ...: a process takes the first that is free, so two processes
+on one host never share one, and a restarted process finds its old name free and its old
+runs at once. SQLite: a file lock, gone with the process. PostgreSQL: an advisory lock on the
+lease's own connection, gone with the connection; it is looked for again at every renewal.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from typing import IO
+
+from sqlalchemy import URL, Connection, func, select, text
+
+_SLOTS = 1000
+_SPACE = 7_203_615
+"""The first key of our advisory locks; the second is a hash of the name."""
+
+
+class NameLock:
+    """Holds one name for this process, from `take` until `release` or the process's end."""
+
+    def __init__(self, url: URL, base: str) -> None:
+        self._file = url.database if url.get_backend_name() == "sqlite" else None
+        self._base = base
+        self._name: str | None = None
+        self._held: IO[str] | None = None
+        self._backend: int | None = None
+
+    def take(self, tx: Connection) -> str:
+        """The name that is locked for this process; the same as before where possible."""
+        if self._name is not None and self._still_held(tx):
+            return self._name
+        for slot in range(1, _SLOTS):
+            name = f"{self._base}/{slot}"
+            if self._try(tx, name):
+                self._name = name
+                return name
+        raise RuntimeError(f"{_SLOTS - 1} processes named {self._base} on one database")
+
+    def keep(self, tx: Connection) -> bool:
+        """Whether the name is still (or again) ours, on the connection that renews."""
+        if self._name is None:
+            return False
+        return self._still_held(tx) or self._try(tx, self._name)
+
+    def release(self) -> None:
+        """Let go of a file lock; an advisory lock goes with its connection."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+        self._name = None
+
+    def _still_held(self, tx: Connection) -> bool:
+        if self._file is not None:
+            return self._held is not None
+        return self._backend is not None and self._backend == _backend(tx)
+
+    def _try(self, tx: Connection, name: str) -> bool:
+        if self._file is not None:
+            return self._try_file(name)
+        locked = tx.scalar(
+            select(func.pg_try_advisory_lock(_SPACE, func.hashtext(name)))
+        )
+        if locked:
+            self._backend = _backend(tx)
+        return bool(locked)
+
+    def _try_file(self, name: str) -> bool:
+        slug = name.replace("/", "-")
+        handle = open(f"{self._file}.{slug}.lock", "a", encoding="ascii")  # noqa: SIM115 - held
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            handle.close()
+            return False
+        self._held = handle
+        return True
+
+
+def _backend(tx: Connection) -> int:
+    return int(tx.scalar(text("SELECT pg_backend_pid()")) or 0)

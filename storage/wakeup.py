@@ -1,0 +1,126 @@
+"""Hints between tasks and processes: something became ready, stopped, or arrived.
+
+A hint is never needed for correctness: whoever waits looks at the database when it comes,
+and once a second when none does. Within a process hints always work; with Redis they reach
+the other processes too. Losing Redis loses speed only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import redis.asyncio as aioredis
+from redis.exceptions import RedisError
+
+_log = logging.getLogger("answerback.wakeup")
+
+READY = "ready"
+"""Some run or loose part became due."""
+
+
+def stop_topic(run: int) -> str:
+    """The topic of a run that was ended by somebody else than its worker."""
+    return f"stop:{run}"
+
+
+def part_topic(part: int) -> str:
+    """The topic of a part that its provider reported on."""
+    return f"part:{part}"
+
+
+class Wakeups:
+    """Tells waiters within this process, and relays to and from Redis where there is one."""
+
+    def __init__(self, redis_url: str | None = None, prefix: str = "answerback") -> None:
+        self._waiters: dict[str, set[asyncio.Event]] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        self._redis_url = redis_url
+        self._channel = f"{prefix}:wake"
+        self._redis: aioredis.Redis | None = None
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
+        self.connected = False
+
+    def tell(self, topic: str) -> None:
+        """Wake who waits for `topic`, here and elsewhere. Never waits, never raises."""
+        self._deliver(topic)
+        if self._redis_url is not None:
+            with contextlib.suppress(asyncio.QueueFull):
+                self._outgoing.put_nowait(topic)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with every topic that is told."""
+        self._listeners.append(listener)
+
+    async def wait(self, topic: str, timeout: float) -> bool:
+        """Wait for `topic`, at most `timeout` seconds. True when it was told."""
+        async with self.expecting(topic) as told:
+            return await _within(told, timeout)
+
+    @asynccontextmanager
+    async def expecting(self, topic: str) -> AsyncIterator[asyncio.Event]:
+        """An event that is set when `topic` is told from now on."""
+        told = asyncio.Event()
+        self._waiters.setdefault(topic, set()).add(told)
+        try:
+            yield told
+        finally:
+            waiting = self._waiters[topic]
+            waiting.discard(told)
+            if not waiting:
+                del self._waiters[topic]
+
+    async def relay(self) -> None:
+        """Carry hints to and from Redis until cancelled. Returns at once without Redis."""
+        if self._redis_url is None:
+            return
+        pause = 0.2
+        while True:
+            try:
+                async with aioredis.Redis.from_url(
+                    self._redis_url, socket_timeout=None, socket_connect_timeout=2
+                ) as redis:
+                    await self._carry(redis)
+            except* (RedisError, OSError) as errors:
+                if self.connected:
+                    _log.warning(
+                        "redis is away, wake-ups wait for the poll: %s",
+                        type(errors.exceptions[0]).__name__,
+                    )
+            self.connected = False
+            self._deliver(READY)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 5.0)
+
+    async def _carry(self, redis: aioredis.Redis) -> None:
+        async with redis.pubsub() as pubsub, asyncio.TaskGroup() as tasks:
+            await pubsub.subscribe(self._channel)
+            self.connected = True
+            self._deliver(READY)
+            sending = tasks.create_task(self._publish(redis))
+            async for message in pubsub.listen():
+                if message["type"] == "message":
+                    self._deliver(message["data"].decode())
+            sending.cancel()
+
+    async def _publish(self, redis: aioredis.Redis) -> None:
+        while True:
+            await redis.publish(self._channel, await self._outgoing.get())
+
+    def _deliver(self, topic: str) -> None:
+        for waiter in self._waiters.get(topic, ()):
+            waiter.set()
+        for listener in self._listeners:
+            listener(topic)
+
+
+async def _within(told: asyncio.Event, timeout: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout):
+            await told.wait()
+    except TimeoutError:
+        return False
+    return True
