@@ -1,6 +1,6 @@
 FROM python:3.13-slim AS build
 
-RUN pip install --no-cache-dir uv==0.13.9 && uv venv /opt/answerback
+RUN pip install --no-cache-dir uv==0.13.9 && uv venv --python /usr/local/bin/python3 /opt/answerback
 WORKDIR /src
 ENV UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy VIRTUAL_ENV=/opt/answerback
 
