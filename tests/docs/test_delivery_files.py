@@ -1,0 +1,63 @@
+"""The files by which Answerback is installed and deployed agree with each other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def _found(pattern: str, name: str) -> str:
+    match = re.search(pattern, _read(name), re.MULTILINE)
+    assert match is not None, f"{name} says nothing like {pattern}"
+    return match[1]
+
+
+def _pins(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", _read(lock), re.MULTILINE))
+
+
+def test_a_container_is_stopped_only_after_the_hand_over() -> None:
+    grace = int(_found(r"^#SHUTDOWN_GRACE=(\d+)$", ".env.example"))
+    allowed = int(_found(r"^  stop_grace_period: (\d+)s$", "compose.yaml"))
+    assert allowed >= grace + 5
+
+
+def test_the_image_and_make_install_with_the_same_uv() -> None:
+    assert _found(r"uv==([\d.]+)", "Dockerfile") == _found(r"^UV_VERSION := (.+)$", "Makefile")
+
+
+def test_tests_run_on_the_versions_that_are_installed_to_run() -> None:
+    tested = _pins("requirements-test.lock")
+    assert {name: tested.get(name) for name in _pins("requirements.lock")} == _pins(
+        "requirements.lock"
+    )
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-test.lock"])
+def test_a_lock_file_has_a_hash_for_all_it_names_and_no_host(lock: str) -> None:
+    text = _read(lock)
+    assert "://" not in text
+    for requirement in re.split(r"\n(?=\S)", text.strip()):
+        assert "--hash=sha256:" in requirement, requirement
+
+
+def test_what_pyproject_asks_for_is_locked() -> None:
+    project = tomllib.loads(_read("pyproject.toml"))
+    extras = project["project"]["optional-dependencies"]
+    to_run = project["project"]["dependencies"] + extras["llm"]
+    to_run += project["dependency-groups"]["build"]
+    assert _names(to_run) <= set(_pins("requirements.lock"))
+    assert _names(extras["test"]) <= set(_pins("requirements-test.lock"))
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[<>=!~; ]", requirement)[0] for requirement in requirements}
