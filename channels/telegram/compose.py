@@ -1,0 +1,131 @@
+"""A reply into parts: text in pieces that fit, files, buttons under the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bot.domain.message import ChatKind
+from bot.domain.ports import Recipient
+from bot.domain.reply import Button, FileOut, PartBody, Reply
+from channels.markdown import Styled, render
+from channels.telegram.buttons import keyboard
+from channels.telegram.render import CAPTION_LIMIT, TEXT_LIMIT, entities
+from channels.telegram.wire import NO_PREVIEW, Upload, Wire
+from channels.text import cuts, is_blank, shorten, utf16_len
+
+_POINTER = "👇"
+_TEASER = 700
+"""How much of a reply that is sent as a file is shown above it."""
+
+_METHODS = {
+    "photo": "sendPhoto",
+    "document": "sendDocument",
+    "voice": "sendVoice",
+    "audio": "sendAudio",
+    "video": "sendVideo",
+}
+
+
+def compose(reply: Reply, to: Recipient, max_parts: int) -> Sequence[PartBody]:
+    """The parts of a reply, in order; none when nobody would see anything."""
+    if reply.silent:
+        return ()
+    parts = _texts(reply.text, max_parts)
+    for file in reply.files:
+        parts += _file(file, max_parts)
+    if reply.buttons:
+        parts = parts or [_text(Styled(_POINTER))]
+        parts[-1] = _with_buttons(parts[-1], reply.buttons)
+    if parts:
+        parts[0] = _quoting(parts[0], to)
+    return [PartBody(text, wire.encode()) for text, wire in parts]
+
+
+_Part = tuple[str, Wire]
+
+
+def _texts(markdown: str, max_parts: int) -> list[_Part]:
+    if is_blank(markdown):
+        return []
+    if len(markdown) > 2 * max_parts * TEXT_LIMIT:
+        return [_as_document(markdown, Styled(markdown[:TEXT_LIMIT]))]
+    styled = _visible(markdown)
+    places = cuts(
+        styled.text,
+        TEXT_LIMIT,
+        lambda start, end: utf16_len(styled.text[start:end]),
+        styled.blocks(),
+    )
+    if len(places) > max_parts:
+        return [_as_document(markdown, styled)]
+    return [_text(styled.clip(start, end)) for start, end in places]
+
+
+def _visible(markdown: str) -> Styled:
+    styled = render(markdown)
+    return Styled(markdown) if is_blank(styled.text) else styled
+
+
+def _text(styled: Styled) -> _Part:
+    params: dict[str, object] = {"text": styled.text, "link_preview_options": NO_PREVIEW}
+    if marks := entities(styled):
+        params["entities"] = marks
+    plain = styled.written_out()
+    if utf16_len(plain) > TEXT_LIMIT:
+        plain = styled.text
+    return styled.text, Wire("sendMessage", params, plain=plain)
+
+
+def _as_document(markdown: str, styled: Styled) -> _Part:
+    """The whole reply as a file, its beginning above it."""
+    params: dict[str, object] = {"caption": shorten(styled.text, _TEASER, utf16_len)}
+    upload = Upload("document", "answer.md", markdown)
+    return markdown, Wire("sendDocument", params, upload)
+
+
+def _file(file: FileOut, max_parts: int) -> list[_Part]:
+    caption = Styled("") if is_blank(file.caption) else _visible(file.caption)
+    before: list[_Part] = []
+    if utf16_len(caption.text) > CAPTION_LIMIT:
+        before, caption = _texts(file.caption, max_parts), Styled("")
+    params: dict[str, object] = {}
+    if caption.text:
+        params["caption"] = caption.text
+    if marks := entities(caption):
+        params["caption_entities"] = marks
+    if file.url:
+        kind = file.kind if file.kind in _METHODS else "document"
+        params[kind] = file.url
+        plain = "\n".join(line for line in (caption.text, file.url) if line)
+        wire = Wire(_METHODS[kind], params, plain=plain)
+        return [*before, (caption.text or file.name or file.url, wire)]
+    if not file.content:
+        return before + ([_text(caption)] if caption.text else [])
+    upload = Upload("document", file.name or "file.txt", file.content)
+    plain = f"{caption.text}\n\n{file.content}".lstrip("\n")
+    fits = utf16_len(plain) <= TEXT_LIMIT and not is_blank(plain)
+    wire = Wire("sendDocument", params, upload, plain=plain if fits else None)
+    return [*before, (caption.text or upload.name, wire)]
+
+
+def _with_buttons(part: _Part, buttons: Sequence[Button]) -> _Part:
+    text, wire = part
+    markup, presses = keyboard(buttons)
+    choices = "\n".join(f"• {b.label} {b.url}".rstrip() for b in buttons)
+    plain = wire.plain
+    if plain is not None and utf16_len(plain) + utf16_len(choices) + 2 <= TEXT_LIMIT:
+        plain = f"{plain}\n\n{choices}"
+    params = {**wire.params, "reply_markup": markup}
+    return text, replace(wire, params=params, plain=plain, presses=presses)
+
+
+def _quoting(part: _Part, to: Recipient) -> _Part:
+    """In a group the first part hangs on the question, and goes out even if that is gone."""
+    text, wire = part
+    number = to.reply_to
+    if to.kind is not ChatKind.GROUP or not (number.isascii() and number.isdigit()):
+        return part
+    quote = {"message_id": int(number), "allow_sending_without_reply": True}
+    params = {**wire.params, "reply_parameters": quote}
+    return text, replace(wire, params=params, chat=to.address.chat)

@@ -1,0 +1,157 @@
+"""What a failed call proves: the table of outcomes.
+
+Only what says so itself counts as not sent: a connection that never came about, or an
+answer with a 4xx status. Everything else after the call began may have arrived.
+"""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+from telegram.error import NetworkError, TelegramError
+
+from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
+from bot.domain.errors import AnswerbackError
+from channels.telegram.http import Rejected, Unreadable
+
+TOPIC_GONE = "topic gone"
+"""The `code` of a refusal that concerns the topic; the chat itself may still take it."""
+
+NEVER_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+    httpx.InvalidURL,
+    UnicodeError,
+)
+"""Causes that come before the first byte of a request."""
+
+_TOPIC = ("message thread not found", "topic_closed", "topic_deleted", "topic_id_invalid")
+
+_CHAT = (
+    *_TOPIC,
+    "bot was blocked",
+    "bot was kicked",
+    "bot is not a member",
+    "bot can't initiate conversation",
+    "bot can't send messages to bots",
+    "bots can't send messages to bots",
+    "channel_private",
+    "chat not found",
+    "chat_admin_required",
+    "chat_restricted",
+    "chat_send_plain_forbidden",
+    "chat_write_forbidden",
+    "group chat was deactivated",
+    "group chat was deleted",
+    "group chat was upgraded",
+    "group is deactivated",
+    "have no rights to send a message",
+    "input_user_deactivated",
+    "need administrator rights",
+    "not enough rights to send text messages",
+    "peer_id_invalid",
+    "user is deactivated",
+    "user not found",
+    "user_is_blocked",
+)
+"""Descriptions (in any case) after which nothing reaches the chat until something changes."""
+
+_TOKEN = re.compile(r"[0-9]{3,}:[A-Za-z0-9_-]{8,}")
+
+
+class TelegramUnavailable(AnswerbackError):
+    """The Bot API can't be reached or is not well; ask again after `retry_after` seconds."""
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class TelegramTokenInvalid(AnswerbackError):
+    """The bot's token is not (or no longer) good: only a new one helps."""
+
+
+class TelegramConflict(AnswerbackError):
+    """Somebody else takes this bot's updates: another poller, or a webhook is set."""
+
+
+class TelegramRefused(AnswerbackError):
+    """The Bot API does not take what we asked for; asking again changes nothing."""
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """What a failed send proves. Reasons hold no token and no text of a message."""
+    match error:
+        case Rejected():
+            return _rejected(error)
+        case Unreadable():
+            if error.carried_out:
+                return Sent("")
+            return Unknown("a success that is not the Bot API's")
+        case NetworkError() if isinstance(error.__cause__, NEVER_SENT):
+            return NotSent(f"no connection: {type(error.__cause__).__name__}")
+        case NetworkError():
+            return Unknown(f"no answer: {type(error.__cause__ or error).__name__}")
+        case _:
+            return Unknown(type(error).__name__)
+
+
+def _rejected(error: Rejected) -> Outcome:
+    reason, code = reason_of(error), str(error.status)
+    match error.status:
+        case 429:
+            return NotSent("too many requests", code, error.retry_after, limited=True)
+        case 400 if error.moved_to is not None:
+            return NotSent(reason, code, moved_to=str(error.moved_to))
+        case 400 if _says(error, _TOPIC):
+            return Refused(Scope.CHAT, reason, TOPIC_GONE)
+        case 400 if not _says(error, _CHAT):
+            return Refused(Scope.PAYLOAD, reason, code)
+        case 400 | 403:
+            return Refused(Scope.CHAT, reason, code)
+        case 401 | 404:
+            return ChannelDown(f"the token is refused: {reason}", code)
+        case 413 | 414:
+            return Refused(Scope.PAYLOAD, reason, code)
+        case status if 400 <= status < 500:
+            return NotSent(reason, code, error.retry_after)
+        case status:
+            return Unknown(f"HTTP status {status}: {reason}", code)
+
+
+def _says(error: Rejected, phrases: tuple[str, ...]) -> bool:
+    said = error.description.lower()
+    return any(phrase in said for phrase in phrases)
+
+
+def about_entities(outcome: Refused) -> bool:
+    """Whether the formatting is what was refused."""
+    return "entit" in outcome.reason.lower()
+
+
+def reason_of(error: Rejected) -> str:
+    """The description up to where Telegram begins to quote the message."""
+    said = re.sub(r"^[A-Z][A-Za-z ]*: ", "", error.description)
+    plain = re.split(r"[:\"\n]", _TOKEN.sub("(token)", said))[0].strip()
+    return plain[:120] or "no description"
+
+
+def trouble_of(error: TelegramError) -> AnswerbackError:
+    """What a failed call about the bot itself asks of its caller."""
+    if isinstance(error, Rejected):
+        reason = reason_of(error)
+        match error.status:
+            case 401 | 404:
+                return TelegramTokenInvalid(f"Telegram refuses the token: {reason}")
+            case 409:
+                return TelegramConflict(reason)
+            case status if 400 <= status < 500 and status != 429:
+                return TelegramRefused(reason)
+            case _:
+                return TelegramUnavailable(reason, error.retry_after)
+    cause = error.__cause__ or error
+    return TelegramUnavailable(f"the Bot API does not answer: {type(cause).__name__}")
