@@ -6,7 +6,6 @@ async def reply(turn: Turn) -> Reply | str | None:
     return f"You said: {turn.text}"
 """
 
-from bot.threads import wait
 from bot.domain.errors import AttachmentUnavailable, GiveUp, Retry, StepInterrupted
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind, Quoted
 from bot.domain.reply import Button, FileOut, Reply
@@ -18,6 +17,7 @@ from bot.domain.turn import (
     TurnChat,
     TurnMessage,
 )
+from bot.threads import wait
 
 __all__ = [
     "Agent",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -55,6 +56,7 @@ def wait(awaitable: Awaitable[U]) -> U:
     """
     work = _CURRENT.get()
     if work is None or work.thread != threading.get_ident():
+        _discard(awaitable)
         raise RuntimeError(
             "wait() works only in the thread of a plain function agent; "
             "in an async function write await instead"
@@ -87,12 +89,11 @@ class _Work(Generic[T]):
             self._tell(self._succeed, result)
 
     def wait(self, awaitable: Awaitable[U]) -> U:
-        coroutine = _awaited(awaitable)
         with self._lock:
             if self._abandoned:
-                coroutine.close()
+                _discard(awaitable)
                 raise concurrent.futures.CancelledError
-            waiting = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            waiting = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
             self._waiting = waiting
         return waiting.result()
 
@@ -123,6 +124,12 @@ class _Work(Generic[T]):
         failure = RuntimeError(f"the function ended with {type(error).__name__}")
         failure.__cause__ = error
         self.outcome.set_exception(failure)
+
+
+def _discard(awaitable: Awaitable[Any]) -> None:
+    """Spare the author the warning that it was never awaited: the error says more."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
 
 
 async def _awaited(awaitable: Awaitable[U]) -> U:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from bot.threads import Threads
 from bot.domain.errors import ConfigurationError
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
+from bot.threads import Threads
 
 OURS = frozenset({"bot", "channels", "storage"})
 """Top-level names that are Answerback's own, so that nobody else's module can have them."""
@@ -43,7 +43,7 @@ class FunctionAgent:
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             hint = "; it must return the whole text rather than yield it"
         kind = type(result).__name__
-        raise TypeError(f"{self.name} returned a {kind}, not a Reply, a str or None{hint}")
+        raise TypeError(f"{self.name} returned {kind}, not a Reply, a str or None{hint}")
 
     async def _call(self, turn: Turn) -> object:
         if self._is_async:
