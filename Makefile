@@ -73,6 +73,7 @@ $(READY): $(TOOLS) requirements.lock pyproject.toml
 	@touch $@
 
 $(TOOLS):
+	@echo 'Preparing $(VENV) ...' >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 		for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
 			"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \

@@ -17,7 +17,13 @@ from psycopg import sql
 
 from tests.servers import Postgres, Server, ServerUnavailable, Valkey
 
-settings.register_profile("answerback", deadline=None, max_examples=50, print_blob=True)
+settings.register_profile(
+    "answerback",
+    deadline=None,
+    max_examples=50,
+    print_blob=True,
+    derandomize="CI" in os.environ,
+)
 settings.load_profile("answerback")
 
 _numbers = count(1)
