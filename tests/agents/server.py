@@ -50,7 +50,7 @@ class FakeAgentServer:
     def __init__(self, behaviour: Behaviour = None) -> None:
         self.behaviour = behaviour
         self.asked: list[Asked] = []
-        self.arrived = asyncio.Event()
+        self.arrivals = asyncio.Semaphore(0)
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -79,7 +79,7 @@ class FakeAgentServer:
             while True:
                 asked = await _read(reader)
                 self.asked.append(asked)
-                self.arrived.set()
+                self.arrivals.release()
                 await self._answer(asked, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             return
