@@ -80,19 +80,19 @@ class TwilioApi:
 
     async def typing(self, message: str, timeout: float) -> None:
         """Show the typing indicator, and mark the message read."""
-        url = f"{self._config.messaging_url}/v2/Indicators/Typing.json"
+        url = f"{self._config.messaging_base}/v2/Indicators/Typing.json"
         await self._post(url, {"channel": "whatsapp", "messageId": message}, timeout)
 
     async def senders(self) -> Sequence[Resource]:
         """The account's WhatsApp senders."""
-        url = f"{self._config.messaging_url}/v2/Channels/Senders"
+        url = f"{self._config.messaging_base}/v2/Channels/Senders"
         return (await self._page(url, "senders", {"Channel": "whatsapp", "PageSize": "1000"})).rows
 
     async def update_webhook(self, sender: str, webhook: Mapping[str, str]) -> None:
         """Set the webhook fields of one sender (`XE...`)."""
         await self._client.request_async(
             "POST",
-            f"{self._config.messaging_url}/v2/Channels/Senders/{quote(sender)}",
+            f"{self._config.messaging_base}/v2/Channels/Senders/{quote(sender)}",
             data={"webhook": dict(webhook)},
             headers={"Content-Type": "application/json"},
         )
@@ -100,7 +100,7 @@ class TwilioApi:
     async def alerts(self, start: str) -> Sequence[Resource]:
         """Errors that Twilio met since `start` (ISO 8601, UTC), newest first, one page."""
         asked = {"LogLevel": "error", "StartDate": start, "PageSize": "100"}
-        return (await self._page(f"{self._config.monitor_url}/v1/Alerts", "alerts", asked)).rows
+        return (await self._page(f"{self._config.monitor_base}/v1/Alerts", "alerts", asked)).rows
 
     async def _page(self, url: str, rows: str, asked: Mapping[str, str] | None) -> Page:
         answer = await self._get(url, asked)

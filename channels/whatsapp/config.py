@@ -54,7 +54,7 @@ class TwilioConfig:
     `template_variables` the word `{reply}` stands for the reply's text.
     `choice_templates` gives, for a number of choices, the content (`HX...`) that shows them
     as buttons: its variables are 1 the text, then a label and an id for each choice.
-    `messaging_url` and `monitor_url` follow `api_url` unless they are given.
+    `messaging_url` and `monitor_url` follow `api_url` where they are empty.
     """
 
     account_sid: str
@@ -80,14 +80,21 @@ class TwilioConfig:
             raise ConfigurationError("TWILIO_AUTH_TOKEN is empty: copy it from Twilio's console")
         if "_" in (urlsplit(self.status_callback).hostname or ""):
             raise ConfigurationError("PUBLIC_URL: Twilio refuses host names with an underscore")
-        own = _base(self.api_url, "TWILIO_API_URL")
-        elsewhere = own != TWILIO_API
-        messaging = self.messaging_url or (own if elsewhere else TWILIO_MESSAGING)
-        monitor = self.monitor_url or (own if elsewhere else TWILIO_MONITOR)
         object.__setattr__(self, "sender", sender_address(self.sender))
-        object.__setattr__(self, "api_url", own)
-        object.__setattr__(self, "messaging_url", _base(messaging, "the messaging URL"))
-        object.__setattr__(self, "monitor_url", _base(monitor, "the monitor URL"))
+        object.__setattr__(self, "api_url", _base(self.api_url, "TWILIO_API_URL"))
+
+    @property
+    def messaging_base(self) -> str:
+        return self._beside(self.messaging_url, TWILIO_MESSAGING)
+
+    @property
+    def monitor_base(self) -> str:
+        return self._beside(self.monitor_url, TWILIO_MONITOR)
+
+    def _beside(self, given: str, at_twilio: str) -> str:
+        """A further base: the one given, else Twilio's own, else the stand-in's only one."""
+        own = at_twilio if self.api_url == TWILIO_API else self.api_url
+        return given.rstrip("/") or own
 
     @property
     def sandbox(self) -> bool:

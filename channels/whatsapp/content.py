@@ -90,15 +90,19 @@ def content_of(form: Mapping[str, str]) -> Content:
     body, message_type = form.get("Body", ""), form.get("MessageType", "").lower()
     if files := _files(form, message_type):
         return with_media(body, files)
-    if label := form.get("ButtonText") or form.get("ButtonPayload"):
-        return Content(InboundKind.BUTTON, label, button=form.get("ButtonPayload") or label)
-    if title := form.get("ListTitle") or form.get("ListId"):
-        return Content(InboundKind.BUTTON, title, button=form.get("ListId") or title)
+    for words, data in (("ButtonText", "ButtonPayload"), ("ListTitle", "ListId")):
+        if label := _said(form, words) or _said(form, data):
+            return Content(InboundKind.BUTTON, label, button=_said(form, data) or label)
     if form.get("Latitude", "").strip() and form.get("Longitude", "").strip():
         return Content(InboundKind.LOCATION, _location(form))
     if not body.strip() and form.get("InteractiveData", "").strip():
         return Content(InboundKind.RICH, f"[a filled-in form: {form['InteractiveData']}]")
     return plain(body, message_type)
+
+
+def _said(form: Mapping[str, str], name: str) -> str:
+    value = form.get(name, "")
+    return value if value.strip() else ""
 
 
 def _files(form: Mapping[str, str], message_type: str) -> tuple[Attachment, ...]:

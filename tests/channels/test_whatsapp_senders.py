@@ -1,0 +1,75 @@
+"""Pointing a sender at us, and what Twilio says about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.domain.errors import ConfigurationError
+from channels.whatsapp.catchup import TwilioUnavailable
+from channels.whatsapp.config import SANDBOX_SENDER
+from tests.channels.whatsapp_kit import line
+from tests.fakes.faults import Answer, Fault
+from tests.fakes.twilio import faults
+
+HOOK = "https://bot.example/whatsapp/webhook"
+STATUS = "https://bot.example/whatsapp/status"
+
+
+async def test_the_webhook_is_set_with_retries_and_read_back() -> None:
+    async with line() as at:
+        before = await at.channel.webhook_info()
+        assert not before.retried
+        await at.channel.webhook_set(HOOK, "https://second.example/whatsapp", STATUS)
+        after = await at.channel.webhook_info()
+        assert after.callback_url == f"{HOOK}#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
+        assert after.fallback_url.startswith("https://second.example/whatsapp#rc=5")
+        assert after.status_callback_url.startswith(f"{STATUS}#rc=5")
+        assert (after.status, after.retried) == ("ONLINE", True)
+        assert at.fake.violations == []
+
+
+async def test_overrides_that_the_operator_chose_are_kept() -> None:
+    async with line() as at:
+        await at.channel.webhook_set(f"{HOOK}#rc=2")
+        assert (await at.channel.webhook_info()).callback_url == f"{HOOK}#rc=2"
+
+
+async def test_a_sender_of_another_account_is_explained() -> None:
+    async with line(sender="+15550100098") as at:
+        with pytest.raises(ConfigurationError, match="TWILIO_WHATSAPP_FROM"):
+            await at.channel.webhook_info()
+
+
+async def test_the_sandbox_is_explained_and_not_asked_for() -> None:
+    async with line(sender=SANDBOX_SENDER) as at:
+        with pytest.raises(ConfigurationError, match="console"):
+            await at.channel.webhook_set(HOOK)
+        assert at.fake.calls == []
+
+
+async def test_a_twilio_that_does_not_answer_is_unavailable() -> None:
+    async with line() as at:
+        at.fake.fail("senders", faults.server_error(), times=None)
+        with pytest.raises(TwilioUnavailable):
+            await at.channel.webhook_info()
+        with pytest.raises(TwilioUnavailable):
+            await at.channel.webhook_set(HOOK)
+
+
+async def test_alerts_are_read_from_twilios_monitor() -> None:
+    async with line() as at:
+        row = {
+            "error_code": "11200",
+            "date_created": "2027-01-15T08:00:00Z",
+            "request_url": HOOK,
+            "resource_sid": "SM" + "1" * 32,
+        }
+        answer = Answer.of(200, {"alerts": [row], "meta": {"key": "alerts"}})
+        at.fake.fail("*", Fault("alerts", stores=False, answer=answer))
+        (alert,) = await at.channel.alerts(datetime.fromtimestamp(1_800_000_000, UTC))
+        assert (alert.code, alert.url, alert.resource) == ("11200", HOOK, "SM" + "1" * 32)
+        (call,) = at.fake.calls
+        assert call.params["path"] == "v1/Alerts"
+        assert call.params["StartDate"] == "2027-01-15T08:00:00Z"
