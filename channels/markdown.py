@@ -128,14 +128,21 @@ class _Page:
                 with self._styled(Style.BOLD):
                     self.inline(node.children)
             case "fence" | "code_block":
-                words = node.info.split()
-                self._block_of_code(node.content.removesuffix("\n"), words[0] if words else "")
+                self._fence(node)
             case "table":
                 self._block_of_code(_table(node), "")
             case "hr":
                 self._write(_RULE)
             case _:
                 self.inline(node.children)
+
+    def _fence(self, node: SyntaxTreeNode) -> None:
+        """More than a language behind the opening fence is text that would vanish there."""
+        info, content = node.info.strip(), node.content.removesuffix("\n")
+        if content and len(info.split()) <= 1:
+            self._block_of_code(content, info)
+        else:
+            self._block_of_code("\n".join(line for line in (info, content) if line), "")
 
     def _block_of_code(self, content: str, language: str) -> None:
         self._indent_due = False
