@@ -124,7 +124,7 @@ class WhatsAppChannel:
             return Lookup.CANNOT_TELL
         if rows is None:
             return Lookup.CANNOT_TELL
-        return find(rows, wire, ref, owned, self._clock.wall())
+        return find(rows, wire, ref, owned)
 
     async def _listed(self, to: Recipient, since: float) -> list[Listed] | None:
         """What was sent to this person since `since`; None when that is too much to read."""

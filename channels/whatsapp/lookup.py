@@ -1,7 +1,7 @@
 """Whether Twilio's list shows an attempt whose answer never came. Pure.
 
 The list carries nothing of ours, so a message is recognised by what it is: from us, through
-the API, with these words, made in the time of the attempt, and not known as another part.
+the API, with these words, made since the attempt began, and not known as another part.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from channels.whatsapp.listed import Listed
 from channels.whatsapp.wire import Wire
 
 EARLIER = 5.0
-LATER = 5.0
-"""Seconds by which Twilio's clock and ours may differ, on either side of the attempt."""
+"""Seconds by which Twilio's clock may be behind ours. There is no later bound: what is in the
+list exists, and a clock of ours that is slow must not hide it."""
 
 
-def find(
-    rows: Iterable[Listed], wire: Wire, ref: SendRef, owned: frozenset[str], now: float
-) -> Sent | Lookup:
-    """The attempt's message among `rows`, the oldest that fits; `now` in epoch seconds.
+def find(rows: Iterable[Listed], wire: Wire, ref: SendRef, owned: frozenset[str]) -> Sent | Lookup:
+    """The attempt's message among `rows`, the oldest that fits.
 
     A template's words are filled in at Twilio: where ours can't be compared, any message of
     that time that nobody owns means CANNOT_TELL.
     """
     candidates = sorted(
-        (row for row in rows if _possible(row, ref, owned, now)), key=lambda row: row.created or 0.0
+        (row for row in rows if _possible(row, ref, owned)), key=lambda row: row.created or 0.0
     )
     bodies = {_comparable(body) for body in (wire.body, wire.fallback) if body}
     for row in candidates:
@@ -46,13 +44,13 @@ def _only_file(candidates: list[Listed], wire: Wire) -> Sent | Lookup:
     return Lookup.NOT_FOUND
 
 
-def _possible(row: Listed, ref: SendRef, owned: frozenset[str], now: float) -> bool:
+def _possible(row: Listed, ref: SendRef, owned: frozenset[str]) -> bool:
     return (
         row.direction == "outbound-api"
         and bool(row.sid)
         and row.sid not in owned
         and row.created is not None
-        and ref.started_at - EARLIER <= row.created <= now + LATER
+        and row.created >= ref.started_at - EARLIER
     )
 
 

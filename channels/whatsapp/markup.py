@@ -6,6 +6,7 @@ within one line and between words only; where it would show as a stray sign it i
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,32 +31,28 @@ def pieces(markdown: str) -> list[str]:
 def cut(styled: Styled) -> list[str]:
     """The same for a text whose styles are known. Blank pieces are left out."""
     flat = _with_addresses(styled)
-
-    def size(start: int, end: int) -> int:
-        marks = sum(_cost(flat.text, span, start, end) for span in flat.spans)
-        return utf16_len(flat.text[start:end]) + marks
-
-    ranges = cuts(flat.text, LIMIT, size, flat.blocks())
+    ranges = cuts(flat.text, LIMIT, _Sizes(flat).of, flat.blocks())
     return [_marked(flat.clip(start, end)).strip("\n") for start, end in ranges]
 
 
 def _with_addresses(styled: Styled) -> Styled:
     """Links written out: WhatsApp has no words that hide an address."""
     links = sorted((s for s in styled.spans if s.style is Style.LINK), key=lambda s: s.end)
+    ends = [link.end for link in links]
     written: list[str] = []
-    added: list[tuple[int, int]] = []
+    added = [0]
     at = 0
     for link in links:
         address = f" ({link.value})"
         written += (styled.text[at : link.end], address)
-        added.append((link.end, len(address)))
+        added.append(added[-1] + len(address))
         at = link.end
     written.append(styled.text[at:])
     moved = tuple(
         replace(
             span,
-            start=span.start + sum(n for position, n in added if position <= span.start),
-            end=span.end + sum(n for position, n in added if position < span.end),
+            start=span.start + added[bisect_right(ends, span.start)],
+            end=span.end + added[bisect_left(ends, span.end)],
         )
         for span in styled.spans
         if span.style is not Style.LINK
@@ -63,14 +60,32 @@ def _with_addresses(styled: Styled) -> Styled:
     return Styled("".join(written), moved)
 
 
-def _cost(text: str, span: Span, start: int, end: int) -> int:
-    """The most that a span's marks add to text[start:end]."""
-    first, last = max(span.start, start), min(span.end, end)
-    if first >= last:
-        return 0
-    if span.style is Style.PRE:
-        return 2 * (len(_FENCE) + 1)
-    return 2 * (text.count("\n", first, last) + 1)
+class _Sizes:
+    """How long pieces of a text are with their marks, at most."""
+
+    def __init__(self, styled: Styled) -> None:
+        self._text = styled.text
+        self._spans = styled.spans
+        self._starts = [span.start for span in styled.spans]
+        self._at = -1
+        self._open: list[Span] = []
+
+    def of(self, start: int, end: int) -> int:
+        within = self._spans[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+        marks = sum(self._marks(span, start, end) for span in (*self._reaching(start), *within))
+        return utf16_len(self._text[start:end]) + marks
+
+    def _reaching(self, start: int) -> list[Span]:
+        """The spans that begin before `start` and reach over it; asked for many ends in a row."""
+        if start != self._at:
+            earlier = self._spans[: bisect_left(self._starts, start)]
+            self._at, self._open = start, [span for span in earlier if span.end > start]
+        return self._open
+
+    def _marks(self, span: Span, start: int, end: int) -> int:
+        if span.style is Style.PRE:
+            return 2 * (len(_FENCE) + 1)
+        return 2 * (self._text.count("\n", max(span.start, start), min(span.end, end)) + 1)
 
 
 def _marked(styled: Styled) -> str:

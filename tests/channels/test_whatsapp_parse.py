@@ -82,6 +82,12 @@ def test_the_scoped_id_and_the_phone_are_names_of_one_person() -> None:
     assert message.sender.name == "Ada"
 
 
+def test_b04_another_order_and_a_new_field_make_the_same_message() -> None:
+    raw = form(MessageSid="SM00000000000000000000000000000a02")
+    again = dict(reversed(raw.items())) | {"BrandNew": "1"}
+    assert one(again) == one(raw)
+
+
 def test_b109_the_reply_goes_to_the_exact_address_of_the_message() -> None:
     raw = form(From="whatsapp:+5210055550012", WaId="5210055550012")
     message = one(raw | {"MessageSid": "SM00000000000000000000000000000a0f"})
