@@ -53,3 +53,25 @@ class StepInterrupted(AnswerbackError):
 
 class StepResultInvalid(AnswerbackError):
     """A step returned something that can't be stored as JSON within the bound."""
+
+
+class PollUnavailable(AnswerbackError):
+    """A platform can't be asked for updates now; `retry_after` in seconds if it named a wait."""
+
+    __match_args__ = ("retry_after",)
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class PollConflict(AnswerbackError):
+    """Somebody else takes this account's updates."""
+
+
+class PollRefused(AnswerbackError):
+    """The platform refuses the account's token: only an operator can help."""
+
+
+class RecordsUnavailable(AnswerbackError):
+    """A platform's own records (missed messages, settings) can't be read, or not to their end."""

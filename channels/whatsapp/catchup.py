@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from bot.domain.errors import AnswerbackError
+from bot.domain.errors import RecordsUnavailable
 from bot.domain.message import Attachment, Inbound, PayloadError
 from channels.whatsapp.api import Page, Resource, TwilioApi
 from channels.whatsapp.content import attachment
@@ -20,7 +20,7 @@ DISORDER = 3600.0
 """Seconds; the list is newest first, and this is how far a row may stand out of place."""
 
 
-class TwilioUnavailable(AnswerbackError):
+class TwilioUnavailable(RecordsUnavailable):
     """Twilio's records could not be read, or not to their end."""
 
 

@@ -40,7 +40,7 @@ def sender_address(value: str) -> str:
 def _base(url: str, variable: str) -> str:
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"{variable} must be a bare base such as {TWILIO_API}")
+        raise ConfigurationError(f"{variable} must be a whole URL such as {TWILIO_API}")
     return url.strip().rstrip("/")
 
 
@@ -78,8 +78,10 @@ class TwilioConfig:
             raise ConfigurationError("TWILIO_ACCOUNT_SID must be the account's SID (AC...)")
         if not self.auth_token:
             raise ConfigurationError("TWILIO_AUTH_TOKEN is empty: copy it from Twilio's console")
-        if "_" in (urlsplit(self.status_callback).hostname or ""):
-            raise ConfigurationError("PUBLIC_URL: Twilio refuses host names with an underscore")
+        if self.status_callback:
+            host = urlsplit(_base(self.status_callback, "PUBLIC_URL")).hostname or ""
+            if "_" in host:
+                raise ConfigurationError("PUBLIC_URL: Twilio refuses host names with an underscore")
         object.__setattr__(self, "sender", sender_address(self.sender))
         object.__setattr__(self, "api_url", _base(self.api_url, "TWILIO_API_URL"))
 

@@ -29,7 +29,13 @@ _DESCRIPTIONS = {
     InboundKind.CONTACT: "[a contact card]",
 }
 
-_REFERRAL = {
+_KEPT = {
+    "MessageType": "message_type",
+    "Latitude": "latitude",
+    "Longitude": "longitude",
+    "Label": "label",
+    "Address": "address",
+    "InteractiveData": "form",
     "ReferralHeadline": "referral_headline",
     "ReferralBody": "referral_body",
     "ReferralSourceId": "referral_id",
@@ -123,10 +129,7 @@ def _location(form: Mapping[str, str]) -> str:
 
 def extras(form: Mapping[str, str]) -> dict[str, str]:
     """What else is worth keeping: the ad that led here, the place, how often it was forwarded."""
-    kept = {ours: form[theirs] for theirs, ours in _REFERRAL.items() if form.get(theirs)}
-    for name in ("Latitude", "Longitude", "Label", "Address", "MessageType", "InteractiveData"):
-        if form.get(name):
-            kept[name.lower()] = form[name]
+    kept = {ours: form[theirs] for theirs, ours in _KEPT.items() if form.get(theirs)}
     if form.get("FrequentlyForwarded", "").lower() == "true":
         kept["forwarded"] = "many times"
     return kept

@@ -50,6 +50,7 @@ def test_the_sandbox_is_known_by_its_number() -> None:
         ({"account_sid": "SK123"}, "TWILIO_ACCOUNT_SID"),
         ({"account_sid": "AC/../x"}, "TWILIO_ACCOUNT_SID"),
         ({"api_url": "api.twilio.com"}, "TWILIO_API_URL"),
+        ({"status_callback": "/whatsapp/status"}, "PUBLIC_URL"),
         ({"status_callback": "https://my_bot.example/whatsapp/status"}, "PUBLIC_URL"),
     ],
 )
