@@ -164,6 +164,14 @@ class WhatsAppChannel:
         """What a late refusal with this code asks for."""
         return errors.reaction_to_callback(code)
 
+    def resend_after(self, code: str) -> float:
+        """Seconds to wait before the one more send that RESEND_ONCE allows."""
+        return errors.resend_after(code)
+
+    def explain(self, code: str) -> str:
+        """A late refusal in words for the operator."""
+        return errors.explain(code)
+
     def inbound_since(self, since: datetime) -> AsyncIterator[Inbound]:
         """What people wrote since `since`, oldest first; see `catchup.inbound_since`."""
         return catchup.inbound_since(self._api, self.config.sender, since)
