@@ -101,13 +101,9 @@ def take_polling(tx: Connection, account: int, holder: int, lease_seconds: float
     return tx.execute(move).rowcount == 1
 
 
-def leave_polling(tx: Connection, account: int, holder: int) -> None:
+def leave_all_polling(tx: Connection, holder: int) -> None:
     """Let another process poll at once."""
-    tx.execute(
-        update(accounts)
-        .where(accounts.c.id == account, accounts.c.poller == holder)
-        .values(poller=None)
-    )
+    tx.execute(update(accounts).where(accounts.c.poller == holder).values(poller=None))
 
 
 def move_mark(tx: Connection, account: int, mark: float) -> None:

@@ -229,6 +229,16 @@ def of_run(tx: Connection, run: int) -> Sequence[Part]:
     return [_part(row) for row in tx.execute(question)]
 
 
+def of_run_any(tx: Connection, run: int) -> Sequence[Part]:
+    """The parts of the run's answer, those that go out by themselves by now among them."""
+    question = (
+        select(*_COLUMNS)
+        .where(outbox.c.run == run, outbox.c.kind.in_(_RUN_KINDS))
+        .order_by(outbox.c.part)
+    )
+    return [_part(row) for row in tx.execute(question)]
+
+
 def get(tx: Connection, part: int) -> Part | None:
     """One part, or None."""
     row = tx.execute(select(*_COLUMNS).where(outbox.c.id == part)).first()
@@ -432,7 +442,7 @@ def looked(tx: Connection, part: int, attempts: int) -> bool:
 def resend(tx: Connection, part: int, attempts: int, *, loose: bool = False) -> bool:
     """uncertain | refused | dropped -> pending, on its own row: the next attempt has a new
     number. With `loose` it goes out by itself, since its run has ended."""
-    states = ("uncertain", "refused", "dropped") if loose else ("uncertain",)
+    states = ("uncertain", "refused", "dropped") if loose else ("uncertain", "refused")
     move = (
         update(outbox)
         .where(

@@ -505,6 +505,41 @@ def find(tx: Connection, run: int, *, lock: bool = False) -> Run | None:
     return None if row is None else _run(row)
 
 
+def last_ended(tx: Connection, chat: int, endings: Sequence[Ending]) -> Run | None:
+    """The chat's newest run that ended in one of these ways, or None."""
+    row = tx.execute(
+        select(*_COLUMNS)
+        .where(
+            runs.c.chat == chat,
+            runs.c.state == "ended",
+            runs.c.ending.in_([e.value for e in endings]),
+        )
+        .order_by(runs.c.id.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else _run(row)
+
+
+def album_of(tx: Connection, run: int) -> str:
+    """The album that a run gathers; empty for none."""
+    return str(tx.scalars(select(runs.c.album).where(runs.c.id == run)).one())
+
+
+def touch_unclaimed(tx: Connection, run: int) -> bool:
+    """Whether nobody has claimed this run; locks it until the transaction ends."""
+    unclaimed = (
+        select(1)
+        .where(runs.c.id == run, runs.c.attempts == 0, runs.c.state.in_(("waiting", "ready")))
+        .with_for_update(key_share=True)
+    )
+    return tx.execute(unclaimed).first() is not None
+
+
+def count_messages(tx: Connection, run: int, messages: int) -> None:
+    """How many messages a run answers that was made for several at once."""
+    tx.execute(update(runs).where(runs.c.id == run).values(messages=messages))
+
+
 def held_by(tx: Connection, holder: int) -> Sequence[Run]:
     """The runs that are running under this holder."""
     question = select(*_COLUMNS).where(runs.c.holder == holder, runs.c.state == "running")

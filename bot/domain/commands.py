@@ -3,7 +3,7 @@
 Telegram marks commands itself (a `bot_command` entity; the channel hands over the bare
 name). WhatsApp has none, so there a command is a whole message that is exactly one of the
 words that `bot.texts` lists for the languages, or the slash form of a command. The terminal
-takes the slash forms only.
+takes both, without the carrier words.
 
 Two kinds of "stop" must not be mixed up:
 
@@ -101,7 +101,7 @@ def command_of(
         case ChannelName.WHATSAPP:
             return _on_whatsapp(event, words)
         case ChannelName.CONSOLE:
-            return _BY_SLASH.get(event.text.strip().casefold())
+            return _BY_SLASH.get(event.text.strip().casefold()) or words.get(fold(event.text))
 
 
 def needs_subject(command: Command, message: Inbound) -> bool:

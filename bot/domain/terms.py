@@ -44,6 +44,8 @@ class IntakeTerms:
     messages_per_minute: int = 60
     waiting_max: int = 100
     turns_per_day: int = 0
+    words: bool = True
+    """Whether whole messages such as "cancel" are commands on WhatsApp."""
     allowed: frozenset[str] = frozenset()
 
 

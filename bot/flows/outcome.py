@@ -83,7 +83,7 @@ def _readdress(tx: Tx, chat: Chat, to: str) -> None:
 
 def reconsider(tx: Tx, run: int) -> None:
     """A witness came after the end: an uncertain run whose parts all arrived is answered."""
-    parts = outbox.of_run(tx, run)
+    parts = outbox.of_run_any(tx, run)
     if parts and all(p.state in ARRIVED for p in parts):
         corrected = runs.correct_ending(
             tx, run, Ending.UNCERTAIN, Ending.ANSWERED, "a late witness saw every part arrive"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bot.domain.commands import Command
 from bot.domain.ports import Channel, Clock
 from bot.domain.terms import Terms
 from bot.domain.verdict import Policy, window_closed
@@ -30,6 +31,11 @@ class Runtime:
     wakeups: Wakeups
     observer: Observer = field(default_factory=Observer)
     reached: Reached = nowhere
+
+    @property
+    def command_words(self) -> Mapping[str, Command]:
+        """The phrases that are commands on channels without slashes."""
+        return self.words.command_words() if self.terms.intake.words else {}
 
     @property
     def mine(self) -> list[int]:

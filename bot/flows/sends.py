@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from bot.domain.delivery import NotSent, Outcome, Unknown
+from bot.domain.delivery import Lookup, NotSent, Outcome, Unknown
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Channel, Recipient, SendRef
 from bot.flows.checkpoints import Checkpoint
@@ -45,6 +45,7 @@ class Sends:
         self._lease = lease
         self._calls: dict[int, _Call] = {}
         self._writers: set[asyncio.Task[None]] = set()
+        self._hurried = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -71,13 +72,22 @@ class Sends:
     async def finish(self, grace: float) -> None:
         """Wait for what is under way, at most `grace` seconds; record the rest as uncertain."""
         if self._writers:
-            await asyncio.wait(self._writers, timeout=max(0.0, grace))
+            hurried = asyncio.create_task(self._hurried.wait(), name="hurried")
+            written = asyncio.gather(*self._writers, return_exceptions=True)
+            await asyncio.wait(
+                (hurried, written), timeout=grace, return_when=asyncio.FIRST_COMPLETED
+            )
+            hurried.cancel()
         for writer in tuple(self._writers):
             writer.cancel()
         left = tuple(self._calls.values())
         for call in left:
             call.task.cancel()
             await self._write(call, Unknown("the process left while it was being sent"))
+
+    def hurry(self) -> None:
+        """Wait for nothing any more: whoever asked to stop asked again."""
+        self._hurried.set()
 
     def abandon(self) -> None:
         """Drop every call without a word, as the death of the process would."""
@@ -123,7 +133,7 @@ class Sends:
 
 
 def record_alone(
-    tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome, jitter: float
+    tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome | Lookup, jitter: float
 ) -> None:
     """Write what a provider said of a part that no running turn of ours looks after."""
     chat = chats.lock(tx, part.chat)

@@ -12,7 +12,7 @@ import httpx
 from telegram.error import NetworkError, TelegramError
 
 from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
-from bot.domain.errors import AnswerbackError
+from bot.domain.errors import AnswerbackError, PollConflict, PollRefused, PollUnavailable
 from channels.telegram.http import Rejected, Unreadable
 
 TOPIC_GONE = "topic gone"
@@ -63,23 +63,19 @@ _CHAT = (
 _TOKEN = re.compile(r"[0-9]{3,}:[A-Za-z0-9_-]{8,}")
 
 
-class TelegramUnavailable(AnswerbackError):
+class TelegramUnavailable(PollUnavailable):
     """The Bot API can't be reached or is not well; ask again after `retry_after` seconds."""
 
-    def __init__(self, reason: str, retry_after: float | None = None) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
 
-
-class TelegramTokenInvalid(AnswerbackError):
+class TelegramTokenInvalid(PollRefused):
     """The bot's token is not (or no longer) good: only a new one helps."""
 
 
-class TelegramConflict(AnswerbackError):
+class TelegramConflict(PollConflict):
     """Somebody else takes this bot's updates: another poller, or a webhook is set."""
 
 
-class TelegramRefused(AnswerbackError):
+class TelegramRefused(PollRefused):
     """The Bot API does not take what we asked for; asking again changes nothing."""
 
 

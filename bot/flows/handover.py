@@ -1,0 +1,60 @@
+"""Leaving well: stop claiming, let turns end, give the rest back, so that nobody waits.
+
+A process that is told to stop has a grace. Within it running turns end by themselves and
+sends that are under way get their receipts; what is left goes back to ready uncounted, and
+the lease is released so that another process takes it at once.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from bot.domain.errors import DatabaseUnavailable
+from bot.flows.checkpoints import Checkpoint
+from bot.flows.desk import Desk
+from bot.flows.workers import Worker
+from storage import accounts, chats, events, runs
+from storage import holders as holder_rows
+from storage.tx import Tx
+from storage.wakeup import READY
+
+_log = logging.getLogger("answerback.handover")
+_FOR_SENDS = 2.0
+"""Seconds kept back from the grace for sends whose turns were cut."""
+
+
+async def hand_over(desk: Desk, worker: Worker | None, grace: float) -> None:
+    """Drain within `grace` seconds and release the lease. Never raises for a database that
+    is away: then the lease runs out by itself."""
+    ends_at = desk.rt.clock.monotonic() + grace
+    if worker is not None:
+        worker.stop_claiming()
+    try:
+        await desk.lease.drain()
+        if worker is not None:
+            await worker.finish(max(0.0, grace - _FOR_SENDS))
+        left = ends_at - desk.rt.clock.monotonic()
+        await desk.sends.finish(max(_FOR_SENDS / 2, left))
+        await _leave(desk)
+    except DatabaseUnavailable as error:
+        _log.warning("leaving without a database, the lease will run out: %s", error)
+
+
+async def _leave(desk: Desk) -> None:
+    if desk.lease.holds():
+        given = await desk.rt.db.write(_give_back_all, desk.lease.holder(), desk.lease.name)
+        if given:
+            _log.info("gave back %d runs", given)
+            await desk.rt.reached(Checkpoint.GIVEN_BACK)
+    await desk.lease.retire()
+    desk.rt.wakeups.tell(READY)
+
+
+def _give_back_all(tx: Tx, holder: int, who: str) -> int:
+    given = runs.release_own(tx, holder)
+    for run in given:
+        events.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
+        chats.settle_pause(tx, run.chat)
+    holder_rows.retire(tx, holder)
+    accounts.leave_all_polling(tx, holder)
+    return len(given)

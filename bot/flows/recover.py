@@ -1,0 +1,95 @@
+"""The recovery pass: take from the dead what they held, so that the living go on with it.
+
+A run whose holder is gone is only *released* here: ready again under a higher fence, the
+death counted. Whoever claims it next gathers the evidence and asks `judge()`, exactly as for
+a new run; there is one path that decides, whether anybody died or not. The pass can be cut
+off anywhere and simply runs again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.flows.checkpoints import Checkpoint
+from bot.flows.lease import LeaseKeeper
+from bot.flows.runtime import Runtime
+from storage import events, holders, outbox, runs
+from storage import chats as chat_rows
+from storage.runs import Released
+from storage.tx import Tx
+from storage.wakeup import READY
+
+_log = logging.getLogger("answerback.recover")
+_CHATS_AT_ONCE = 200
+_FORGET_HOLDERS_AFTER = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one pass found."""
+
+    released: Sequence[Released] = ()
+    doubted: int = 0
+
+
+async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
+    """Release what dead holders left. Does nothing while this process may not judge.
+
+    Raises DatabaseUnavailable.
+    """
+    if not lease.may_judge():
+        return Swept()
+    swept = await rt.db.write(_sweep, lease.terms.seconds, lease.name)
+    if swept.released or swept.doubted:
+        _log.warning(
+            "released %d runs of dead holders, %d parts uncertain",
+            len(swept.released),
+            swept.doubted,
+        )
+        rt.observer.takeovers.inc(len(swept.released))
+        await rt.reached(Checkpoint.RELEASED)
+        rt.wakeups.tell(READY)
+    return swept
+
+
+def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
+    holders.bury_overdue(tx, lease_seconds)
+    released = runs.release_dead(tx)
+    for run in released:
+        _note(tx, who, run)
+        chat_rows.settle_pause(tx, run.chat)
+    return Swept(released, len(outbox.doubt_orphans(tx)))
+
+
+def release_chat(tx: Tx, chat: int, lease_seconds: float, who: str) -> bool:
+    """A reader met this chat: release its run if that run's holder is dead. The chat is
+    locked. It never judges or sends; True when a worker should look."""
+    holders.bury_overdue(tx, lease_seconds)
+    released = runs.release_dead(tx, chat)
+    for run in released:
+        _note(tx, who, run)
+    chat_rows.settle_pause(tx, chat)
+    return bool(released)
+
+
+def _note(tx: Tx, who: str, run: Released) -> None:
+    why = "its holder died" + ("" if run.counted else ", not counted")
+    events.note(tx, who, "released", why, run=run.run, chat=run.chat)
+
+
+async def repair(rt: Runtime) -> int:
+    """Promote in chats whose runs wait behind nothing; forget holders that are long gone."""
+    stranded = await rt.db.read(runs.stranded_chats, _CHATS_AT_ONCE)
+    for chat in stranded:
+        await rt.db.write(_promote, chat)
+    await rt.db.write(holders.forget_gone, _FORGET_HOLDERS_AFTER)
+    if stranded:
+        rt.wakeups.tell(READY)
+    return len(stranded)
+
+
+def _promote(tx: Tx, chat: int) -> None:
+    chat_rows.lock(tx, chat)
+    runs.promote(tx, chat)

@@ -1,0 +1,285 @@
+"""One process of Answerback, put together: what it is made of, and in which order it starts
+and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bot.clock import SystemClock
+from bot.domain.errors import DatabaseUnavailable
+from bot.domain.ports import Channel, Clock
+from bot.flows import recover
+from bot.flows.accept import Intake
+from bot.flows.checkpoints import Reached, nowhere
+from bot.flows.courier import look_again
+from bot.flows.desk import Desk
+from bot.flows.lease import LeaseKeeper
+from bot.flows.pace import Pacer
+from bot.flows.poll import Poller
+from bot.flows.runtime import Runtime
+from bot.flows.sends import Sends
+from bot.flows.workers import Worker
+from bot.schedule import Chore, Schedule
+from bot.settings import Settings, TelegramMode
+from bot.texts import Words
+from bot.webhooks import Check, Doorway, Hook, StatusHook
+from bot.wiring.agents import hire
+from bot.wiring.channels import Configured, configure
+from bot.wiring.hooks import (
+    WHATSAPP_FALLBACK_PATH,
+    WHATSAPP_PATH,
+    WHATSAPP_STATUS_PATH,
+    TelegramHook,
+    WhatsAppHook,
+    WhatsAppStatusHook,
+)
+from bot.wiring.telegram import TelegramUpdates
+from storage import accounts, runs
+from storage.engine import Database, DatabaseSettings
+from storage.holders import Identity
+from storage.migrate import upgrade
+from storage.wakeup import Wakeups
+
+_log = logging.getLogger("answerback")
+_SWEEP_EVERY = 5.0
+_REPAIR_EVERY = 60.0
+
+
+class Role(StrEnum):
+    """What a process does."""
+
+    ALL = "all"
+    WEB = "web"
+    WORKER = "worker"
+
+
+@dataclass(slots=True)
+class Process:
+    """A running process's parts. Made by `running`."""
+
+    settings: Settings
+    role: Role
+    rt: Runtime
+    lease: LeaseKeeper
+    desk: Desk
+    worker: Worker | None
+    intake: Intake
+    channels: Configured
+    ids: dict[str, int]
+    updates: TelegramUpdates | None
+    schedule: Schedule = field(default_factory=Schedule)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    last_sweep: float = 0.0
+
+    def doorway(self) -> Doorway:
+        """The HTTP routes of this process."""
+        web = self.role is not Role.WORKER
+        return Doorway(
+            intake=self.intake if web else None,
+            hooks=self._hooks(),
+            statuses=self._statuses(),
+            readiness=self.readiness,
+            observer=self.rt.observer,
+            clock=self.rt.clock,
+        )
+
+    def _hooks(self) -> Sequence[Hook]:
+        hooks: list[Hook] = []
+        secret = self.settings.telegram_webhook_secret
+        if self.updates is not None and secret:
+            hooks.append(TelegramHook(self.ids["telegram"], self.updates, secret))
+        if self.channels.whatsapp is not None:
+            hooks += [
+                WhatsAppHook(
+                    self.channels.whatsapp,
+                    self.settings.public_url,
+                    path,
+                    account=self.ids["whatsapp"],
+                )
+                for path in (WHATSAPP_PATH, WHATSAPP_FALLBACK_PATH)
+            ]
+        return hooks
+
+    def _statuses(self) -> Sequence[StatusHook]:
+        if self.channels.whatsapp is None:
+            return []
+        return [
+            WhatsAppStatusHook(
+                self.channels.whatsapp,
+                self.settings.public_url,
+                WHATSAPP_STATUS_PATH,
+                rt=self.rt,
+                account=self.ids["whatsapp"],
+            )
+        ]
+
+    async def readiness(self) -> Sequence[Check]:
+        """Whether this process can do its job, and what keeps it from it."""
+        checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
+        try:
+            async with asyncio.timeout(2.0):
+                age = await self.rt.db.read(runs.oldest_due)
+        except DatabaseUnavailable as error:
+            return [*checks, Check("database", False, str(error))]
+        except TimeoutError:
+            return [*checks, Check("database", False, "no answer in 2 s")]
+        since = self.rt.clock.monotonic() - self.last_sweep
+        fresh = since < 4 * _SWEEP_EVERY + 2 * self.lease.terms.heartbeat
+        said = "nothing is due" if age is None else f"the oldest due run waits {age:.0f} s"
+        return [
+            *checks,
+            Check("database", True, "answers"),
+            Check("sweep", fresh, f"{since:.0f} s ago"),
+            Check("due", True, said),
+        ]
+
+    async def sweep(self) -> None:
+        """One recovery pass; a database that is away is noted and waited for."""
+        try:
+            await recover.sweep(self.rt, self.lease)
+            if self.worker is not None and self.lease.holds():
+                await look_again(self.desk)
+            self.last_sweep = self.rt.clock.monotonic()
+        except DatabaseUnavailable as error:
+            _log.warning("recovery pass put off: %s", error)
+
+    async def repair(self) -> None:
+        """The slower repairs."""
+        try:
+            await recover.repair(self.rt)
+        except DatabaseUnavailable as error:
+            _log.warning("repair put off: %s", error)
+        for pacer in self.desk.pacers.values():
+            pacer.forget_idle()
+
+    async def begin(self) -> None:
+        """Register, recover, and start everything that runs by itself."""
+        await self.lease.begin()
+        await self.sweep()
+        await self.repair()
+        self._schedule()
+        self._start("wakeups", self.rt.wakeups.relay())
+        if self.worker is not None:
+            self._start("claim", self.worker.claim_forever())
+            self._start("carry", self.worker.carry_forever())
+        if self.updates is not None:
+            self._start("introduce", self.updates.introduce(self.rt, self.ids["telegram"]))
+            if self.settings.mode is TelegramMode.POLLING and self.role is not Role.WORKER:
+                poller = Poller(
+                    self.rt, self.lease, self.intake, self.ids["telegram"], self.updates
+                )
+                self._start("poll", poller.run())
+
+    def _schedule(self) -> None:
+        beat = self.lease.terms.heartbeat
+        self.schedule.add(Chore("heartbeat", beat, self.lease.renew))
+        self.schedule.add(Chore("watch", max(0.1, beat / 5), self._watch))
+        self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
+        self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
+        self.schedule.start()
+
+    async def _watch(self) -> None:
+        self.lease.watch()
+
+    def _start(self, name: str, coroutine: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(coroutine, name=name)
+        task.add_done_callback(_report)
+        self.tasks.append(task)
+
+    async def stop_tasks(self) -> None:
+        """Cancel what runs by itself, and wait until it has stopped."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _log.error("the %s task broke", task.get_name(), exc_info=task.exception())
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings,
+    role: Role = Role.ALL,
+    *,
+    terminal: Callable[[str], None] | None = None,
+    clock: Clock | None = None,
+    reached: Reached = nowhere,
+) -> AsyncIterator[Process]:
+    """A process that works, from its first renewal until the body ends. The body hands over
+    (`bot.flows.handover`) before it leaves; without that, leaving is like dying."""
+    clock = clock or SystemClock()
+    async with AsyncExitStack() as stack:
+        await asyncio.to_thread(upgrade, settings.database_url)
+        db = Database(
+            DatabaseSettings(settings.database_url, pool=settings.database_pool), clock
+        )
+        stack.callback(db.close)
+        channels = configure(settings, clock, terminal)
+        words = Words.load(
+            settings.texts_file, settings.language, word_commands=settings.command_words
+        )
+        rows = {c.name.value: await db.write(accounts.ensure, c.name, c.account)
+                for c in channels.all()}
+        for row in rows.values():
+            await db.write(accounts.mark_up, row.id)
+        by_id: dict[int, Channel] = {rows[c.name.value].id: c for c in channels.all()}
+        for channel in by_id.values():
+            await channel.open()
+            stack.push_async_callback(channel.close)
+        rt = Runtime(
+            db=db,
+            clock=clock,
+            channels=by_id,
+            terms=settings.terms(),
+            words=words,
+            wakeups=Wakeups(settings.redis_url or None),
+            reached=reached,
+        )
+        hired = hire(settings, words, clock)
+        stack.push_async_callback(hired.close)
+        lease = LeaseKeeper(db, clock, rt.terms.work.lease, _identity(settings, clock, role))
+        sends = Sends(rt, lease)
+        pacers = {id_: Pacer(c.traits.pace, clock) for id_, c in by_id.items()}
+        desk = Desk(rt, lease, sends, hired.agent, pacers)
+        worker = None if role is Role.WEB else Worker(desk)
+        updates = None
+        if channels.telegram is not None:
+            updates = TelegramUpdates(channels.telegram, rows["telegram"].name)
+        process = Process(
+            settings=settings,
+            role=role,
+            rt=rt,
+            lease=lease,
+            desk=desk,
+            worker=worker,
+            intake=Intake(rt, worker),
+            channels=channels,
+            ids={name: row.id for name, row in rows.items()},
+            updates=updates,
+        )
+        await process.begin()
+        try:
+            yield process
+        finally:
+            process.schedule.stop()
+            await process.stop_tasks()
+
+
+def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
+    host = socket.gethostname()
+    return Identity(
+        name=settings.holder_name or host,
+        boot=clock.token(),
+        host=host,
+        pid=os.getpid(),
+        role=role.value,
+    )

@@ -1,0 +1,61 @@
+"""Sending to a terminal: a part is delivered when its line is written out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from bot.domain.delivery import Lookup, NotSent, Outcome, Sent, Unknown
+from bot.domain.errors import AttachmentUnavailable
+from bot.domain.message import Attachment, ChannelName
+from bot.domain.ports import Recipient, SendRef, Traits
+from bot.domain.reply import PartBody, Reply
+
+
+class ConsoleChannel:
+    """One terminal. `write` puts a text before the person and raises OSError if it can't;
+    it is None in a process that has no terminal, which then sends nothing there."""
+
+    name = ChannelName.CONSOLE
+    account = "local"
+    traits = Traits()
+
+    def __init__(self, write: Callable[[str], None] | None) -> None:
+        self._write = write
+
+    async def open(self) -> None:
+        """Nothing to open: the terminal is there."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
+        lines = [reply.text] if reply.text.strip() else []
+        lines += [f"[{f.kind}] {f.caption or f.name} {f.url}".rstrip() for f in reply.files]
+        lines += [f"  ({b.data or b.label}) {b.label} {b.url}".rstrip() for b in reply.buttons]
+        text = "\n".join(lines)
+        return [PartBody(text, json.dumps({"text": text}))] if text else []
+
+    async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
+        if self._write is None:
+            return NotSent("this process has no terminal")
+        try:
+            self._write(body.text)
+        except OSError as error:
+            return Unknown(f"the terminal is gone: {type(error).__name__}")
+        return Sent(f"line-{ref.part}-{ref.attempt}")
+
+    async def look_up(
+        self, to: Recipient, body: PartBody, ref: SendRef, owned: frozenset[str]
+    ) -> Sent | Lookup:
+        """A terminal remembers nothing."""
+        return Lookup.CANNOT_TELL
+
+    async def typing(self, to: Recipient) -> None:
+        """A terminal shows the cursor."""
+
+    async def acknowledge(self, callback_id: str, text: str = "") -> None:
+        """There are no buttons to press."""
+
+    async def fetch(self, attachment: Attachment) -> bytes:
+        raise AttachmentUnavailable("the terminal carries no files")
