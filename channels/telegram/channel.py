@@ -118,7 +118,10 @@ class TelegramChannel(TelegramAccount):
     def _draft_due(self, address: Address) -> bool:
         now = self._clock.monotonic()
         self._drafted = {a: at for a, at in self._drafted.items() if now - at < _DRAFT_EVERY}
-        return self._drafted.setdefault(address, now) == now
+        if address in self._drafted:
+            return False
+        self._drafted[address] = now
+        return True
 
     async def acknowledge(self, callback_id: str, text: str = "") -> None:
         params: dict[str, object] = {"callback_query_id": callback_id}
