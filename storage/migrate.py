@@ -12,7 +12,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import OperationalError
 
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
@@ -26,9 +26,11 @@ def upgrade(url: str) -> str:
     """Apply what is missing and return the revision. Raises ConfigurationError when the
     database is newer than this program, DatabaseUnavailable when it does not answer."""
     with _locked(url) as connection:
-        _refuse_newer(connection)
-        command.upgrade(_config(connection), "head")
-        return str(_current(connection))
+        # One transaction for all of it: a crash leaves the schema as it was.
+        with connection.begin():
+            _refuse_newer(connection)
+            command.upgrade(_config(connection), "head")
+            return str(_current(connection))
 
 
 def revisions(url: str) -> tuple[str | None, str]:
@@ -75,12 +77,17 @@ def _refuse_newer(connection: Connection) -> None:
         )
 
 
-def _engine(url: str):  # type: ignore[no-untyped-def]
+def _engine(url: str) -> Engine:
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         assert parsed.database is not None
         Path(parsed.database).absolute().parent.mkdir(parents=True, exist_ok=True)
-        return create_engine(parsed, module=sqlite3, connect_args={"timeout": 30.0})
+        engine = create_engine(
+            parsed, module=sqlite3, connect_args={"timeout": 30.0, "isolation_level": None}
+        )
+        # The driver would begin a transaction only before it changes rows, not tables.
+        event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
+        return engine
     return create_engine(parsed, connect_args={"connect_timeout": 5})
 
 
