@@ -10,6 +10,7 @@ from bot.domain.errors import AttachmentUnavailable
 from bot.domain.message import Attachment, ChannelName
 from bot.domain.ports import Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
+from channels.text import is_blank
 
 
 class ConsoleChannel:
@@ -30,7 +31,7 @@ class ConsoleChannel:
         """Nothing to close."""
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
-        lines = [reply.text] if reply.text.strip() else []
+        lines = [] if is_blank(reply.text) else [reply.text]
         lines += [f"[{f.kind}] {f.caption or f.name} {f.url}".rstrip() for f in reply.files]
         lines += [f"  ({b.data or b.label}) {b.label} {b.url}".rstrip() for b in reply.buttons]
         text = "\n".join(lines)

@@ -1,0 +1,25 @@
+"""The terminal keeps the contract of all channels."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.domain.message import ChatKind
+from bot.domain.ports import Recipient
+from channels.console.channel import ConsoleChannel
+from channels.console.parse import ADDRESS, parse
+from tests.channels.contract import ChannelContract, Subject
+
+
+class TestConsole(ChannelContract):
+    @pytest.fixture
+    async def subject(self) -> Subject:
+        lines: list[str] = []
+        return Subject(
+            channel=ConsoleChannel(lines.append),
+            to=Recipient(ADDRESS, ChatKind.PRIVATE),
+            payloads={"first": ("hello", "1"), "second": ("a\x00b", "2")},
+            parse=lambda payload: (parse(*payload),),  # type: ignore[misc]
+            sent=lambda: lines,
+            shown=lambda: len(lines),
+        )
