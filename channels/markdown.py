@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
@@ -74,11 +75,15 @@ class Styled:
         return text
 
 
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTING})
+    return parser.enable(["table", "strikethrough"]).disable(["reference", "lheading"])
+
+
 def render(markdown: str) -> Styled:
     """The styled text of a Markdown source."""
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTING})
-    parser.enable(["table", "strikethrough"]).disable(["reference", "lheading"])
-    tokens = parser.parse(markdown)
+    tokens = _parser().parse(markdown)
     levels = [t.level for token in tokens for t in (token, *(token.children or ()))]
     if max(levels, default=0) >= _NESTING - 1:
         return Styled(markdown)

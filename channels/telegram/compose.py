@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bot.domain.message import ChatKind
+from bot.domain.message import ChatKind, clean
 from bot.domain.ports import Recipient
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Styled, render
@@ -31,6 +31,7 @@ def compose(reply: Reply, to: Recipient, max_parts: int) -> Sequence[PartBody]:
     """The parts of a reply, in order; none when nobody would see anything."""
     if reply.silent:
         return ()
+    reply = _storable(reply)
     parts = _texts(reply.text, max_parts)
     for file in reply.files:
         parts += _file(file, max_parts)
@@ -40,6 +41,22 @@ def compose(reply: Reply, to: Recipient, max_parts: int) -> Sequence[PartBody]:
     if parts:
         parts[0] = _quoting(parts[0], to)
     return [PartBody(text, wire.encode()) for text, wire in parts]
+
+
+def _storable(reply: Reply) -> Reply:
+    """The reply without what neither a database nor Telegram takes."""
+    buttons = (Button(clean(b.label), clean(b.data), clean(b.url)) for b in reply.buttons)
+    files = (
+        replace(
+            f,
+            url=clean(f.url),
+            content=clean(f.content),
+            name=clean(f.name),
+            caption=clean(f.caption),
+        )
+        for f in reply.files
+    )
+    return Reply(clean(reply.text), tuple(buttons), tuple(files))
 
 
 _Part = tuple[str, Wire]

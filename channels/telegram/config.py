@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 
 _TOKEN = re.compile(r"([0-9]{1,20}):[A-Za-z0-9_-]+")
 
-CHATTY_LOGGERS = ("httpcore", "httpx", "telegram")
-"""Loggers of packages below us that write URLs (with the token) or texts at DEBUG or INFO."""
-
 
 def account_of(token: str) -> str:
     """The bot's id: what stands before the colon. Raises ValueError without the token in it."""

@@ -120,7 +120,8 @@ class Line:
 
 @asynccontextmanager
 async def line(**config: Any) -> AsyncIterator[Line]:
-    """An open channel at a fake that behaves until a test says otherwise."""
+    """An open channel at a fake that behaves until a test says otherwise. Every call that
+    was made must fit the description of the Bot API."""
     async with FakeTelegram() as fake:
         clock = StillClock()
         settings = replace(TelegramConfig(TOKEN, fake.url), **config)
@@ -130,6 +131,7 @@ async def line(**config: Any) -> AsyncIterator[Line]:
             yield Line(fake, channel, clock)
         finally:
             await channel.close()
+        assert fake.violations == []
 
 
 def params(part: PartBody) -> Json:

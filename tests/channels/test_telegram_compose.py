@@ -193,6 +193,16 @@ def test_the_stored_form_is_the_same_every_time_and_comes_back_whole() -> None:
         assert Wire.decode(part.wire).encode() == part.wire
 
 
+def test_what_no_database_takes_is_replaced_before_it_is_stored() -> None:
+    odd = "a\ud800\x00b"
+    reply = Reply(odd, (Button(odd, odd),), (FileOut("photo", "https://x.y", "", odd, odd),))
+    for part in parts(reply):
+        part.wire.encode()
+        part.text.encode()
+        assert "\x00" not in part.text
+        assert "\\u0000" not in part.wire
+
+
 MARKS = st.sampled_from(
     [
         "**",
