@@ -38,7 +38,7 @@ async def serve(settings: Settings, role: Role) -> None:
     listener = _listen(settings, role)
     async with running(settings, role) as process:
         app = build_app(process.doorway())
-        async with _listening(app, listener):
+        async with listening(app, listener):
             if listener is not None:
                 host, port = listener.getsockname()[:2]
                 _log.info("%s listens on http://%s:%s", process.lease.name, host, port)
@@ -87,13 +87,17 @@ def _listen(settings: Settings, role: Role) -> socket.socket | None:
 
 
 @asynccontextmanager
-async def _listening(app: Starlette, listener: socket.socket | None) -> AsyncIterator[None]:
+async def listening(app: Starlette, listener: socket.socket | None) -> AsyncIterator[None]:
     """Serve the app on the socket while the body runs."""
     if listener is None:
         yield
         return
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, lifespan="off",
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
         timeout_graceful_shutdown=5,
     )
     server = _Server(config)

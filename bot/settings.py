@@ -38,7 +38,11 @@ class Settings(BaseSettings):
     """Every variable that Answerback reads. Times in seconds."""
 
     model_config = SettingsConfigDict(
-        env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
     )
 
     database_url: str = DEFAULT_DATABASE
@@ -126,12 +130,12 @@ class Settings(BaseSettings):
                 "HEARTBEAT_SECONDS must be at most half of LEASE_SECONDS, "
                 "so that one lost heartbeat does not lose the lease"
             )
-        if self.telegram_bot_token and self.mode is TelegramMode.WEBHOOK:
-            if not self.telegram_webhook_secret:
-                raise ValueError(
-                    "TELEGRAM_WEBHOOK_SECRET is empty: without it anybody could send updates; "
-                    "set it to a long random word, or set TELEGRAM_MODE=polling"
-                )
+        by_webhook = self.telegram_bot_token and self.mode is TelegramMode.WEBHOOK
+        if by_webhook and not self.telegram_webhook_secret:
+            raise ValueError(
+                "TELEGRAM_WEBHOOK_SECRET is empty: without it anybody could send updates; "
+                "set it to a long random word, or set TELEGRAM_MODE=polling"
+            )
         if self.twilio_account_sid:
             self._check_twilio()
         return self

@@ -135,9 +135,7 @@ def build_app(door: Doorway) -> Starlette:
             Route(hook.path, _receive(door, hook, door.intake), methods=["POST"])
             for hook in door.hooks
         ]
-        routes += [
-            Route(hook.path, _witness(hook), methods=["POST"]) for hook in door.statuses
-        ]
+        routes += [Route(hook.path, _witness(hook), methods=["POST"]) for hook in door.statuses]
     return Starlette(routes=routes)
 
 
@@ -165,9 +163,7 @@ def _metrics(observer: Observer) -> Callable[[Request], Awaitable[Response]]:
     return metrics
 
 
-def _receive(
-    door: Doorway, hook: Hook, intake: Intake
-) -> Callable[[Request], Awaitable[Response]]:
+def _receive(door: Doorway, hook: Hook, intake: Intake) -> Callable[[Request], Awaitable[Response]]:
     async def receive(request: Request) -> Response:
         began = door.clock.monotonic()
         posted = await _posted(request)
@@ -181,9 +177,7 @@ def _receive(
             return PlainTextResponse(f"{error}\n", status_code=400)
         except DatabaseUnavailable as error:
             return _later(error)
-        door.observer.webhook_seconds.labels(hook.channel).observe(
-            door.clock.monotonic() - began
-        )
+        door.observer.webhook_seconds.labels(hook.channel).observe(door.clock.monotonic() - began)
         return Response(hook.acknowledgement, media_type=hook.content_type)
 
     return receive
@@ -238,9 +232,7 @@ async def _posted(request: Request) -> Posted | Response:
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_BODY:
-                return PlainTextResponse(
-                    f"a body has at most {MAX_BODY} bytes\n", status_code=413
-                )
+                return PlainTextResponse(f"a body has at most {MAX_BODY} bytes\n", status_code=413)
     except ClientDisconnect:
         return PlainTextResponse("the body did not arrive whole\n", status_code=400)
     query = request.url.query

@@ -156,15 +156,15 @@ def heard(
 
 
 def park(tx: Connection, chat: int, reason: str, at: float | None = None) -> bool:
-    """Nothing reaches this chat. A block that is older than its last message changes nothing."""
-    when = now if at is None else at
+    """Nothing reaches this chat. With `at`, the provider's time of a block: one that is older
+    than the chat's last message changes nothing. Without it the evidence is a send of now."""
+    guard = [chats.c.id == chat]
+    if at is not None:
+        guard.append(or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at <= at))
     move = (
         update(chats)
-        .where(
-            chats.c.id == chat,
-            or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at <= when),
-        )
-        .values(unreachable_since=when, unreachable_reason=reason)
+        .where(*guard)
+        .values(unreachable_since=now if at is None else at, unreachable_reason=reason)
     )
     return tx.execute(move).rowcount == 1
 
@@ -191,9 +191,7 @@ def raise_stop(tx: Connection, chat: int) -> int:
 
 def readdress(tx: Connection, chat: int, to: Address) -> None:
     """The conversation goes on under another address. The chat is locked."""
-    tx.execute(
-        update(chats).where(chats.c.id == chat).values(address=to.chat, topic=to.topic)
-    )
+    tx.execute(update(chats).where(chats.c.id == chat).values(address=to.chat, topic=to.topic))
 
 
 def pause(tx: Connection, chat: int, until: float | None) -> None:
@@ -237,11 +235,9 @@ def hold_back(tx: Connection, chat: int, seconds: float) -> None:
     )
 
 
-def opt_out(tx: Connection, chat: int, out: bool) -> None:
+def opt_out(tx: Connection, chat: int, *, out: bool) -> None:
     """The person wants no more messages, or wants them again."""
-    tx.execute(
-        update(chats).where(chats.c.id == chat).values(opted_out_at=now if out else None)
-    )
+    tx.execute(update(chats).where(chats.c.id == chat).values(opted_out_at=now if out else None))
 
 
 def offer(tx: Connection, chat: int, options: str | None) -> None:

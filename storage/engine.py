@@ -52,7 +52,7 @@ def parsed_url(url: str) -> URL:
     """DATABASE_URL as SQLAlchemy reads it, with our driver. Raises ConfigurationError."""
     try:
         parsed = make_url(url)
-    except Exception as error:  # noqa: BLE001 - whatever the parser raises, the setting is wrong
+    except Exception as error:
         raise ConfigurationError(
             "DATABASE_URL can't be read; use sqlite:///data/answerback.db "
             "or postgresql://user:password@host/database"

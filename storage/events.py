@@ -9,7 +9,12 @@ from storage.tables import events
 
 
 def note(
-    tx: Connection, who: str, what: str, why: str = "", *, run: int | None = None,
+    tx: Connection,
+    who: str,
+    what: str,
+    why: str = "",
+    *,
+    run: int | None = None,
     chat: int | None = None,
 ) -> None:
     """Append one event. `why` never holds message text or whole phone numbers."""

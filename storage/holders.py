@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from storage.clock import lease_clock, lease_now, now
 from storage.tables import holders, outbox, runs
@@ -51,9 +62,7 @@ def alive(holder: object, lease_seconds: float) -> ColumnElement[bool]:
 
 
 def _overdue(lease_seconds: float) -> ColumnElement[bool]:
-    return or_(
-        holders.c.clock != lease_clock, holders.c.renewed_at < lease_now - lease_seconds
-    )
+    return or_(holders.c.clock != lease_clock, holders.c.renewed_at < lease_now - lease_seconds)
 
 
 def register(tx: Connection, identity: Identity) -> int:
@@ -119,9 +128,7 @@ def bury_earlier_boots(tx: Connection, name: str, but: int) -> Sequence[int]:
 
 def forget_gone(tx: Connection, older_than: float) -> int:
     """Delete holders that are gone for `older_than` seconds and hold nothing any more."""
-    holds_run = exists(
-        select(1).where(runs.c.holder == holders.c.id, runs.c.state == "running")
-    )
+    holds_run = exists(select(1).where(runs.c.holder == holders.c.id, runs.c.state == "running"))
     holds_part = exists(
         select(1).where(outbox.c.holder == holders.c.id, outbox.c.state == "sending")
     )

@@ -116,7 +116,7 @@ def known(tx: Connection, account: int, request_id: str) -> tuple[int, int | Non
 
 
 def store_edit(
-    tx: Connection, message: int, edited_at: float, before: str, after: str, used: bool
+    tx: Connection, message: int, edited_at: float, before: str, after: str, *, used: bool
 ) -> bool:
     """Record an edit. False: it was recorded before."""
     values: dict[str, object] = {

@@ -13,9 +13,7 @@ def move_all(tx: Connection, gone: int, kept: int) -> None:
     _make_room(tx, gone, kept)
     for table in (inbound, outbox, runs, events):
         tx.execute(update(table).where(table.c.chat == gone).values(chat=kept))
-    tx.execute(
-        update(chat_addresses).where(chat_addresses.c.chat == gone).values(chat=kept)
-    )
+    tx.execute(update(chat_addresses).where(chat_addresses.c.chat == gone).values(chat=kept))
     younger = select(chats.c.last_inbound_at).where(chats.c.id == gone).scalar_subquery()
     tx.execute(
         update(chats)

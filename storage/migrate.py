@@ -25,12 +25,11 @@ _LOCK = 7_203_615_001
 def upgrade(url: str) -> str:
     """Apply what is missing and return the revision. Raises ConfigurationError when the
     database is newer than this program, DatabaseUnavailable when it does not answer."""
-    with _locked(url) as connection:
-        # One transaction for all of it: a crash leaves the schema as it was.
-        with connection.begin():
-            _refuse_newer(connection)
-            command.upgrade(_config(connection), "head")
-            return str(_current(connection))
+    # One transaction for all of it: a crash leaves the schema as it was.
+    with _locked(url) as connection, connection.begin():
+        _refuse_newer(connection)
+        command.upgrade(_config(connection), "head")
+        return str(_current(connection))
 
 
 def revisions(url: str) -> tuple[str | None, str]:
@@ -98,7 +97,7 @@ def _locked(url: str) -> Iterator[Connection]:
     engine = _engine(url)
     try:
         if parsed.get_backend_name() == "sqlite":
-            with open(f"{parsed.database}.migrate.lock", "w", encoding="ascii") as lock:
+            with Path(f"{parsed.database}.migrate.lock").open("w", encoding="ascii") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 with engine.connect() as connection:
                     yield connection

@@ -9,6 +9,7 @@ lease's own connection, gone with the connection; it is looked for again at ever
 from __future__ import annotations
 
 import fcntl
+from pathlib import Path
 from typing import IO
 
 from sqlalchemy import URL, Connection, func, select, text
@@ -60,16 +61,14 @@ class NameLock:
     def _try(self, tx: Connection, name: str) -> bool:
         if self._file is not None:
             return self._try_file(name)
-        locked = tx.scalar(
-            select(func.pg_try_advisory_lock(_SPACE, func.hashtext(name)))
-        )
+        locked = tx.scalar(select(func.pg_try_advisory_lock(_SPACE, func.hashtext(name))))
         if locked:
             self._backend = _backend(tx)
         return bool(locked)
 
     def _try_file(self, name: str) -> bool:
         slug = name.replace("/", "-")
-        handle = open(f"{self._file}.{slug}.lock", "a", encoding="ascii")  # noqa: SIM115 - held
+        handle = Path(f"{self._file}.{slug}.lock").open("a", encoding="ascii")  # noqa: SIM115 - held
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

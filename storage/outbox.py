@@ -136,9 +136,7 @@ def _part(row: Row) -> Part:  # type: ignore[type-arg]
     )
 
 
-def store_reply(
-    tx: Connection, run: int, text: str, body: str, attempt: int
-) -> None:
+def store_reply(tx: Connection, run: int, text: str, body: str, attempt: int) -> None:
     """Keep what the agent returned, once. The run is held."""
     tx.execute(
         insert(replies).values(run=run, text=text, body=body, attempt=attempt, stored_at=now)
@@ -445,9 +443,7 @@ def resend(tx: Connection, part: int, attempts: int, *, loose: bool = False) -> 
     states = ("uncertain", "refused", "dropped") if loose else ("uncertain", "refused")
     move = (
         update(outbox)
-        .where(
-            outbox.c.id == part, outbox.c.state.in_(states), outbox.c.attempts == attempts
-        )
+        .where(outbox.c.id == part, outbox.c.state.in_(states), outbox.c.attempts == attempts)
         .values(
             state=PartState.PENDING.value,
             resends=outbox.c.resends + 1,

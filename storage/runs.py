@@ -103,7 +103,7 @@ class Claimant:
     run_deadline: float
 
 
-def insert_run(tx: Connection, new: NewRun, head: bool, by: Claimant | None) -> Run:
+def insert_run(tx: Connection, new: NewRun, by: Claimant | None, *, head: bool) -> Run:
     """intake -> waiting | ready | running. With `by` and `head` it is born claimed, if that
     holder is alive, not draining, and the run is due at once."""
     common = {
@@ -175,10 +175,13 @@ _CLAIMED = {
 }
 
 
-def _claimable(suspects: bool, mine: Sequence[int]):  # type: ignore[no-untyped-def]
+def _claimable(mine: Sequence[int], *, suspects: bool):  # type: ignore[no-untyped-def]
     suspect = and_(runs.c.deaths >= SUSPECT_DEATHS, runs.c.replied == false())
-    order = (runs.c.failures, runs.c.order_at, runs.c.id) if suspects else (
-        runs.c.not_before, runs.c.id)
+    order = (
+        (runs.c.failures, runs.c.order_at, runs.c.id)
+        if suspects
+        else (runs.c.not_before, runs.c.id)
+    )
     return (
         select(runs.c.id)
         .where(
@@ -218,7 +221,7 @@ def _claim(
     tx: Connection, by: Claimant, mine: Sequence[int], room: int, *, suspects: bool
 ) -> Sequence[Run]:
     # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
-    chosen = _claimable(suspects, mine).cte("chosen")
+    chosen = _claimable(mine, suspects=suspects).cte("chosen")
     move = (
         update(runs)
         .where(
@@ -331,8 +334,7 @@ def release_dead(tx: Connection, chat: int | None = None) -> Sequence[Released]:
                 holder=None,
                 fence=runs.c.fence + 1,
                 deaths=runs.c.deaths + case((counted, 1), else_=0),
-                failures=runs.c.failures
-                + case((and_(counted, runs.c.lane == true()), 1), else_=0),
+                failures=runs.c.failures + case((and_(counted, runs.c.lane == true()), 1), else_=0),
                 lane=false(),
                 not_before=now,
                 idle_since=now - max(0.0, min(row.silent, 86_400.0 * 30)),
@@ -410,9 +412,7 @@ def promote(tx: Connection, chat: int) -> int | None:
         .scalar_subquery()
     )
     other = runs.alias("head")
-    head = exists(
-        select(1).where(other.c.chat == chat, other.c.state.in_(("ready", "running")))
-    )
+    head = exists(select(1).where(other.c.chat == chat, other.c.state.in_(("ready", "running"))))
     paused = exists(select(1).where(chats.c.id == chat, chats.c.paused_until > now))
     move = (
         update(runs)
@@ -425,20 +425,14 @@ def promote(tx: Connection, chat: int) -> int | None:
 
 def progress(tx: Connection, grip: Grip) -> None:
     """A step was stored: failures and deaths start again from zero. Raises StaleLease."""
-    move = (
-        update(runs)
-        .where(_held(grip))
-        .values(failures=0, deaths=0, progress_at=now)
-    )
+    move = update(runs).where(_held(grip)).values(failures=0, deaths=0, progress_at=now)
     if tx.execute(move).rowcount != 1:
         raise StaleLease(f"run {grip.run} was taken over while a step was at work")
 
 
 def mark_replied(tx: Connection, grip: Grip) -> None:
     """The reply is stored in this transaction: the agent is done. Raises StaleLease."""
-    move = (
-        update(runs).where(_held(grip)).values(replied=True, lane=false(), progress_at=now)
-    )
+    move = update(runs).where(_held(grip)).values(replied=True, lane=false(), progress_at=now)
     if tx.execute(move).rowcount != 1:
         raise StaleLease(f"run {grip.run} was taken over before its reply was stored")
 
@@ -474,9 +468,7 @@ def stranded_chats(tx: Connection, limit: int) -> Sequence[int]:
             runs.c.state == "waiting",
             or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
             ~exists(
-                select(1).where(
-                    head.c.chat == runs.c.chat, head.c.state.in_(("ready", "running"))
-                )
+                select(1).where(head.c.chat == runs.c.chat, head.c.state.in_(("ready", "running")))
             ),
         )
         .limit(limit)
@@ -484,9 +476,7 @@ def stranded_chats(tx: Connection, limit: int) -> Sequence[int]:
     return tx.scalars(question).all()
 
 
-def correct_ending(
-    tx: Connection, run: int, before: Ending, after: Ending, detail: str
-) -> bool:
+def correct_ending(tx: Connection, run: int, before: Ending, after: Ending, detail: str) -> bool:
     """ended(before) -> ended(after): a late witness, an operator, the person's own button."""
     move = (
         update(runs)
@@ -558,10 +548,13 @@ def live_in_chat(tx: Connection, chat: int) -> Sequence[Run]:
 
 def oldest_due(tx: Connection) -> float | None:
     """Seconds for which the oldest due ready run has waited; None when there is none."""
-    due = select(func.min(case((runs.c.not_before > runs.c.idle_since, runs.c.not_before),
-                               else_=runs.c.idle_since))).where(
-        runs.c.state == "ready", runs.c.not_before <= now, runs.c.set_aside.is_(None)
-    )
+    due = select(
+        func.min(
+            case(
+                (runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since
+            )
+        )
+    ).where(runs.c.state == "ready", runs.c.not_before <= now, runs.c.set_aside.is_(None))
     since = tx.scalar(due)
     return None if since is None else read_clock(tx) - float(since)
 

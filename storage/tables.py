@@ -188,8 +188,12 @@ runs = Table(
         sqlite_where=text("state = 'waiting'"),
     ),
     Index("ix_runs_chat", "chat", "id"),
-    Index("ix_runs_ended_at", "ended_at", postgresql_where=text("ended_at IS NOT NULL"),
-          sqlite_where=text("ended_at IS NOT NULL")),
+    Index(
+        "ix_runs_ended_at",
+        "ended_at",
+        postgresql_where=text("ended_at IS NOT NULL"),
+        sqlite_where=text("ended_at IS NOT NULL"),
+    ),
     postgresql_with={"fillfactor": "70"},
 )
 

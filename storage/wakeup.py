@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager
 import redis.asyncio as aioredis
 from redis.exceptions import RedisError
 
+from bot.domain.ports import Clock
+
 _log = logging.getLogger("answerback.wakeup")
 
 READY = "ready"
@@ -35,7 +37,10 @@ def part_topic(part: int) -> str:
 class Wakeups:
     """Tells waiters within this process, and relays to and from Redis where there is one."""
 
-    def __init__(self, redis_url: str | None = None, prefix: str = "answerback") -> None:
+    def __init__(
+        self, clock: Clock, redis_url: str | None = None, prefix: str = "answerback"
+    ) -> None:
+        self._clock = clock
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._redis_url = redis_url
@@ -92,7 +97,7 @@ class Wakeups:
                     )
             self.connected = False
             self._deliver(READY)
-            await asyncio.sleep(pause)
+            await self._clock.sleep(pause)
             pause = min(pause * 2, 5.0)
 
     async def _carry(self, redis: aioredis.Redis) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -16,6 +16,7 @@ from hypothesis import settings
 from psycopg import sql
 
 from tests.servers import Postgres, Server, ServerUnavailable, Valkey
+from tests.world import World, open_world
 
 settings.register_profile(
     "answerback",
@@ -145,3 +146,10 @@ def _database(postgres: Postgres, template: str) -> Iterator[str]:
 def _administer(postgres: Postgres, statement: sql.Composed | sql.SQL) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(statement)
+
+
+@pytest.fixture
+async def world(database_url: str) -> AsyncIterator[World]:
+    """The whole program between misbehaving providers, on both databases."""
+    async with open_world(database_url) as world:
+        yield world

@@ -63,5 +63,3 @@ def main() -> None:
     except (ConfigurationError, DatabaseUnavailable) as error:
         sys.stderr.write(f"answerback: {error}\n")
         sys.exit(2)
-
-

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from bot.domain.errors import DatabaseUnavailable
 from bot.flows.handover import hand_over
 from bot.main import stop_signals
-from bot.wiring import Process, Settings, running, typed
+from bot.wiring import Parts, Process, Settings, running, typed
 from storage import report
 from storage.wakeup import READY
 
@@ -26,13 +26,14 @@ async def chat(settings: Settings) -> None:
     """Chat on standard input and output. With piped input: answer every line, wait for what
     is pending, return. Raises ConfigurationError, DatabaseUnavailable."""
     interactive = sys.stdin.isatty()
-    async with running(settings, terminal=_terminal(interactive)) as process:
+    parts = Parts(terminal=_terminal(interactive=interactive))
+    async with running(settings, parts=parts) as process:
         if interactive:
             sys.stdout.write(f"{_HELLO}\n{PROMPT}")
             sys.stdout.flush()
         with stop_signals(process) as stop:
             stopping = asyncio.create_task(stop.wait(), name="stopping")
-            talking = asyncio.create_task(_talk(process, interactive), name="talking")
+            talking = asyncio.create_task(_talk(process, interactive=interactive), name="talking")
             await asyncio.wait((stopping, talking), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             talking.cancel()
@@ -42,7 +43,7 @@ async def chat(settings: Settings) -> None:
                 talking.result()
 
 
-def _terminal(interactive: bool) -> Callable[[str], None]:
+def _terminal(*, interactive: bool) -> Callable[[str], None]:
     """What puts an answer before the person; raises OSError when nobody can see it."""
 
     def write(text: str) -> None:
@@ -52,7 +53,7 @@ def _terminal(interactive: bool) -> Callable[[str], None]:
     return write
 
 
-async def _talk(process: Process, interactive: bool) -> None:
+async def _talk(process: Process, *, interactive: bool) -> None:
     """Record every line, then wait until all of them have their answer."""
     conversation = process.rt.clock.token()
     number = 0

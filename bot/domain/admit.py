@@ -89,6 +89,18 @@ def _rules(
     message: Inbound, facts: ChatFacts, terms: IntakeTerms, command: Command | None
 ) -> Iterator[Unanswered]:
     """Every reason that applies, the strongest first."""
+    yield from _not_for_us(message)
+    if not _allowed(message, terms.allowed):
+        yield Unanswered.NOT_ALLOWED
+    if facts.opted_out and command is not Command.OPT_IN:
+        yield Unanswered.OPTED_OUT
+    if facts.recent_messages >= terms.messages_per_minute and command is not Command.STOP:
+        yield Unanswered.TOO_FAST
+    if command is None:
+        yield from _too_much(facts, terms)
+
+
+def _not_for_us(message: Inbound) -> Iterator[Unanswered]:
     if message.sender.is_bot:
         yield Unanswered.BOT
     if message.addressing is Addressing.OTHER_BOT:
@@ -96,21 +108,13 @@ def _rules(
     if message.kind is InboundKind.SERVICE:
         yield Unanswered.SERVICE
     if message.addressing is Addressing.NOT_US:
-        yield (
-            Unanswered.BROADCAST
-            if message.chat_kind is ChatKind.BROADCAST
-            else Unanswered.NOT_ADDRESSED
-        )
+        broadcast = message.chat_kind is ChatKind.BROADCAST
+        yield Unanswered.BROADCAST if broadcast else Unanswered.NOT_ADDRESSED
     if message.chat_kind is ChatKind.GROUP and message.addressing not in _ADDRESSED:
         yield Unanswered.NOT_ADDRESSED
-    if not _allowed(message, terms.allowed):
-        yield Unanswered.NOT_ALLOWED
-    if facts.opted_out and command is not Command.OPT_IN:
-        yield Unanswered.OPTED_OUT
-    if facts.recent_messages >= terms.messages_per_minute and command is not Command.STOP:
-        yield Unanswered.TOO_FAST
-    if command is not None:
-        return
+
+
+def _too_much(facts: ChatFacts, terms: IntakeTerms) -> Iterator[Unanswered]:
     if facts.waiting_messages >= terms.waiting_max:
         yield Unanswered.TOO_MANY_WAITING
     if terms.turns_per_day and facts.recent_turns >= terms.turns_per_day:

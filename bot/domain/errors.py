@@ -47,7 +47,9 @@ class StepInterrupted(AnswerbackError):
     """A step had begun in an earlier attempt and left no result: it may have happened."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"step {key!r} was cut off and may have happened; check before doing it again")
+        super().__init__(
+            f"step {key!r} was cut off and may have happened; check before doing it again"
+        )
         self.key = key
 
 

@@ -118,8 +118,9 @@ class Channel(Protocol):
         `CancelledError` is raised, and then the outcome is unknown."""
         ...
 
-    async def look_up(self, to: Recipient, body: PartBody, ref: SendRef,
-                      owned: frozenset[str]) -> Sent | Lookup:
+    async def look_up(
+        self, to: Recipient, body: PartBody, ref: SendRef, owned: frozenset[str]
+    ) -> Sent | Lookup:
         """Ask the provider whether the attempt arrived. `owned` are receipts of other parts."""
         ...
 

@@ -99,7 +99,9 @@ class Turn(Protocol):
         """Epoch seconds after which the turn is given up."""
         ...
 
-    async def step(self, key: str, call: Callable[[], Awaitable[Any] | Any], *, safe_to_repeat: bool = False) -> Any:
+    async def step(
+        self, key: str, call: Callable[[], Awaitable[Any] | Any], *, safe_to_repeat: bool = False
+    ) -> Any:
         """Do `call` once in the life of this turn and return its stored result.
 
         The result must be JSON. Raises StepInterrupted when an earlier attempt began the

@@ -79,9 +79,10 @@ class PartFacts:
 class Evidence:
     """All that is known about a run when it is judged. Times in epoch seconds.
 
-    `last_message_at` is the newest message of the run (the provider's time where known);
-    `window_opened_at` the person's last message in the chat; `unreachable` the reason for
-    which the chat is parked.
+    `last_message_at` is when the run's newest message was recorded here (a platform's own
+    clock may be wrong, and its outages are not the person's fault); `window_opened_at` is
+    the person's last message in the chat, by the provider's time where it is known;
+    `unreachable` is the reason for which the chat is parked.
     """
 
     now: float

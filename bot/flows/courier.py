@@ -6,6 +6,7 @@ Each is claimed by itself, in its chat's order, behind whatever of that chat is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
 from bot.domain.delivery import Lookup, Outcome, Refused, Scope
 from bot.domain.message import Address
 from bot.domain.ports import SendRef
@@ -44,7 +45,11 @@ async def carry(desk: Desk) -> int:
         to = replace(to, address=address)
         async with desk.sends.call(rt.channels[part.account], to, part) as outcome:
             await desk.persist(
-                record_alone, rt, part, Attempt(part.id, part.attempts), outcome,
+                record_alone,
+                rt,
+                part,
+                Attempt(part.id, part.attempts),
+                outcome,
                 rt.clock.jitter(),
             )
         carried += 1

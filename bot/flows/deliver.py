@@ -246,9 +246,7 @@ async def _pause(desk: Desk, seconds: float, awaited: int | None) -> None:
         await desk.rt.wakeups.wait(part_topic(awaited), seconds)
 
 
-async def _look(
-    desk: Desk, run: Run, to: Recipient, part: Part, owned: frozenset[str]
-) -> Told:
+async def _look(desk: Desk, run: Run, to: Recipient, part: Part, owned: frozenset[str]) -> Told:
     ref = SendRef(part.id, part.attempts, part.started_at)
     found = await desk.rt.channels[run.account].look_up(to, part.body, ref, owned)
     return Told(Attempt(part.id, part.attempts), found)

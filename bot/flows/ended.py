@@ -26,9 +26,7 @@ def end_run(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> int |
     return after_end(tx, rt, run, ending, detail, who="worker")
 
 
-def after_end(
-    tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str, who: str
-) -> int | None:
+def after_end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str, who: str) -> int | None:
     """What every end owes, whoever ended the run: drop what is pending, the note, the next."""
     outbox.drop_pending(tx, run.id)
     _note(tx, rt, run, ending)

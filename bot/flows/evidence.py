@@ -45,14 +45,13 @@ def gather(tx: Tx, run: Run, history_runs: int) -> Case:
     messages = inbox.of_run(tx, run.id)
     parts = outbox.of_run(tx, run.id)
     last = max((m.received_at for m in messages), default=run.created_at)
-    newest = max((m.at for m in messages), default=run.created_at)
     evidence = Evidence(
         now=clock.read(tx),
         failures=run.failures,
         deaths=run.deaths,
         deadline_at=run.deadline_at,
-        last_message_at=newest,
-        window_opened_at=chat.last_inbound_at or newest,
+        last_message_at=last,
+        window_opened_at=chat.last_inbound_at or last,
         reply_stored=outbox.stored_reply(tx, run.id) is not None,
         apology_stored=any(p.kind is PartKind.APOLOGY for p in parts),
         parts=tuple(p.facts for p in parts),

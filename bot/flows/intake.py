@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
-from bot.domain.admit import TOLD_ONCE, Answer, ChatFacts, Ignore, Obey, Unanswered, admit
+from bot.domain.admit import (
+    TOLD_ONCE,
+    Admission,
+    Answer,
+    ChatFacts,
+    Ignore,
+    Obey,
+    Unanswered,
+    admit,
+)
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import Address, Edited, Event, Ignored, Inbound, Membership, Migrated
 from bot.domain.run import Run, RunState
@@ -110,21 +119,23 @@ def _record_message(
     inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest, message=stored)
     if not message.sender.is_bot:
         _heard(tx, chat, message)
-    return _lead_on(tx, rt, chat, message, stored, facts, by)
+    admission = admit(message, _command(tx, rt, chat, message), facts, rt.terms.intake)
+    return _lead_on(tx, rt, chat, _New(message, stored, admission), by)
 
 
-def _lead_on(
-    tx: Tx,
-    rt: Runtime,
-    chat: Chat,
-    message: Inbound,
-    stored: int,
-    facts: ChatFacts,
-    by: Claimant | None,
-) -> Recorded:
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A message that was not known, its row, and what was decided about it."""
+
+    message: Inbound
+    stored: int
+    admission: Admission
+
+
+def _lead_on(tx: Tx, rt: Runtime, chat: Chat, new: _New, by: Claimant | None) -> Recorded:
     """What a new message leads to: a run, a command carried out, or nothing with a reason."""
-    command = _command(tx, rt, chat, message)
-    match admit(message, command, facts, rt.terms.intake):
+    message, stored = new.message, new.stored
+    match new.admission:
         case Answer():
             return _answer(tx, rt, chat, message, stored, by)
         case Obey(command):
@@ -229,7 +240,7 @@ def _answer(
         stop_revision=chat.stop_revision,
     )
     head = not live and not paused
-    run = runs.insert_run(tx, new, head, None if limited else by)
+    run = runs.insert_run(tx, new, None if limited else by, head=head)
     inbox.assign(tx, stored, run.id)
     return Recorded(
         Became.RUN,
@@ -268,7 +279,7 @@ def _record_edit(tx: Tx, arrival: Arrival, message: Inbound, edited_at: float) -
         if found is not None:
             chats.lock(tx, found.chat)
             used = runs.touch_unclaimed(tx, run)
-    if inbox.store_edit(tx, stored, edited_at, before, message.text, used) and used:
+    if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
         inbox.use_edit(tx, stored, edited_at, message.text)
     return Recorded(Became.EDIT)
 

@@ -140,6 +140,10 @@ class LeaseKeeper:
             self._life = None
         self._names.release()
 
+    def forget_name(self) -> None:
+        """Let go of the name without a word, as the end of the process does."""
+        self._names.release()
+
     def _lapse(self) -> None:
         if self._life is None:
             return
@@ -150,9 +154,7 @@ class LeaseKeeper:
             stop()
 
 
-def _begin(
-    tx: Tx, identity: Identity, lapsed: int | None, names: NameLock
-) -> tuple[int, str]:
+def _begin(tx: Tx, identity: Identity, lapsed: int | None, names: NameLock) -> tuple[int, str]:
     name = names.take(tx)
     holder = holder_rows.register(tx, replace(identity, name=name))
     if lapsed is not None:

@@ -82,9 +82,7 @@ def uncertain(rt: Runtime, chat: Chat, run: int) -> Reply:
     return Reply(rt.words.say(Text.UNCERTAIN_ASK, chat.language, word=word))
 
 
-def apology(
-    rt: Runtime, account: int, to: Recipient, run: int, text: str
-) -> Sequence[PartBody]:
+def apology(rt: Runtime, account: int, to: Recipient, run: int, text: str) -> Sequence[PartBody]:
     """The apology as parts, with a way to try again."""
     channel = rt.channels[account]
     if channel.traits.has_buttons:

@@ -39,9 +39,7 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
             return runs.last_ended(tx, chat.id, (Ending.APOLOGISED, Ending.FAILED)) is not None
         case Command.RESEND:
             return runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,)) is not None
-        case (
-            Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN
-        ):
+        case Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN:
             return True
         case other:
             assert_never(other)
@@ -136,7 +134,7 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
         album="",
         stop_revision=chat.stop_revision,
     )
-    run = runs.insert_run(tx, new, head=not live, by=None)
+    run = runs.insert_run(tx, new, None, head=not live)
     runs.count_messages(tx, run.id, len(messages))
     for stored in messages:
         inbox.assign(tx, stored.id, run.id)

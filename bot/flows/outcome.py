@@ -39,21 +39,31 @@ def record(
                 events.note(tx, "delivery", DOUBLE, f"part {attempt.part}", chat=chat.id)
         case NotSent() as failed:
             _not_sent(tx, rt, attempt, failed, chat, jitter)
-        case Refused(scope, reason, code):
-            if outbox.refuse(tx, attempt, scope, reason, code) and scope is Scope.CHAT:
-                chats.park(tx, chat.id, reason)
-                events.note(tx, "delivery", "chat parked", reason, chat=chat.id)
-        case ChannelDown(reason, code):
-            outbox.not_sent(tx, attempt, 0.0, reason, code)
-            if accounts.mark_down(tx, chat.account, reason):
-                events.note(tx, "delivery", "channel down", reason)
+        case Refused() as refused:
+            _refused(tx, attempt, refused, chat)
+        case ChannelDown() as down:
+            _down(tx, attempt, down, chat)
         case Unknown(reason, code):
             outbox.doubt(tx, attempt, reason, code)
-        case Lookup.NOT_FOUND | Lookup.CANNOT_TELL:
-            if outcome is Lookup.NOT_FOUND:
-                outbox.looked(tx, attempt.part, attempt.number)
+        case Lookup.NOT_FOUND:
+            outbox.looked(tx, attempt.part, attempt.number)
+        case Lookup.CANNOT_TELL:
+            pass
         case other:
             assert_never(other)
+
+
+def _down(tx: Tx, attempt: Attempt, down: ChannelDown, chat: Chat) -> None:
+    outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
+    if accounts.mark_down(tx, chat.account, down.reason):
+        events.note(tx, "delivery", "channel down", down.reason)
+
+
+def _refused(tx: Tx, attempt: Attempt, refused: Refused, chat: Chat) -> None:
+    kept = outbox.refuse(tx, attempt, refused.scope, refused.reason, refused.code)
+    if kept and refused.scope is Scope.CHAT:
+        chats.park(tx, chat.id, refused.reason)
+        events.note(tx, "delivery", "chat parked", refused.reason, chat=chat.id)
 
 
 def _not_sent(

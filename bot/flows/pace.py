@@ -87,6 +87,4 @@ class Pacer:
             )
         if self._pace.per_group_minute is not None and to.kind is not ChatKind.PRIVATE:
             even = 60 / (self._pace.per_group_minute - _GROUP_BURST)
-            yield self._groups.setdefault(
-                to.address.chat, _Beat(even, even * (_GROUP_BURST - 1))
-            )
+            yield self._groups.setdefault(to.address.chat, _Beat(even, even * (_GROUP_BURST - 1)))

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.lease import LeaseKeeper
 from bot.flows.runtime import Runtime
-from storage import events, holders, outbox, runs
 from storage import chats as chat_rows
+from storage import events, holders, outbox, runs
 from storage.runs import Released
 from storage.tx import Tx
 from storage.wakeup import READY

@@ -107,9 +107,7 @@ class Sends:
             _log.exception("sending part %s broke the channel", part.id)
             outcome = Unknown(f"the channel broke: {type(error).__name__}")
         self._rt.observer.sends.labels(channel.name.value, type(outcome).__name__).inc()
-        await self._rt.reached(
-            Checkpoint.LOOSE_AFTER_SEND if part.loose else Checkpoint.AFTER_SEND
-        )
+        await self._rt.reached(Checkpoint.LOOSE_AFTER_SEND if part.loose else Checkpoint.AFTER_SEND)
         return outcome
 
     async def _write_later(self, call: _Call) -> None:
@@ -140,4 +138,3 @@ def record_alone(
     record(tx, rt, attempt, outcome, chat, jitter)
     if part.run is not None:
         reconsider(tx, part.run)
-

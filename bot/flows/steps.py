@@ -61,9 +61,7 @@ class LiveTurn:
                 sender_id=m.sender_id,
                 sender_name=m.sender_name,
                 sent_at=m.at,
-                attachments=tuple(
-                    ChannelFile(a, desk, case.run.account) for a in m.attachments
-                ),
+                attachments=tuple(ChannelFile(a, desk, case.run.account) for a in m.attachments),
                 quoted=m.quoted,
                 button=m.button,
                 edited=m.edited,
@@ -107,7 +105,7 @@ class LiveTurn:
     ) -> Any:
         if not key or len(key) > _LONGEST_KEY:
             raise StepResultInvalid(f"a step's key has 1 to {_LONGEST_KEY} characters")
-        found = await self._desk.persist(_begin, self._grip, key, safe_to_repeat)
+        found = await self._desk.persist(_begin, self._grip, key, safe=safe_to_repeat)
         if found is not None and found.result is not None:
             return json.loads(found.result)
         if found is not None and not (found.safe and safe_to_repeat):
@@ -138,7 +136,7 @@ def _as_json(key: str, value: object) -> str:
     return result
 
 
-def _begin(tx: Tx, grip: Grip, key: str, safe: bool) -> steps.StoredStep | None:
+def _begin(tx: Tx, grip: Grip, key: str, *, safe: bool) -> steps.StoredStep | None:
     """The step as an earlier attempt left it; None when it begins now. Raises StaleLease."""
     runs.hold(tx, grip)
     found = steps.find(tx, grip.run, key)

@@ -184,13 +184,13 @@ def _as_reply(answer: Reply | str | None) -> Reply | None:
 
 
 async def _put_back(desk: Desk, run: Run, wait: float, why: str, *, failed: bool) -> None:
-    await desk.persist(_give_back, run, wait, why, failed)
+    await desk.persist(_give_back, run, wait, why, failed=failed)
     await desk.rt.reached(Checkpoint.GIVEN_BACK)
     if wait <= 0:
         desk.rt.wakeups.tell(READY)
 
 
-def _give_back(tx: Tx, run: Run, wait: float, why: str, failed: bool) -> None:
+def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None:
     if failed:
         runs.fail(tx, run.grip, wait, why)
     else:
@@ -236,14 +236,14 @@ async def _store(desk: Desk, case: Case, stored: _Stored) -> Send | None:
     slot = desk.pacers[case.run.account].reserve(case.recipient)
     first: Send | None = None
     try:
-        first = await desk.persist(_store_parts, desk.rt, case.run, stored, slot.wait <= 0)
+        first = await desk.persist(_store_parts, desk.rt, case.run, stored, may_send=slot.wait <= 0)
     finally:
         if first is None:
             slot.refund()
     return first
 
 
-def _store_parts(tx: Tx, rt: Runtime, run: Run, stored: _Stored, may_send: bool) -> Send | None:
+def _store_parts(tx: Tx, rt: Runtime, run: Run, stored: _Stored, *, may_send: bool) -> Send | None:
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.grip)
     if stored.kind is PartKind.REPLY:

@@ -59,12 +59,14 @@ def _refused(tx: Tx, part: Part, witness: Witness, reaction: CallbackReaction) -
         return
     reason = f"the provider reported {witness.provider_status}"
     scope = _SCOPES.get(reaction, Scope.PAYLOAD)
-    if not outbox.late_refusal(
-        tx, part.id, scope, witness.provider_status, reason, witness.code
-    ):
+    if not outbox.late_refusal(tx, part.id, scope, witness.provider_status, reason, witness.code):
         return
     events.note(
-        tx, ITS_WORD, "refused after it was taken", f"code {witness.code}", run=part.run,
+        tx,
+        ITS_WORD,
+        "refused after it was taken",
+        f"code {witness.code}",
+        run=part.run,
         chat=part.chat,
     )
     if scope is Scope.CHAT:

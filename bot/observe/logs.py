@@ -9,8 +9,21 @@ import sys
 from collections.abc import Iterable
 
 # Write URLs with the token, or texts, at INFO or DEBUG.
-_CHATTY = ("httpcore", "httpx", "telegram", "twilio", "twilio.http_client", "urllib3", "asyncio",
-           "apscheduler", "sqlalchemy", "alembic", "uvicorn", "openai", "anthropic")
+_CHATTY = (
+    "httpcore",
+    "httpx",
+    "telegram",
+    "twilio",
+    "twilio.http_client",
+    "urllib3",
+    "asyncio",
+    "apscheduler",
+    "sqlalchemy",
+    "alembic",
+    "uvicorn",
+    "openai",
+    "anthropic",
+)
 _TOKEN = re.compile(r"\b\d{5,20}:[A-Za-z0-9_-]{20,}")
 _PHONE = re.compile(r"\+\d{4,}(\d{2})\b")
 

@@ -7,14 +7,16 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable
+from bot.domain.message import ChannelName
 from bot.domain.ports import Channel, Clock
+from bot.domain.turn import Agent
 from bot.flows import recover
 from bot.flows.accept import Intake
 from bot.flows.checkpoints import Reached, nowhere
@@ -30,7 +32,7 @@ from bot.schedule import Chore, Schedule
 from bot.settings import Settings, TelegramMode
 from bot.texts import Words
 from bot.webhooks import Check, Doorway, Hook, StatusHook
-from bot.wiring.agents import hire
+from bot.wiring.agents import Hired, hire
 from bot.wiring.channels import Configured, configure
 from bot.wiring.hooks import (
     WHATSAPP_FALLBACK_PATH,
@@ -42,6 +44,7 @@ from bot.wiring.hooks import (
 )
 from bot.wiring.telegram import TelegramUpdates
 from storage import accounts, runs
+from storage.accounts import Account
 from storage.engine import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.migrate import upgrade
@@ -205,73 +208,97 @@ def _report(task: asyncio.Task[None]) -> None:
         _log.error("the %s task broke", task.get_name(), exc_info=task.exception())
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What takes the place of production's parts: a terminal, an agent, a clock, a database,
+    and who is told of checkpoints."""
+
+    terminal: Callable[[str], None] | None = None
+    agent: Agent | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    reached: Reached = nowhere
+    open_database: Callable[[DatabaseSettings, Clock], Database] = Database
+
+
 @asynccontextmanager
 async def running(
-    settings: Settings,
-    role: Role = Role.ALL,
-    *,
-    terminal: Callable[[str], None] | None = None,
-    clock: Clock | None = None,
-    reached: Reached = nowhere,
+    settings: Settings, role: Role = Role.ALL, parts: Parts | None = None
 ) -> AsyncIterator[Process]:
     """A process that works, from its first renewal until the body ends. The body hands over
-    (`bot.flows.handover`) before it leaves; without that, leaving is like dying."""
-    clock = clock or SystemClock()
+    (`bot.flows.handover`) before it leaves; without that, leaving is like dying.
+
+    Raises ConfigurationError, DatabaseUnavailable.
+    """
+    parts = parts or Parts()
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(upgrade, settings.database_url)
-        db = Database(
-            DatabaseSettings(settings.database_url, pool=settings.database_pool), clock
-        )
+        place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
+        db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
-        channels = configure(settings, clock, terminal)
-        words = Words.load(
-            settings.texts_file, settings.language, word_commands=settings.command_words
-        )
-        rows = {c.name.value: await db.write(accounts.ensure, c.name, c.account)
-                for c in channels.all()}
-        for row in rows.values():
-            await db.write(accounts.mark_up, row.id)
-        by_id: dict[int, Channel] = {rows[c.name.value].id: c for c in channels.all()}
-        for channel in by_id.values():
+        channels = configure(settings, parts.clock, parts.terminal)
+        rows = await _accounts(db, channels.all())
+        for channel in channels.all():
             await channel.open()
             stack.push_async_callback(channel.close)
         rt = Runtime(
             db=db,
-            clock=clock,
-            channels=by_id,
+            clock=parts.clock,
+            channels={rows[c.name].id: c for c in channels.all()},
             terms=settings.terms(),
-            words=words,
-            wakeups=Wakeups(settings.redis_url or None),
-            reached=reached,
+            words=_words(settings),
+            wakeups=Wakeups(parts.clock, settings.redis_url or None),
+            reached=parts.reached,
         )
-        hired = hire(settings, words, clock)
+        hired = Hired(parts.agent) if parts.agent else hire(settings, rt.words, parts.clock)
         stack.push_async_callback(hired.close)
-        lease = LeaseKeeper(db, clock, rt.terms.work.lease, _identity(settings, clock, role))
-        sends = Sends(rt, lease)
-        pacers = {id_: Pacer(c.traits.pace, clock) for id_, c in by_id.items()}
-        desk = Desk(rt, lease, sends, hired.agent, pacers)
-        worker = None if role is Role.WEB else Worker(desk)
-        updates = None
-        if channels.telegram is not None:
-            updates = TelegramUpdates(channels.telegram, rows["telegram"].name)
-        process = Process(
-            settings=settings,
-            role=role,
-            rt=rt,
-            lease=lease,
-            desk=desk,
-            worker=worker,
-            intake=Intake(rt, worker),
-            channels=channels,
-            ids={name: row.id for name, row in rows.items()},
-            updates=updates,
-        )
+        process = _process(settings, role, rt, hired.agent, channels, rows)
         await process.begin()
         try:
             yield process
         finally:
             process.schedule.stop()
             await process.stop_tasks()
+
+
+def _words(settings: Settings) -> Words:
+    return Words.load(settings.texts_file, settings.language, word_commands=settings.command_words)
+
+
+async def _accounts(db: Database, channels: Sequence[Channel]) -> Mapping[ChannelName, Account]:
+    """The rows of the accounts, up again: a start may come with what was wrong put right."""
+    rows = {c.name: await db.write(accounts.ensure, c.name, c.account) for c in channels}
+    for row in rows.values():
+        await db.write(accounts.mark_up, row.id)
+    return rows
+
+
+def _process(
+    settings: Settings,
+    role: Role,
+    rt: Runtime,
+    agent: Agent,
+    channels: Configured,
+    rows: Mapping[ChannelName, Account],
+) -> Process:
+    lease = LeaseKeeper(rt.db, rt.clock, rt.terms.work.lease, _identity(settings, rt.clock, role))
+    pacers = {id_: Pacer(c.traits.pace, rt.clock) for id_, c in rt.channels.items()}
+    desk = Desk(rt, lease, Sends(rt, lease), agent, pacers)
+    worker = None if role is Role.WEB else Worker(desk)
+    updates = None
+    if channels.telegram is not None:
+        updates = TelegramUpdates(channels.telegram, rows[ChannelName.TELEGRAM].name)
+    return Process(
+        settings=settings,
+        role=role,
+        rt=rt,
+        lease=lease,
+        desk=desk,
+        worker=worker,
+        intake=Intake(rt, worker),
+        channels=channels,
+        ids={name.value: row.id for name, row in rows.items()},
+        updates=updates,
+    )
 
 
 def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:

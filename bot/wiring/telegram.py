@@ -24,9 +24,7 @@ class TelegramUpdates:
         self._channel = channel
         self._me = BotIdentity(int(channel.account), name)
 
-    async def updates(
-        self, offset: int | None, timeout: float
-    ) -> Sequence[Mapping[str, object]]:
+    async def updates(self, offset: int | None, timeout: float) -> Sequence[Mapping[str, object]]:
         return await self._channel.updates(offset, timeout)
 
     def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:

@@ -1,0 +1,246 @@
+"""Answerback between misbehaving providers: the whole program in the test's event loop.
+
+A `World` has a fake Telegram, a fake Twilio and one database; `start()` begins processes of
+ours on it, each with its own HTTP port, lease and name. `Running.die()` ends one as
+`kill -9` would: nothing that it meant to write is written. Tests that need real processes
+use `tests/e2e`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import httpx
+from sqlalchemy import Connection, text
+
+from bot.domain.ports import Clock
+from bot.domain.turn import Agent
+from bot.flows.checkpoints import Checkpoint, Reached, nowhere
+from bot.flows.handover import hand_over
+from bot.main import listening
+from bot.settings import Settings
+from bot.webhooks import build_app
+from bot.wiring import Parts, Process, Role, running
+from storage.engine import Database, DatabaseSettings
+from tests.clocks import ShiftedClock, shift_database
+from tests.fakes.telegram.server import TOKEN, FakeTelegram
+from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
+
+T = TypeVar("T")
+SECRET = "a-secret-for-webhooks"
+SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
+PUBLIC = "https://bot.example.test"
+
+
+class MortalDatabase(Database):
+    """A database whose program can die: from then on nothing reaches it."""
+
+    dead = False
+
+    async def write(self, move: Any, *args: Any, **kwargs: Any) -> Any:
+        await self._if_alive()
+        return await super().write(move, *args, **kwargs)
+
+    async def read(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+        await self._if_alive()
+        return await super().read(question, *args, **kwargs)
+
+    async def renew(self, move: Any, *args: Any, **kwargs: Any) -> Any:
+        await self._if_alive()
+        return await super().renew(move, *args, **kwargs)
+
+    async def _if_alive(self) -> None:
+        if self.dead:
+            raise asyncio.CancelledError("the process is dead")
+
+
+@dataclass
+class Running:
+    """One process of ours. `url` is where its HTTP routes listen."""
+
+    process: Process
+    url: str
+    client: httpx.AsyncClient
+    _ended: asyncio.Event
+    _task: asyncio.Task[None]
+
+    async def post_update(self, update: dict[str, Any], secret: str = SECRET) -> httpx.Response:
+        """Deliver a Telegram update once."""
+        headers = {SECRET_HEADER: secret} if secret else {}
+        return await self.client.post(f"{self.url}/telegram/webhook", json=update, headers=headers)
+
+    async def stop(self, grace: float = 5.0) -> None:
+        """Hand over and leave, as SIGTERM asks."""
+        await hand_over(self.process.desk, self.process.worker, grace)
+        self._ended.set()
+        await self._task
+
+    async def die(self) -> None:
+        """End as `kill -9` would."""
+        self.kill()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def kill(self) -> None:
+        """Stop everything at this instant, without waiting for the pieces to fall."""
+        db = self.process.rt.db
+        assert isinstance(db, MortalDatabase)
+        db.dead = True
+        self.process.desk.sends.abandon()
+        if self.process.worker is not None:
+            self.process.worker.abandon()
+        self.process.schedule.stop()
+        for task in self.process.tasks:
+            task.cancel()
+        self.process.lease.forget_name()
+        self._task.cancel()
+
+
+@dataclass
+class World:
+    """Both providers, the database, and the processes that a test started."""
+
+    database_url: str
+    telegram: FakeTelegram
+    twilio: FakeTwilio
+    clock: ShiftedClock
+    running: list[Running] = field(default_factory=list)
+    _asked: Database | None = None
+
+    def settings(self, **changes: Any) -> Settings:
+        """Settings of a process between these providers."""
+        values: dict[str, Any] = {
+            "database_url": self.database_url,
+            "database_pool": 4,
+            "public_url": PUBLIC,
+            "telegram_bot_token": TOKEN,
+            "telegram_mode": "webhook",
+            "telegram_webhook_secret": SECRET,
+            "telegram_api_url": self.telegram.url,
+            "telegram_read_timeout": 1.0,
+            "twilio_account_sid": ACCOUNT,
+            "twilio_auth_token": AUTH_TOKEN,
+            "twilio_whatsapp_from": SENDER,
+            "twilio_api_url": self.twilio.url,
+            "twilio_timeout": 1.0,
+            "twilio_typing": False,
+        }
+        return Settings(_env_file=None, **{**values, **changes})
+
+    async def start(
+        self,
+        *,
+        agent: Agent | None = None,
+        role: Role = Role.ALL,
+        reached: Reached = nowhere,
+        clock: Clock | None = None,
+        **changes: Any,
+    ) -> Running:
+        """Begin a process of ours and wait until it works."""
+        up: asyncio.Future[Running] = asyncio.get_running_loop().create_future()
+        ended = asyncio.Event()
+        settings = self.settings(**changes)
+
+        async def live() -> None:
+            listener = socket.create_server(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            parts = Parts(
+                agent=agent,
+                reached=reached,
+                clock=clock or self.clock,
+                open_database=MortalDatabase,
+            )
+            async with (
+                running(settings, role, parts) as process,
+                listening(build_app(process.doorway()), listener),
+                httpx.AsyncClient(trust_env=False, timeout=10.0) as client,
+            ):
+                up.set_result(Running(process, url, client, ended, task))
+                await ended.wait()
+
+        task = asyncio.create_task(live(), name="process")
+        await asyncio.wait((up, task), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        started = up.result()
+        self.running.append(started)
+        self.twilio.reach[PUBLIC] = started.url
+        self.twilio.webhook_url = f"{PUBLIC}/whatsapp/webhook"
+        self.telegram.reach[PUBLIC] = started.url
+        return started
+
+    def advance(self, seconds: float) -> None:
+        """Set the clock of every process and of the database forward."""
+        self.clock.advance(seconds)
+        if not self.database_url.startswith("sqlite"):
+            shift_database(self.database_url, self.clock.offset)
+
+    async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
+        """What a query answers, asked beside the processes."""
+
+        def ask(tx: Connection) -> Sequence[Any]:
+            return tx.execute(text(sql), params).all()
+
+        if self._asked is None:
+            self._asked = Database(DatabaseSettings(self.database_url, pool=1), self.clock)
+        return await self._asked.read(ask)
+
+    async def settled(self, timeout: float = 20.0) -> None:
+        """Wait until no run is live and no loose message is on its way."""
+        sql = (
+            "SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + (SELECT count(*) "
+            "FROM outbox WHERE loose AND state IN ('pending', 'sending'))"
+        )
+        await self.until(sql, lambda rows: rows[0][0] == 0, timeout)
+
+    async def until(
+        self, sql: str, holds: Callable[[Sequence[Any]], bool], timeout: float = 20.0
+    ) -> Sequence[Any]:
+        """Ask again and again until the answer is as wanted; returns it."""
+        pulse = asyncio.Event()
+        async with asyncio.timeout(timeout):
+            while not holds(rows := await self.rows(sql)):
+                try:
+                    async with asyncio.timeout(0.02):
+                        await pulse.wait()
+                except TimeoutError:
+                    continue
+        return rows
+
+    async def close(self) -> None:
+        for started in self.running:
+            if not started._task.done():
+                started.kill()
+        await asyncio.gather(*(r._task for r in self.running), return_exceptions=True)
+        if self._asked is not None:
+            self._asked.close()
+
+
+@asynccontextmanager
+async def open_world(database_url: str) -> AsyncIterator[World]:
+    """A world on this database, which is migrated and empty."""
+    async with AsyncExitStack() as stack:
+        clock = ShiftedClock()
+        telegram = await stack.enter_async_context(FakeTelegram(now=clock.wall))
+        twilio = await stack.enter_async_context(FakeTwilio(now=clock.wall))
+        world = World(database_url, telegram, twilio, clock)
+        stack.push_async_callback(world.close)
+        yield world
+
+
+def dies_at(where: Checkpoint, victim: Callable[[], Running], times: int = 1) -> Reached:
+    """A `Reached` that kills the process at a checkpoint, `times` times."""
+    left = times
+
+    async def reached(checkpoint: Checkpoint) -> None:
+        nonlocal left
+        if checkpoint is where and left > 0:
+            left -= 1
+            victim().kill()
+            await asyncio.get_running_loop().create_future()
+
+    return reached
