@@ -38,18 +38,21 @@ async def telegram_http(fake: FakeTelegram) -> AsyncIterator[httpx.AsyncClient]:
 @asynccontextmanager
 async def telegram_bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
     """python-telegram-bot's Bot."""
-    request = HTTPXRequest(read_timeout=PATIENCE, httpx_kwargs={"trust_env": False})
+    sending, polling = (
+        HTTPXRequest(read_timeout=PATIENCE, httpx_kwargs={"trust_env": False}) for _ in range(2)
+    )
     bot = Bot(
         fake.main.token,
         base_url=f"{fake.url}/bot",
         base_file_url=f"{fake.url}/file/bot",
-        request=request,
+        request=sending,
+        get_updates_request=polling,
     )
     try:
         yield bot
     finally:
-        await request.shutdown()
-        await bot.shutdown()
+        await sending.shutdown()
+        await polling.shutdown()
 
 
 class TwilioClient:

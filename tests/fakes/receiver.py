@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tests.fakes.recording import Record, machine_time
 from tests.fakes.server import Listener
 
 EMPTY_TWIML = "<Response></Response>"
@@ -44,6 +45,7 @@ class Receiver:
 
     replies: tuple[Reply, ...] = ()
     got: list[Got] = field(default_factory=list)
+    _record: Record = field(default_factory=lambda: Record(machine_time))
 
     def __post_init__(self) -> None:
         self._next: Iterator[Reply] = chain(self.replies, repeat(Reply()))
@@ -61,10 +63,15 @@ class Receiver:
     async def __aexit__(self, *_error: object) -> None:
         await self._listener.close()
 
+    async def arrived(self, requests: int = 1) -> None:
+        """Return when so many requests have come."""
+        await self._record.wait_for(lambda: len(self.got) >= requests)
+
     async def _answer(self, request: Request) -> Response:
         body = await request.body()
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         self.got.append(Got(target, dict(request.headers), body))
+        self._record.changed()
         reply = next(self._next)
         if reply.gate is not None:
             await reply.gate.wait()

@@ -43,7 +43,9 @@ class Listener:
     async def open(self) -> None:
         """Listen; on the same port again when it was closed before."""
         peers, state = self._peers, self._state
-        config = Config(self._app, lifespan="off", log_config=None, proxy_headers=False)
+        config = Config(
+            self._serve, interface="asgi3", lifespan="off", log_config=None, proxy_headers=False
+        )
         config.load()
 
         class Connection(H11Protocol):
@@ -66,6 +68,13 @@ class Listener:
         self.port = sock.getsockname()[1]
         self.closing.clear()
         self._server = await asyncio.get_running_loop().create_server(connect, sock=sock)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self.closing.is_set():
+                raise
 
     async def close(self) -> None:
         """Refuse connections from now on and break the open ones."""

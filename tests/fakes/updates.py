@@ -79,8 +79,8 @@ class Person:
         self.sender = sender or user(number)
         self.topic = topic
         self.at = at
-        chat_share = abs(int(self.chat["id"])) % 1000
-        first = 810_000_000 + (abs(number) % 1000) * 1_000_000 + chat_share * 1000
+        mixed = (abs(number) * 31 + abs(int(self.chat["id"]))) % 1_000_000
+        first = 810_000_000 + mixed * 1000
         self._updates = count(first if first_update is None else first_update)
         own_message = 41 if int(self.chat["id"]) > 0 else 41 + (abs(number) % 1000) * 1000
         self._messages = count(own_message if first_message is None else first_message)
@@ -222,17 +222,14 @@ class Person:
     def member(self, status: str, before: str = "member", bot_id: int = 7_000_000_001) -> Json:
         """The bot was blocked (`kicked`), removed (`left`) or let in (`member`)."""
         bot = bot_user(bot_id, "relay_test_bot")
-        new: Json = {"status": status, "user": bot}
-        if status == "kicked":
-            new["until_date"] = 0
         return self.update(
             "my_chat_member",
             {
                 "chat": self.chat,
                 "from": self.sender,
                 "date": self.at,
-                "old_chat_member": {"status": before, "user": bot},
-                "new_chat_member": new,
+                "old_chat_member": _membership(before, bot),
+                "new_chat_member": _membership(status, bot),
             },
         )
 
@@ -249,6 +246,11 @@ class Person:
         made = self.content(text=text, sender_chat=self.chat)
         del made["from"]
         return self.update("channel_post", made)
+
+
+def _membership(status: str, bot: Json) -> Json:
+    banned = {"until_date": 0} if status == "kicked" else {}
+    return {"status": status, "user": bot, **banned}
 
 
 def anonymous_admin(chat: Json) -> Person:

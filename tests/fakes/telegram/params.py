@@ -33,7 +33,8 @@ async def read_params(request: Request, method: str, spec: Spec | None) -> Json:
             raise UnreadableBody("object expected as request body")
         return params | value
     if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        params |= await _form(await request.form(), method, spec)
+        async with request.form() as form:
+            params |= await _form(form, method, spec)
     return params
 
 

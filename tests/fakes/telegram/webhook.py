@@ -60,6 +60,8 @@ class WebhookDriver:
     hook: Hook | None = None
     deliveries: list[Delivery] = field(default_factory=list)
     last_error: tuple[int, str] | None = None
+    waits: list[float] = field(default_factory=list)
+    """Every wait before a redelivery, in unscaled seconds."""
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _hurry: asyncio.Event = field(default_factory=asyncio.Event)
     _client: httpx.AsyncClient | None = None
@@ -152,6 +154,8 @@ class WebhookDriver:
             if self.now() + wait > pending.expires_at:
                 self.queue.expire(pending)
                 return
+            self.waits.append(wait)
+            self.changed()
             await self._pause(wait * self.scale)
 
     async def _pause(self, seconds: float) -> None:
