@@ -47,12 +47,18 @@ class Record:
     calls: list[Call] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     _change: asyncio.Event = field(default_factory=asyncio.Event)
+    _orders: int = 0
 
     def begin(self, method: str, params: Json, account: str, chat: str) -> Call:
         call = Call(len(self.calls) + 1, self.now(), method, params, account, chat)
         self.calls.append(call)
         self.changed()
         return call
+
+    def next_order(self) -> int:
+        """A number that goes up with everything that is shown to anybody."""
+        self._orders += 1
+        return self._orders
 
     def violate(self, what: str) -> None:
         """Note that the caller did what the provider's description does not allow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -94,9 +94,26 @@ class Listener:
         return self._peers.get(tuple(client)) if client else None
 
 
+GONE = Answer(499, b"")
+"""For the record only: the caller hung up before there was an answer."""
+
+
 async def _until_gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def unless_gone(receive: Receive, answering: Coroutine[None, None, Answer]) -> Answer:
+    """The answer, or GONE as soon as the caller hangs up; then `answering` is cancelled."""
+    answer = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(_until_gone(receive))
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else GONE
+    finally:
+        answer.cancel()
+        gone.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)
 
 
 class Hang(Response):

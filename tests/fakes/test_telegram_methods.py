@@ -240,6 +240,7 @@ async def test_another_token_is_unauthorized_and_another_bot_has_its_own_chats(
         assert (await client.post("/bot7000000002:second/sendMessage", json=body)).is_success
     await http.post("sendMessage", json={"chat_id": ADA, "text": "from the first"})
     assert fake.texts(ADA) == ["from the second", "from the first"]
+    assert [m.account for m in fake.all_messages()] == ["7000000002", "7000000001"]
     assert [m.text for m in second.messages(ADA)] == ["from the second"]
 
 

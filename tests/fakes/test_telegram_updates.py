@@ -96,6 +96,18 @@ async def test_of_two_pollers_the_older_gets_a_conflict(
         assert await newer == ["hi"]
 
 
+async def test_a_poller_that_hung_up_is_in_nobodys_way(
+    fake: FakeTelegram, http: httpx.AsyncClient
+) -> None:
+    async with telegram_http(fake) as dying:
+        with pytest.raises(httpx.ReadTimeout):
+            await dying.post("getUpdates", json={"timeout": 30}, timeout=0.05)
+    await fake.wait_for(lambda: fake.calls[0].status == 499)
+    assert fake.main.poller is None
+    fake.enqueue(Person(ADA).text("hi"))
+    assert await poll(http, timeout=30) == ["hi"]
+
+
 async def test_polling_beside_a_webhook_is_a_conflict(
     fake: FakeTelegram, http: httpx.AsyncClient
 ) -> None:

@@ -13,7 +13,8 @@ SUPERGROUPS_BELOW = -1_000_000_000_000
 
 @dataclass
 class Shown:
-    """One message of the bot as the person sees it now. `at` is the fake's epoch seconds."""
+    """One message of the bot as the person sees it now. `at` is the fake's epoch seconds,
+    `order` its place among all messages of all chats."""
 
     message_id: int
     chat_id: int
@@ -21,6 +22,7 @@ class Shown:
     kind: str
     text: str
     at: float
+    order: int
     entities: list[Json] = field(default_factory=list)
     topic: int | None = None
     reply_to: int | None = None

@@ -65,6 +65,7 @@ def _show(
         kind=kind,
         text=text,
         at=bot.record.now(),
+        order=bot.record.next_order(),
         entities=entities,
         topic=params.get("message_thread_id"),
         reply_to=reply_to,

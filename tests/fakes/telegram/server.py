@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from tests.fakes.faults import Answer, Misbehaviour
 from tests.fakes.recording import Json, Now, machine_time
-from tests.fakes.server import FakeProvider
+from tests.fakes.server import FakeProvider, unless_gone
 from tests.fakes.telegram import methods, spec
 from tests.fakes.telegram.bot import Bot
 from tests.fakes.telegram.chats import Shown
@@ -110,7 +110,7 @@ class FakeTelegram(FakeProvider):
     def messages(self, chat_id: int, topic: int | None = None) -> list[Shown]:
         """What a person sees in a chat, in order, from all bots; deleted messages are gone."""
         found = [m for bot in self.bots.values() for m in bot.messages(chat_id)]
-        found.sort(key=lambda m: m.at)
+        found.sort(key=lambda m: m.order)
         return [m for m in found if topic is None or m.topic == topic]
 
     def texts(self, chat_id: int, topic: int | None = None) -> list[str]:
@@ -120,7 +120,7 @@ class FakeTelegram(FakeProvider):
     def all_messages(self) -> list[Shown]:
         """What everybody sees, in order."""
         found = [m for bot in self.bots.values() for m in bot.book.shown() if not m.deleted]
-        return sorted(found, key=lambda m: m.at)
+        return sorted(found, key=lambda m: m.order)
 
     def enqueue(self, update: Json, token: str = "") -> int | None:
         """A person did something: polling gets it, or the webhook until it answers 2xx.
@@ -156,7 +156,10 @@ class FakeTelegram(FakeProvider):
         call = self.record.begin(method, params, account, str(params.get("chat_id", "")))
 
         async def perform() -> Answer:
-            return await self._run(bot, method, params, trouble)
+            running = self._run(bot, method, params, trouble)
+            if method == "getUpdates":
+                return await unless_gone(request.receive, running)
+            return await running
 
         return await self.carry_out(call, perform)
 
