@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
 from channels.text import is_blank, shorten, utf16_len
@@ -25,9 +26,16 @@ def compose(reply: Reply, config: TwilioConfig) -> list[PartBody]:
     """The parts of a reply in order: words, the choices under them, files."""
     if reply.silent:
         return []
-    texts = pieces(reply.text)
-    parts = _with_choices(texts, reply.buttons, config) if reply.buttons else _bodies(texts)
-    return parts + [part for file in reply.files for part in _file(file)]
+    texts = pieces(clean(reply.text))
+    buttons = tuple(Button(clean(b.label), clean(b.data), clean(b.url)) for b in reply.buttons)
+    parts = _with_choices(texts, buttons, config) if buttons else _bodies(texts)
+    return parts + [part for file in reply.files for part in _file(_clean_file(file))]
+
+
+def _clean_file(file: FileOut) -> FileOut:
+    return FileOut(
+        file.kind, clean(file.url), clean(file.content), clean(file.name), clean(file.caption)
+    )
 
 
 def _bodies(texts: Sequence[str]) -> list[PartBody]:
@@ -105,7 +113,7 @@ def compose_template(text: str, config: TwilioConfig) -> PartBody | None:
     """
     if not config.template_sid:
         return None
-    words = " ".join(render(text).written_out().split())
+    words = " ".join(render(clean(text)).written_out().split())
     line = shorten(words, TEMPLATE_LIMIT, utf16_len)
     named: Mapping[str, str] = {
         name: value.replace(_REPLY, line) for name, value in config.template_variables.items()

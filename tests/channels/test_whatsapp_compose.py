@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.text import utf16_len
 from channels.whatsapp.compose import choice_of, compose, compose_template, fallback_of
@@ -30,6 +33,17 @@ def texts(parts: Sequence[PartBody]) -> list[str]:
 )
 def test_nothing_visible_is_no_message(reply: Reply) -> None:
     assert compose(reply, config()) == []
+
+
+@given(text=st.text(st.characters(), max_size=40))
+def test_whatever_an_agent_writes_can_be_stored_and_sent(text: str) -> None:
+    file = FileOut("photo", url=f"https://files.example/{text}", caption=text, name=text)
+    reply = Reply(text, (Button(text, text),), (file, FileOut("document", content=text)))
+    for part in compose(reply, config()):
+        sent = Wire.loads(part.wire)
+        for stored in (part.text, part.wire, sent.body, sent.media, sent.fallback):
+            assert clean(stored) == stored
+        assert utf16_len(sent.body) <= LIMIT
 
 
 def test_the_same_reply_is_composed_to_the_same_bytes() -> None:
