@@ -13,12 +13,18 @@ from telegram.request import HTTPXRequest
 from twilio.http.http_client import TwilioHttpClient
 from twilio.rest import Client
 
+from tests.fakes.faults import Fault, How
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.twilio import FakeTwilio
 
-PATIENCE = 0.25
-"""Seconds that a client waits for an answer that never comes."""
+PATIENCE = 10.0
+"""Seconds that a client waits for an answer that comes at once, even on a busy machine."""
 T = TypeVar("T")
+
+
+def patience(fault: Fault) -> float:
+    """Seconds to wait for an answer under this fault: few when it never comes."""
+    return 0.2 if fault.how is How.HANG else PATIENCE
 
 
 @asynccontextmanager
@@ -64,6 +70,9 @@ class TwilioClient:
         self.rest.api.base_url = fake.url
         self.rest.messaging.base_url = fake.url
         self._fake = fake
+
+    def wait_at_most(self, seconds: float) -> None:
+        self._http.timeout = seconds
 
     async def do(self, call: Callable[[Any], T]) -> T:
         return await asyncio.to_thread(call, self.rest)

@@ -20,7 +20,7 @@ from telegram.error import (
     TimedOut,
 )
 
-from tests.fakes.clients import telegram_bot, telegram_http
+from tests.fakes.clients import PATIENCE, patience, telegram_bot, telegram_http
 from tests.fakes.faults import Fault
 from tests.fakes.telegram import FakeTelegram, faults
 from tests.fakes.telegram.rates import Limits
@@ -65,8 +65,11 @@ def named(value: object) -> str | None:
     return value.name if isinstance(value, Fault) else getattr(value, "__name__", None)
 
 
-async def say(http: httpx.AsyncClient, text: str = "hi", chat: int = ADA) -> httpx.Response:
-    return await http.post("sendMessage", json={"chat_id": chat, "text": text})
+async def say(
+    http: httpx.AsyncClient, text: str = "hi", chat: int = ADA, timeout: float = PATIENCE
+) -> httpx.Response:
+    body = {"chat_id": chat, "text": text}
+    return await http.post("sendMessage", json=body, timeout=timeout)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,7 @@ async def test_a_call_that_gets_no_answer_has_stored_what_the_fault_says(
 ) -> None:
     fake.fail("sendMessage", fault)
     with pytest.raises(seen):
-        await say(http)
+        await say(http, timeout=patience(fault))
     assert len(fake.messages(ADA)) == stored
     assert [(c.fault, c.status) for c in fake.calls] == [(fault.name, None)]
     assert (await say(http, "again")).status_code == 200
@@ -135,7 +138,7 @@ async def test_the_library_raises_for_a_fault_what_it_raises_for_the_real_one(
     monkeypatch.setenv("PTB_TIMEDELTA", "1")
     fake.fail("sendMessage", fault)
     with pytest.raises(error):
-        await bot.send_message(ADA, "hi")
+        await bot.send_message(ADA, "hi", read_timeout=patience(fault))
     assert len(fake.messages(ADA)) == stored
 
 

@@ -34,7 +34,7 @@ async def http(fake: FakeTelegram) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def poll(http: httpx.AsyncClient, **params: object) -> list[str]:
-    answer = await http.post("getUpdates", json=params, timeout=20)
+    answer = await http.post("getUpdates", json=params)
     assert answer.status_code == 200, answer.text
     return [u["message"]["text"] for u in answer.json()["result"]]
 
@@ -111,7 +111,7 @@ async def test_a_poller_that_hung_up_is_in_nobodys_way(
 async def test_polling_beside_a_webhook_is_a_conflict(
     fake: FakeTelegram, http: httpx.AsyncClient
 ) -> None:
-    waiting = asyncio.create_task(http.post("getUpdates", json={"timeout": 30}, timeout=20))
+    waiting = asyncio.create_task(http.post("getUpdates", json={"timeout": 30}))
     await fake.wait_for(lambda: fake.main.poller)
     async with Receiver() as receiver:
         await hook(http, receiver.url)

@@ -13,7 +13,7 @@ import pytest_asyncio
 import requests
 from twilio.base.exceptions import TwilioRestException
 
-from tests.fakes.clients import TwilioClient, twilio_client, twilio_http
+from tests.fakes.clients import TwilioClient, patience, twilio_client, twilio_http
 from tests.fakes.faults import Fault
 from tests.fakes.recording import Json
 from tests.fakes.twilio import FakeTwilio, faults
@@ -128,6 +128,7 @@ async def test_twilios_client_raises_for_a_fault_what_it_raises_for_the_real_one
     fake: FakeTwilio, twilio: TwilioClient, fault: Fault, seen: type[Exception], stored: int
 ) -> None:
     fake.fail("create", fault)
+    twilio.wait_at_most(patience(fault))
     with pytest.raises(seen):
         await twilio.send("hi")
     assert len(fake.messages(ADA)) == stored
