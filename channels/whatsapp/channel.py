@@ -19,7 +19,7 @@ from bot.domain.delivery import (
 )
 from bot.domain.message import Attachment, ChannelName, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
-from bot.domain.reply import PartBody, Reply
+from bot.domain.reply import Button, PartBody, Reply
 from channels.whatsapp import catchup, compose, errors, media, senders
 from channels.whatsapp.api import TwilioApi
 from channels.whatsapp.config import TwilioConfig
@@ -87,6 +87,10 @@ class WhatsAppChannel:
     def fallback_of(self, body: PartBody) -> PartBody | None:
         """Words with a link for a part whose file was refused later, by a status; or None."""
         return compose.fallback_of(body)
+
+    def choice_of(self, body: PartBody, text: str) -> Button | None:
+        """The choice of a sent part that a person's words name; its data is what they meant."""
+        return compose.choice_of(body, text)
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
         """One create; a second one, with words and a link, only where Twilio's answer to the

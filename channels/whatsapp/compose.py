@@ -122,11 +122,10 @@ def compose_template(text: str, config: TwilioConfig) -> PartBody | None:
     return _part(Wire(content=config.template_sid, variables=named), shown or "[template]")
 
 
-def choice_of(wire: str, text: str) -> Option | None:
+def choice_of(body: PartBody, text: str) -> Button | None:
     """Which of a sent part's choices these words of the person name, by number or by label."""
-    options = Wire.loads(wire).options
     said = text.strip().casefold().rstrip(".)").lstrip("(")
-    for number, option in enumerate(options, 1):
+    for number, option in enumerate(Wire.loads(body.wire).options, 1):
         if said in (str(number), option.label.strip().casefold()):
-            return option
+            return Button(option.label, option.data)
     return None
