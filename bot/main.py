@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,7 +14,9 @@ from starlette.applications import Starlette
 from bot.domain.errors import ConfigurationError
 from bot.flows.handover import hand_over
 from bot.webhooks import build_app
-from bot.wiring import Process, Role, Settings, running
+from bot.wiring import Role, Settings, running
+from bot.wiring.doors import doorway
+from bot.wiring.signals import stop_signals
 
 _log = logging.getLogger("answerback")
 
@@ -37,7 +38,7 @@ async def serve(settings: Settings, role: Role) -> None:
         )
     listener = _listen(settings, role)
     async with running(settings, role) as process:
-        app = build_app(process.doorway())
+        app = build_app(doorway(process))
         async with listening(app, listener):
             if listener is not None:
                 host, port = listener.getsockname()[:2]
@@ -47,29 +48,6 @@ async def serve(settings: Settings, role: Role) -> None:
                 _log.info("handing over within %.0f s", settings.shutdown_grace)
                 await hand_over(process.desk, process.worker, settings.shutdown_grace)
         await process.intake.close()
-
-
-@contextmanager
-def stop_signals(process: Process) -> Iterator[asyncio.Event]:
-    """An event that SIGTERM or SIGINT sets; a second signal ends the waiting at once."""
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-
-    def told() -> None:
-        if stop.is_set():
-            _log.warning("told again: giving back at once")
-            if process.worker is not None:
-                process.worker.abandon()
-            process.desk.sends.hurry()
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told)
-    try:
-        yield stop
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 def _listen(settings: Settings, role: Role) -> socket.socket | None:

@@ -23,7 +23,7 @@ from bot.domain.message import Event, PayloadError
 from bot.domain.ports import Clock
 from bot.flows.accept import Intake
 from bot.flows.intake import Arrival
-from bot.observe import Observer
+from bot.observe import Check, Observer
 
 MAX_BODY = 1_000_000
 """Bytes. Telegram's largest update has 64 KiB, Twilio's forms far less."""
@@ -97,15 +97,6 @@ class StatusHook(Protocol):
     async def take(self, posted: Posted) -> None:
         """Write it down. Raises NotReadable, PayloadError, DatabaseUnavailable."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that must be so for this process to do its job."""
-
-    name: str
-    well: bool
-    says: str
 
 
 Readiness = Callable[[], Awaitable[Sequence[Check]]]

@@ -26,6 +26,7 @@ from bot.main import listening
 from bot.settings import Settings
 from bot.webhooks import build_app
 from bot.wiring import Parts, Process, Role, running
+from bot.wiring.doors import doorway
 from storage.engine import Database, DatabaseSettings
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
@@ -156,7 +157,7 @@ class World:
             )
             async with (
                 running(settings, role, parts) as process,
-                listening(build_app(process.doorway()), listener),
+                listening(build_app(doorway(process)), listener),
                 httpx.AsyncClient(trust_env=False, timeout=10.0) as client,
             ):
                 up.set_result(Running(process, url, client, ended, task))

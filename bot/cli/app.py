@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 import uvloop
 
-from bot.cli.chat import chat as talk
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from bot.main import serve as run
 from bot.observe.logs import set_up_logs
 from bot.wiring import Role, Settings, read_settings
 
@@ -38,12 +36,16 @@ def serve(
     role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL,
 ) -> None:
     """Take messages in, work on them, send the answers, until told to stop."""
+    from bot.main import serve as run  # noqa: PLC0415 - a web server, only where one serves
+
     uvloop.run(run(settings_with_logs(), role))
 
 
 @app.command()
 def chat() -> None:
     """Talk to the agent in the terminal, through the whole pipeline."""
+    from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
+
     uvloop.run(talk(settings_with_logs("WARNING")))
 
 

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.flows.handover import hand_over
-from bot.main import stop_signals
 from bot.wiring import Parts, Process, Settings, running, typed
+from bot.wiring.signals import stop_signals
 from storage import report
 from storage.wakeup import READY
 

@@ -1,5 +1,6 @@
-"""What operators see of a running process: metrics and logs."""
+"""What operators see of a running process: health, metrics and logs."""
 
+from bot.observe.health import Check
 from bot.observe.metrics import Observer
 
-__all__ = ["Observer"]
+__all__ = ["Check", "Observer"]

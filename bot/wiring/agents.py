@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bot.agents.echo import EchoAgent
 from bot.agents.function import load
-from bot.agents.http import HttpAgent, HttpAgentConfig
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.settings import Settings
 from bot.texts import Words
 from bot.threads import Threads
+
+if TYPE_CHECKING:
+    from bot.agents.http import HttpAgent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ def hire(settings: Settings, words: Words, clock: Clock) -> Hired:
     if settings.agent == "echo":
         return Hired(EchoAgent(words))
     if settings.agent.startswith(("http://", "https://")):
+        from bot.agents.http import HttpAgent, HttpAgentConfig  # noqa: PLC0415 - only where used
+
         config = HttpAgentConfig(
             settings.agent, secret=settings.agent_secret, timeout=settings.agent_timeout
         )

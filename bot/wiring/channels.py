@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Channel, Clock
 from bot.settings import Settings
-from bot.wiring.hooks import WHATSAPP_STATUS_PATH
 from channels.console import ConsoleChannel
-from channels.telegram.channel import TelegramChannel
-from channels.telegram.config import TelegramConfig
-from channels.whatsapp.channel import WhatsAppChannel
-from channels.whatsapp.config import TwilioConfig, sender_address
+
+if TYPE_CHECKING:
+    from channels.telegram.channel import TelegramChannel
+    from channels.whatsapp.channel import WhatsAppChannel
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,8 @@ def configure(
 ) -> Configured:
     """The channels, not yet open: the platforms, or with `terminal` only the terminal.
 
-    Raises ConfigurationError.
+    A platform's packages are loaded only where it is configured: they take longer than
+    everything else of a start. Raises ConfigurationError.
     """
     if terminal is not None:
         return Configured(None, None, ConsoleChannel(terminal))
@@ -49,32 +49,14 @@ def configure(
 def _telegram(settings: Settings, clock: Clock) -> TelegramChannel | None:
     if not settings.telegram_bot_token:
         return None
-    try:
-        config = TelegramConfig(
-            token=settings.telegram_bot_token,
-            api_url=settings.telegram_api_url,
-            read_timeout=settings.telegram_read_timeout,
-            max_parts=settings.max_parts,
-            channel_posts=settings.telegram_channel_posts,
-        )
-    except ValueError as error:
-        raise ConfigurationError(f"TELEGRAM_BOT_TOKEN: {error}") from error
-    return TelegramChannel(config, clock)
+    from bot.wiring.telegram import telegram_channel  # noqa: PLC0415 - see configure
+
+    return telegram_channel(settings, clock)
 
 
 def _whatsapp(settings: Settings, clock: Clock) -> WhatsAppChannel | None:
     if not settings.twilio_account_sid:
         return None
-    config = TwilioConfig(
-        account_sid=settings.twilio_account_sid,
-        auth_token=settings.twilio_auth_token,
-        sender=sender_address(settings.twilio_whatsapp_from),
-        api_url=settings.twilio_api_url,
-        status_callback=settings.public_url + WHATSAPP_STATUS_PATH,
-        second_auth_token=settings.twilio_second_auth_token,
-        shared_key=settings.twilio_shared_key,
-        template_sid=settings.twilio_template_sid,
-        typing=settings.twilio_typing,
-        total_timeout=settings.twilio_timeout,
-    )
-    return WhatsAppChannel(config, clock)
+    from bot.wiring.whatsapp import whatsapp_channel  # noqa: PLC0415 - see configure
+
+    return whatsapp_channel(settings, clock)

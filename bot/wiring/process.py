@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable
@@ -28,27 +29,21 @@ from bot.flows.poll import Poller
 from bot.flows.runtime import Runtime
 from bot.flows.sends import Sends
 from bot.flows.workers import Worker
+from bot.observe import Check
 from bot.schedule import Chore, Schedule
 from bot.settings import Settings, TelegramMode
 from bot.texts import Words
-from bot.webhooks import Check, Doorway, Hook, StatusHook
 from bot.wiring.agents import Hired, hire
 from bot.wiring.channels import Configured, configure
-from bot.wiring.hooks import (
-    WHATSAPP_FALLBACK_PATH,
-    WHATSAPP_PATH,
-    WHATSAPP_STATUS_PATH,
-    TelegramHook,
-    WhatsAppHook,
-    WhatsAppStatusHook,
-)
-from bot.wiring.telegram import TelegramUpdates
 from storage import accounts, runs
 from storage.accounts import Account
 from storage.engine import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.migrate import upgrade
 from storage.wakeup import Wakeups
+
+if TYPE_CHECKING:
+    from bot.wiring.telegram import TelegramUpdates
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -80,48 +75,6 @@ class Process:
     schedule: Schedule = field(default_factory=Schedule)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     last_sweep: float = 0.0
-
-    def doorway(self) -> Doorway:
-        """The HTTP routes of this process."""
-        web = self.role is not Role.WORKER
-        return Doorway(
-            intake=self.intake if web else None,
-            hooks=self._hooks(),
-            statuses=self._statuses(),
-            readiness=self.readiness,
-            observer=self.rt.observer,
-            clock=self.rt.clock,
-        )
-
-    def _hooks(self) -> Sequence[Hook]:
-        hooks: list[Hook] = []
-        secret = self.settings.telegram_webhook_secret
-        if self.updates is not None and secret:
-            hooks.append(TelegramHook(self.ids["telegram"], self.updates, secret))
-        if self.channels.whatsapp is not None:
-            hooks += [
-                WhatsAppHook(
-                    self.channels.whatsapp,
-                    self.settings.public_url,
-                    path,
-                    account=self.ids["whatsapp"],
-                )
-                for path in (WHATSAPP_PATH, WHATSAPP_FALLBACK_PATH)
-            ]
-        return hooks
-
-    def _statuses(self) -> Sequence[StatusHook]:
-        if self.channels.whatsapp is None:
-            return []
-        return [
-            WhatsAppStatusHook(
-                self.channels.whatsapp,
-                self.settings.public_url,
-                WHATSAPP_STATUS_PATH,
-                rt=self.rt,
-                account=self.ids["whatsapp"],
-            )
-        ]
 
     async def readiness(self) -> Sequence[Check]:
         """Whether this process can do its job, and what keeps it from it."""
@@ -284,9 +237,6 @@ def _process(
     pacers = {id_: Pacer(c.traits.pace, rt.clock) for id_, c in rt.channels.items()}
     desk = Desk(rt, lease, Sends(rt, lease), agent, pacers)
     worker = None if role is Role.WEB else Worker(desk)
-    updates = None
-    if channels.telegram is not None:
-        updates = TelegramUpdates(channels.telegram, rows[ChannelName.TELEGRAM].name)
     return Process(
         settings=settings,
         role=role,
@@ -297,8 +247,16 @@ def _process(
         intake=Intake(rt, worker),
         channels=channels,
         ids={name.value: row.id for name, row in rows.items()},
-        updates=updates,
+        updates=_updates(channels, rows),
     )
+
+
+def _updates(channels: Configured, rows: Mapping[ChannelName, Account]) -> TelegramUpdates | None:
+    if channels.telegram is None:
+        return None
+    from bot.wiring.telegram import TelegramUpdates  # noqa: PLC0415 - loaded where configured
+
+    return TelegramUpdates(channels.telegram, rows[ChannelName.TELEGRAM].name)
 
 
 def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:

@@ -1,19 +1,49 @@
-"""A Telegram bot's updates, read with who the bot is."""
+"""A Telegram bot of ours: its channel, its updates, its webhook."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
-from bot.domain.message import Event
+from bot.domain.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    PollConflict,
+    PollRefused,
+    PollUnavailable,
+)
+from bot.domain.message import Event, PayloadError, clean
+from bot.domain.ports import Clock
 from bot.domain.retry import backoff
 from bot.flows.runtime import Runtime
+from bot.settings import Settings
+from bot.webhooks import NotReadable, Posted
 from channels.telegram.channel import TelegramChannel
+from channels.telegram.config import TelegramConfig
 from channels.telegram.parse import BotIdentity, parse
+from channels.telegram.verify import secret_matches
 from storage import accounts
 
 _log = logging.getLogger("answerback.telegram")
+TELEGRAM_PATH = "/telegram/webhook"
+_SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
+
+
+def telegram_channel(settings: Settings, clock: Clock) -> TelegramChannel:
+    """The bot's channel, not yet open. Raises ConfigurationError."""
+    try:
+        config = TelegramConfig(
+            token=settings.telegram_bot_token,
+            api_url=settings.telegram_api_url,
+            read_timeout=settings.telegram_read_timeout,
+            max_parts=settings.max_parts,
+            channel_posts=settings.telegram_channel_posts,
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"TELEGRAM_BOT_TOKEN: {error}") from error
+    return TelegramChannel(config, clock)
 
 
 class TelegramUpdates:
@@ -51,3 +81,38 @@ class TelegramUpdates:
 def _menus(rt: Runtime) -> Mapping[str, Sequence[tuple[str, str]]]:
     languages = [tag for tag in rt.words.languages if len(tag) == 2]
     return {"": rt.words.menu(), **{tag: rt.words.menu(tag) for tag in languages}}
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramHook:
+    """Where Telegram posts updates."""
+
+    account: int
+    updates: TelegramUpdates
+    secret: str = field(repr=False)
+    path: str = TELEGRAM_PATH
+    channel: str = "telegram"
+    content_type: str = "text/plain"
+    acknowledgement: str = ""
+
+    def authentic(self, posted: Posted) -> bool:
+        return secret_matches(posted.headers.get(_SECRET_HEADER), self.secret)
+
+    def text(self, posted: Posted) -> str:
+        """The body as it came. Raises NotReadable when it is not JSON: Telegram sends
+        nothing else, so something between it and us broke it."""
+        _json(posted.body)
+        return clean(posted.body.decode("utf-8", "replace"))
+
+    def events(self, posted: Posted) -> tuple[Event, ...]:
+        update = _json(posted.body)
+        if not isinstance(update, dict):
+            raise PayloadError("an update is an object")
+        return self.updates.parse(update)
+
+
+def _json(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise NotReadable("the body is not JSON") from error

@@ -1,63 +1,43 @@
-"""The webhook routes of the platforms, made of their pure functions."""
+"""A WhatsApp sender of ours: its channel and its webhooks, made of their pure functions."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from bot.domain.message import Event, PayloadError, clean
+from bot.domain.message import Event
+from bot.domain.ports import Clock
 from bot.flows.runtime import Runtime
 from bot.flows.witnesses import testify
+from bot.settings import Settings
 from bot.webhooks import NotReadable, Posted
-from bot.wiring.telegram import TelegramUpdates
-from channels.telegram.verify import secret_matches
 from channels.whatsapp.channel import WhatsAppChannel
+from channels.whatsapp.config import TwilioConfig, sender_address
 from channels.whatsapp.parse import parse, parse_status
 from channels.whatsapp.verify import signature_matches
 from storage.wakeup import READY, part_topic
 
-TELEGRAM_PATH = "/telegram/webhook"
 WHATSAPP_PATH = "/whatsapp/webhook"
 WHATSAPP_FALLBACK_PATH = "/whatsapp/fallback"
 WHATSAPP_STATUS_PATH = "/whatsapp/status"
-_SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
 _EMPTY_TWIML = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
 
 
-@dataclass(frozen=True, slots=True)
-class TelegramHook:
-    """Where Telegram posts updates."""
-
-    account: int
-    updates: TelegramUpdates
-    secret: str = field(repr=False)
-    path: str = TELEGRAM_PATH
-    channel: str = "telegram"
-    content_type: str = "text/plain"
-    acknowledgement: str = ""
-
-    def authentic(self, posted: Posted) -> bool:
-        return secret_matches(posted.headers.get(_SECRET_HEADER), self.secret)
-
-    def text(self, posted: Posted) -> str:
-        """The body as it came. Raises NotReadable when it is not JSON: Telegram sends
-        nothing else, so something between it and us broke it."""
-        _json(posted.body)
-        return clean(posted.body.decode("utf-8", "replace"))
-
-    def events(self, posted: Posted) -> tuple[Event, ...]:
-        update = _json(posted.body)
-        if not isinstance(update, dict):
-            raise PayloadError("an update is an object")
-        return self.updates.parse(update)
-
-
-def _json(body: bytes) -> object:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise NotReadable("the body is not JSON") from error
+def whatsapp_channel(settings: Settings, clock: Clock) -> WhatsAppChannel:
+    """The sender's channel, not yet open."""
+    config = TwilioConfig(
+        account_sid=settings.twilio_account_sid,
+        auth_token=settings.twilio_auth_token,
+        sender=sender_address(settings.twilio_whatsapp_from),
+        api_url=settings.twilio_api_url,
+        status_callback=settings.public_url + WHATSAPP_STATUS_PATH,
+        second_auth_token=settings.twilio_second_auth_token,
+        shared_key=settings.twilio_shared_key,
+        template_sid=settings.twilio_template_sid,
+        typing=settings.twilio_typing,
+        total_timeout=settings.twilio_timeout,
+    )
+    return WhatsAppChannel(config, clock)
 
 
 @dataclass(frozen=True, slots=True)
