@@ -301,7 +301,9 @@ async def test_a_test_reports_a_status_when_it_likes(
     sid = await create(http, fake)
     told = await fake.report(sid, "delivered")
     assert [a.status for a in told] == [200]
-    assert statuses(receiver) == ["delivered"]
+    await fake.report(sid, "sent")
+    assert statuses(receiver) == ["delivered", "sent"]
+    assert fake.book.all[sid].status == "delivered"
 
 
 async def test_without_a_callback_of_its_own_a_message_uses_the_senders(
