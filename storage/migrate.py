@@ -8,27 +8,32 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pysqlite3.dbapi2 as sqlite3
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import OperationalError
 
-from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.errors import DatabaseUnavailable
 from storage.engine import parsed_url
 
 _LOCK = 7_203_615_001
 """The advisory lock's number: any number that nobody else on this database uses."""
 
 
+NEWEST = "0001"
+"""The newest revision under `migrations/versions`. It is named here as well so that a start
+on a database at this revision loads no Alembic, which takes as long as the rest of it."""
+
+
 def upgrade(url: str) -> str:
     """Apply what is missing and return the revision. Raises ConfigurationError when the
     database is newer than this program, DatabaseUnavailable when it does not answer."""
+    current = revisions(url)[0]
+    if current == NEWEST:
+        return current
+    from storage.revisions import apply_missing  # noqa: PLC0415 - see NEWEST
+
     # One transaction for all of it: a crash leaves the schema as it was.
     with _locked(url) as connection, connection.begin():
-        _refuse_newer(connection)
-        command.upgrade(_config(connection), "head")
+        apply_missing(connection)
         return str(_current(connection))
 
 
@@ -37,43 +42,18 @@ def revisions(url: str) -> tuple[str | None, str]:
     engine = _engine(url)
     try:
         with engine.connect() as connection:
-            return _current(connection), head()
+            return _current(connection), NEWEST
     except OperationalError as error:
         raise DatabaseUnavailable("the database does not answer") from error
     finally:
         engine.dispose()
 
 
-def head() -> str:
-    """The newest revision that this program knows."""
-    return str(_scripts().get_current_head())
-
-
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(str(Path(__file__).parent / "migrations"))
-
-
 def _current(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
-
-
-def _config(connection: Connection) -> Config:
-    config = Config()
-    config.set_main_option(
-        "script_location", str(Path(__file__).parent / "migrations").replace("%", "%%")
-    )
-    config.attributes["connection"] = connection
-    return config
-
-
-def _refuse_newer(connection: Connection) -> None:
-    current = _current(connection)
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if current is not None and current not in known:
-        raise ConfigurationError(
-            f"the database is at schema {current}, which this version does not know; "
-            "run the newer version of Answerback, or point DATABASE_URL elsewhere"
-        )
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return None if found is None else str(found)
 
 
 def _engine(url: str) -> Engine:
