@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, case, exists, select, update
 
-from storage.tables import chat_addresses, chats, events, inbound, outbox, runs
+from storage.tables import chat_addresses, chats, events, inbound, outbox, reminders, runs
 
 
 def move_all(tx: Connection, gone: int, kept: int) -> None:
     """Move addresses, messages, runs, parts and events. A second head steps back: a ready one
     waits; a running one finishes first, and the ready head of the other waits for it."""
     _make_room(tx, gone, kept)
-    for table in (inbound, outbox, runs, events):
+    for table in (inbound, outbox, runs, events, reminders):
         tx.execute(update(table).where(table.c.chat == gone).values(chat=kept))
     tx.execute(update(chat_addresses).where(chat_addresses.c.chat == gone).values(chat=kept))
     younger = select(chats.c.last_inbound_at).where(chats.c.id == gone).scalar_subquery()

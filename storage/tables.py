@@ -34,6 +34,7 @@ from sqlalchemy import (
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName, ChatKind, InboundKind
+from bot.domain.reminder import ReminderState
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 
@@ -271,12 +272,44 @@ steps = Table(
     Column("safe", Boolean, nullable=False),
     Column("fence", BigInteger, nullable=False),
     Column("result", Text),
+    Column("begun", Integer, nullable=False, server_default=text("1")),
+    Column("failed", Integer, nullable=False, server_default=_ZERO),
+    Column("paid", Boolean, nullable=False, server_default=_FALSE),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
     Column("started_at", Double, nullable=False),
     Column("done_at", Double),
     PrimaryKeyConstraint("run", "key"),
     CheckConstraint("state IN ('started', 'done')", name="state"),
     CheckConstraint("(state = 'done') = (result IS NOT NULL)", name="done"),
 )
+
+reminders = Table(
+    "reminders",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("rule", Text, nullable=False, server_default=""),
+    Column("zone", Text, nullable=False),
+    Column("due_at", Double, nullable=False),
+    Column("fired", Integer, nullable=False, server_default=_ZERO),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("key"),
+    _one_of("state", ReminderState),
+    Index(
+        "ix_reminders_due",
+        "due_at",
+        postgresql_where=text("state = 'waiting'"),
+        sqlite_where=text("state = 'waiting'"),
+    ),
+    Index("ix_reminders_chat", "chat", "id"),
+)
+"""What a chat wants to be told later. Apart from `runs`, since a run that is due in a month
+would be its chat's head until then. `rule` is empty for a reminder that is due once."""
 
 replies = Table(
     "replies",

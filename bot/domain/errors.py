@@ -36,11 +36,13 @@ class Retry(AnswerbackError):
 
 
 class GiveUp(AnswerbackError):
-    """Raised by an agent: this turn can't be answered; `text` is what the person is told."""
+    """Raised by an agent: this turn can't be answered; `text` is what the person is told, and
+    `reason` what the operator reads."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, reason: str = "") -> None:
         super().__init__(text)
         self.text = text
+        self.reason = reason or "the agent gave up"
 
 
 class StepInterrupted(AnswerbackError):
@@ -51,6 +53,10 @@ class StepInterrupted(AnswerbackError):
             f"step {key!r} was cut off and may have happened; check before doing it again"
         )
         self.key = key
+
+
+class ReminderRefused(AnswerbackError):
+    """A reminder can't be set; the message says why, in words for the one who asked."""
 
 
 class StepResultInvalid(AnswerbackError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+
 revision = "0001"
 down_revision = None
 
@@ -117,6 +118,36 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("account", "address", "topic", name=op.f("pk_chat_addresses")),
     )
     op.create_index("ix_chat_addresses_chat", "chat_addresses", ["chat"], unique=False)
+    op.create_table(
+        "reminders",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("account", sa.BigInteger(), nullable=False),
+        sa.Column("chat", sa.BigInteger(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("rule", sa.Text(), server_default="", nullable=False),
+        sa.Column("zone", sa.Text(), nullable=False),
+        sa.Column("due_at", sa.Double(), nullable=False),
+        sa.Column("fired", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("created_at", sa.Double(), nullable=False),
+        sa.CheckConstraint(
+            "state IN ('waiting', 'done', 'cancelled')", name=op.f("ck_reminders_state")
+        ),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_reminders_account")),
+        sa.ForeignKeyConstraint(["chat"], ["chats.id"], name=op.f("fk_reminders_chat")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_reminders")),
+        sa.UniqueConstraint("key", name=op.f("uq_reminders_key")),
+    )
+    op.create_index("ix_reminders_chat", "reminders", ["chat", "id"], unique=False)
+    op.create_index(
+        "ix_reminders_due",
+        "reminders",
+        ["due_at"],
+        unique=False,
+        postgresql_where=sa.text("state = 'waiting'"),
+        sqlite_where=sa.text("state = 'waiting'"),
+    )
     op.create_table(
         "runs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -339,6 +370,11 @@ def upgrade() -> None:
         sa.Column("safe", sa.Boolean(), nullable=False),
         sa.Column("fence", sa.BigInteger(), nullable=False),
         sa.Column("result", sa.Text(), nullable=True),
+        sa.Column("begun", sa.Integer(), server_default=sa.text("1"), nullable=False),
+        sa.Column("failed", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("paid", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
         sa.Column("started_at", sa.Double(), nullable=False),
         sa.Column("done_at", sa.Double(), nullable=True),
         sa.CheckConstraint("(state = 'done') = (result IS NOT NULL)", name=op.f("ck_steps_done")),

@@ -1,0 +1,95 @@
+"""Reminders: words that a chat gets later, as a turn of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from bot.domain.errors import ReminderRefused
+
+
+class ReminderState(StrEnum):
+    """Who moves a reminder on: `waiting` becomes `done` when it is due (one that recurs waits
+    for its next time instead), or `cancelled` by the person. Neither moves any more."""
+
+    WAITING = "waiting"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When something is due: epoch seconds, the IANA zone it was meant in, and the rule of
+    five cron fields by which it comes again (empty: it does not)."""
+
+    due_at: float
+    zone: str
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """A reminder that waits. `number` names it; `due` is its time in words, in its zone."""
+
+    number: int
+    text: str
+    due: str
+    occasion: Occasion
+
+
+class Calendar(Protocol):
+    """The arithmetic of clocks on walls: zones, summer time, rules that recur."""
+
+    def read(self, when: str, zone: str, now: float) -> Occasion:
+        """What `when` means. Raises ReminderRefused with words for the one who asked."""
+        ...
+
+    def following(self, occasion: Occasion, now: float) -> float | None:
+        """When it is due next after `now`, in epoch seconds; None when never."""
+        ...
+
+    def spell(self, at: float, zone: str) -> str:
+        """A moment in words, as the clocks of `zone` show it."""
+        ...
+
+
+class Reminders(Protocol):
+    """The reminders of a turn's chat."""
+
+    async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
+        """Remind the chat of `text`. The same `key` makes one reminder, however often asked.
+
+        `when` is a local time (`2027-01-15 09:00`), a wait (`in 20 minutes`) or a rule of
+        five cron fields (`0 9 * * mon-fri`). Raises ReminderRefused.
+        """
+        ...
+
+    async def waiting(self) -> Sequence[Reminder]:
+        """What is still to come, soonest first."""
+        ...
+
+    async def cancel(self, number: int) -> bool:
+        """Never remind of it. False: no reminder of this chat waits under that number."""
+        ...
+
+    def now(self, zone: str = "") -> str:
+        """This moment in words. Raises ReminderRefused for a zone that there is not."""
+        ...
+
+
+class NoReminders:
+    """`Reminders` where nothing can be kept."""
+
+    async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
+        raise ReminderRefused("reminders can't be set here")
+
+    async def waiting(self) -> Sequence[Reminder]:
+        return ()
+
+    async def cancel(self, number: int) -> bool:
+        return False
+
+    def now(self, zone: str = "") -> str:
+        raise ReminderRefused("there is no clock here")
