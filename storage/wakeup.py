@@ -13,12 +13,13 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import redis.asyncio as aioredis
-from redis.exceptions import RedisError
-
 from bot.domain.ports import Clock
 
 _log = logging.getLogger("answerback.wakeup")
+
+_SHORTEST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
+"""Seconds between two tries to reach Redis."""
 
 READY = "ready"
 """Some run or loose part became due."""
@@ -34,6 +35,10 @@ def part_topic(part: int) -> str:
     return f"part:{part}"
 
 
+class RelayBroken(Exception):
+    """The connection to Redis is gone; the text names what it met."""
+
+
 class Wakeups:
     """Tells waiters within this process, and relays to and from Redis where there is one."""
 
@@ -45,7 +50,6 @@ class Wakeups:
         self._listeners: list[Callable[[str], None]] = []
         self._redis_url = redis_url
         self._channel = f"{prefix}:wake"
-        self._redis: aioredis.Redis | None = None
         self._outgoing: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self.connected = False
 
@@ -82,38 +86,33 @@ class Wakeups:
         """Carry hints to and from Redis until cancelled. Returns at once without Redis."""
         if self._redis_url is None:
             return
-        pause = 0.2
+        from storage.relay import Relay  # noqa: PLC0415 - half a second, only with Redis
+
+        relay = Relay(self._redis_url, self._channel, self._clock.token())
+        pause = _SHORTEST_PAUSE
         while True:
             try:
-                async with aioredis.Redis.from_url(
-                    self._redis_url, socket_timeout=None, socket_connect_timeout=2
-                ) as redis:
-                    await self._carry(redis)
-            except* (RedisError, OSError) as errors:
+                await relay.carry(self._outgoing, self._reached, self._deliver)
+            except RelayBroken as error:
                 if self.connected:
-                    _log.warning(
-                        "redis is away, wake-ups wait for the poll: %s",
-                        type(errors.exceptions[0]).__name__,
-                    )
+                    pause = _SHORTEST_PAUSE
+                    _log.warning("redis is away, wake-ups wait for the poll: %s", error)
             self.connected = False
             self._deliver(READY)
             await self._clock.sleep(pause)
-            pause = min(pause * 2, 5.0)
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _carry(self, redis: aioredis.Redis) -> None:
-        async with redis.pubsub() as pubsub, asyncio.TaskGroup() as tasks:
-            await pubsub.subscribe(self._channel)
-            self.connected = True
-            self._deliver(READY)
-            sending = tasks.create_task(self._publish(redis))
-            async for message in pubsub.listen():
-                if message["type"] == "message":
-                    self._deliver(message["data"].decode())
-            sending.cancel()
+    def _reached(self) -> None:
+        """Redis is reached again; hints may have been missed until now."""
+        self.connected = True
+        self._deliver(READY)
 
-    async def _publish(self, redis: aioredis.Redis) -> None:
-        while True:
-            await redis.publish(self._channel, await self._outgoing.get())
+    async def flush(self, timeout: float) -> None:
+        """Wait until what was told has left for Redis, at most `timeout` seconds."""
+        if self.connected:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._outgoing.join()
 
     def _deliver(self, topic: str) -> None:
         for waiter in self._waiters.get(topic, ()):

@@ -21,6 +21,8 @@ from storage.wakeup import READY
 _log = logging.getLogger("answerback.handover")
 _FOR_SENDS = 2.0
 """Seconds kept back from the grace for sends whose turns were cut."""
+_FOR_HINTS = 0.5
+"""Seconds that the last hint to other processes may take."""
 
 
 async def hand_over(desk: Desk, worker: Worker | None, grace: float) -> None:
@@ -48,6 +50,7 @@ async def _leave(desk: Desk) -> None:
             await desk.rt.reached(Checkpoint.GIVEN_BACK)
     await desk.lease.retire()
     desk.rt.wakeups.tell(READY)
+    await desk.rt.wakeups.flush(_FOR_HINTS)
 
 
 def _give_back_all(tx: Tx, holder: int, who: str) -> int:
