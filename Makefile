@@ -51,7 +51,7 @@ bench-kills: $(TESTABLE) ## Load while processes are killed: no answer lost, non
 	@$(BIN)/python -m benchmarks.kills $(ARGS)
 
 lock: $(TOOLS) ## Resolve the dependencies anew into the two lock files
-	$(COMPILE) --upgrade pyproject.toml --extra llm --group build -o requirements.lock
+	$(COMPILE) --upgrade pyproject.toml --extra llm --extra otel --group build -o requirements.lock
 	$(COMPILE) --upgrade pyproject.toml --all-extras --group build -c requirements.lock \
 		-o requirements-test.lock
 
