@@ -93,6 +93,7 @@ chats = Table(
     Column("opted_out_at", Double),
     Column("not_before", Double, nullable=False, server_default=_ZERO),
     Column("offered", Text),
+    Column("merged_into", BigInteger),
     UniqueConstraint("account", "address", "topic"),
     _one_of("kind", ChatKind),
 )
@@ -216,6 +217,8 @@ inbound = Table(
     Column("button", Text, nullable=False, server_default=""),
     Column("attachments", Text, nullable=False, server_default="[]"),
     Column("quoted", Text),
+    Column("album", Text, nullable=False, server_default=""),
+    Column("forwarded_from", Text, nullable=False, server_default=""),
     Column("extra", Text, nullable=False, server_default="{}"),
     Column("sent_at", Double),
     Column("received_at", Double, nullable=False),
