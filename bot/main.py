@@ -9,16 +9,21 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.errors import ConfigurationError
 from bot.flows.handover import hand_over
-from bot.webhooks import build_app
-from bot.wiring import Role, Settings, running
+from bot.webhooks import build_app, build_waiting_app
+from bot.wiring import Process, Role, Settings, running
 from bot.wiring.doors import doorway
 from bot.wiring.signals import stop_signals
 
 _log = logging.getLogger("answerback")
+_KEEP_ALIVE = 75
+"""Seconds for which a connection without requests stays open: platforms keep theirs, and one
+that we close just as a webhook comes costs a redelivery."""
+_LAST_REQUESTS = 5
+"""Seconds that requests under way may take when the process leaves."""
 
 
 class _Server(uvicorn.Server):
@@ -29,25 +34,53 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Front:
+    """What answers on the socket: from the first moment that we are alive, and everything
+    else once the process works."""
+
+    def __init__(self) -> None:
+        self._app: ASGIApp = build_waiting_app()
+
+    def open(self, app: ASGIApp) -> None:
+        """The process works: let requests in."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
 async def serve(settings: Settings, role: Role) -> None:
-    """Run until SIGTERM or SIGINT, then hand over. Raises ConfigurationError."""
-    if role is not Role.WORKER and not settings.has_platform:
+    """Run until SIGTERM or SIGINT, then hand over.
+
+    Raises ConfigurationError, DatabaseUnavailable.
+    """
+    if not settings.has_platform:
         raise ConfigurationError(
             "no platform is configured: set TELEGRAM_BOT_TOKEN, or TWILIO_ACCOUNT_SID and its "
             "companions; `answerback chat` needs none"
         )
     listener = _listen(settings, role)
-    async with running(settings, role) as process:
-        app = build_app(doorway(process))
-        async with listening(app, listener):
-            if listener is not None:
-                host, port = listener.getsockname()[:2]
-                _log.info("%s listens on http://%s:%s", process.lease.name, host, port)
-            with stop_signals(process) as stop:
-                await stop.wait()
-                _log.info("handing over within %.0f s", settings.shutdown_grace)
-                await hand_over(process.desk, process.worker, settings.shutdown_grace)
-        await process.intake.close()
+    front = _Front()
+    with stop_signals() as stop:
+        async with listening(front, listener) as server, running(settings, role) as process:
+            stop.works(process)
+            front.open(build_app(doorway(process)))
+            _announce(process, listener)
+            await stop.told.wait()
+            _log.info("handing over within %.0f s", settings.shutdown_grace)
+            await hand_over(process.desk, process.worker, settings.shutdown_grace)
+            await server.close()
+            await process.intake.close()
+            _log.info("handed over")
+
+
+def _announce(process: Process, listener: socket.socket | None) -> None:
+    if listener is not None:
+        host, port = listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        _log.info("%s listens on http://%s:%s", process.lease.name, shown, port)
+    else:
+        _log.info("%s works", process.lease.name)
 
 
 def _listen(settings: Settings, role: Role) -> socket.socket | None:
@@ -70,24 +103,38 @@ def _listen(settings: Settings, role: Role) -> socket.socket | None:
         raise ConfigurationError(f"{said}; choose another PORT or stop what uses it") from error
 
 
+class Serving:
+    """A server on a socket of ours, until it is closed."""
+
+    def __init__(self, app: ASGIApp, listener: socket.socket | None) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=_LAST_REQUESTS,
+        )
+        self._server = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+        if listener is not None:
+            serving = self._server.serve(sockets=[listener])
+            self._task = asyncio.create_task(serving, name="http")
+
+    async def close(self) -> None:
+        """Take no more requests and let those under way end."""
+        if self._task is not None:
+            self._server.should_exit = True
+            await self._task
+
+
 @asynccontextmanager
-async def listening(app: Starlette, listener: socket.socket | None) -> AsyncIterator[None]:
-    """Serve the app on the socket while the body runs."""
-    if listener is None:
-        yield
-        return
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        timeout_graceful_shutdown=5,
-    )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
+async def listening(app: ASGIApp, listener: socket.socket | None) -> AsyncIterator[Serving]:
+    """Serve the app on the socket (None: on none) until it is closed or the body ends."""
+    serving = Serving(app, listener)
     try:
-        yield
+        yield serving
     finally:
-        server.should_exit = True
-        await serving
+        await serving.close()

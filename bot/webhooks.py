@@ -104,7 +104,10 @@ Readiness = Callable[[], Awaitable[Sequence[Check]]]
 
 @dataclass(frozen=True, slots=True)
 class Doorway:
-    """What the application is made of. `intake` is None in a process without webhooks."""
+    """What the application is made of. `intake` is None in a process without webhooks.
+
+    `prefix` is the path of PUBLIC_URL, which a proxy may leave on or take off.
+    """
 
     intake: Intake | None
     hooks: Sequence[Hook]
@@ -112,6 +115,7 @@ class Doorway:
     readiness: Readiness
     observer: Observer
     clock: Clock
+    prefix: str = ""
 
 
 def build_app(door: Doorway) -> Starlette:
@@ -122,12 +126,28 @@ def build_app(door: Doorway) -> Starlette:
         Route("/metrics", _metrics(door.observer)),
     ]
     if door.intake is not None:
+        posts = [(hook.path, _receive(door, hook, door.intake)) for hook in door.hooks]
+        posts += [(hook.path, _witness(hook)) for hook in door.statuses]
         routes += [
-            Route(hook.path, _receive(door, hook, door.intake), methods=["POST"])
-            for hook in door.hooks
+            Route(prefix + path, receive, methods=["POST"])
+            for path, receive in posts
+            for prefix in dict.fromkeys(("", door.prefix))
         ]
-        routes += [Route(hook.path, _witness(hook), methods=["POST"]) for hook in door.statuses]
     return Starlette(routes=routes)
+
+
+def build_waiting_app() -> Starlette:
+    """The routes while the process starts: it is alive, and not ready for anything."""
+    return Starlette(
+        routes=[
+            Route("/healthz", _alive),
+            Route("/{path:path}", _starting, methods=["GET", "POST"]),
+        ]
+    )
+
+
+async def _starting(_request: Request) -> Response:
+    return PlainTextResponse("starting\n", status_code=503, headers={"Retry-After": "1"})
 
 
 async def _alive(_request: Request) -> Response:
@@ -157,7 +177,7 @@ def _metrics(observer: Observer) -> Callable[[Request], Awaitable[Response]]:
 def _receive(door: Doorway, hook: Hook, intake: Intake) -> Callable[[Request], Awaitable[Response]]:
     async def receive(request: Request) -> Response:
         began = door.clock.monotonic()
-        posted = await _posted(request)
+        posted = await _posted(request, hook.path)
         if isinstance(posted, Response):
             return posted
         if not hook.authentic(posted):
@@ -186,7 +206,7 @@ async def _take(hook: Hook, intake: Intake, posted: Posted) -> None:
 
 def _witness(hook: StatusHook) -> Callable[[Request], Awaitable[Response]]:
     async def witness(request: Request) -> Response:
-        posted = await _posted(request)
+        posted = await _posted(request, hook.path)
         if isinstance(posted, Response):
             return posted
         if not hook.authentic(posted):
@@ -216,8 +236,9 @@ def _later(error: DatabaseUnavailable) -> Response:
     )
 
 
-async def _posted(request: Request) -> Posted | Response:
-    """The request with its whole body, or the answer to one that is too large."""
+async def _posted(request: Request, path: str) -> Posted | Response:
+    """The request with its whole body, or the answer to one that is too large. `path` is the
+    route's, behind PUBLIC_URL's prefix, whether or not a proxy left that on."""
     body = bytearray()
     try:
         async for chunk in request.stream():
@@ -226,9 +247,9 @@ async def _posted(request: Request) -> Posted | Response:
                 return PlainTextResponse(f"a body has at most {MAX_BODY} bytes\n", status_code=413)
     except ClientDisconnect:
         return PlainTextResponse("the body did not arrive whole\n", status_code=400)
-    query = request.url.query
+    query = request.scope["query_string"].decode("latin-1")
     return Posted(
-        target=request.url.path + (f"?{query}" if query else ""),
+        target=path + (f"?{query}" if query else ""),
         query=dict(request.query_params),
         headers=request.headers,
         body=bytes(body),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -58,8 +59,17 @@ def up() -> None:
         chat()
 
 
+def _fill_standard_files() -> None:
+    """Put nothing in the place of standard files that are closed: the next file that is opened
+    would take their numbers, and what is meant for the terminal would end up in it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+
+
 def main() -> None:
     """The entry point: errors of settings and database become one clear line and code 2."""
+    _fill_standard_files()
     try:
         app()
     except (ConfigurationError, DatabaseUnavailable) as error:

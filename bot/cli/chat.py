@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
+import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.flows.handover import hand_over
 from bot.wiring import Parts, Process, Settings, running, typed
-from bot.wiring.signals import stop_signals
+from bot.wiring.signals import Stop, stop_signals
 from storage import report
 from storage.wakeup import READY
 
@@ -20,37 +22,55 @@ _HELLO = (
     "Talk to the agent; /help lists commands, Ctrl-D leaves.\n"
     "Everything you type is stored first: kill this at any time and start it again."
 )
+_LEAVING = "leaving; what is pending is answered at the next start (Ctrl-C again: at once)\n"
 
 
 async def chat(settings: Settings) -> None:
     """Chat on standard input and output. With piped input: answer every line, wait for what
     is pending, return. Raises ConfigurationError, DatabaseUnavailable."""
-    interactive = sys.stdin.isatty()
+    interactive = sys.stdin is not None and sys.stdin.isatty()
     parts = Parts(terminal=_terminal(interactive=interactive))
-    async with running(settings, parts=parts) as process:
-        if interactive:
-            sys.stdout.write(f"{_HELLO}\n{PROMPT}")
-            sys.stdout.flush()
-        with stop_signals(process) as stop:
-            stopping = asyncio.create_task(stop.wait(), name="stopping")
-            talking = asyncio.create_task(_talk(process, interactive=interactive), name="talking")
-            await asyncio.wait((stopping, talking), return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            talking.cancel()
+    with stop_signals() as stop:
+        async with running(settings, parts=parts) as process:
+            stop.works(process)
+            if interactive:
+                _show(f"{_HELLO}\n{PROMPT}")
+            await _until_told(_talk(process, interactive=interactive), stop)
             await hand_over(process.desk, process.worker, settings.shutdown_grace)
-        if not talking.cancelled() and talking.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                talking.result()
+
+
+async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
+    """Talk until that ends by itself or a signal comes."""
+    stopping = asyncio.create_task(stop.told.wait(), name="stopping")
+    talking = asyncio.create_task(talk, name="talking")
+    await asyncio.wait((stopping, talking), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if talking.done():
+        talking.result()
+        return
+    sys.stderr.write(f"\n{_LEAVING}")
+    talking.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await talking
 
 
 def _terminal(*, interactive: bool) -> Callable[[str], None]:
     """What puts an answer before the person; raises OSError when nobody can see it."""
 
     def write(text: str) -> None:
-        sys.stdout.write(f"\r{text}\n{PROMPT}" if interactive else f"{text}\n")
-        sys.stdout.flush()
+        _show(f"\r{text}\n{PROMPT}" if interactive else f"{text}\n")
 
     return write
+
+
+def _show(text: str) -> None:
+    """Write to standard output. Raises OSError. No buffer is in between: what was written
+    is out, and what a broken pipe refused is not tried again at the program's end."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    left = text.encode(sys.stdout.encoding or "utf-8", "replace")
+    while left:
+        left = left[os.write(sys.stdout.fileno(), left) :]
 
 
 async def _talk(process: Process, *, interactive: bool) -> None:
@@ -64,8 +84,7 @@ async def _talk(process: Process, *, interactive: bool) -> None:
             if not interactive:
                 await _settled(process)
         elif interactive:
-            sys.stdout.write(PROMPT)
-            sys.stdout.flush()
+            _show(PROMPT)
     await _settled(process)
 
 
@@ -84,25 +103,56 @@ async def _record(process: Process, line: str, number: str) -> None:
 async def _settled(process: Process) -> None:
     """Wait until nothing of the terminal's chat is pending."""
     account = process.ids["console"]
-    while True:
-        async with process.rt.wakeups.expecting(READY) as told:
-            if not await process.rt.db.read(report.pending_in_account, account):
-                return
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    await told.wait()
+    while await _pending(process, account):
+        await process.rt.wakeups.wait(READY, 0.5)
+
+
+async def _pending(process: Process, account: int) -> bool:
+    try:
+        return await process.rt.db.read(report.pending_in_account, account)
+    except DatabaseUnavailable:
+        return True
 
 
 async def _lines() -> AsyncIterator[str]:
     """Standard input, line by line, read in a thread that the process does not wait for."""
+    if sys.stdin is None:
+        return
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str | None] = asyncio.Queue()
 
-    def read() -> None:
-        for line in sys.stdin:
-            loop.call_soon_threadsafe(lines.put_nowait, line.rstrip("\r\n"))
-        loop.call_soon_threadsafe(lines.put_nowait, None)
+    def hand(line: str | None) -> bool:
+        try:
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+        except RuntimeError:  # the loop is closed: nobody listens any more
+            return False
+        return True
 
-    threading.Thread(target=read, name="stdin", daemon=True).start()
+    reading = threading.Thread(target=_read, args=(hand,), name="stdin", daemon=True)
+    reading.start()
     while (line := await lines.get()) is not None:
         yield line
+
+
+def _read(hand: Callable[[str | None], bool]) -> None:
+    """Hand over the lines of standard input and at its end None. Past Python's own reader:
+    a thread that waits in that one keeps the interpreter from ending."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    held = ""
+    while chunk := _chunk():
+        *lines, held = (held + decoder.decode(chunk)).split("\n")
+        for line in lines:
+            if not hand(line.rstrip("\r")):
+                return
+    held += decoder.decode(b"", final=True)
+    if held:
+        hand(held)
+    hand(None)
+
+
+def _chunk() -> bytes:
+    """What can be read now; nothing at the end of the input, or when it is gone."""
+    try:
+        return os.read(0, 65_536)
+    except OSError:
+        return b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from bot.webhooks import Doorway, Hook, StatusHook
 from bot.wiring.process import Process, Role
@@ -18,6 +19,7 @@ def doorway(process: Process) -> Doorway:
         readiness=process.readiness,
         observer=process.rt.observer,
         clock=process.rt.clock,
+        prefix=urlsplit(process.settings.public_url).path,
     )
 
 

@@ -26,11 +26,12 @@ from bot.flows.desk import Desk
 from bot.flows.lease import LeaseKeeper
 from bot.flows.pace import Pacer
 from bot.flows.poll import Poller
+from bot.flows.reminders import fire_due
 from bot.flows.runtime import Runtime
 from bot.flows.sends import Sends
 from bot.flows.workers import Worker
 from bot.observe import Check
-from bot.schedule import Chore, Schedule
+from bot.schedule import Almanac, Chore, Schedule
 from bot.settings import Settings, TelegramMode
 from bot.texts import Words
 from bot.wiring.agents import Hired, hire
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
 _REPAIR_EVERY = 60.0
+_REMIND_EVERY = 1.0
 
 
 class Role(StrEnum):
@@ -106,6 +108,13 @@ class Process:
         except DatabaseUnavailable as error:
             _log.warning("recovery pass put off: %s", error)
 
+    async def remind(self) -> None:
+        """Turn the reminders that are due into messages; missed beats fall together."""
+        try:
+            await fire_due(self.rt)
+        except DatabaseUnavailable as error:
+            _log.warning("reminders put off: %s", error)
+
     async def repair(self) -> None:
         """The slower repairs."""
         try:
@@ -139,6 +148,7 @@ class Process:
         self.schedule.add(Chore("watch", max(0.1, beat / 5), self._watch))
         self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
         self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
+        self.schedule.add(Chore("reminders", _REMIND_EVERY, self.remind))
         self.schedule.start()
 
     async def _watch(self) -> None:
@@ -200,13 +210,14 @@ async def running(
             terms=settings.terms(),
             words=_words(settings),
             wakeups=Wakeups(parts.clock, settings.redis_url or None),
+            calendar=Almanac(settings.timezone),
             reached=parts.reached,
         )
         hired = Hired(parts.agent) if parts.agent else hire(settings, rt.words, parts.clock)
         stack.push_async_callback(hired.close)
         process = _process(settings, role, rt, hired.agent, channels, rows)
-        await process.begin()
         try:
+            await process.begin()
             yield process
         finally:
             process.schedule.stop()
