@@ -23,8 +23,11 @@ from sqlalchemy import (
     update,
 )
 
+from bot.domain.delivery import PartState
+from bot.domain.run import RunState
 from storage.clock import lease_clock, lease_now, now
 from storage.tables import holders, outbox, runs
+from storage.words import is_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def register(tx: Connection, identity: Identity) -> int:
         role=identity.role,
         started_at=now,
         renewed_at=lease_now,
+        seen_at=now,
     )
     return int(tx.scalars(row.returning(holders.c.id)).one())
 
@@ -85,7 +89,7 @@ def renew(tx: Connection, holder: int, lease_seconds: float) -> bool:
     move = (
         update(holders)
         .where(holders.c.id == holder, holders.c.gone_at.is_(None), ~_overdue(lease_seconds))
-        .values(renewed_at=lease_now)
+        .values(renewed_at=lease_now, seen_at=now)
     )
     return tx.execute(move).rowcount == 1
 
@@ -128,9 +132,11 @@ def bury_earlier_boots(tx: Connection, name: str, but: int) -> Sequence[int]:
 
 def forget_gone(tx: Connection, older_than: float) -> int:
     """Delete holders that are gone for `older_than` seconds and hold nothing any more."""
-    holds_run = exists(select(1).where(runs.c.holder == holders.c.id, runs.c.state == "running"))
+    holds_run = exists(
+        select(1).where(runs.c.holder == holders.c.id, is_in(runs.c.state, RunState.RUNNING))
+    )
     holds_part = exists(
-        select(1).where(outbox.c.holder == holders.c.id, outbox.c.state == "sending")
+        select(1).where(outbox.c.holder == holders.c.id, is_in(outbox.c.state, PartState.SENDING))
     )
     move = delete(holders).where(
         and_(holders.c.gone_at < now - older_than, ~holds_run, ~holds_part)

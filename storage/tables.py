@@ -2,7 +2,9 @@
 
 Times are seconds since 1970 as the database's clock tells them (`answerback_now()`), in
 double precision: one arithmetic for PostgreSQL and SQLite. `holders.renewed_at` alone is on
-the lease clock (`storage/clock.py`).
+the lease clock (`storage/clock.py`); `seen_at` is the same moment in seconds since 1970.
+
+An index with a condition serves a statement that spells the condition out: `storage/words.py`.
 
 `runs` is narrow and updated often: on PostgreSQL it keeps free room in its pages, and no
 column that a failure count or a heartbeat changes is indexed, so that those updates stay
@@ -149,6 +151,7 @@ runs = Table(
     Column("ending", Text),
     Column("detail", Text, nullable=False, server_default=""),
     Column("set_aside", Text),
+    Column("moves_to", BigInteger, ForeignKey("chats.id")),
     Column("request_id", Text, nullable=False, server_default=""),
     _one_of("state", RunState),
     CheckConstraint(
@@ -182,14 +185,26 @@ runs = Table(
         sqlite_where=text("state = 'running'"),
     ),
     Index(
-        "ix_runs_waiting",
+        "ix_runs_lane",
+        "account",
+        postgresql_where=text("state = 'ready' AND lane"),
+        sqlite_where=text("state = 'ready' AND lane = 1"),
+    ),
+    Index(
+        "ix_runs_live",
         "chat",
         "order_at",
         "id",
-        postgresql_where=text("state = 'waiting'"),
-        sqlite_where=text("state = 'waiting'"),
+        postgresql_where=text("state <> 'ended'"),
+        sqlite_where=text("state <> 'ended'"),
     ),
-    Index("ix_runs_chat", "chat", "id"),
+    Index(
+        "ix_runs_moves_to",
+        "moves_to",
+        postgresql_where=text("moves_to IS NOT NULL"),
+        sqlite_where=text("moves_to IS NOT NULL"),
+    ),
+    Index("ix_runs_chat", "chat", "ended_at", "id"),
     Index(
         "ix_runs_ended_at",
         "ended_at",
@@ -363,11 +378,27 @@ outbox = Table(
         "ix_outbox_loose",
         "account",
         "not_before",
+        "id",
         postgresql_where=text("loose AND state = 'pending'"),
-        sqlite_where=text("loose AND state = 'pending'"),
+        sqlite_where=text("loose = 1 AND state = 'pending'"),
+    ),
+    Index(
+        "ix_outbox_line",
+        "chat",
+        "id",
+        postgresql_where=text("loose AND state = 'pending'"),
+        sqlite_where=text("loose = 1 AND state = 'pending'"),
+    ),
+    Index(
+        "ix_outbox_operator",
+        "chat",
+        "sent_at",
+        postgresql_where=text("kind = 'operator'"),
+        sqlite_where=text("kind = 'operator'"),
     ),
     Index(
         "ix_outbox_sending",
+        "chat",
         "holder",
         postgresql_where=text("state = 'sending'"),
         sqlite_where=text("state = 'sending'"),
@@ -377,6 +408,7 @@ outbox = Table(
     Index(
         "ix_outbox_doubtful",
         "state",
+        "id",
         postgresql_where=text("state IN ('uncertain', 'refused')"),
         sqlite_where=text("state IN ('uncertain', 'refused')"),
     ),
@@ -406,6 +438,7 @@ holders = Table(
     Column("role", Text, nullable=False),
     Column("started_at", Double, nullable=False),
     Column("renewed_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
     Column("draining", Boolean, nullable=False, server_default=_FALSE),
     Column("gone_at", Double),
     UniqueConstraint("boot"),

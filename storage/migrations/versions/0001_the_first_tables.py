@@ -75,6 +75,7 @@ def upgrade() -> None:
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("started_at", sa.Double(), nullable=False),
         sa.Column("renewed_at", sa.Double(), nullable=False),
+        sa.Column("seen_at", sa.Double(), nullable=False),
         sa.Column("draining", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.Column("gone_at", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_holders")),
@@ -177,6 +178,7 @@ def upgrade() -> None:
         sa.Column("ending", sa.Text(), nullable=True),
         sa.Column("detail", sa.Text(), server_default="", nullable=False),
         sa.Column("set_aside", sa.Text(), nullable=True),
+        sa.Column("moves_to", sa.BigInteger(), nullable=True),
         sa.Column("request_id", sa.Text(), server_default="", nullable=False),
         sa.CheckConstraint(
             "(state = 'ended') = (ending IS NOT NULL) AND (state = 'ended') = (ended_at IS NOT NULL)",
@@ -192,10 +194,11 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_runs_account")),
         sa.ForeignKeyConstraint(["chat"], ["chats.id"], name=op.f("fk_runs_chat")),
+        sa.ForeignKeyConstraint(["moves_to"], ["chats.id"], name=op.f("fk_runs_moves_to")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
         postgresql_with={"fillfactor": "70"},
     )
-    op.create_index("ix_runs_chat", "runs", ["chat", "id"], unique=False)
+    op.create_index("ix_runs_chat", "runs", ["chat", "ended_at", "id"], unique=False)
     op.create_index(
         "ix_runs_ended_at",
         "runs",
@@ -203,6 +206,30 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("ended_at IS NOT NULL"),
         sqlite_where=sa.text("ended_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_runs_lane",
+        "runs",
+        ["account"],
+        unique=False,
+        postgresql_where=sa.text("state = 'ready' AND lane"),
+        sqlite_where=sa.text("state = 'ready' AND lane = 1"),
+    )
+    op.create_index(
+        "ix_runs_live",
+        "runs",
+        ["chat", "order_at", "id"],
+        unique=False,
+        postgresql_where=sa.text("state <> 'ended'"),
+        sqlite_where=sa.text("state <> 'ended'"),
+    )
+    op.create_index(
+        "ix_runs_moves_to",
+        "runs",
+        ["moves_to"],
+        unique=False,
+        postgresql_where=sa.text("moves_to IS NOT NULL"),
+        sqlite_where=sa.text("moves_to IS NOT NULL"),
     )
     op.create_index(
         "ix_runs_ready",
@@ -219,14 +246,6 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("state = 'running'"),
         sqlite_where=sa.text("state = 'running'"),
-    )
-    op.create_index(
-        "ix_runs_waiting",
-        "runs",
-        ["chat", "order_at", "id"],
-        unique=False,
-        postgresql_where=sa.text("state = 'waiting'"),
-        sqlite_where=sa.text("state = 'waiting'"),
     )
     op.create_index(
         "uq_runs_head",
@@ -333,24 +352,40 @@ def upgrade() -> None:
     op.create_index(
         "ix_outbox_doubtful",
         "outbox",
-        ["state"],
+        ["state", "id"],
         unique=False,
         postgresql_where=sa.text("state IN ('uncertain', 'refused')"),
         sqlite_where=sa.text("state IN ('uncertain', 'refused')"),
     )
     op.create_index(
-        "ix_outbox_loose",
+        "ix_outbox_line",
         "outbox",
-        ["account", "not_before"],
+        ["chat", "id"],
         unique=False,
         postgresql_where=sa.text("loose AND state = 'pending'"),
-        sqlite_where=sa.text("loose AND state = 'pending'"),
+        sqlite_where=sa.text("loose = 1 AND state = 'pending'"),
+    )
+    op.create_index(
+        "ix_outbox_loose",
+        "outbox",
+        ["account", "not_before", "id"],
+        unique=False,
+        postgresql_where=sa.text("loose AND state = 'pending'"),
+        sqlite_where=sa.text("loose = 1 AND state = 'pending'"),
+    )
+    op.create_index(
+        "ix_outbox_operator",
+        "outbox",
+        ["chat", "sent_at"],
+        unique=False,
+        postgresql_where=sa.text("kind = 'operator'"),
+        sqlite_where=sa.text("kind = 'operator'"),
     )
     op.create_index("ix_outbox_receipt", "outbox", ["account", "receipt"], unique=False)
     op.create_index(
         "ix_outbox_sending",
         "outbox",
-        ["holder"],
+        ["chat", "holder"],
         unique=False,
         postgresql_where=sa.text("state = 'sending'"),
         sqlite_where=sa.text("state = 'sending'"),

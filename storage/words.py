@@ -1,0 +1,29 @@
+"""States spelled out in the SQL instead of sent beside it.
+
+A partial index serves a statement only if the planner can see that the statement stays within
+it. SQLite never looks into parameters, and PostgreSQL doesn't once it keeps one plan for all of
+them: `state = 'ready'` finds the index of what is ready, `state = $1` reads the whole table.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, Text, literal_column
+
+
+def word(value: StrEnum) -> ColumnElement[str]:
+    """The value of a closed list of ours, as SQL text."""
+    return literal_column(f"'{value.value}'", Text)
+
+
+def is_in(column: ColumnElement[str], *values: StrEnum) -> ColumnElement[bool]:
+    """Whether the column has one of these values, in the words of the indexes' conditions."""
+    if len(values) == 1:
+        return column == word(values[0])
+    return column.in_([word(value) for value in values])
+
+
+def is_not(column: ColumnElement[str], value: StrEnum) -> ColumnElement[bool]:
+    """Whether the column has another value."""
+    return column != word(value)
