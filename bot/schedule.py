@@ -1,15 +1,24 @@
-"""What happens by the clock: heartbeat, sweep, repair. APScheduler drives it.
+"""What happens by the clock: heartbeat, sweep, repair, reminders. APScheduler drives it.
 
-Nothing is kept in the scheduler: all state is rows, so a crash loses no job.
+Nothing is kept in the scheduler: all state is rows, so a crash loses no job. `Almanac` uses
+its triggers for arithmetic alone: when a reminder is due is a row too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
+
+from bot.domain.errors import ReminderRefused
+from bot.domain.reminder import Occasion
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +55,116 @@ class Schedule:
         """Begin nothing more."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
+
+
+DAY = 86_400.0
+_FURTHEST = 5 * 366 * DAY
+_CLOSEST_REPEAT = 600.0
+_WAIT = re.compile(r"in\s+(\d{1,6})\s*(second|minute|hour|day|week)s?")
+_SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "week": 7 * DAY}
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_HOW = (
+    "write a local time like 2027-01-15 09:00, a wait like 'in 20 minutes', "
+    "or five cron fields like '0 9 * * mon-fri'"
+)
+
+
+class Almanac:
+    """`Calendar` by APScheduler's triggers. A time that summer time skips is taken by the
+    clock from before the change; one that comes twice is the first of the two."""
+
+    def __init__(self, zone: str = "UTC") -> None:
+        self._zone = zone
+
+    def read(self, when: str, zone: str, now: float) -> Occasion:
+        place = self._place(zone)
+        occasion = _occasion(" ".join(when.split()), place, now)
+        if occasion.due_at <= now:
+            raise ReminderRefused(f"that has passed: it is {_spell(now, place)} now")
+        if occasion.due_at > now + _FURTHEST:
+            raise ReminderRefused("that is more than five years ahead")
+        return occasion
+
+    def following(self, occasion: Occasion, now: float) -> float | None:
+        if not occasion.rule:
+            return None
+        return _next(_trigger(occasion.rule, self._place(occasion.zone)), now)
+
+    def spell(self, at: float, zone: str) -> str:
+        return _spell(at, self._place(zone))
+
+    def _place(self, zone: str) -> ZoneInfo:
+        try:
+            return ZoneInfo(zone or self._zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ReminderRefused(
+                f"there is no time zone {zone!r}; write one like Europe/Berlin"
+            ) from error
+
+
+def _occasion(when: str, place: ZoneInfo, now: float) -> Occasion:
+    if wait := _WAIT.fullmatch(when.lower()):
+        return Occasion(now + int(wait[1]) * _SECONDS[wait[2]], place.key)
+    if len(when.split(" ")) == 5:
+        return _recurring(when, place, now)
+    try:
+        local = datetime.fromisoformat(when)
+    except ValueError as error:
+        raise ReminderRefused(f"{when!r} can't be read; {_HOW}") from error
+    if re.fullmatch(r"[\d-]+", when):
+        raise ReminderRefused("name the time of day too, like 2027-01-15 09:00")
+    return Occasion(_next(DateTrigger(local, place), now) or 0.0, place.key)
+
+
+def _recurring(rule: str, place: ZoneInfo, now: float) -> Occasion:
+    trigger = _trigger(rule, place)
+    first = _next(trigger, now)
+    if first is None:
+        raise ReminderRefused("no day fits that rule")
+    second = _next(trigger, first)
+    if second is not None and second - first < _CLOSEST_REPEAT:
+        raise ReminderRefused("it would come more often than every ten minutes")
+    return Occasion(first, place.key, rule)
+
+
+def _trigger(rule: str, place: ZoneInfo) -> CronTrigger:
+    minute, hour, day, month, weekday = rule.lower().split(" ")
+    try:
+        return CronTrigger(
+            minute=minute,
+            hour=hour,
+            day=day,
+            month=month,
+            day_of_week=_weekdays(weekday),
+            timezone=place,
+        )
+    except (ValueError, IndexError) as error:
+        raise ReminderRefused(f"{rule!r} is no rule of five cron fields; {_HOW}") from error
+
+
+def _weekdays(field: str) -> str:
+    """Cron's days by their names: there 0 and 7 are Sunday, in APScheduler 0 is Monday, and
+    its ranges may not pass the end of the week."""
+    if not re.fullmatch(r"[a-z0-7]+(-[a-z0-7]+)?(,[a-z0-7]+(-[a-z0-7]+)?)*", field):
+        return field
+    days: list[str] = []
+    for entry in field.split(","):
+        first, _, last = entry.partition("-")
+        begin, end = _weekday(first), _weekday(last or first)
+        days += [_WEEKDAYS[n % 7] for n in range(begin, end + (8 if end < begin else 1))]
+    return ",".join(days)
+
+
+def _weekday(name: str) -> int:
+    return int(name) if name.isdecimal() else _WEEKDAYS.index(name)
+
+
+def _next(trigger: DateTrigger | CronTrigger, now: float) -> float | None:
+    """The first moment after `now`."""
+    moment = datetime.fromtimestamp(now, UTC) + timedelta(microseconds=1)
+    due = trigger.get_next_fire_time(None, moment)
+    return None if due is None else float(due.timestamp())
+
+
+def _spell(at: float, place: ZoneInfo) -> str:
+    return f"{datetime.fromtimestamp(at, place):%A %Y-%m-%d %H:%M} ({place.key})"

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -54,6 +55,13 @@ class Settings(BaseSettings):
     agent: str = "echo"
     agent_secret: str = Field("", repr=False)
     agent_timeout: float = Field(600.0, gt=0)
+    llm_model: str = ""
+    llm_base_url: str = ""
+    llm_system_prompt_file: Path | None = None
+    llm_history_tokens: int = Field(8000, ge=0)
+    llm_timeout: float = Field(120.0, gt=0)
+    tools: str = ""
+    timezone: str = "UTC"
     texts_file: Path | None = None
     language: str = "en"
     log_level: str = "INFO"
@@ -104,7 +112,16 @@ class Settings(BaseSettings):
         names = (name.strip() for name in re.split(r"[,\s]+", value))
         return frozenset(n.casefold() if n.startswith("@") else n for n in names if n)
 
-    @field_validator("public_url", "telegram_api_url", "twilio_api_url")
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError("is no time zone; write one like UTC or Europe/Berlin") from error
+        return value
+
+    @field_validator("public_url", "telegram_api_url", "twilio_api_url", "llm_base_url")
     @classmethod
     def _bare_base(cls, value: str) -> str:
         if not value:

@@ -9,9 +9,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Row, and_, insert, select, update
+from sqlalchemy import Connection, Row, and_, func, insert, select, update
 
-from bot.domain.message import Attachment, Inbound, Quoted
+from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from storage.clock import now
 from storage.dialect import insert_or_skip
 from storage.tables import edits, inbound, outbox, payloads, replies, runs
@@ -35,6 +35,7 @@ class StoredMessage:
     button: str
     attachments: tuple[Attachment, ...]
     quoted: Quoted | None
+    forwarded_from: str
     at: float
     received_at: float
     edited: bool
@@ -55,6 +56,8 @@ def store_message(tx: Connection, account: int, chat: int, message: Inbound) -> 
         "button": message.button,
         "attachments": json.dumps([asdict(a) for a in message.attachments]),
         "quoted": None if message.quoted is None else json.dumps(asdict(message.quoted)),
+        "album": message.album,
+        "forwarded_from": message.forwarded_from,
         "extra": json.dumps(message.extra),
         "sent_at": message.sent_at,
         "received_at": now,
@@ -74,6 +77,32 @@ def count_delivery(tx: Connection, account: int, request_id: str) -> None:
 def assign(tx: Connection, message: int, run: int) -> None:
     """This message is answered by that run."""
     tx.execute(update(inbound).where(inbound.c.id == message).values(run=run))
+
+
+def album_began(tx: Connection, run: int, album: str) -> float | None:
+    """When the first member of this album came to the run; None when it has none."""
+    question = select(func.min(inbound.c.received_at)).where(
+        inbound.c.run == run, inbound.c.album == album
+    )
+    return tx.scalar(question)
+
+
+def adopt_album(
+    tx: Connection, chat: int, album: str, ignored: str, within: float, run: int
+) -> int:
+    """Members of the album that were ignored for this reason in the last `within` seconds
+    belong to the run after all."""
+    move = (
+        update(inbound)
+        .where(
+            inbound.c.chat == chat,
+            inbound.c.received_at > now - within,
+            inbound.c.album == album,
+            inbound.c.ignored == ignored,
+        )
+        .values(run=run, ignored=None)
+    )
+    return tx.execute(move).rowcount
 
 
 def ignore(tx: Connection, message: int, reason: str) -> None:
@@ -115,10 +144,27 @@ def known(tx: Connection, account: int, request_id: str) -> tuple[int, int | Non
     return None if row is None else (row.id, row.run, row.text)
 
 
+_SAME_SECOND = 0.001
+"""Between two edits that the platform dates with one second."""
+
+
 def store_edit(
     tx: Connection, message: int, edited_at: float, before: str, after: str, *, used: bool
 ) -> bool:
     """Record an edit. False: it was recorded before."""
+    same_second = (
+        select(edits.c.edited_at, edits.c.text)
+        .where(
+            edits.c.inbound == message,
+            edits.c.edited_at >= edited_at,
+            edits.c.edited_at < edited_at + 1.0,
+        )
+        .order_by(edits.c.edited_at)
+    )
+    for earlier in tx.execute(same_second).all():
+        if earlier.text == after:
+            return False
+        edited_at = earlier.edited_at + _SAME_SECOND
     values: dict[str, object] = {
         "inbound": message,
         "edited_at": edited_at,
@@ -154,6 +200,7 @@ _MESSAGE = (
     inbound.c.button,
     inbound.c.attachments,
     inbound.c.quoted,
+    inbound.c.forwarded_from,
     inbound.c.sent_at,
     inbound.c.received_at,
     inbound.c.edited_at,
@@ -175,6 +222,7 @@ def _stored(row: Row) -> StoredMessage:  # type: ignore[type-arg]
         button=row.button,
         attachments=tuple(Attachment(**a) for a in json.loads(row.attachments)),
         quoted=None if row.quoted is None else Quoted(**json.loads(row.quoted)),
+        forwarded_from=row.forwarded_from,
         at=row.received_at if row.sent_at is None else row.sent_at,
         received_at=row.received_at,
         edited=row.edited_at is not None,
@@ -235,14 +283,17 @@ def history(
     return [line for _, line in sorted(lines)]
 
 
-def store_reminder(tx: Connection, account: int, chat: int, request_id: str, text: str) -> int:
-    """A message that we owe ourselves: the words of a reminder when it is due."""
+def store_reminder(
+    tx: Connection, account: int, chat: int, request_id: str, text: str, due_at: float
+) -> int:
+    """A message that we owe ourselves: the words of a reminder that is due since `due_at`."""
     values = {
         "account": account,
         "chat": chat,
         "request_id": request_id,
-        "kind": "reminder",
+        "kind": InboundKind.REMINDER.value,
         "text": text,
+        "sent_at": due_at,
         "received_at": now,
     }
     return int(tx.scalars(insert(inbound).values(**values).returning(inbound.c.id)).one())

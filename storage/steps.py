@@ -27,24 +27,58 @@ def find(tx: Connection, run: int, key: str) -> StoredStep | None:
     return None if row is None else StoredStep(row.safe, row.result)
 
 
-def begin(tx: Connection, run: int, key: str, fence: int, *, safe: bool) -> None:
-    """Record that the step is about to happen. The run is held."""
+def begin(tx: Connection, run: int, key: str, fence: int, *, safe: bool, paid: bool) -> None:
+    """Record that the step is about to happen, `paid` if it calls a model. The run is held."""
     values: dict[str, object] = {
         "run": run,
         "key": key,
         "state": "started",
         "safe": safe,
+        "paid": paid,
         "fence": fence,
         "started_at": now,
     }
     tx.execute(insert_or_skip(tx, steps, values))
 
 
-def finish(tx: Connection, run: int, key: str, result: str) -> bool:
+def begin_again(tx: Connection, run: int, key: str, fence: int) -> None:
+    """started -> started: it is done once more under this fence. The run is held."""
+    tx.execute(
+        update(steps)
+        .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
+        .values(begun=steps.c.begun + 1, fence=fence)
+    )
+
+
+def failed(tx: Connection, run: int, key: str) -> None:
+    """The call raised: it was not cut off. The run is held."""
+    tx.execute(
+        update(steps)
+        .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
+        .values(failed=steps.c.failed + 1)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step's result, as JSON, and the tokens that it cost if it called a model."""
+
+    result: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+def finish(tx: Connection, run: int, key: str, done: Done) -> bool:
     """started -> done. False: it was done before. The run is held."""
     move = (
         update(steps)
         .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
-        .values(state="done", result=result, done_at=now)
+        .values(
+            state="done",
+            result=done.result,
+            input_tokens=done.input_tokens,
+            output_tokens=done.output_tokens,
+            done_at=now,
+        )
     )
     return tx.execute(move).rowcount == 1

@@ -8,7 +8,8 @@ from typing import Any
 
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
 from bot.domain.ports import Clock
-from bot.domain.turn import HistoryMessage, TurnChat, TurnMessage
+from bot.domain.reminder import NoReminders
+from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
 _PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -54,6 +55,10 @@ class Probe:
         return replace(self, history=tuple(past))
 
     @property
+    def reminders(self) -> NoReminders:
+        return NoReminders()
+
+    @property
     def text(self) -> str:
         return "\n".join(message.text for message in self.messages)
 
@@ -63,6 +68,7 @@ class Probe:
         call: Callable[[], Awaitable[Any] | Any],
         *,
         safe_to_repeat: bool = False,
+        cost: Callable[[Any], Cost] | None = None,
     ) -> Any:
         raise NotImplementedError("a server has no steps of ours")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bot.domain.message import Attachment, ChannelName, ChatKind, Quoted
+from bot.domain.reminder import Reminders
 from bot.domain.reply import Reply
 
 
@@ -59,6 +60,14 @@ class HistoryMessage:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one call of a model cost, in tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
 class Turn(Protocol):
     """One turn. Everything here survives a crash: ask again and get the same."""
 
@@ -99,13 +108,24 @@ class Turn(Protocol):
         """Epoch seconds after which the turn is given up."""
         ...
 
+    @property
+    def reminders(self) -> Reminders: ...
+
     async def step(
-        self, key: str, call: Callable[[], Awaitable[Any] | Any], *, safe_to_repeat: bool = False
+        self,
+        key: str,
+        call: Callable[[], Awaitable[Any] | Any],
+        *,
+        safe_to_repeat: bool = False,
+        cost: Callable[[Any], Cost] | None = None,
     ) -> Any:
         """Do `call` once in the life of this turn and return its stored result.
 
-        The result must be JSON. Raises StepInterrupted when an earlier attempt began the
-        step, left no result, and the step was not declared safe to repeat.
+        A coroutine function is awaited on the loop; anything else is called in a thread, so
+        that it may block, and what it returns is awaited if it can be. The result must be
+        JSON. With `cost` the step counts as a call of a model, and what `cost` reads from
+        the result is stored with it. Raises StepInterrupted when the step was begun before,
+        left no result, and was not declared safe to repeat.
         """
         ...
 

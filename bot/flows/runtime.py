@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.domain.commands import Command
 from bot.domain.ports import Channel, Clock
+from bot.domain.reminder import Calendar
 from bot.domain.terms import Terms
 from bot.domain.verdict import Policy, window_closed
 from bot.flows.checkpoints import Reached, nowhere
@@ -29,6 +30,7 @@ class Runtime:
     terms: Terms
     words: Words
     wakeups: Wakeups
+    calendar: Calendar
     observer: Observer = field(default_factory=Observer)
     reached: Reached = nowhere
 

@@ -1,151 +1,163 @@
-"""A turn as the agent sees it, and the steps whose results outlive a crash."""
+"""Steps of a turn: their results outlive a crash, and are returned instead of done again."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from bot.domain.errors import StepInterrupted, StepResultInvalid
-from bot.domain.message import Attachment, ChannelName
 from bot.domain.run import Grip
-from bot.domain.turn import HistoryMessage, TurnChat, TurnMessage
+from bot.domain.turn import Cost
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.desk import Desk
-from bot.flows.evidence import Case
+from bot.threads import Threads
 from storage import runs, steps
+from storage.steps import Done, StoredStep
 from storage.tx import Tx
 
 MAX_RESULT = 256 * 1024
 """Bytes of JSON that a step may return."""
 _LONGEST_KEY = 200
+_THREADS = 16
+"""Blocking steps of one turn that run at the same time; the others wait."""
+
+Call = Callable[[], Awaitable[Any] | Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelFile:
-    """An attachment that is fetched from its channel when it is read."""
+class Step:
+    """What the agent asked to be done once. With `cost` it is a call of a model."""
 
-    info: Attachment
-    desk: Desk
-    account: int
-
-    async def read(self) -> bytes:
-        return await self.desk.rt.channels[self.account].fetch(self.info)
+    key: str
+    call: Call
+    safe: bool
+    cost: Callable[[Any], Cost] | None
 
 
-class LiveTurn:
-    """`Turn` for one attempt on one run."""
+class Steps:
+    """The steps of one attempt on one run."""
 
-    def __init__(self, desk: Desk, case: Case) -> None:
+    def __init__(self, desk: Desk, grip: Grip) -> None:
         self._desk = desk
-        self._case = case
-        self._grip: Grip = case.run.grip
-        channel = desk.rt.channels[case.run.account]
-        chat = case.chat
-        self.chat = TurnChat(
-            id=chat.id,
-            channel=ChannelName(channel.name),
-            address=chat.address.chat,
-            topic=chat.address.topic,
-            kind=chat.kind,
-            name=chat.name,
-            language=chat.language,
-        )
-        self.messages: Sequence[TurnMessage] = tuple(
-            TurnMessage(
-                request_id=m.request_id,
-                text=m.text,
-                kind=m.kind,
-                sender_id=m.sender_id,
-                sender_name=m.sender_name,
-                sent_at=m.at,
-                attachments=tuple(ChannelFile(a, desk, case.run.account) for a in m.attachments),
-                quoted=m.quoted,
-                button=m.button,
-                edited=m.edited,
-            )
-            for m in case.messages
-        )
-        self.history: Sequence[HistoryMessage] = tuple(
-            HistoryMessage(role, text, at) for role, text, at in case.history
-        )
+        self._grip = grip
+        self._threads = Threads(_THREADS)
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    @property
-    def text(self) -> str:
-        return "\n".join(m.text for m in self.messages)
-
-    @property
-    def run_id(self) -> int:
-        return self._grip.run
-
-    @property
-    def request_id(self) -> str:
-        return self.messages[0].request_id if self.messages else f"run-{self._grip.run}"
-
-    @property
-    def attempt(self) -> int:
-        return self._case.run.attempts
-
-    @property
-    def interrupted(self) -> bool:
-        return self._case.run.attempts > 1
-
-    @property
-    def deadline(self) -> float:
-        run = self._case.run
-        return run.deadline_at or run.created_at + self._desk.rt.terms.work.run_deadline
-
-    def idempotency_key(self, action: str) -> str:
-        return f"run-{self._grip.run}:{action}"
-
-    async def step(
-        self, key: str, call: Callable[[], Awaitable[Any] | Any], *, safe_to_repeat: bool = False
-    ) -> Any:
-        if not key or len(key) > _LONGEST_KEY:
+    async def take(self, step: Step) -> Any:
+        """The stored result, or that of the call made now. One key is at work once at a time:
+        who asks meanwhile gets the same result. Raises StepInterrupted, StepResultInvalid."""
+        if not step.key or len(step.key) > _LONGEST_KEY:
             raise StepResultInvalid(f"a step's key has 1 to {_LONGEST_KEY} characters")
-        found = await self._desk.persist(_begin, self._grip, key, safe=safe_to_repeat)
+        with _inside(step.key):
+            async with self._turns[step.key]:
+                return await self._once(step)
+
+    async def _once(self, step: Step) -> Any:
+        desk, key = self._desk, step.key
+        found = await desk.persist(_begin, self._grip, step)
         if found is not None and found.result is not None:
             return json.loads(found.result)
-        if found is not None and not (found.safe and safe_to_repeat):
+        if found is not None and not (found.safe and step.safe):
             raise StepInterrupted(key)
-        await self._desk.rt.reached(Checkpoint.STEP_BEGUN)
-        value = call()
-        if inspect.isawaitable(value):
-            value = await value
-        await self._desk.rt.reached(Checkpoint.STEP_CALLED)
-        result = _as_json(key, value)
-        await self._desk.persist(_finish, self._grip, key, result)
-        await self._desk.rt.reached(Checkpoint.STEP_STORED)
-        return json.loads(result)
+        await desk.rt.reached(Checkpoint.STEP_BEGUN)
+        try:
+            value = await self._call(step.call)
+        except Exception:
+            if step.cost is not None:
+                await desk.persist(_fail, self._grip, key)
+            raise
+        await desk.rt.reached(Checkpoint.STEP_CALLED)
+        done = _done(step, value)
+        await desk.persist(_finish, self._grip, key, done)
+        await desk.rt.reached(Checkpoint.STEP_STORED)
+        return json.loads(done.result)
+
+    async def _call(self, call: Call) -> Any:
+        """Call on the loop what is written for it; anything else may block, so in a thread."""
+        value = call() if _is_async(call) else await self._threads.run(call)
+        return await value if inspect.isawaitable(value) else value
+
+
+def _is_async(call: Call) -> bool:
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+_OPEN: ContextVar[frozenset[str]] = ContextVar("open_steps", default=frozenset())
+
+
+@contextlib.contextmanager
+def _inside(key: str) -> Iterator[None]:
+    """A step that asks for itself would wait for itself until the deadline."""
+    outer = _OPEN.get()
+    if key in outer:
+        raise StepResultInvalid(f"step {key!r} asks for its own result")
+    token = _OPEN.set(outer | {key})
+    try:
+        yield
+    finally:
+        _OPEN.reset(token)
+
+
+def _done(step: Step, value: object) -> Done:
+    result = _as_json(step.key, value)
+    if step.cost is None:
+        return Done(result)
+    cost = step.cost(json.loads(result))
+    return Done(result, cost.input_tokens, cost.output_tokens)
 
 
 def _as_json(key: str, value: object) -> str:
     try:
         result = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        if not _is_storable(result):
+            result = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise StepResultInvalid(
             f"step {key!r} returned {type(value).__name__}, which is not JSON: {error}"
         ) from error
-    if len(result.encode()) > MAX_RESULT:
+    size = len(result.encode())
+    if size > MAX_RESULT:
         raise StepResultInvalid(
-            f"step {key!r} returned {len(result)} characters of JSON; the bound is "
-            f"{MAX_RESULT} bytes: return a reference to it instead"
+            f"step {key!r} returned {size} bytes of JSON; the bound is {MAX_RESULT}: "
+            "return a reference to it instead"
         )
     return result
 
 
-def _begin(tx: Tx, grip: Grip, key: str, *, safe: bool) -> steps.StoredStep | None:
-    """The step as an earlier attempt left it; None when it begins now. Raises StaleLease."""
+def _is_storable(result: str) -> bool:
+    """Whether it has no lone surrogates, which no database takes; escaped they pass."""
+    try:
+        result.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _begin(tx: Tx, grip: Grip, step: Step) -> StoredStep | None:
+    """The step as it was left; None when it begins now. Raises StaleLease."""
     runs.hold(tx, grip)
-    found = steps.find(tx, grip.run, key)
+    found = steps.find(tx, grip.run, step.key)
     if found is None:
-        steps.begin(tx, grip.run, key, grip.fence, safe=safe)
+        paid = step.cost is not None
+        steps.begin(tx, grip.run, step.key, grip.fence, safe=step.safe, paid=paid)
+    elif found.result is None and found.safe and step.safe:
+        steps.begin_again(tx, grip.run, step.key, grip.fence)
     return found
 
 
-def _finish(tx: Tx, grip: Grip, key: str, result: str) -> None:
+def _fail(tx: Tx, grip: Grip, key: str) -> None:
     runs.hold(tx, grip)
-    if steps.finish(tx, grip.run, key, result):
+    steps.failed(tx, grip.run, key)
+
+
+def _finish(tx: Tx, grip: Grip, key: str, done: Done) -> None:
+    runs.hold(tx, grip)
+    if steps.finish(tx, grip.run, key, done):
         runs.progress(tx, grip)

@@ -20,9 +20,9 @@ from bot.flows.deliver import Send, deliver
 from bot.flows.desk import Desk
 from bot.flows.ended import end_run
 from bot.flows.evidence import Case, gather
+from bot.flows.live import LiveTurn
 from bot.flows.presence import present
 from bot.flows.runtime import Runtime
-from bot.flows.steps import LiveTurn
 from bot.texts import Text
 from storage import chats, clock, events, outbox, runs
 from storage.outbox import Address
@@ -59,6 +59,7 @@ class GaveUp:
     """The agent can't answer and says so itself."""
 
     text: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,8 @@ async def _think(desk: Desk, case: Case) -> None:
         case Answer(reply):
             assert reply is not None
             await _reply(desk, case, reply)
-        case GaveUp(text):
-            await _apologise(desk, case, text, "the agent gave up")
+        case GaveUp(text, reason):
+            await _apologise(desk, case, text, reason)
         case OutOfTime():
             text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
             await _apologise(desk, case, text, DEADLINE_PASSED)
@@ -153,7 +154,7 @@ async def _ask(desk: Desk, case: Case) -> Thought:
     except Retry as error:
         return Later(error.after, str(error))
     except GiveUp as error:
-        return GaveUp(error.text)
+        return GaveUp(error.text, error.reason)
     except StaleLease:
         raise
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure

@@ -10,7 +10,8 @@ from typing import Any
 
 from bot.domain.errors import AttachmentUnavailable, StepInterrupted
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
-from bot.domain.turn import HistoryMessage, TurnChat, TurnMessage
+from bot.domain.reminder import NoReminders, Reminders
+from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
 CHAT = TurnChat(7, ChannelName.TELEGRAM, "700100201", "", ChatKind.PRIVATE, "Ada", "en")
 
@@ -44,6 +45,7 @@ class FakeTurn:
     deadline: float = 2_000_000_000.0
     results: dict[str, str] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
+    reminders: Reminders = field(default_factory=NoReminders)
 
     @property
     def text(self) -> str:
@@ -55,6 +57,7 @@ class FakeTurn:
         call: Callable[[], Awaitable[Any] | Any],
         *,
         safe_to_repeat: bool = False,
+        cost: Callable[[Any], Cost] | None = None,
     ) -> Any:
         if key in self.results:
             return json.loads(self.results[key])
