@@ -6,7 +6,7 @@
     sending   ->  pending | refused | uncertain  (not_sent, refuse, doubt)
     uncertain ->  pending                        (resend: asked for, or after the last look)
     sent      ->  delivered -> read              (witness; forward only)
-    pending   ->  dropped                        (drop_pending)
+    pending   ->  dropped                        (drop_pending, drop_notice)
 
 A part of a running run moves only under that run's grip (`runs.hold` locks the run first).
 A loose part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it is
@@ -26,7 +26,6 @@ from sqlalchemy import (
     and_,
     case,
     exists,
-    func,
     insert,
     or_,
     select,
@@ -58,6 +57,7 @@ class Part:
     number: int
     state: PartState
     loose: bool
+    holder: int | None
     attempts: int
     resends: int
     looks: int
@@ -97,6 +97,7 @@ _COLUMNS = (
     outbox.c.part,
     outbox.c.state,
     outbox.c.loose,
+    outbox.c.holder,
     outbox.c.attempts,
     outbox.c.resends,
     outbox.c.looks,
@@ -122,6 +123,7 @@ def _part(row: Row) -> Part:  # type: ignore[type-arg]
         number=row.part,
         state=PartState(row.state),
         loose=row.loose,
+        holder=row.holder,
         attempts=row.attempts,
         resends=row.resends,
         looks=row.looks,
@@ -327,16 +329,18 @@ class Attempt:
 
 
 def receive(tx: Connection, attempt: Attempt, receipt: str) -> bool:
-    """Any unfinished state -> sent, whatever the fence. False: another receipt was there
-    already, so the person has this part twice."""
+    """Any unfinished state -> sent, whatever the fence. A receipt that is known changes
+    nothing. False: it is new for a part that had arrived, so the person has this part twice."""
     values: dict[str, object] = {
         "outbox": attempt.part,
         "receipt": receipt,
         "attempt": attempt.number,
         "at": now,
     }
-    tx.execute(insert_or_skip(tx, receipts, values))
-    tx.execute(
+    new = insert_or_skip(tx, receipts, values).returning(receipts.c.outbox)
+    if tx.execute(new).first() is None:
+        return True
+    move = (
         update(outbox)
         .where(
             outbox.c.id == attempt.part,
@@ -352,8 +356,7 @@ def receive(tx: Connection, attempt: Attempt, receipt: str) -> bool:
             scope=None,
         )
     )
-    known = select(func.count()).select_from(receipts).where(receipts.c.outbox == attempt.part)
-    return int(tx.scalars(known).one()) <= 1
+    return tx.execute(move).rowcount == 1
 
 
 def _attempt(attempt: Attempt):  # type: ignore[no-untyped-def]
@@ -464,6 +467,21 @@ def drop_pending(tx: Connection, run: int) -> int:
         .values(state=PartState.DROPPED.value)
     )
     return tx.execute(move).rowcount
+
+
+def drop_notice(tx: Connection, run: int, notice: Notice) -> bool:
+    """pending -> dropped, for a run's notice that is no longer true."""
+    move = (
+        update(outbox)
+        .where(
+            outbox.c.run == run,
+            outbox.c.kind == PartKind.NOTICE.value,
+            outbox.c.part == notice.value,
+            outbox.c.state == "pending",
+        )
+        .values(state=PartState.DROPPED.value)
+    )
+    return tx.execute(move).rowcount == 1
 
 
 _RANK = {"": 0, "queued": 0, "accepted": 0, "sending": 1, "sent": 2, "delivered": 3, "read": 4}

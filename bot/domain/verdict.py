@@ -7,7 +7,8 @@ questions is the order of what must never happen:
 
 1. never answer what a human has answered;
 2. never call the agent when a reply is stored;
-3. never send what the platform forbids now (a closed window, a parked chat);
+3. never begin to send what the platform forbids now (a closed window, a parked chat); what
+   was begun before is still followed to its end;
 4. never work for ever (three failures without progress, or the deadline).
 
 `plan()` answers the smaller question inside "send the rest": which part is next, given that
@@ -134,14 +135,14 @@ def judge(evidence: Evidence, policy: Policy) -> Verdict:
     if e.human_answered:
         return Close(Ending.ANSWERED, "a human answered after the last message")
     stored = e.reply_stored or e.apology_stored
-    if stored and all(p.state in ARRIVED for p in e.parts):
+    if stored and all(p.state is not PartState.PENDING for p in e.parts):
         return Deliver()
     if e.unreachable:
         return Close(Ending.UNDELIVERABLE, e.unreachable)
     if window_closed(e.window_opened_at, e.now, policy):
         return Close(Ending.UNDELIVERABLE, WINDOW_CLOSED)
-    if e.now - e.last_message_at > policy.answer_max_age and not _begun(e.parts):
-        return Close(Ending.EXPIRED, "older than ANSWER_MAX_AGE when its turn came")
+    if e.now - e.last_message_at > policy.answer_max_age:
+        return _too_old(e.parts)
     if stored:
         return Deliver()
     if e.failures >= policy.max_failures:
@@ -159,8 +160,14 @@ def window_closed(opened_at: float, now: float, policy: Policy) -> bool:
     return policy.free_text_window is not None and now >= opened_at + policy.free_text_window
 
 
-def _begun(parts: Sequence[PartFacts]) -> bool:
-    return any(p.attempts > 0 for p in parts)
+_SHOWN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}
+"""States in which the person may have a part; one that was proven not to leave is none."""
+
+
+def _too_old(parts: Sequence[PartFacts]) -> Close:
+    if any(p.state in _SHOWN for p in parts):
+        return Close(Ending.UNDELIVERABLE, "the rest was older than ANSWER_MAX_AGE")
+    return Close(Ending.EXPIRED, "older than ANSWER_MAX_AGE when its turn came")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +200,12 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do before `until` (epoch seconds)."""
+    """Nothing to do before `until` (epoch seconds), or before `awaited`, the part before this
+    one, is reported on by its provider."""
 
     until: float
     why: str
+    awaited: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,5 +267,5 @@ def _pending(part: PartFacts, previous: PartFacts | None, now: float, policy: Po
     if previous is not None and previous.state is PartState.SENT and not previous.confirmed:
         at = previous.started_at + policy.status_wait
         if now < at:
-            return Wait(at, "waiting for the previous part to leave")
+            return Wait(at, "waiting for the previous part to leave", previous.id)
     return SendPart(part)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from bot.domain.delivery import ARRIVED, Lookup, Outcome
+from bot.domain.delivery import ChannelDown, Lookup, Outcome
 from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
@@ -33,7 +33,7 @@ from bot.domain.verdict import (
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.desk import Desk
 from bot.flows.ended import end_run
-from bot.flows.outcome import reconsider, record
+from bot.flows.outcome import alarm, reconsider, record
 from bot.flows.runtime import Runtime
 from storage import chats, clock, outbox, runs
 from storage.chats import Chat
@@ -44,6 +44,8 @@ from storage.wakeup import part_topic
 LOST_IN_SENDING = "the process died while it was being sent"
 _LOOK_AGAIN = 30.0
 """Seconds until a provider's list is asked again that could not be asked now."""
+_CALL_GOES_ON = 0.2
+"""Seconds until a call that an earlier turn here began is asked about again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,32 +102,48 @@ Next = Send | Look | Pause | GaveBack | Lost | Ended
 
 
 @dataclass(frozen=True, slots=True)
+class Advanced:
+    """What comes next; `doubled` says that the person has the part twice that was told of."""
+
+    next: Next
+    doubled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Way:
-    """What `advance` needs besides the rows. `wait` > 0 while the pace forbids a send."""
+    """What `advance` needs besides the rows. `wait` > 0 while the pace forbids a send;
+    `calling` are the parts whose call is under way in this process."""
 
     rt: Runtime
     run: Run
     wait: float
     jitter: float
+    calling: frozenset[int]
 
 
-def advance(tx: Tx, way: Way, told: Told | None) -> Next:
+def advance(tx: Tx, way: Way, told: Told | None) -> Advanced:
     """Write what was told, decide what is next, and end the run when nothing is.
 
     A receipt is written whoever holds the run; everything else moves only under its grip.
     """
     chat = chats.lock(tx, way.run.chat)
     held = _held(tx, way.run)
+    doubled = False
     if told is not None:
-        record(tx, way.rt, told.attempt, told.outcome, chat, way.jitter)
+        doubled = record(tx, way.rt, told.attempt, told.outcome, chat, way.jitter)
         chat = chats.get(tx, chat.id)
     if not held:
         if told is not None:
             reconsider(tx, way.run.id)
-        return Lost()
-    if told is not None and told.outcome is Lookup.CANNOT_TELL:
-        return _give_back(tx, way, _LOOK_AGAIN, "the provider's list can't be asked")
-    return _decide(tx, way, chat)
+        return Advanced(Lost(), doubled)
+    match told:
+        case Told(outcome=Lookup.CANNOT_TELL):
+            step = _give_back(tx, way, _LOOK_AGAIN, "the provider's list can't be asked")
+        case Told(outcome=ChannelDown()):
+            step = _give_back(tx, way, 0.0, "the channel is down")
+        case _:
+            step = _decide(tx, way, chat)
+    return Advanced(step, doubled)
 
 
 def _held(tx: Tx, run: Run) -> bool:
@@ -145,13 +163,16 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
         now = clock.read(tx)
         match plan([p.facts for p in parts], now, policy):
             case Doubt(facts):
+                known = _ours(way, by_id[facts.id], chat)
+                if known is not None:
+                    return known
                 outbox.doubt(tx, Attempt(facts.id, facts.attempts), LOST_IN_SENDING)
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case LookUp(facts):
                 return Look(by_id[facts.id], outbox.owned_receipts(tx, chat.id, facts.id))
-            case Wait(until, why):
-                return _wait(tx, way, until - now, why, parts)
+            case Wait(until, why, awaited):
+                return _wait(tx, way, until - now, why, awaited)
             case SendPart(facts):
                 return _send(tx, way, chat, facts.id, now)
             case Finish(ending, detail):
@@ -160,12 +181,21 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
                 assert_never(other)
 
 
+def _ours(way: Way, part: Part, chat: Chat) -> Next | None:
+    """What to do with a part that this process itself marked as being sent: wait for a call
+    that an earlier turn began, or make the call that a lost commit answer kept from being made.
+    None: the mark is somebody else's, who is gone."""
+    if part.id in way.calling:
+        return Pause(_CALL_GOES_ON)
+    return Send(part, chat.address) if part.holder == way.run.holder else None
+
+
 def _send(tx: Tx, way: Way, chat: Chat, part: int, now: float) -> Next:
     """Begin the part, unless the chat's state forbids it just now."""
     if chat.paused_until is not None and chat.paused_until > now:
         return _give_back(tx, way, 0.0, "the chat is paused")
     if chat.not_before > now:
-        return _wait(tx, way, chat.not_before - now, "the platform limits this chat", ())
+        return _wait(tx, way, chat.not_before - now, "the platform limits this chat", None)
     if chat.unreachable_reason:
         return _end(tx, way, Ending.UNDELIVERABLE, chat.unreachable_reason)
     if window_closed(chat.last_inbound_at or now, now, way.rt.policy(way.run.account)):
@@ -176,11 +206,9 @@ def _send(tx: Tx, way: Way, chat: Chat, part: int, now: float) -> Next:
     return Lost() if begun is None else Send(begun, chat.address)
 
 
-def _wait(tx: Tx, way: Way, seconds: float, why: str, parts: Sequence[Part]) -> Next:
+def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Next:
     """Spend a short wait, or one for a status, in place; give the run back for a long one."""
-    awaited = next((p.id for p in reversed(parts) if p.state in ARRIVED), None)
-    for_status = awaited is not None and all(p.not_before <= p.started_at for p in parts)
-    if for_status and way.rt.policy(way.run.account).status_wait:
+    if awaited is not None:
         return Pause(min(seconds, 1.0), awaited)
     if seconds <= way.rt.terms.delivery.short_wait:
         return Pause(seconds)
@@ -217,7 +245,7 @@ def _end(tx: Tx, way: Way, ending: Ending, detail: str) -> Next:
 async def deliver(desk: Desk, run: Run, to: Recipient, first: Send | None) -> None:
     """Send what is missing of a run whose parts are stored. `first` is a part that is marked
     as being sent already. Returns when the run ended or was given back; raises StaleLease
-    when it was lost."""
+    when it was lost; then the outcome of a call that was under way is written by `Sends`."""
     step: Next = await _advance(desk, run, to, None) if first is None else first
     while True:
         match step:
@@ -255,16 +283,19 @@ async def _look(desk: Desk, run: Run, to: Recipient, part: Part, owned: frozense
 async def _advance(desk: Desk, run: Run, to: Recipient, told: Told | None) -> Next:
     """One commit of delivery, with the hints and checkpoints that follow from it."""
     rt = desk.rt
-    if told is None:
-        desk.lease.holder()
+    desk.lease.holder()
     slot = desk.pacers[run.account].reserve(to)
-    step: Next = Lost()
+    advanced = Advanced(Lost())
     try:
-        way = Way(rt, run, slot.wait, rt.clock.jitter())
-        step = await desk.persist(advance, way, told)
+        calling = desk.sends.calling - {told.attempt.part if told else 0}
+        way = Way(rt, run, slot.wait, rt.clock.jitter(), calling)
+        advanced = await desk.persist(advance, way, told)
     finally:
-        if not isinstance(step, Send):
+        if not isinstance(advanced.next, Send):
             slot.refund()
+    step = advanced.next
+    if told is not None:
+        alarm(rt, told.attempt.part, doubled=advanced.doubled)
     if isinstance(step, Send) and told is not None:
         await rt.reached(Checkpoint.PART_RECORDED)
     if isinstance(step, Ended):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import assert_never
 
 from bot.domain.delivery import (
@@ -24,19 +25,22 @@ from storage.chats import Chat
 from storage.outbox import Attempt
 from storage.tx import Tx
 
-DOUBLE = "two receipts for one part"
+_log = logging.getLogger("answerback.delivery")
+_DOUBLE = "two receipts for one part"
 
 
 def record(
     tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat, jitter: float
-) -> None:
+) -> bool:
     """Write the outcome on its attempt. The chat is locked. An outcome that comes after the
-    part moved on changes nothing, except for a receipt, which always counts."""
+    part moved on changes nothing, except for a receipt, which always counts.
+
+    True: the part had arrived before, so the person has it twice (`alarm` after the commit).
+    """
     match outcome:
         case Sent(receipt):
             named = receipt or f"unnamed-{attempt.part}-{attempt.number}"
-            if not outbox.receive(tx, attempt, named):
-                events.note(tx, "delivery", DOUBLE, f"part {attempt.part}", chat=chat.id)
+            return receive(tx, attempt, named, chat.id)
         case NotSent() as failed:
             _not_sent(tx, rt, attempt, failed, chat, jitter)
         case Refused() as refused:
@@ -51,6 +55,24 @@ def record(
             pass
         case other:
             assert_never(other)
+    return False
+
+
+def receive(tx: Tx, attempt: Attempt, receipt: str, chat: int) -> bool:
+    """Write a receipt down. True: the part had arrived before."""
+    if outbox.receive(tx, attempt, receipt):
+        return False
+    part = outbox.get(tx, attempt.part)
+    run = None if part is None else part.run
+    events.note(tx, "delivery", _DOUBLE, f"part {attempt.part}", run=run, chat=chat)
+    return True
+
+
+def alarm(rt: Runtime, part: int, *, doubled: bool) -> None:
+    """After the commit: count and report a part that the person has twice."""
+    if doubled:
+        _log.error("part %d has two receipts: the person has it twice", part)
+        rt.observer.double_receipts.inc()
 
 
 def _down(tx: Tx, attempt: Attempt, down: ChannelDown, chat: Chat) -> None:
@@ -92,11 +114,18 @@ def _readdress(tx: Tx, chat: Chat, to: str) -> None:
 
 
 def reconsider(tx: Tx, run: int) -> None:
-    """A witness came after the end: an uncertain run whose parts all arrived is answered."""
+    """A word on a part came after its run had ended. What was proven not to have left is never
+    sent any more, and an uncertain run whose parts all arrived is answered. The chat is locked.
+    """
+    found = runs.find(tx, run)
+    if found is None or found.ending is None:
+        return
+    outbox.drop_pending(tx, run)
     parts = outbox.of_run_any(tx, run)
     if parts and all(p.state in ARRIVED for p in parts):
         corrected = runs.correct_ending(
             tx, run, Ending.UNCERTAIN, Ending.ANSWERED, "a late witness saw every part arrive"
         )
         if corrected:
-            events.note(tx, "delivery", "answered after all", run=run)
+            outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)
+            events.note(tx, "delivery", "answered after all", run=run, chat=found.chat)

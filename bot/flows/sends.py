@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from bot.domain.delivery import Lookup, NotSent, Outcome, Unknown
@@ -18,7 +18,7 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Channel, Recipient, SendRef
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.lease import LeaseKeeper
-from bot.flows.outcome import reconsider, record
+from bot.flows.outcome import alarm, reconsider, record
 from bot.flows.runtime import Runtime
 from storage import chats
 from storage.outbox import Attempt, Part
@@ -36,6 +36,13 @@ class _Call:
     def attempt(self) -> Attempt:
         return Attempt(self.part.id, self.part.attempts)
 
+    def cut(self) -> Outcome:
+        """Give up on the call: what it told if it is over, else that nobody knows."""
+        if self.task.done() and not self.task.cancelled():
+            return self.task.result()
+        self.task.cancel()
+        return Unknown("the process left while it was being sent")
+
 
 class Sends:
     """Owns this process's calls to providers."""
@@ -43,12 +50,18 @@ class Sends:
     def __init__(self, rt: Runtime, lease: LeaseKeeper) -> None:
         self._rt = rt
         self._lease = lease
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[Attempt, _Call] = {}
         self._writers: set[asyncio.Task[None]] = set()
-        self._hurried = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._hurried = False
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    @property
+    def calling(self) -> frozenset[int]:
+        """The parts whose call is under way here, or whose outcome is not written yet."""
+        return frozenset(attempt.part for attempt in self._calls)
 
     @asynccontextmanager
     async def call(self, channel: Channel, to: Recipient, part: Part) -> AsyncIterator[Outcome]:
@@ -59,7 +72,7 @@ class Sends:
         """
         task = asyncio.create_task(self._send(channel, to, part), name=f"send-{part.id}")
         call = _Call(part, task)
-        self._calls[part.id] = call
+        self._calls[call.attempt] = call
         try:
             yield await asyncio.shield(task)
         except BaseException:
@@ -67,27 +80,26 @@ class Sends:
             self._writers.add(writer)
             writer.add_done_callback(self._writers.discard)
             raise
-        del self._calls[part.id]
+        self._over(call)
 
     async def finish(self, grace: float) -> None:
-        """Wait for what is under way, at most `grace` seconds; record the rest as uncertain."""
-        if self._writers:
-            hurried = asyncio.create_task(self._hurried.wait(), name="hurried")
-            written = asyncio.gather(*self._writers, return_exceptions=True)
-            await asyncio.wait(
-                (hurried, written), timeout=grace, return_when=asyncio.FIRST_COMPLETED
-            )
-            hurried.cancel()
+        """Wait for what is under way, at most `grace` seconds; record the rest as uncertain.
+        Raises DatabaseUnavailable."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                while self._calls and not self._hurried:
+                    self._moved.clear()
+                    await self._moved.wait()
         for writer in tuple(self._writers):
             writer.cancel()
-        left = tuple(self._calls.values())
-        for call in left:
-            call.task.cancel()
-            await self._write(call, Unknown("the process left while it was being sent"))
+        for call in tuple(self._calls.values()):
+            await self._write(call, call.cut())
+            self._over(call)
 
     def hurry(self) -> None:
         """Wait for nothing any more: whoever asked to stop asked again."""
-        self._hurried.set()
+        self._hurried = True
+        self._moved.set()
 
     def abandon(self) -> None:
         """Drop every call without a word, as the death of the process would."""
@@ -121,20 +133,27 @@ class Sends:
                 await self._rt.clock.sleep(pause)
                 pause = min(pause * 2, 5.0)
             else:
-                del self._calls[call.part.id]
+                self._over(call)
                 return
 
     async def _write(self, call: _Call, outcome: Outcome) -> None:
-        await self._rt.db.write(
+        doubled = await self._rt.db.write(
             record_alone, self._rt, call.part, call.attempt, outcome, self._rt.clock.jitter()
         )
+        alarm(self._rt, call.part.id, doubled=doubled)
+
+    def _over(self, call: _Call) -> None:
+        self._calls.pop(call.attempt, None)
+        self._moved.set()
 
 
 def record_alone(
     tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome | Lookup, jitter: float
-) -> None:
-    """Write what a provider said of a part that no running turn of ours looks after."""
+) -> bool:
+    """Write what a provider said of a part that no running turn of ours looks after. True: the
+    person has it twice."""
     chat = chats.lock(tx, part.chat)
-    record(tx, rt, attempt, outcome, chat, jitter)
+    doubled = record(tx, rt, attempt, outcome, chat, jitter)
     if part.run is not None:
         reconsider(tx, part.run)
+    return doubled

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from bot.domain.delivery import CallbackReaction, PartState, Scope, Witness
 from bot.domain.ending import Ending
-from bot.flows.outcome import DOUBLE, reconsider
+from bot.flows.outcome import alarm, receive, reconsider
+from bot.flows.runtime import Runtime
 from storage import accounts, chats, events, outbox, runs
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
+from storage.wakeup import READY, part_topic
 
 ITS_WORD = "provider"
 
@@ -20,28 +23,49 @@ class Reacts(Protocol):
     def reaction(self, code: str) -> CallbackReaction: ...
 
 
-def testify(tx: Tx, account: int, witness: Witness, channel: Reacts) -> int | None:
-    """Write a witness down: the receipt at once, the state only forward. Repeats, and words
-    that come out of order or before our own call returned, are harmless.
+@dataclass(frozen=True, slots=True)
+class Testimony:
+    """The part that a witness spoke of; `doubled`: it told that the person has it twice."""
 
-    Returns the part that it is about, or None for a message that is not ours.
-    """
-    part = _part_of(tx, account, witness)
-    if part is None:
+    part: int
+    doubled: bool
+
+
+async def hear(rt: Runtime, account: int, witness: Witness, channel: Reacts) -> int | None:
+    """Write a witness down and wake who waits for it. Returns the part that it is about, or
+    None for a message that is not ours. Raises DatabaseUnavailable."""
+    told = await rt.db.write(testify, account, witness, channel)
+    if told is None:
         return None
-    chats.lock(tx, part.chat)
-    number = witness.attempt or part.attempts
-    if not outbox.receive(tx, Attempt(part.id, number), witness.receipt):
-        events.note(tx, ITS_WORD, DOUBLE, f"part {part.id}", run=part.run, chat=part.chat)
-        if part.receipt != witness.receipt:
-            return part.id
+    alarm(rt, told.part, doubled=told.doubled)
+    rt.wakeups.tell(part_topic(told.part))
+    rt.wakeups.tell(READY)
+    return told.part
+
+
+def testify(tx: Tx, account: int, witness: Witness, channel: Reacts) -> Testimony | None:
+    """Write a witness down: the receipt at once, the state only forward. Repeats, and words
+    that come out of order or before our own call returned, are harmless."""
+    found = _part_of(tx, account, witness)
+    if found is None:
+        return None
+    chats.lock(tx, found.chat)
+    number = witness.attempt or found.attempts
+    doubled = receive(tx, Attempt(found.id, number), witness.receipt, found.chat)
+    part = outbox.get(tx, found.id)
+    if part is not None and part.receipt == witness.receipt:
+        _follow(tx, part, witness, channel)
+    return Testimony(found.id, doubled)
+
+
+def _follow(tx: Tx, part: Part, witness: Witness, channel: Reacts) -> None:
+    """What the part's own message came to."""
     if witness.state is PartState.REFUSED:
         _refused(tx, part, witness, channel.reaction(witness.code))
     elif witness.state is not None:
         outbox.witness(tx, part, witness.state, witness.provider_status)
     if part.run is not None:
         reconsider(tx, part.run)
-    return part.id
 
 
 def _part_of(tx: Tx, account: int, witness: Witness) -> Part | None:

@@ -8,14 +8,13 @@ from urllib.parse import parse_qsl
 from bot.domain.message import Event
 from bot.domain.ports import Clock
 from bot.flows.runtime import Runtime
-from bot.flows.witnesses import testify
+from bot.flows.witnesses import hear
 from bot.settings import Settings
 from bot.webhooks import NotReadable, Posted
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp.config import TwilioConfig, sender_address
 from channels.whatsapp.parse import parse, parse_status
 from channels.whatsapp.verify import signature_matches
-from storage.wakeup import READY, part_topic
 
 WHATSAPP_PATH = "/whatsapp/webhook"
 WHATSAPP_FALLBACK_PATH = "/whatsapp/fallback"
@@ -102,7 +101,4 @@ class WhatsAppStatusHook(Signed):
     async def take(self, posted: Posted) -> None:
         witness = parse_status(self.form(posted), posted.query)
         assert self.rt is not None
-        part = await self.rt.db.write(testify, self.account, witness, self.sender)
-        if part is not None:
-            self.rt.wakeups.tell(part_topic(part))
-            self.rt.wakeups.tell(READY)
+        await hear(self.rt, self.account, witness, self.sender)
