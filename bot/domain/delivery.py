@@ -37,6 +37,8 @@ class Scope(Enum):
     """Free text is not allowed now; the chat goes on when the person writes again."""
     CHAT = "chat"
     """Nothing reaches this chat until something changes there: park it."""
+    CONSENT = "consent"
+    """The person asked for silence: nothing is sent until they ask for messages again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,14 @@ class CallbackReaction(Enum):
     """This message can't be delivered in this form."""
     WINDOW = "window"
     """Free text is closed: a template, or an answer when the person writes again."""
+    OPTED_OUT = "opted_out"
+    """The person asked the platform for silence."""
     RESEND_ONCE = "resend_once"
     """Reported as not delivered, so one more send can't double it."""
+    ACCOUNT_DOWN = "account_down"
+    """The account can't send anything: what was refused waits until it can."""
     CONFIGURATION = "configuration"
-    """Something at the provider is to be put right by the operator."""
+    """Something that this message needs at the provider is to be put right by the operator."""
     NONE = "none"
     """A warning: the provider goes on by itself."""
     UNKNOWN = "unknown"
@@ -119,8 +125,9 @@ class CallbackReaction(Enum):
 class Witness:
     """A provider's later word on a part: a status callback or a look at its list.
 
-    `part` and `attempt` are ours when the witness carries them (0 when it does not);
-    `state` is None when the word changes nothing that we keep.
+    `part`, `attempt` and `began` (the attempt's start, epoch seconds) are ours when the
+    witness carries them (0 when it does not); `state` is None when the word changes nothing
+    that we keep.
     """
 
     receipt: str
@@ -129,3 +136,4 @@ class Witness:
     part: int = 0
     attempt: int = 0
     code: str = ""
+    began: float = 0.0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
-from bot.domain.delivery import Lookup, Outcome, Sent
-from bot.domain.message import Address, Attachment, ChannelName, ChatKind
-from bot.domain.reply import PartBody, Reply
+from bot.domain.delivery import CallbackReaction, Lookup, Outcome, Sent, Witness
+from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
+from bot.domain.reply import Button, PartBody, Reply
 
 
 class Clock(Protocol):
@@ -76,6 +77,14 @@ class Pace:
     per_group_minute: float | None = None
 
 
+class OutsideWindow(Enum):
+    """What an account may say while free text is forbidden."""
+
+    NOTHING = "nothing"
+    INVITATION = "an invitation to write again"
+    ANSWER = "the answer itself, in a template"
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What a platform can do, as far as the flows behave differently for it.
@@ -84,13 +93,17 @@ class Traits:
     sent (None: always). `looks` are the seconds after an uncertain attempt at which the
     provider's list is asked; empty means that the provider can't tell. `ordered` is true
     when parts sent one after the other arrive in that order without waiting for a status.
-    `has_buttons` says that a choice can be offered as a button.
+    `has_buttons` says that a choice can be offered as a button. `answers_sender` is true
+    where an answer goes to the very address that its message came from, and not to the
+    newest one that is known of the chat.
     """
 
     free_text_window: float | None = None
     looks: tuple[float, ...] = ()
     ordered: bool = True
     has_buttons: bool = False
+    outside_window: OutsideWindow = OutsideWindow.NOTHING
+    answers_sender: bool = False
     typing_every: float | None = None
     pace: Pace = Pace()
 
@@ -111,6 +124,11 @@ class Channel(Protocol):
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
         """Render and split a reply into parts, in order. Pure. Empty when nothing is visible."""
+        ...
+
+    def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
+        """The message with what a choice in it stands for, found in the parts that its chat
+        was sent (the likely one first). Pure; reads `sent` only where it has to."""
         ...
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
@@ -139,6 +157,44 @@ class Channel(Protocol):
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class Carrier(Protocol):
+    """The further side of a platform that takes a message first and reports on it later, and
+    that shows choices as words."""
+
+    async def status(self, receipt: str) -> Witness | None:
+        """Where a part stands by the platform's records; None when they can't be read."""
+        ...
+
+    def reaction(self, code: str) -> CallbackReaction:
+        """What a late refusal with this code asks for."""
+        ...
+
+    def resend_after(self, code: str) -> float:
+        """Seconds to wait before the one more send that RESEND_ONCE allows."""
+        ...
+
+    def explain(self, code: str) -> str:
+        """A late refusal in words for the operator."""
+        ...
+
+    def fallback_of(self, body: PartBody) -> PartBody | None:
+        """The part in a plainer form, for one whose file or content was refused; or None."""
+        ...
+
+    def outside_window(self, body: PartBody, text: str) -> PartBody | None:
+        """`text` in the form that may leave in a closed window; None when there is no such
+        form, or `body` is in it already."""
+        ...
+
+    def offered(self, parts: Sequence[PartBody]) -> str:
+        """The choices that these parts offer in words, for `choice_of`; empty for none."""
+        ...
+
+    def choice_of(self, offered: str, text: str) -> Button | None:
+        """The choice that a person's words name, by number or by label; or None."""
+        ...
 
 
 StepCall = Callable[[], Awaitable[object]]

@@ -42,13 +42,15 @@ class Policy:
 
     `looks` are when, after an uncertain attempt, the provider's list is asked; empty where
     it can't tell. `status_wait` bounds the wait for the platform's `sent` between parts
-    (0 where parts keep their order by themselves).
+    (0 where parts keep their order by themselves). `templates` says that an answer may leave
+    in a closed window, in a template.
     """
 
     max_failures: int = 3
     suspect_after: int = 2
     answer_max_age: float = 86_400.0
     free_text_window: float | None = None
+    templates: bool = False
     looks: tuple[float, ...] = ()
     status_wait: float = 0.0
     uncertain: UncertainDelivery = UncertainDelivery.ASK
@@ -139,7 +141,7 @@ def judge(evidence: Evidence, policy: Policy) -> Verdict:
         return Deliver()
     if e.unreachable:
         return Close(Ending.UNDELIVERABLE, e.unreachable)
-    if window_closed(e.window_opened_at, e.now, policy):
+    if not policy.templates and window_closed(e.window_opened_at, e.now, policy):
         return Close(Ending.UNDELIVERABLE, WINDOW_CLOSED)
     if e.now - e.last_message_at > policy.answer_max_age:
         return _too_old(e.parts)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bot.domain.commands import Command
-from bot.domain.ports import Channel, Clock
+from bot.domain.ports import Carrier, Channel, Clock, OutsideWindow
 from bot.domain.reminder import Calendar
 from bot.domain.terms import Terms
 from bot.domain.verdict import Policy, window_closed
@@ -22,7 +22,8 @@ STATUS_WAIT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One process's tools. `channels` are the accounts that it can send for, by their row."""
+    """One process's tools. `channels` are the accounts that it can send for, by their row;
+    `carriers` those of them whose platform reports later on what it took."""
 
     db: Database
     clock: Clock
@@ -32,6 +33,7 @@ class Runtime:
     wakeups: Wakeups
     calendar: Calendar
     observer: Observer = field(default_factory=Observer)
+    carriers: Mapping[int, Carrier] = field(default_factory=dict)
     reached: Reached = nowhere
 
     @property
@@ -59,6 +61,7 @@ class Runtime:
         return Policy(
             **common,  # type: ignore[arg-type]
             free_text_window=traits.free_text_window,
+            templates=traits.outside_window is OutsideWindow.ANSWER,
             looks=traits.looks,
             status_wait=0.0 if traits.ordered else STATUS_WAIT,
         )
