@@ -34,7 +34,7 @@ class LiveTurn:
         self._case = case
         self._run_deadline = desk.rt.terms.work.run_deadline
         self._steps = Steps(desk, case.run.grip)
-        self.reminders = ChatReminders(desk, case.run.account, case.run.chat)
+        self.reminders = ChatReminders(desk, case.run)
         channel = desk.rt.channels[case.run.account]
         chat = case.chat
         self.chat = TurnChat(
@@ -50,7 +50,7 @@ class LiveTurn:
             _message(desk, case.run.account, stored) for stored in case.messages
         )
         self.history: Sequence[HistoryMessage] = tuple(
-            HistoryMessage(role, text, at) for role, text, at in case.history
+            HistoryMessage(role, text, at, name) for role, text, at, name in case.history
         )
 
     @property
@@ -104,4 +104,5 @@ def _message(desk: Desk, account: int, stored: StoredMessage) -> TurnMessage:
         quoted=stored.quoted,
         button=stored.button,
         edited=stored.edited,
+        forwarded_from=stored.forwarded_from,
     )

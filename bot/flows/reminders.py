@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bot.domain.errors import ReminderRefused
 from bot.domain.message import clean
 from bot.domain.reminder import Reminder
+from bot.domain.run import Run
 from bot.flows.desk import Desk
 from bot.flows.runtime import Runtime
 from storage import chats, clock, events, inbox, reminders, runs
@@ -33,36 +34,28 @@ _WHO = "reminder"
 class ChatReminders:
     """The reminders of one chat, for the agent that talks there."""
 
-    def __init__(self, desk: Desk, account: int, chat: int) -> None:
+    def __init__(self, desk: Desk, run: Run) -> None:
         self._desk = desk
-        self._place = _Place(account, chat)
+        self._run = run
 
     async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
         text = clean(text).strip()
         if not text or len(text) > LONGEST_TEXT:
             raise ReminderRefused(f"a reminder's text has 1 to {LONGEST_TEXT} characters")
         rt = self._desk.rt
-        stored = await self._desk.persist(
-            _add, rt, self._place, _Wish(when=when, zone=zone, text=text, key=key)
-        )
+        stored = await self._desk.persist(_add, rt, self._run, _Wish(when, zone, text, key))
         return _told(rt, stored)
 
     async def waiting(self) -> Sequence[Reminder]:
         rt = self._desk.rt
-        found = await rt.db.read(reminders.waiting, self._place.chat)
+        found = await rt.db.read(reminders.waiting, self._run.chat)
         return [_told(rt, stored) for stored in found]
 
     async def cancel(self, number: int) -> bool:
-        return await self._desk.persist(reminders.cancel, self._place.chat, number)
+        return await self._desk.persist(_cancel, self._run, number)
 
     def now(self, zone: str = "") -> str:
         return self._desk.rt.calendar.spell(self._desk.rt.clock.wall(), zone)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    account: int
-    chat: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +68,23 @@ class _Wish:
     key: str
 
 
-def _add(tx: Tx, rt: Runtime, place: _Place, wish: _Wish) -> StoredReminder:
+def _add(tx: Tx, rt: Runtime, run: Run, wish: _Wish) -> StoredReminder:
     """The reminder under this key. What `when` meant is settled when it is made: asked again
-    after a crash, "in 20 minutes" still counts from then."""
-    chats.lock(tx, place.chat)
+    after a crash, "in 20 minutes" still counts from then. Raises StaleLease."""
+    chats.lock(tx, run.chat)
+    runs.hold(tx, run.grip)
     found = reminders.find(tx, wish.key)
     if found is not None:
         return found
-    if reminders.count_waiting(tx, place.chat) >= MOST_WAITING:
+    if reminders.count_waiting(tx, run.chat) >= MOST_WAITING:
         raise ReminderRefused(f"this chat has {MOST_WAITING} reminders already; cancel one first")
     occasion = rt.calendar.read(wish.when, wish.zone, clock.read(tx))
-    return reminders.add(tx, place.account, place.chat, wish.key, wish.text, occasion)
+    return reminders.add(tx, run.account, run.chat, wish.key, wish.text, occasion)
+
+
+def _cancel(tx: Tx, run: Run, number: int) -> bool:
+    runs.hold(tx, run.grip)
+    return reminders.cancel(tx, run.chat, number)
 
 
 def _told(rt: Runtime, stored: StoredReminder) -> Reminder:
