@@ -1,0 +1,257 @@
+"""Real processes of ours between fake providers: started, watched, killed, frozen, stopped.
+
+A `Ground` has the fakes and one database; `start()` begins a process with an environment of
+its own. Whatever happens in the test, no process outlives it, nor the test's own process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.agent import FakeAgent
+from tests.fakes.telegram.server import TOKEN
+from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
+from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(sys.executable).with_name("answerback")
+PATIENCE = 20.0
+_PR_SET_PDEATHSIG = 1
+
+
+async def pulse(seconds: float = 0.02) -> None:
+    """Let a moment pass between two looks at something that gives no event."""
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
+    except TimeoutError:
+        return
+
+
+async def until(holds: Callable[[], bool], timeout: float = PATIENCE) -> None:
+    """Return when it holds. Raises TimeoutError."""
+    async with asyncio.timeout(timeout):
+        while not holds():
+            await pulse()
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@dataclass
+class Program:
+    """One process of ours. `said` and `printed` are its lines on standard error and output."""
+
+    process: asyncio.subprocess.Process
+    client: httpx.AsyncClient
+    said: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    url: str = ""
+    _readers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def listen(self) -> None:
+        """Begin to collect what it says."""
+        pairs = ((self.process.stderr, self.said), (self.process.stdout, self.printed))
+        for stream, lines in pairs:
+            assert stream is not None
+            self._readers.append(asyncio.create_task(_collect(stream, lines)))
+
+    @property
+    def output(self) -> str:
+        return "\n".join([*self.said, *self.printed])
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self.process.returncode is None
+
+    async def listens(self) -> None:
+        """Wait until it has said where it listens. Raises AssertionError when it ended."""
+        await until(lambda: self._place() != "" or not self.running)
+        self.url = self._place()
+        assert self.url, f"it ended: {self.output}"
+
+    async def ready(self) -> None:
+        """Wait until `/readyz` is green."""
+        await self.listens()
+        async with asyncio.timeout(PATIENCE):
+            while (await self.get("/readyz")).status_code != 200:
+                await pulse()
+
+    def _place(self) -> str:
+        marked = (line.partition("listens on ")[2] for line in self.said)
+        return next((place for place in marked if place), "")
+
+    async def get(self, path: str) -> httpx.Response:
+        return await self.client.get(self.url + path)
+
+    async def post_update(self, update: dict[str, Any], secret: str = SECRET) -> httpx.Response:
+        """Deliver a Telegram update once."""
+        headers = {SECRET_HEADER: secret} if secret else {}
+        return await self.client.post(f"{self.url}/telegram/webhook", json=update, headers=headers)
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def freeze(self) -> None:
+        self.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    async def kill(self) -> None:
+        """SIGKILL, and wait until the kernel has done it."""
+        self.signal(signal.SIGKILL)
+        await self.ended()
+
+    async def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.signal(signal.SIGTERM)
+        return await self.ended()
+
+    async def say(self, text: str, *, end: bool = False) -> None:
+        """Type into its standard input; `end` closes it."""
+        stdin = self.process.stdin
+        assert stdin is not None
+        stdin.write(text.encode())
+        await stdin.drain()
+        if end:
+            stdin.close()
+
+    async def ended(self, timeout: float = PATIENCE) -> int:
+        """Wait for its end and the last of its lines; the exit code."""
+        async with asyncio.timeout(timeout):
+            code = await self.process.wait()
+            await asyncio.gather(*self._readers)
+        return code
+
+    async def clear_away(self) -> None:
+        if self.running:
+            self.process.kill()
+        await self.process.wait()
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+
+
+async def _collect(stream: asyncio.StreamReader, lines: list[str]) -> None:
+    async for line in stream:
+        lines.append(line.decode(errors="replace").rstrip("\n"))  # noqa: PERF401 - as they come
+
+
+@dataclass
+class Ground:
+    """The fakes, the database and the processes of one test."""
+
+    world: World
+    agent: FakeAgent
+    folder: Path
+    client: httpx.AsyncClient
+    programs: list[Program] = field(default_factory=list)
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        """What a process of ours gets to see; an empty value unsets a variable."""
+        values = {
+            "PATH": os.defpath,
+            "HOME": str(self.folder),
+            "PYTHONPATH": str(ROOT),
+            "DATABASE_URL": self.world.database_url,
+            "DATABASE_POOL": "4",
+            "AGENT": self.agent.agent_url,
+            "PORT": "0",
+            "PUBLIC_URL": PUBLIC,
+            "TELEGRAM_BOT_TOKEN": TOKEN,
+            "TELEGRAM_MODE": "webhook",
+            "TELEGRAM_WEBHOOK_SECRET": SECRET,
+            "TELEGRAM_API_URL": self.world.telegram.url,
+            "TWILIO_ACCOUNT_SID": ACCOUNT,
+            "TWILIO_AUTH_TOKEN": AUTH_TOKEN,
+            "TWILIO_WHATSAPP_FROM": SENDER,
+            "TWILIO_API_URL": self.world.twilio.url,
+            "TWILIO_TYPING": "false",
+            "LEASE_SECONDS": "3",
+            "HEARTBEAT_SECONDS": "1",
+            "SHUTDOWN_GRACE": "10",
+            **changes,
+        }
+        return {name: value for name, value in values.items() if value}
+
+    async def spawn(self, *words: str, **changes: str) -> Program:
+        """Start `answerback` with these words, and don't wait for anything."""
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            *words,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=self.folder,
+            env=self.environment(**changes),
+            preexec_fn=_die_with_parent,
+        )
+        program = Program(process, self.client)
+        program.listen()
+        self.programs.append(program)
+        return program
+
+    async def serve(self, role: str = "all", **changes: str) -> Program:
+        """Start a serving process and wait until it is ready. The fakes' webhooks lead to the
+        last one that is started with webhooks."""
+        program = await self.spawn("serve", "--role", role, **changes)
+        await program.ready()
+        if role != "worker":
+            self.lead_to(program)
+        return program
+
+    async def talk(self, *words: str, lines: str = "", **changes: str) -> Program:
+        """Start a terminal program (`chat`, `up`) with this input, which ends there."""
+        program = await self.spawn(*words, **(NO_PLATFORM | changes))
+        await program.say(lines, end=True)
+        return program
+
+    def lead_to(self, program: Program) -> None:
+        """Let the platforms' webhooks arrive there."""
+        self.world.telegram.reach[PUBLIC] = program.url
+        self.world.twilio.reach[PUBLIC] = program.url
+        self.world.twilio.webhook_url = f"{PUBLIC}/whatsapp/webhook"
+
+    async def close(self) -> None:
+        for program in self.programs:
+            await program.clear_away()
+
+
+NO_PLATFORM = {"TELEGRAM_BOT_TOKEN": "", "TWILIO_ACCOUNT_SID": "", "PUBLIC_URL": ""}
+
+
+@asynccontextmanager
+async def open_ground(database_url: str, folder: Path) -> AsyncIterator[Ground]:
+    """A ground on this database."""
+    async with (
+        open_world(database_url) as world,
+        FakeAgent() as agent,
+        httpx.AsyncClient(trust_env=False, timeout=30.0) as client,
+    ):
+        ground = Ground(world, agent, folder, client)
+        try:
+            yield ground
+        finally:
+            world.telegram.script.clear()
+            world.twilio.script.clear()
+            agent.script.clear()
+            await ground.close()

@@ -1,0 +1,136 @@
+"""kill -9 at the moments that matter; nobody writes again afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
+import pysqlite3.dbapi2 as sqlite3
+
+from tests.e2e.agent import asked
+from tests.e2e.processes import Ground, until
+from tests.fakes.recording import Call
+from tests.fakes.telegram.faults import held_after_storing, too_many
+from tests.fakes.updates import Person
+
+ADA, BOB, CYD, DAN = (Person(n) for n in (700_100_201, 700_100_202, 700_100_203, 700_100_204))
+EVA = "whatsapp:+15550100015"
+LONG = "long"
+
+
+async def state(ground: Ground, text: str) -> list[str]:
+    """The states of the reply's parts to the message with this text."""
+    sql = (
+        "SELECT o.state FROM outbox o JOIN inbound i ON i.run = o.run "
+        "WHERE i.text = :text AND NOT o.loose ORDER BY o.id"
+    )
+    return [row[0] for row in await ground.world.rows(sql, text=text)]
+
+
+async def endings(ground: Ground) -> dict[str, str]:
+    """How each message's run ended."""
+    sql = "SELECT i.text, r.ending FROM inbound i JOIN runs r ON r.id = i.run ORDER BY i.id"
+    return {row[0]: row[1] for row in await ground.world.rows(sql)}
+
+
+def three_parts(text: str) -> str:
+    """An answer that is too long for one message when it is asked for."""
+    return "\n\n".join(word * 900 for word in ("one ", "two ", "six ")) if text == LONG else text
+
+
+async def test_b10_killed_right_after_the_acknowledgement_it_answers_after_a_restart(
+    ground: Ground,
+) -> None:
+    first = await ground.serve("web")
+    answered = await first.post_update(ADA.text("did you get this?"))
+    await first.kill()
+    assert answered.status_code == 200
+    await ground.serve()
+    await ground.world.settled()
+    assert ground.world.telegram.texts(ADA.number) == ["re: did you get this?"]
+    assert len(ground.agent.turns()) == 1
+
+
+async def test_one_kill_finds_every_chat_somewhere_else_and_each_gets_one_answer(
+    ground: Ground,
+) -> None:
+    world, agent = ground.world, ground.agent
+    agent.words = three_parts
+    first = await ground.serve()
+    slow = agent.fail("turn", held_after_storing(), when=lambda c: asked(c.params) == "in it")
+    limited = world.telegram.fail("sendMessage", too_many(3), chat=BOB.number)
+    on_its_way = world.telegram.fail("sendMessage", held_after_storing(), chat=CYD.number)
+    on_its_way_too = world.twilio.fail("create", held_after_storing())
+    for update in (ADA.text("in it"), BOB.text(LONG), CYD.text("sending"), DAN.text("done")):
+        assert (await first.post_update(update)).status_code == 200
+    assert (await world.twilio.inbound("sending too", from_=EVA)).acknowledged
+    await until(lambda: bool(slow.hits and on_its_way.hits and on_its_way_too.hits))
+    await world.until(
+        "SELECT count(*) FROM outbox WHERE state = 'pending' AND attempts > 0",
+        lambda rows: rows[0][0] == 1,
+    )
+    await world.until("SELECT count(*) FROM runs WHERE state = 'ended'", lambda r: r[0][0] == 1)
+    await first.kill()
+
+    await ground.serve()
+    await world.settled()
+    assert world.telegram.texts(ADA.number) == ["in it"]
+    assert [t.params["attempt"] for t in agent.turns("in it")] == [1, 2]
+    assert [t[:3] for t in world.telegram.texts(BOB.number)] == ["one", "two", "six"]
+    assert limited.hits
+    assert len(agent.turns(LONG)) == 1
+    answer, note = world.telegram.messages(CYD.number)
+    assert answer.text == "sending"
+    assert note.buttons
+    assert await state(ground, "sending") == ["uncertain"]
+    assert world.telegram.texts(DAN.number) == ["done"]
+    assert world.twilio.texts(EVA) == ["sending too"]
+    assert await endings(ground) == {
+        "in it": "answered",
+        LONG: "answered",
+        "sending": "uncertain",
+        "done": "answered",
+        "sending too": "answered",
+    }
+
+
+@asynccontextmanager
+async def nothing_is_written(ground: Ground) -> AsyncIterator[None]:
+    """Hold the locks that every move of a run needs."""
+    url = ground.world.database_url
+    if url.startswith("sqlite"):
+        held = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        held.execute("BEGIN IMMEDIATE")
+        yield
+        held.close()
+        return
+    with psycopg.connect(url) as lock:
+        lock.execute("SELECT 1 FROM chats FOR UPDATE")
+        yield
+
+
+async def test_killed_between_the_answer_of_the_provider_and_its_commit(ground: Ground) -> None:
+    world = ground.world
+    first = await ground.serve()
+    held = [
+        world.telegram.fail("sendMessage", held_after_storing()),
+        world.twilio.fail("create", held_after_storing()),
+    ]
+    await first.post_update(ADA.text("hello"))
+    await world.twilio.inbound("hello there", from_=EVA)
+    await until(lambda: all(rule.hits for rule in held))
+    calls: list[Call] = [rule.hits[0] for rule in held]
+    async with nothing_is_written(ground):
+        for rule in held:
+            rule.release()
+        await until(lambda: all(call.status is not None for call in calls))
+        await first.kill()
+
+    await ground.serve()
+    await world.settled()
+    answer, note = world.telegram.messages(ADA.number)
+    assert answer.text == "re: hello"
+    assert note.buttons
+    assert world.twilio.texts(EVA) == ["re: hello there"]
+    assert await endings(ground) == {"hello": "uncertain", "hello there": "answered"}
