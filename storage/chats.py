@@ -169,6 +169,17 @@ def park(tx: Connection, chat: int, reason: str, at: float | None = None) -> boo
     return tx.execute(move).rowcount == 1
 
 
+def at_address(tx: Connection, account: int, address: str) -> Sequence[int]:
+    """The chats at an address, every topic among them, in id order."""
+    question = (
+        select(chat_addresses.c.chat)
+        .where(chat_addresses.c.account == account, chat_addresses.c.address == address)
+        .distinct()
+        .order_by(chat_addresses.c.chat)
+    )
+    return tx.scalars(question).all()
+
+
 def unpark(tx: Connection, chat: int) -> None:
     """The platform lets us in again."""
     tx.execute(
@@ -258,15 +269,21 @@ def tell_once(tx: Connection, chat: int, what: str, again_after: float) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def recent_messages(tx: Connection, chat: int, seconds: float, at_most: int) -> int:
-    """How many messages came within the last `seconds`, counted up to `at_most`."""
-    recent = (
-        select(1)
-        .select_from(inbound)
-        .where(inbound.c.chat == chat, inbound.c.received_at > now - seconds)
-        .limit(at_most)
-        .subquery()
-    )
+def recent_messages(
+    tx: Connection, chat: int, seconds: float, at_most: int, sent_at: float | None = None
+) -> int:
+    """How many messages to the bot came within the last `seconds`, counted up to `at_most`.
+
+    What concerned somebody else or was refused counts nothing. With `sent_at`, the provider's
+    time of a new message, only messages that were written within `seconds` before it count: a
+    backlog that arrives at once was not written at once.
+    """
+    concerned_us = or_(inbound.c.run.is_not(None), inbound.c.ignored.startswith("a command:"))
+    written = func.coalesce(inbound.c.sent_at, inbound.c.received_at)
+    guard = [inbound.c.chat == chat, inbound.c.received_at > now - seconds, concerned_us]
+    if sent_at is not None:
+        guard.append(written > sent_at - seconds)
+    recent = select(1).select_from(inbound).where(*guard).limit(at_most).subquery()
     return int(tx.scalars(select(func.count()).select_from(recent)).one())
 
 

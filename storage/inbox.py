@@ -84,7 +84,8 @@ def album_began(tx: Connection, run: int, album: str) -> float | None:
     question = select(func.min(inbound.c.received_at)).where(
         inbound.c.run == run, inbound.c.album == album
     )
-    return tx.scalar(question)
+    began: float | None = tx.scalar(question)
+    return began
 
 
 def adopt_album(
@@ -241,8 +242,9 @@ _SEEN = ("answered", "uncertain")
 
 def history(
     tx: Connection, chat: int, before_run: int, limit: int
-) -> Sequence[tuple[str, str, float]]:
-    """(role, text, at) of the chat's last `limit` ended runs, oldest first, this run left out.
+) -> Sequence[tuple[str, str, float, str]]:
+    """(role, text, at, sender's name) of the chat's last `limit` ended runs, oldest first, this
+    run left out.
 
     Each run contributes its messages and then its answer, so that turns stay together.
     Notices and apologies are not part of the conversation; an operator's words are.
@@ -255,12 +257,22 @@ def history(
     )
     turns = {r.id: r for r in tx.execute(ended)}
     said = select(
-        inbound.c.id, inbound.c.run, inbound.c.text, inbound.c.sent_at, inbound.c.received_at
+        inbound.c.id,
+        inbound.c.run,
+        inbound.c.text,
+        inbound.c.sender_name,
+        inbound.c.sent_at,
+        inbound.c.received_at,
     ).where(inbound.c.run.in_(turns))
     lines = [
         (
             (turns[r.run].ended_at, 0, r.id),
-            ("user", r.text, r.received_at if r.sent_at is None else r.sent_at),
+            (
+                "user",
+                r.text,
+                r.received_at if r.sent_at is None else r.sent_at,
+                r.sender_name,
+            ),
         )
         for r in tx.execute(said)
     ]
@@ -269,7 +281,7 @@ def history(
         replies.c.run.in_(seen), replies.c.text != ""
     )
     lines += [
-        ((turns[r.run].ended_at, 1, r.run), ("assistant", r.text, r.stored_at))
+        ((turns[r.run].ended_at, 1, r.run), ("assistant", r.text, r.stored_at, ""))
         for r in tx.execute(answered)
     ]
     since = min((row.ended_at for row in turns.values()), default=0.0)
@@ -277,7 +289,7 @@ def history(
         outbox.c.chat == chat, outbox.c.kind == "operator", outbox.c.created_at >= since
     )
     lines += [
-        ((r.created_at, 2, r.id), ("assistant", r.text, r.created_at))
+        ((r.created_at, 2, r.id), ("assistant", r.text, r.created_at, ""))
         for r in tx.execute(by_hand.order_by(outbox.c.id.desc()).limit(limit))
     ]
     return [line for _, line in sorted(lines)]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, case, exists, select, update
 
+from storage.clock import now
 from storage.tables import chat_addresses, chats, events, inbound, outbox, reminders, runs
 
 
 def move_all(tx: Connection, gone: int, kept: int) -> None:
     """Move addresses, messages, runs, parts and events. A second head steps back: a ready one
-    waits; a running one finishes first, and the ready head of the other waits for it."""
+    waits; what runs in the older chat finishes first; what runs in the younger one is released,
+    because its worker knows it under a chat that is no more. That chat's row stays, under an
+    address that nobody has, for whoever still looks at it."""
     _make_room(tx, gone, kept)
     for table in (inbound, outbox, runs, events, reminders):
         tx.execute(update(table).where(table.c.chat == gone).values(chat=kept))
@@ -26,6 +29,9 @@ def move_all(tx: Connection, gone: int, kept: int) -> None:
             )
         )
     )
+    tx.execute(
+        update(chats).where(chats.c.id == gone).values(address=f"merged:{gone}", merged_into=kept)
+    )
 
 
 def _make_room(tx: Connection, gone: int, kept: int) -> None:
@@ -40,11 +46,16 @@ def _make_room(tx: Connection, gone: int, kept: int) -> None:
             .where(runs.c.chat == chat, runs.c.state == "ready", busy)
             .values(state="waiting")
         )
-    # Two that run at once: the younger chat's is released; its worker loses its grip.
     rival = runs.alias("rival")
     busy = exists(select(1).where(rival.c.chat == kept, rival.c.state == "running"))
     tx.execute(
         update(runs)
-        .where(runs.c.chat == gone, runs.c.state == "running", busy)
-        .values(state="waiting", holder=None, lane=False, fence=runs.c.fence + 1)
+        .where(runs.c.chat == gone, runs.c.state == "running")
+        .values(
+            state=case((busy, "waiting"), else_="ready"),
+            holder=None,
+            lane=False,
+            fence=runs.c.fence + 1,
+            idle_since=now,
+        )
     )

@@ -2,25 +2,32 @@
 
     intake   ->  waiting | ready | running       (insert_run)
     waiting  ->  ready                           (promote)
-    ready    ->  running                         (claim, claim_suspect)
-    running  ->  ready                           (give_back, fail, release_dead)
+    ready    ->  running                         (claims.claim)
+    running  ->  ready                           (give_back, retry_later, fail; releases)
     any live ->  ended                           (settle, end_live)
 
 A worker's move names its `Grip`: the run's id, the holder and the fence, which goes up with
 every claim and every release. When the guard matches no row, the run is somebody else's by
-now: `StaleLease`, and the worker stops quietly. Moves that end a run or make room in a chat
-expect the chat's row to be locked (`chats.lock`): a waiter can't be stranded between them.
-Lock order everywhere: chat, run, part.
+now: `StaleLease`, and the worker stops quietly. Moves that change who is the head of a chat,
+or may find it paused, expect the chat's row to be locked (`chats.lock`): a waiter can't be
+stranded between them. Lock order everywhere: chat, run, part.
+
+A run whose chat became part of another one while it was running (`merge`) stays where it is
+until it ends; `moves_to` is the chat that counts it as its head meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Connection,
+    Double,
     Row,
+    Update,
     and_,
     bindparam,
     case,
@@ -28,21 +35,23 @@ from sqlalchemy import (
     false,
     func,
     insert,
+    literal_column,
+    null,
     or_,
     select,
-    true,
+    union_all,
     update,
 )
 
 from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
-from bot.domain.run import LIVE, Grip, Run, RunState
+from bot.domain.run import Grip, Run, RunState
 from storage import holders as holder_moves
-from storage.clock import lease_now, now
-from storage.clock import read as read_clock
-from storage.tables import accounts, chats, holders, runs
+from storage.clock import now
+from storage.tables import accounts, chats, events, holders, outbox, runs
+from storage.words import is_in, is_not, word
 
-_COLUMNS = (
+COLUMNS = (
     runs.c.id,
     runs.c.chat,
     runs.c.account,
@@ -61,8 +70,35 @@ _COLUMNS = (
 SUSPECT_DEATHS = 2
 """After so many deaths of its holder during the agent, a run is a suspect."""
 
+_ME = bindparam("me", type_=BigInteger)
+_OF = bindparam("of", type_=BigInteger)
+_UNDER = bindparam("under", type_=BigInteger)
+_AT = bindparam("at", type_=Double)
+_UNTIL = bindparam("until", type_=Double)
 
-def _run(row: Row) -> Run:  # type: ignore[type-arg]
+SUSPECT = and_(runs.c.replied == false(), runs.c.deaths >= SUSPECT_DEATHS)
+HEADS = (RunState.READY, RunState.RUNNING)
+
+PAUSED = exists(
+    select(1).where(
+        chats.c.id == func.coalesce(runs.c.moves_to, runs.c.chat), chats.c.paused_until > now
+    )
+).correlate(runs)
+"""Whether the run's conversation is paused. The chat is locked, or a pause that commits in
+this moment is not seen."""
+
+PUT_BACK: dict[str, Any] = {
+    "state": case((PAUSED, word(RunState.WAITING)), else_=word(RunState.READY)),
+    "chat": case((and_(PAUSED, runs.c.moves_to.is_not(None)), runs.c.moves_to), else_=runs.c.chat),
+    "holder": None,
+    "fence": runs.c.fence + 1,
+    "lane": SUSPECT,
+}
+"""running -> ready, or waiting in a paused chat. Who was suspected waits for the lane."""
+
+
+def run_of(row: Row[Any]) -> Run:
+    """A row of COLUMNS."""
     return Run(
         id=row.id,
         chat=row.chat,
@@ -103,276 +139,194 @@ class Claimant:
     run_deadline: float
 
 
+_INSERT = (
+    insert(runs)
+    .values(
+        not_before=now + bindparam("wait"),
+        idle_since=now,
+        created_at=now,
+        messages=literal_column("1"),
+    )
+    .returning(*COLUMNS)
+)
+_MAY_RUN = and_(
+    holder_moves.alive(_ME, bindparam("lease_seconds")),
+    exists(select(1).where(holders.c.id == _ME, ~holders.c.draining)),
+    exists(select(1).where(accounts.c.id == _OF, accounts.c.down_since.is_(None))),
+)
+_INSERT_CLAIMED = _INSERT.values(
+    state=case((_MAY_RUN, word(RunState.RUNNING)), else_=word(RunState.READY)),
+    holder=case((_MAY_RUN, _ME), else_=null()),
+    fence=case((_MAY_RUN, literal_column("1")), else_=literal_column("0")),
+    attempts=case((_MAY_RUN, literal_column("1")), else_=literal_column("0")),
+    claimed_at=case((_MAY_RUN, now), else_=null()),
+    deadline_at=case((_MAY_RUN, now + bindparam("run_deadline")), else_=null()),
+)
+
+
 def insert_run(tx: Connection, new: NewRun, by: Claimant | None, *, head: bool) -> Run:
     """intake -> waiting | ready | running. With `by` and `head` it is born claimed, if that
-    holder is alive, not draining, and the run is due at once."""
-    common = {
+    holder is alive and not draining, its account can send, and the run is due at once."""
+    values: dict[str, object] = {
         "account": new.account,
         "chat": new.chat,
         "request_id": new.request_id,
         "order_at": new.order_at,
         "last_message_at": new.order_at,
-        "not_before": now + new.wait if new.wait else 0.0,
-        "idle_since": now,
+        "wait": new.wait,
         "album": new.album,
         "stop_revision": new.stop_revision,
-        "messages": 1,
-        "created_at": now,
     }
-    state: dict[str, object] = {"state": RunState.READY if head else RunState.WAITING}
     if head and by is not None and not new.wait:
-        may = and_(
-            holder_moves.alive(by.holder, by.lease_seconds),
-            exists(select(1).where(holders.c.id == by.holder, ~holders.c.draining)),
-        )
-        state = {
-            "state": case((may, RunState.RUNNING.value), else_=RunState.READY.value),
-            "holder": case((may, by.holder), else_=None),
-            "fence": case((may, 1), else_=0),
-            "attempts": case((may, 1), else_=0),
-            "claimed_at": case((may, now), else_=None),
-            "deadline_at": case((may, now + by.run_deadline), else_=None),
+        values |= {
+            "of": new.account,
+            "me": by.holder,
+            "lease_seconds": by.lease_seconds,
+            "run_deadline": by.run_deadline,
         }
-    row = tx.execute(insert(runs).values(**common, **state).returning(*_COLUMNS)).one()
-    return _run(row)
+        return run_of(tx.execute(_INSERT_CLAIMED, values).one())
+    values["state"] = RunState.READY.value if head else RunState.WAITING.value
+    return run_of(tx.execute(_INSERT, values).one())
 
 
-def join(tx: Connection, run: int, order_at: float, wait: float, longest: float) -> bool:
+_UNCLAIMED = and_(
+    runs.c.id == bindparam("run"),
+    runs.c.attempts == 0,
+    is_in(runs.c.state, RunState.WAITING, RunState.READY),
+)
+_LATER = case(
+    (now + bindparam("wait") < _UNTIL, now + bindparam("wait")),
+    else_=_UNTIL,
+)
+_JOIN = (
+    update(runs)
+    .where(_UNCLAIMED)
+    .values(
+        messages=runs.c.messages + 1,
+        last_message_at=case(
+            (runs.c.last_message_at < _AT, _AT),
+            else_=runs.c.last_message_at,
+        ),
+    )
+)
+_JOIN_GATHERING = _JOIN.values(not_before=_LATER)
+
+
+def join(tx: Connection, run: int, order_at: float, wait: float, until: float) -> bool:
     """Add a message to a run that was never claimed. False: somebody claimed it first.
 
     A run that collects (an album, a quiet time) is put off again by `wait` seconds, at most
-    to `longest` seconds after it was made.
+    to `until` (epoch seconds).
     """
-    values: dict[str, object] = {
-        "messages": runs.c.messages + 1,
-        "last_message_at": case(
-            (runs.c.last_message_at < order_at, order_at), else_=runs.c.last_message_at
-        ),
-    }
-    if wait:
-        due = now + wait
-        last = runs.c.created_at + longest
-        values["not_before"] = case((due < last, due), else_=last)
-    move = (
-        update(runs)
-        .where(runs.c.id == run, runs.c.attempts == 0, runs.c.state.in_(("waiting", "ready")))
-        .values(**values)
-    )
-    return tx.execute(move).rowcount == 1
+    values: dict[str, object] = {"run": run, "at": order_at}
+    if not wait:
+        return tx.execute(_JOIN, values).rowcount == 1
+    return tx.execute(_JOIN_GATHERING, values | {"wait": wait, "until": until}).rowcount == 1
 
 
-_CLAIMED = {
-    "state": RunState.RUNNING.value,
-    "holder": bindparam("me"),
-    "fence": runs.c.fence + 1,
-    "attempts": runs.c.attempts + 1,
-    "claimed_at": now,
-    "deadline_at": case(
-        (runs.c.deadline_at.is_(None), now + bindparam("run_deadline")),
-        (runs.c.idle_since < now, runs.c.deadline_at + (now - runs.c.idle_since)),
-        else_=runs.c.deadline_at,
-    ),
-}
+_TOUCH = select(1).where(_UNCLAIMED).with_for_update(key_share=True)
 
 
-def _claimable(mine: Sequence[int], *, suspects: bool):  # type: ignore[no-untyped-def]
-    suspect = and_(runs.c.deaths >= SUSPECT_DEATHS, runs.c.replied == false())
-    order = (
-        (runs.c.failures, runs.c.order_at, runs.c.id)
-        if suspects
-        else (runs.c.not_before, runs.c.id)
-    )
-    return (
-        select(runs.c.id)
-        .where(
-            runs.c.state == "ready",
-            runs.c.not_before <= now,
-            runs.c.account.in_(mine),
-            runs.c.set_aside.is_(None),
-            suspect if suspects else ~suspect,
-        )
-        .order_by(*order)
-        .limit(bindparam("room"))
-        .with_for_update(skip_locked=True, key_share=True)
-    )
+def touch_unclaimed(tx: Connection, run: int) -> bool:
+    """Whether nobody has claimed this run; locks it until the transaction ends."""
+    return tx.execute(_TOUCH, {"run": run}).first() is not None
 
 
-def claim(tx: Connection, by: Claimant, mine: Sequence[int], room: int) -> Sequence[Run]:
-    """ready -> running, for at most `room` due runs of the accounts `mine`, oldest due first."""
-    return _claim(tx, by, mine, room, suspects=False)
+_HELD = and_(
+    runs.c.id == bindparam("run"),
+    runs.c.holder == _ME,
+    runs.c.fence == _UNDER,
+    is_in(runs.c.state, RunState.RUNNING),
+)
 
 
-def claim_suspect(tx: Connection, by: Claimant, mine: Sequence[int]) -> Run | None:
-    """ready -> running in the holder's one lane for suspects, if the lane is free.
-
-    Fewest failures first, then oldest: an innocent that died twice beside a poison is
-    answered before the poison gets its next chance.
-    """
-    busy = select(1).where(
-        runs.c.state == "running", runs.c.holder == by.holder, runs.c.lane == true()
-    )
-    if tx.execute(busy).first() is not None:
-        return None
-    claimed = _claim(tx, by, mine, 1, suspects=True)
-    return claimed[0] if claimed else None
+def _held_by(grip: Grip) -> dict[str, object]:
+    return {"run": grip.run, "me": grip.holder, "under": grip.fence}
 
 
-def _claim(
-    tx: Connection, by: Claimant, mine: Sequence[int], room: int, *, suspects: bool
-) -> Sequence[Run]:
-    # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
-    chosen = _claimable(mine, suspects=suspects).cte("chosen")
-    move = (
-        update(runs)
-        .where(
-            runs.c.id.in_(select(chosen.c.id)),
-            runs.c.state == "ready",
-            holder_moves.alive(by.holder, by.lease_seconds),
-        )
-        .values(**_CLAIMED, lane=true() if suspects else false())
-        .returning(*_COLUMNS)
-    )
-    params = {"me": by.holder, "run_deadline": by.run_deadline, "room": room}
-    return [_run(row) for row in tx.execute(move, params)]
+def _move(tx: Connection, move: Update, grip: Grip, too_late: str, **values: object) -> None:
+    """A worker's move: StaleLease when the run is somebody else's by now."""
+    if tx.execute(move, _held_by(grip) | values).rowcount != 1:
+        raise StaleLease(f"run {grip.run} was taken over before {too_late}")
 
 
-def _held(grip: Grip):  # type: ignore[no-untyped-def]
-    return and_(
-        runs.c.id == grip.run,
-        runs.c.holder == grip.holder,
-        runs.c.fence == grip.fence,
-        runs.c.state == "running",
-    )
+_HOLD = select(1).where(_HELD).with_for_update(key_share=True)
 
 
 def hold(tx: Connection, grip: Grip) -> None:
     """Lock the run's row for a move on one of its parts. Raises StaleLease when it is lost."""
-    locked = select(1).where(_held(grip)).with_for_update(key_share=True)
-    if tx.execute(locked).first() is None:
+    if tx.execute(_HOLD, _held_by(grip)).first() is None:
         raise StaleLease(f"run {grip.run} is no longer held under fence {grip.fence}")
+
+
+_GIVE_BACK = (
+    update(runs)
+    .where(_HELD)
+    .values(
+        **PUT_BACK,
+        failures=runs.c.failures + bindparam("failed"),
+        not_before=now + bindparam("wait"),
+        idle_since=now + bindparam("worked"),
+        detail=bindparam("why"),
+    )
+)
 
 
 def give_back(tx: Connection, grip: Grip, wait: float, why: str) -> None:
     """running -> ready, due in `wait` seconds, counting nothing. The agent's clock stands
-    still from now on. Raises StaleLease."""
-    _put_back(tx, grip, wait, why, failed=False, idle_since=now)
+    still from now on. The chat is locked. Raises StaleLease."""
+    _put_back(tx, grip, wait, why, failed=False, worked=0.0)
 
 
 def retry_later(tx: Connection, grip: Grip, wait: float, why: str) -> None:
     """running -> ready because the agent asked for it: no failure, and the wait counts
-    against the deadline, so that asking for ever ends. Raises StaleLease."""
-    _put_back(tx, grip, wait, why, failed=False, idle_since=now + wait)
+    against the deadline, so that asking for ever ends. The chat is locked. Raises StaleLease."""
+    _put_back(tx, grip, wait, why, failed=False, worked=wait)
 
 
 def fail(tx: Connection, grip: Grip, wait: float, why: str) -> None:
-    """running -> ready after a failure without progress. Raises StaleLease."""
-    _put_back(tx, grip, wait, why, failed=True, idle_since=now + wait)
+    """running -> ready after a failure without progress. The chat is locked. Raises
+    StaleLease."""
+    _put_back(tx, grip, wait, why, failed=True, worked=wait)
 
 
-def _put_back(  # type: ignore[no-untyped-def]
-    tx: Connection, grip: Grip, wait: float, why: str, *, failed: bool, idle_since
+def _put_back(
+    tx: Connection, grip: Grip, wait: float, why: str, *, failed: bool, worked: float
 ) -> None:
-    move = (
-        update(runs)
-        .where(_held(grip))
-        .values(
-            state=RunState.READY.value,
-            holder=None,
-            fence=runs.c.fence + 1,
-            failures=runs.c.failures + (1 if failed else 0),
-            lane=false(),
-            not_before=now + wait,
-            idle_since=idle_since,
-            detail=why,
-        )
+    values = {"wait": wait, "why": why, "failed": int(failed), "worked": worked}
+    _move(tx, _GIVE_BACK, grip, "it could be given back", **values)
+
+
+_ENDED: dict[str, Any] = {
+    "state": word(RunState.ENDED),
+    "chat": func.coalesce(runs.c.moves_to, runs.c.chat),
+    "holder": None,
+    "fence": runs.c.fence + 1,
+    "lane": false(),
+    "ending": bindparam("how"),
+    "detail": bindparam("why"),
+    "ended_at": now,
+}
+_SETTLE = update(runs).where(_HELD).values(**_ENDED).returning(runs.c.moves_to)
+_END = (
+    update(runs)
+    .where(
+        runs.c.id == bindparam("run"),
+        is_not(runs.c.state, RunState.ENDED),
+        or_(_UNDER < 0, runs.c.fence == _UNDER),
     )
-    if tx.execute(move).rowcount != 1:
-        raise StaleLease(f"run {grip.run} was taken over before it could be given back")
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A run taken from a dead holder. `counted` says that the death is on its account."""
-
-    run: int
-    chat: int
-    holder: int
-    counted: bool
-
-
-def release_dead(tx: Connection, chat: int | None = None) -> Sequence[Released]:
-    """running -> ready, for runs whose holder is gone (of one chat, or of all).
-
-    The death counts against a run whose agent was at work, unless the holder was draining;
-    a run in the suspects' lane is charged a failure. Time since the holder's last renewal
-    does not count as work.
-    """
-    held = holders.alias("dead")
-    gone = (
-        select(
-            runs.c.id,
-            runs.c.chat,
-            runs.c.holder,
-            held.c.draining,
-            (lease_now - held.c.renewed_at).label("silent"),
-        )
-        .join(held, held.c.id == runs.c.holder)
-        .where(runs.c.state == "running", held.c.gone_at.is_not(None))
-        .order_by(runs.c.id)
-        .with_for_update(of=runs, key_share=True, skip_locked=True)
-    )
-    if chat is not None:
-        gone = gone.where(runs.c.chat == chat)
-    released = []
-    for row in tx.execute(gone).all():
-        counted = and_(runs.c.replied == false(), false() if row.draining else true())
-        move = (
-            update(runs)
-            .where(runs.c.id == row.id, runs.c.state == "running", runs.c.holder == row.holder)
-            .values(
-                state=RunState.READY.value,
-                holder=None,
-                fence=runs.c.fence + 1,
-                deaths=runs.c.deaths + case((counted, 1), else_=0),
-                failures=runs.c.failures + case((and_(counted, runs.c.lane == true()), 1), else_=0),
-                lane=false(),
-                not_before=now,
-                idle_since=now - max(0.0, min(row.silent, 86_400.0 * 30)),
-            )
-            .returning(runs.c.replied)
-        )
-        replied = tx.execute(move).scalar_one_or_none()
-        if replied is not None:
-            released.append(
-                Released(row.id, row.chat, row.holder, not replied and not row.draining)
-            )
-    return released
-
-
-def release_own(tx: Connection, holder: int) -> Sequence[Released]:
-    """running -> ready, uncounted, for all runs of a life that ended while the database was
-    away: nobody's fault, no death."""
-    move = (
-        update(runs)
-        .where(runs.c.state == "running", runs.c.holder == holder)
-        .values(
-            state=RunState.READY.value,
-            holder=None,
-            fence=runs.c.fence + 1,
-            lane=false(),
-            not_before=now,
-            idle_since=now,
-        )
-        .returning(runs.c.id, runs.c.chat)
-    )
-    return [Released(row.id, row.chat, holder, False) for row in tx.execute(move)]
+    .values(**_ENDED)
+    .returning(runs.c.moves_to)
+)
 
 
 def settle(tx: Connection, grip: Grip, ending: Ending, detail: str) -> None:
     """running -> ended, by the one who holds it. The chat is locked. Raises StaleLease."""
-    move = update(runs).where(_held(grip)).values(**_ended(ending, detail))
-    if tx.execute(move).rowcount != 1:
+    values = _held_by(grip) | {"how": ending.value, "why": detail}
+    ended = tx.execute(_SETTLE, values).first()
+    if ended is None:
         raise StaleLease(f"run {grip.run} was taken over before it could be settled")
+    _follow(tx, grip.run, ended.moves_to)
 
 
 def end_live(
@@ -380,149 +334,113 @@ def end_live(
 ) -> bool:
     """waiting | ready | running -> ended, by a stop or an operator. The chat is locked.
     False: it had ended already, or moved on from `fence`."""
-    guard = [runs.c.id == run, runs.c.state.in_(LIVE)]
-    if fence is not None:
-        guard.append(runs.c.fence == fence)
-    move = update(runs).where(*guard).values(**_ended(ending, detail))
-    return tx.execute(move).rowcount == 1
+    values = {"run": run, "how": ending.value, "why": detail, "under": fence}
+    ended = tx.execute(_END, values | ({"under": -1} if fence is None else {})).first()
+    if ended is None:
+        return False
+    _follow(tx, run, ended.moves_to)
+    return True
 
 
-def _ended(ending: Ending, detail: str) -> dict[str, object]:
-    return {
-        "state": RunState.ENDED.value,
-        "holder": None,
-        "fence": runs.c.fence + 1,
-        "lane": false(),
-        "ending": ending.value,
-        "detail": detail,
-        "ended_at": now,
-    }
+def _follow(tx: Connection, run: int, to: int | None) -> None:
+    """What a run left behind in a chat that is part of another one moves with it."""
+    if to is not None:
+        for table in (outbox, events):
+            tx.execute(update(table).where(table.c.run == run).values(chat=to))
+
+
+_CONVERSATION = func.coalesce(
+    select(chats.c.merged_into).where(chats.c.id == _OF).scalar_subquery(),
+    _OF,
+)
+_FIRST = (
+    select(runs.c.id)
+    .where(
+        runs.c.chat == _CONVERSATION,
+        is_in(runs.c.state, RunState.WAITING),
+        is_not(runs.c.state, RunState.ENDED),
+    )
+    .order_by(runs.c.order_at, runs.c.id)
+    .limit(1)
+    .scalar_subquery()
+)
+_head = runs.alias("head")
+_HAS_HEAD = or_(
+    exists(select(1).where(_head.c.chat == _CONVERSATION, is_in(_head.c.state, *HEADS))),
+    exists(select(1).where(_head.c.moves_to == _CONVERSATION, is_in(_head.c.state, *HEADS))),
+)
+_PROMOTE = (
+    update(runs)
+    .where(
+        runs.c.id == _FIRST,
+        is_in(runs.c.state, RunState.WAITING),
+        ~_HAS_HEAD,
+        ~exists(select(1).where(chats.c.id == _CONVERSATION, chats.c.paused_until > now)),
+    )
+    .values(
+        state=word(RunState.READY),
+        not_before=case((runs.c.not_before < now, now), else_=runs.c.not_before),
+        idle_since=case((runs.c.attempts == 0, now), else_=runs.c.idle_since),
+    )
+    .returning(runs.c.id)
+)
 
 
 def promote(tx: Connection, chat: int) -> int | None:
     """waiting -> ready, for the oldest waiter of a chat without a head. The chat is locked.
 
-    Nothing moves in a paused chat: `resume` promotes. Returns the run that became ready.
+    Nothing moves in a paused chat: `resume` promotes. The agent's clock of a run that was
+    worked on before stands still until it is claimed. Returns the run that became ready.
     """
-    first = (
-        select(runs.c.id)
-        .where(runs.c.chat == chat, runs.c.state == "waiting")
-        .order_by(runs.c.order_at, runs.c.id)
-        .limit(1)
-        .scalar_subquery()
-    )
-    other = runs.alias("head")
-    head = exists(select(1).where(other.c.chat == chat, other.c.state.in_(("ready", "running"))))
-    paused = exists(select(1).where(chats.c.id == chat, chats.c.paused_until > now))
-    move = (
-        update(runs)
-        .where(runs.c.id == first, runs.c.state == "waiting", ~head, ~paused)
-        .values(state=RunState.READY.value, idle_since=now)
-        .returning(runs.c.id)
-    )
-    return tx.execute(move).scalar_one_or_none()
+    return tx.execute(_PROMOTE, {"of": chat}).scalar_one_or_none()
+
+
+_PROGRESS = update(runs).where(_HELD).values(failures=0, deaths=0, progress_at=now)
+_REPLIED = update(runs).where(_HELD).values(replied=True, lane=false(), progress_at=now)
+_EXPLAIN = update(runs).where(_HELD).values(detail=bindparam("why"))
+_SET_ASIDE = (
+    update(runs)
+    .where(_HELD)
+    .values(**PUT_BACK, set_aside=bindparam("why"), idle_since=now, not_before=now)
+)
 
 
 def progress(tx: Connection, grip: Grip) -> None:
     """A step was stored: failures and deaths start again from zero. Raises StaleLease."""
-    move = update(runs).where(_held(grip)).values(failures=0, deaths=0, progress_at=now)
-    if tx.execute(move).rowcount != 1:
-        raise StaleLease(f"run {grip.run} was taken over while a step was at work")
+    _move(tx, _PROGRESS, grip, "a step of it was stored")
 
 
 def mark_replied(tx: Connection, grip: Grip) -> None:
     """The reply is stored in this transaction: the agent is done. Raises StaleLease."""
-    move = update(runs).where(_held(grip)).values(replied=True, lane=false(), progress_at=now)
-    if tx.execute(move).rowcount != 1:
-        raise StaleLease(f"run {grip.run} was taken over before its reply was stored")
+    _move(tx, _REPLIED, grip, "its reply was stored")
 
 
 def explain(tx: Connection, grip: Grip, detail: str) -> None:
-    """Keep why an apology is owed, for the ending that it will lead to. The run is held."""
-    tx.execute(update(runs).where(_held(grip)).values(detail=detail))
+    """Keep why an apology is owed, for the ending that it will lead to. Raises StaleLease."""
+    _move(tx, _EXPLAIN, grip, "its apology was stored", why=detail)
 
 
-def set_aside(tx: Connection, run: int, why: str) -> None:
-    """Keep a run that breaks its workers from being claimed; operators see it listed."""
-    tx.execute(
-        update(runs)
-        .where(runs.c.id == run, runs.c.state.in_(LIVE))
-        .values(
-            set_aside=why,
-            state=case((runs.c.state == "running", "ready"), else_=runs.c.state),
-            holder=None,
-            lane=false(),
-            fence=runs.c.fence + 1,
-        )
+def set_aside(tx: Connection, grip: Grip, why: str) -> None:
+    """running -> ready, kept from being claimed, because it breaks its workers; operators see
+    it listed. The chat is locked. Raises StaleLease."""
+    _move(tx, _SET_ASIDE, grip, "it could be set aside", why=why)
+
+
+_CORRECT = (
+    update(runs)
+    .where(
+        runs.c.id == bindparam("run"),
+        is_in(runs.c.state, RunState.ENDED),
+        runs.c.ending == bindparam("before"),
     )
-
-
-def stranded_chats(tx: Connection, limit: int) -> Sequence[int]:
-    """Chats whose runs wait behind nothing: what a crash between two moves could leave."""
-    head = runs.alias("head")
-    question = (
-        select(runs.c.chat)
-        .distinct()
-        .join(chats, chats.c.id == runs.c.chat)
-        .where(
-            runs.c.state == "waiting",
-            or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
-            ~exists(
-                select(1).where(head.c.chat == runs.c.chat, head.c.state.in_(("ready", "running")))
-            ),
-        )
-        .limit(limit)
-    )
-    return tx.scalars(question).all()
+    .values(ending=bindparam("after"), detail=bindparam("why"))
+)
 
 
 def correct_ending(tx: Connection, run: int, before: Ending, after: Ending, detail: str) -> bool:
     """ended(before) -> ended(after): a late witness, an operator, the person's own button."""
-    move = (
-        update(runs)
-        .where(runs.c.id == run, runs.c.state == "ended", runs.c.ending == before.value)
-        .values(ending=after.value, detail=detail)
-    )
-    return tx.execute(move).rowcount == 1
-
-
-def find(tx: Connection, run: int, *, lock: bool = False) -> Run | None:
-    """One run, or None."""
-    question = select(*_COLUMNS).where(runs.c.id == run)
-    if lock:
-        question = question.with_for_update(key_share=True)
-    row = tx.execute(question).first()
-    return None if row is None else _run(row)
-
-
-def last_ended(tx: Connection, chat: int, endings: Sequence[Ending]) -> Run | None:
-    """The chat's newest run that ended in one of these ways, or None."""
-    row = tx.execute(
-        select(*_COLUMNS)
-        .where(
-            runs.c.chat == chat,
-            runs.c.state == "ended",
-            runs.c.ending.in_([e.value for e in endings]),
-        )
-        .order_by(runs.c.id.desc())
-        .limit(1)
-    ).first()
-    return None if row is None else _run(row)
-
-
-def album_of(tx: Connection, run: int) -> str:
-    """The album that a run gathers; empty for none."""
-    return str(tx.scalars(select(runs.c.album).where(runs.c.id == run)).one())
-
-
-def touch_unclaimed(tx: Connection, run: int) -> bool:
-    """Whether nobody has claimed this run; locks it until the transaction ends."""
-    unclaimed = (
-        select(1)
-        .where(runs.c.id == run, runs.c.attempts == 0, runs.c.state.in_(("waiting", "ready")))
-        .with_for_update(key_share=True)
-    )
-    return tx.execute(unclaimed).first() is not None
+    values = {"run": run, "before": before.value, "after": after.value, "why": detail}
+    return tx.execute(_CORRECT, values).rowcount == 1
 
 
 def count_messages(tx: Connection, run: int, messages: int) -> None:
@@ -530,35 +448,54 @@ def count_messages(tx: Connection, run: int, messages: int) -> None:
     tx.execute(update(runs).where(runs.c.id == run).values(messages=messages))
 
 
-def held_by(tx: Connection, holder: int) -> Sequence[Run]:
-    """The runs that are running under this holder."""
-    question = select(*_COLUMNS).where(runs.c.holder == holder, runs.c.state == "running")
-    return [_run(row) for row in tx.execute(question)]
+_FIND = select(*COLUMNS).where(runs.c.id == bindparam("run"))
+_FIND_LOCKED = _FIND.with_for_update(key_share=True)
+
+
+def find(tx: Connection, run: int, *, lock: bool = False) -> Run | None:
+    """One run, or None."""
+    row = tx.execute(_FIND_LOCKED if lock else _FIND, {"run": run}).first()
+    return None if row is None else run_of(row)
+
+
+_LIVE_HERE = is_not(runs.c.state, RunState.ENDED)
+_live = union_all(
+    select(*COLUMNS, runs.c.order_at).where(runs.c.chat == _OF, _LIVE_HERE),
+    select(*COLUMNS, runs.c.order_at).where(runs.c.moves_to == _OF, _LIVE_HERE),
+).subquery()
+_LIVE_IN_CHAT = select(_live).order_by(
+    case((_live.c.state == word(RunState.WAITING), 1), else_=0), _live.c.order_at, _live.c.id
+)
 
 
 def live_in_chat(tx: Connection, chat: int) -> Sequence[Run]:
-    """The chat's runs that have not ended: the head first, then the waiters in their order."""
-    question = (
-        select(*_COLUMNS)
-        .where(runs.c.chat == chat, runs.c.state.in_([s.value for s in LIVE]))
-        .order_by(case((runs.c.state == "waiting", 1), else_=0), runs.c.order_at, runs.c.id)
+    """The conversation's runs that have not ended: the head first, then the waiters in their
+    order. A run of a chat that became part of this one is a head too."""
+    return [run_of(row) for row in tx.execute(_LIVE_IN_CHAT, {"of": chat})]
+
+
+_LAST_ENDED = (
+    select(*COLUMNS)
+    .where(
+        runs.c.chat == _OF,
+        is_in(runs.c.state, RunState.ENDED),
+        runs.c.ending.in_(bindparam("endings", expanding=True)),
     )
-    return [_run(row) for row in tx.execute(question)]
+    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+    .limit(1)
+)
 
 
-def oldest_due(tx: Connection) -> float | None:
-    """Seconds for which the oldest due ready run has waited; None when there is none."""
-    due = select(
-        func.min(
-            case(
-                (runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since
-            )
-        )
-    ).where(runs.c.state == "ready", runs.c.not_before <= now, runs.c.set_aside.is_(None))
-    since = tx.scalar(due)
-    return None if since is None else read_clock(tx) - float(since)
+def last_ended(tx: Connection, chat: int, endings: Sequence[Ending]) -> Run | None:
+    """The chat's run that was the last to end in one of these ways, or None."""
+    values = {"of": chat, "endings": [e.value for e in endings]}
+    row = tx.execute(_LAST_ENDED, values).first()
+    return None if row is None else run_of(row)
 
 
-def down_accounts(tx: Connection) -> Sequence[int]:
-    """Accounts that can't send now."""
-    return tx.scalars(select(accounts.c.id).where(accounts.c.down_since.is_not(None))).all()
+_ALBUM = select(runs.c.album).where(runs.c.id == bindparam("run"))
+
+
+def album_of(tx: Connection, run: int) -> str:
+    """The album that a run gathers; empty for none."""
+    return str(tx.scalars(_ALBUM, {"run": run}).one())

@@ -73,6 +73,9 @@ class Ignore:
 
 Admission = Answer | Obey | Ignore
 
+_BACK_IN = frozenset({Command.OPT_IN, Command.START})
+_ALWAYS = frozenset({Command.STOP, Command.OPT_OUT})
+"""Who asks for less is heard, however fast."""
 _ADDRESSED = frozenset({Addressing.MENTION, Addressing.REPLY, Addressing.COMMAND})
 
 
@@ -92,9 +95,9 @@ def _rules(
     yield from _not_for_us(message)
     if not _allowed(message, terms.allowed):
         yield Unanswered.NOT_ALLOWED
-    if facts.opted_out and command is not Command.OPT_IN:
+    if facts.opted_out and command not in _BACK_IN:
         yield Unanswered.OPTED_OUT
-    if facts.recent_messages >= terms.messages_per_minute and command is not Command.STOP:
+    if facts.recent_messages >= terms.messages_per_minute and command not in _ALWAYS:
         yield Unanswered.TOO_FAST
     if command is None:
         yield from _too_much(facts, terms)

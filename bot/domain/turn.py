@@ -24,7 +24,10 @@ class AttachmentFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnMessage:
-    """One message of a turn. `sent_at` in epoch seconds; `kind` as in `InboundKind`."""
+    """One message of a turn. `sent_at` in epoch seconds; `kind` as in `InboundKind`.
+
+    `forwarded_from` names the first author of a forwarded message, empty for one's own.
+    """
 
     request_id: str
     text: str
@@ -36,6 +39,7 @@ class TurnMessage:
     quoted: Quoted | None = None
     button: str = ""
     edited: bool = False
+    forwarded_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,15 @@ class TurnChat:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
-    """An earlier message of the chat: `role` is `user` or `assistant`; `at` epoch seconds."""
+    """An earlier message of the chat: `role` is `user` or `assistant`; `at` epoch seconds.
+
+    `sender_name` is who said it, where that is a person: in a group there are several.
+    """
 
     role: str
     text: str
     at: float
+    sender_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class Case:
     chat: Chat
     messages: Sequence[StoredMessage]
     parts: Sequence[Part]
-    history: Sequence[tuple[str, str, float]]
+    history: Sequence[tuple[str, str, float, str]]
     evidence: Evidence
 
     @property

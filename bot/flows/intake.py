@@ -9,7 +9,7 @@ costs one commit.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
 
@@ -25,19 +25,21 @@ from bot.domain.admit import (
 )
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import Address, Edited, Event, Ignored, Inbound, Membership, Migrated
-from bot.domain.run import Run, RunState
-from bot.domain.terms import Burst, IntakeTerms
-from bot.flows import notices
-from bot.flows.merge import link, migrate
+from bot.domain.run import Run
+from bot.domain.terms import IntakeTerms
+from bot.flows import changes, notices
+from bot.flows.assemble import place, with_its_album
+from bot.flows.merge import link
 from bot.flows.obey import obey, subject_of
 from bot.flows.recover import release_chat
 from bot.flows.runtime import Runtime
 from bot.texts import Text
-from storage import chats, clock, events, inbox, runs
+from storage import chats, inbox, said
 from storage.chats import Chat
-from storage.runs import Claimant, NewRun
+from storage.runs import Claimant
 from storage.tx import Tx
 
+_MINUTE = 60.0
 _DAY = 86_400.0
 
 
@@ -56,14 +58,15 @@ class Became(Enum):
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """The outcome of one event. `run` is set when a run was made; `stopped` are runs that a
-    command ended; `wake` says that a worker should look."""
+    command ended; `wake` says that a worker should look. `callback_id` names a button press
+    to be answered, with `toast` as its words."""
 
     became: Became
     run: Run | None = None
     stopped: tuple[int, ...] = ()
     wake: bool = False
     callback_id: str = ""
-    account: int = 0
+    toast: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +90,19 @@ def record_event(
         case Inbound():
             return _record_message(tx, rt, arrival, event, by)
         case Edited(message, edited_at):
-            return _record_edit(tx, arrival, message, edited_at)
+            known = changes.edit(tx, arrival.account, message, edited_at)
+            _keep(tx, arrival, message=known, ignored=_UNKNOWN_EDIT if known is None else None)
+            return Recorded(Became.NOTED if known is None else Became.EDIT)
         case Membership():
-            return _record_membership(tx, arrival, event)
-        case Migrated(old, new):
-            inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest)
-            migrate(tx, arrival.account, old, new)
-            return Recorded(Became.NOTED)
+            changes.membership(tx, arrival.account, event)
+            _keep(tx, arrival, ignored=f"not a message: {event.reason}")
+            return Recorded(Became.NOTED, wake=True)
+        case Migrated():
+            changes.migrated(tx, arrival.account, event)
+            _keep(tx, arrival, ignored="not a message: the chat moved")
+            return Recorded(Became.NOTED, wake=True)
         case Ignored(reason):
-            inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest, ignored=reason)
+            _keep(tx, arrival, ignored=reason)
             return Recorded(Became.IGNORED)
         case other:
             assert_never(other)
@@ -106,21 +113,36 @@ def record_dead_letter(tx: Tx, arrival: Arrival, error: str) -> None:
     inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest, error=error)
 
 
+_UNKNOWN_EDIT = "an edit of a message that was never recorded"
+
+
+def _keep(
+    tx: Tx, arrival: Arrival, *, message: int | None = None, ignored: str | None = None
+) -> None:
+    """Store what came over the wire, with what it is: a message's, or answered by nothing."""
+    body, digest = arrival.body, arrival.digest
+    inbox.store_payload(tx, arrival.account, body, digest, message=message, ignored=ignored)
+
+
 def _record_message(
     tx: Tx, rt: Runtime, arrival: Arrival, message: Inbound, by: Claimant | None
 ) -> Recorded:
     chat = _chat_of(tx, arrival.account, message)
-    facts = _facts(tx, chat, rt.terms.intake)
+    sent_before = said.bodies(tx, chat.id, message.provider_id)
+    message = rt.channels[chat.account].recall(message, sent_before)
+    facts = _facts(tx, chat, message, rt.terms.intake)
     stored = inbox.store_message(tx, arrival.account, chat.id, message)
     if stored is None:
         inbox.count_delivery(tx, arrival.account, message.request_id)
         woken = release_chat(tx, chat.id, rt.terms.work.lease.seconds, "intake")
-        return Recorded(Became.DUPLICATE, wake=woken, callback_id=message.callback_id)
-    inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest, message=stored)
+        return Recorded(Became.DUPLICATE, wake=woken)
+    _keep(tx, arrival, message=stored)
     if not message.sender.is_bot:
         _heard(tx, chat, message)
+    message = with_its_album(tx, chat, message)
     admission = admit(message, _command(tx, rt, chat, message), facts, rt.terms.intake)
-    return _lead_on(tx, rt, chat, _New(message, stored, admission), by)
+    done = _lead_on(tx, rt, chat, _New(message, stored, admission), by)
+    return replace(done, callback_id=message.callback_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +159,18 @@ def _lead_on(tx: Tx, rt: Runtime, chat: Chat, new: _New, by: Claimant | None) ->
     message, stored = new.message, new.stored
     match new.admission:
         case Answer():
-            return _answer(tx, rt, chat, message, stored, by)
+            placed = place(tx, rt, chat, message, stored, by)
+            if placed.made is None:
+                return Recorded(Became.JOINED)
+            return Recorded(Became.RUN, run=placed.made, wake=placed.wake)
         case Obey(command):
             inbox.ignore(tx, stored, f"{Unanswered.COMMAND}: {command}")
             obeyed = obey(tx, rt, chats.get(tx, chat.id), message, command)
-            return Recorded(
-                Became.COMMAND, stopped=obeyed.stopped, wake=True, callback_id=message.callback_id
-            )
+            return Recorded(Became.COMMAND, stopped=obeyed.stopped, wake=True, toast=obeyed.toast)
         case Ignore(reason):
             inbox.ignore(tx, stored, reason)
             told = reason in TOLD_ONCE and _tell(tx, rt, chat, reason)
-            return Recorded(Became.IGNORED, wake=told, callback_id=message.callback_id)
+            return Recorded(Became.IGNORED, wake=told)
         case other:
             assert_never(other)
 
@@ -182,11 +205,11 @@ def _heard(tx: Tx, chat: Chat, message: Inbound) -> None:
     chats.heard(tx, chat.id, message.sent_at, name, message.sender.language, message.address)
 
 
-def _facts(tx: Tx, chat: Chat, terms: IntakeTerms) -> ChatFacts:
-    turns = terms.turns_per_day
+def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFacts:
+    turns, fast = terms.turns_per_day, terms.messages_per_minute
     return ChatFacts(
         opted_out=chat.opted_out_at is not None,
-        recent_messages=chats.recent_messages(tx, chat.id, 60.0, terms.messages_per_minute),
+        recent_messages=chats.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
         waiting_messages=chats.waiting_messages(tx, chat.id),
         recent_turns=chats.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
     )
@@ -198,10 +221,11 @@ _REFUSAL_TEXTS = {
     Unanswered.TOO_MANY_WAITING: Text.TOO_MANY_WAITING,
     Unanswered.DAILY_LIMIT: Text.DAILY_LIMIT,
 }
+# Once for a burst that is too much, so that no burst is refused in silence.
 _TOLD_AGAIN_AFTER = {
     Unanswered.NOT_ALLOWED: 10 * 365 * _DAY,
-    Unanswered.TOO_FAST: 600.0,
-    Unanswered.TOO_MANY_WAITING: 600.0,
+    Unanswered.TOO_FAST: _MINUTE,
+    Unanswered.TOO_MANY_WAITING: _MINUTE,
     Unanswered.DAILY_LIMIT: _DAY / 2,
 }
 
@@ -213,87 +237,3 @@ def _tell(tx: Tx, rt: Runtime, chat: Chat, reason: Unanswered) -> bool:
     chat = chats.get(tx, chat.id)
     notices.say(tx, rt, chat, notices.plain(rt, chat, _REFUSAL_TEXTS[reason]))
     return True
-
-
-def _answer(
-    tx: Tx, rt: Runtime, chat: Chat, message: Inbound, stored: int, by: Claimant | None
-) -> Recorded:
-    """Put the message into the run that waits for it, or make one."""
-    terms = rt.terms.intake
-    wait, longest = _gathering(message, terms)
-    order_at = clock.read(tx) if message.sent_at is None else message.sent_at
-    live = runs.live_in_chat(tx, chat.id)
-    for run in reversed(live):
-        if _may_join(tx, run, message, terms) and runs.join(tx, run.id, order_at, wait, longest):
-            inbox.assign(tx, stored, run.id)
-            return Recorded(Became.JOINED, callback_id=message.callback_id)
-    woken = bool(live) and release_chat(tx, chat.id, rt.terms.work.lease.seconds, "intake")
-    paused = chat.paused_until is not None and chat.paused_until > clock.read(tx)
-    limited = chat.not_before > clock.read(tx)
-    new = NewRun(
-        account=chat.account,
-        chat=chat.id,
-        request_id=message.request_id,
-        order_at=order_at,
-        wait=wait,
-        album=message.album,
-        stop_revision=chat.stop_revision,
-    )
-    head = not live and not paused
-    run = runs.insert_run(tx, new, None if limited else by, head=head)
-    inbox.assign(tx, stored, run.id)
-    return Recorded(
-        Became.RUN,
-        run=run,
-        wake=woken or run.state is RunState.READY,
-        callback_id=message.callback_id,
-    )
-
-
-def _gathering(message: Inbound, terms: IntakeTerms) -> tuple[float, float]:
-    """(seconds to wait for more, the longest such wait): an album's members, a quiet time."""
-    if message.album:
-        return max(terms.album_quiet, terms.quiet), max(terms.album_longest, terms.quiet)
-    return terms.quiet, max(terms.album_longest, 5 * terms.quiet)
-
-
-def _may_join(tx: Tx, run: Run, message: Inbound, terms: IntakeTerms) -> bool:
-    """Whether a message may join this run, if it was never claimed."""
-    if run.attempts > 0:
-        return False
-    if terms.burst is Burst.MERGE:
-        return True
-    return bool(message.album) and runs.album_of(tx, run.id) == message.album
-
-
-def _record_edit(tx: Tx, arrival: Arrival, message: Inbound, edited_at: float) -> Recorded:
-    """An edit is used while its run was never claimed; later it is only recorded."""
-    inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest)
-    known = inbox.known(tx, arrival.account, message.request_id)
-    if known is None:
-        return Recorded(Became.NOTED)
-    stored, run, before = known
-    used = False
-    if run is not None:
-        found = runs.find(tx, run)
-        if found is not None:
-            chats.lock(tx, found.chat)
-            used = runs.touch_unclaimed(tx, run)
-    if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
-        inbox.use_edit(tx, stored, edited_at, message.text)
-    return Recorded(Became.EDIT)
-
-
-def _record_membership(tx: Tx, arrival: Arrival, event: Membership) -> Recorded:
-    """Blocked: the chat is parked. Let in again: it is reachable."""
-    inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest)
-    found = chats.locate(tx, arrival.account, [event.address])
-    if found is None:
-        return Recorded(Became.NOTED)
-    chats.lock(tx, found)
-    if event.reachable:
-        chats.unpark(tx, found)
-        events.note(tx, "platform", "reachable again", event.reason, chat=found)
-    elif chats.park(tx, found, event.reason, event.at):
-        events.note(tx, "platform", "chat parked", event.reason, chat=found)
-    return Recorded(Became.NOTED, wake=True)

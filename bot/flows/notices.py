@@ -57,7 +57,10 @@ def say(
     run: int | None = None,
     notice: Notice | None = None,
 ) -> int | None:
-    """Post a notice to the chat. With `run` and `notice` it is said at most once."""
+    """Post a notice to the chat. With `run` and `notice` it is said at most once. A chat that
+    opted out is told nothing."""
+    if chat.opted_out_at is not None:
+        return None
     bodies = rt.channels[chat.account].compose(reply, to_chat(chat))
     if not bodies:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.domain.commands import Command
@@ -14,20 +14,24 @@ from bot.flows import notices
 from bot.flows.ended import after_end
 from bot.flows.runtime import Runtime
 from bot.texts import Text
-from storage import chats, events, inbox, outbox, runs
+from storage import chats, clock, events, inbox, outbox, runs, said
 from storage.chats import Chat
 from storage.outbox import Notice
 from storage.runs import NewRun
 from storage.tx import Tx
 
 PERSON = "person"
+RETRIABLE = (Ending.APOLOGISED, Ending.FAILED)
+"""Endings after which a person may ask for another try."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obeyed:
-    """What a command did beside its reply: the runs that it ended."""
+    """What a command did beside its reply: the runs that it ended, and the words that are
+    shown over a pressed button."""
 
     stopped: tuple[int, ...] = ()
+    toast: str = ""
 
 
 def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
@@ -36,7 +40,7 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
         case Command.STOP:
             return bool(runs.live_in_chat(tx, chat.id))
         case Command.RETRY:
-            return runs.last_ended(tx, chat.id, (Ending.APOLOGISED, Ending.FAILED)) is not None
+            return runs.last_ended(tx, chat.id, RETRIABLE) is not None
         case Command.RESEND:
             return runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,)) is not None
         case Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN:
@@ -48,44 +52,55 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
 def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) -> Obeyed:
     """Carry out a command and post its reply. The chat is locked."""
     match command:
-        case Command.START:
-            _say(tx, rt, chat, Text.WELCOME)
+        case Command.START | Command.OPT_IN:
+            again = chat.opted_out_at is not None
+            chats.opt_out(tx, chat.id, out=False)
+            chat = replace(chat, opted_out_at=None)
+            return _answer(tx, rt, chat, message, Text.OPTED_IN if again else Text.WELCOME)
         case Command.HELP:
             by_words = rt.channels[chat.account].name is ChannelName.WHATSAPP
             notices.say(tx, rt, chat, Reply(rt.words.help(chat.language, by_words=by_words)))
+            return Obeyed()
         case Command.STATUS:
-            _status(tx, rt, chat)
+            return _status(tx, rt, chat)
         case Command.STOP:
             return _stop(tx, rt, chat, Text.STOPPED, Text.NOTHING_TO_STOP)
         case Command.OPT_OUT:
+            said.drop_loose(tx, chat.id)
             chats.opt_out(tx, chat.id, out=True)
             return _stop(tx, rt, chat, Text.OPTED_OUT, Text.OPTED_OUT)
-        case Command.OPT_IN:
-            again = chat.opted_out_at is not None
-            chats.opt_out(tx, chat.id, out=False)
-            _say(tx, rt, chat, Text.OPTED_IN if again else Text.WELCOME)
         case Command.RETRY:
-            _retry(tx, rt, chat, message)
+            return _retry(tx, rt, chat, message)
         case Command.RESEND:
-            _resend(tx, rt, chat, message)
+            return _resend(tx, rt, chat, message)
         case other:
             assert_never(other)
+
+
+def _answer(
+    tx: Tx, rt: Runtime, chat: Chat, message: Inbound, text: Text, **values: str | int
+) -> Obeyed:
+    """Say it: over the button that was pressed, else as a message."""
+    if message.callback_id:
+        return Obeyed(toast=rt.words.say(text, chat.language, **values))
+    notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
     return Obeyed()
 
 
-def _say(tx: Tx, rt: Runtime, chat: Chat, text: Text, **values: str | int) -> None:
-    notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
-
-
-def _status(tx: Tx, rt: Runtime, chat: Chat) -> None:
+def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
     live = runs.live_in_chat(tx, chat.id)
     waiting = chats.waiting_messages(tx, chat.id)
-    if any(run.state in (RunState.RUNNING, RunState.READY) for run in live):
-        _say(tx, rt, chat, Text.STATUS_WORKING)
+    values: dict[str, str | int] = {}
+    if chat.paused_until is not None and chat.paused_until > clock.read(tx):
+        text = Text.STATUS_PAUSED
+    elif any(run.state in (RunState.RUNNING, RunState.READY) for run in live):
+        text = Text.STATUS_WORKING
     elif waiting:
-        _say(tx, rt, chat, Text.STATUS_WAITING, count=waiting)
+        text, values = Text.STATUS_WAITING, {"count": waiting}
     else:
-        _say(tx, rt, chat, Text.STATUS_IDLE)
+        text = Text.STATUS_IDLE
+    notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
+    return Obeyed()
 
 
 def _stop(tx: Tx, rt: Runtime, chat: Chat, done: Text, nothing: Text) -> Obeyed:
@@ -96,19 +111,17 @@ def _stop(tx: Tx, rt: Runtime, chat: Chat, done: Text, nothing: Text) -> Obeyed:
         if runs.end_live(tx, run.id, Ending.WITHDRAWN, "the person stopped it"):
             after_end(tx, rt, run, Ending.WITHDRAWN, "the person stopped it", PERSON)
             stopped.append(run.id)
-    _say(tx, rt, chat, done if stopped else nothing)
+    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
     return Obeyed(tuple(stopped))
 
 
-def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> None:
+def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
     """One new run for the messages of a run that was apologised for, however often asked."""
     own = notices.pressed(message.button)
-    endings = (Ending.APOLOGISED, Ending.FAILED)
-    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, endings)
-    if found is None or found.chat != chat.id or found.ending not in endings:
-        _say(tx, rt, chat, Text.NOTHING_TO_RETRY)
-        return
-    said = notices.say(
+    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, RETRIABLE)
+    if found is None or found.chat != chat.id or found.ending not in RETRIABLE:
+        return _answer(tx, rt, chat, message, Text.NOTHING_TO_RETRY)
+    said_now = notices.say(
         tx,
         rt,
         chat,
@@ -116,14 +129,18 @@ def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> None:
         run=found.id,
         notice=Notice.RETRIED,
     )
-    if said is None:
-        return
-    again(tx, chat, found, PERSON)
+    if said_now is not None:
+        again(tx, chat, found, PERSON)
+        return Obeyed(toast=rt.words.say(Text.RETRIED, chat.language))
+    busy = bool(runs.live_in_chat(tx, chat.id))
+    text = Text.STATUS_WORKING if busy else Text.NOTHING_TO_RETRY
+    return _answer(tx, rt, chat, message, text)
 
 
 def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
     """A new run for the messages of one that ended. The chat is locked."""
     live = runs.live_in_chat(tx, chat.id)
+    paused = chat.paused_until is not None and chat.paused_until > clock.read(tx)
     messages = inbox.of_run(tx, ended.id)
     new = NewRun(
         account=chat.account,
@@ -134,7 +151,7 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
         album="",
         stop_revision=chat.stop_revision,
     )
-    run = runs.insert_run(tx, new, None, head=not live)
+    run = runs.insert_run(tx, new, None, head=not live and not paused)
     runs.count_messages(tx, run.id, len(messages))
     for stored in messages:
         inbox.assign(tx, stored.id, run.id)
@@ -142,13 +159,13 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
     return run
 
 
-def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> None:
+def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
     """Send the parts of an uncertain answer once more, on their own rows."""
     own = notices.pressed(message.button)
     found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,))
     if found is None or found.chat != chat.id or found.ending is not Ending.UNCERTAIN:
-        _say(tx, rt, chat, Text.NOTHING_TO_RESEND)
-        return
+        return _answer(tx, rt, chat, message, Text.NOTHING_TO_RESEND)
     for part in outbox.of_run_any(tx, found.id):
         outbox.resend(tx, part.id, part.attempts, loose=True)
     events.note(tx, PERSON, "asked to send again", run=found.id, chat=chat.id)
+    return Obeyed(toast=rt.words.say(Text.RESENT, chat.language))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.flows import notices
@@ -13,7 +13,7 @@ from bot.flows.desk import Desk
 from bot.flows.evidence import Case
 from bot.flows.runtime import Runtime
 from bot.texts import Text
-from storage import chats, runs
+from storage import chats, clock, runs, said
 from storage.outbox import Notice
 from storage.tx import Tx
 from storage.wakeup import READY
@@ -23,23 +23,28 @@ _log = logging.getLogger("answerback.presence")
 
 @asynccontextmanager
 async def present(desk: Desk, case: Case) -> AsyncIterator[None]:
-    """Show presence for as long as the body runs and the lease holds."""
+    """Show presence for as long as the body runs and the lease holds. What goes wrong with
+    the showing is logged and never reaches the body."""
     showing = asyncio.create_task(_show(desk, case), name=f"presence-{case.run.id}")
     try:
         yield
     finally:
         showing.cancel()
-        with suppress(asyncio.CancelledError):
-            await showing
+        # Not awaited itself: its cancellation must not be taken for one of ours.
+        await asyncio.wait((showing,))
 
 
 async def _show(desk: Desk, case: Case) -> None:
-    async with asyncio.TaskGroup() as both:
-        both.create_task(_typing(desk, case))
-        both.create_task(_note(desk, case))
+    try:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(_typing(desk, case))
+            both.create_task(_note(desk, case))
+    except Exception:  # noqa: BLE001 - the task's edge: a turn goes on without decoration
+        _log.exception("run %s: showing that it is worked on failed", case.run.id)
 
 
 async def _typing(desk: Desk, case: Case) -> None:
+    """The indicator, after a moment, or at once when an earlier attempt had shown it."""
     channel = desk.rt.channels[case.run.account]
     every = channel.traits.typing_every
     if case.run.attempts == 1:
@@ -52,22 +57,36 @@ async def _typing(desk: Desk, case: Case) -> None:
 
 
 async def _note(desk: Desk, case: Case) -> None:
-    """One "still working" note, counted from the message's arrival, not from this attempt."""
-    waited = case.evidence.now - case.run.created_at
-    await desk.rt.clock.sleep(max(0.0, desk.rt.terms.work.still_working_after - waited))
-    try:
-        posted = await desk.rt.db.write(_post_note, desk.rt, case)
-    except (DatabaseUnavailable, StaleLease) as error:
-        _log.info("run %s: no still-working note: %s", case.run.id, error)
-        return
-    if posted is not None:
-        desk.rt.wakeups.tell(READY)
+    """One "still working" note, when the person has waited so long and heard nothing."""
+    rt = desk.rt
+    left = _silence_left(rt, case.run.created_at, case.evidence.now)
+    while True:
+        await rt.clock.sleep(max(left, rt.terms.work.typing_after))
+        try:
+            left = await rt.db.write(_post_note, rt, case)
+        except (DatabaseUnavailable, StaleLease) as error:
+            _log.info("run %s: no still-working note: %s", case.run.id, error)
+            return
+        if left <= 0:
+            rt.wakeups.tell(READY)
+            return
 
 
-def _post_note(tx: Tx, rt: Runtime, case: Case) -> int | None:
+def _silence_left(rt: Runtime, since: float, now: float) -> float:
+    return since + rt.terms.work.still_working_after - now
+
+
+def _post_note(tx: Tx, rt: Runtime, case: Case) -> float:
+    """Post the note, or return the seconds until it is due: counted from the message's
+    arrival, or from the last words that reached the chat since."""
     runs.hold(tx, case.run.grip)
+    heard = said.last_word_at(tx, case.run.chat)
+    since = max(case.run.created_at, heard or 0.0)
+    left = _silence_left(rt, since, clock.read(tx))
+    if left > 0:
+        return left
     chat = chats.get(tx, case.run.chat)
-    return notices.say(
+    notices.say(
         tx,
         rt,
         chat,
@@ -75,3 +94,4 @@ def _post_note(tx: Tx, rt: Runtime, case: Case) -> int | None:
         run=case.run.id,
         notice=Notice.STILL_WORKING,
     )
+    return 0.0

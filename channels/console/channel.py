@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bot.domain.delivery import Lookup, NotSent, Outcome, Sent, Unknown
 from bot.domain.errors import AttachmentUnavailable
-from bot.domain.message import Attachment, ChannelName
+from bot.domain.message import Attachment, ChannelName, Inbound
 from bot.domain.ports import Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
 from channels.text import is_blank
@@ -36,6 +36,10 @@ class ConsoleChannel:
         lines += [f"  ({b.data or b.label}) {b.label} {b.url}".rstrip() for b in reply.buttons]
         text = "\n".join(lines)
         return [PartBody(text, json.dumps({"text": text}))] if text else []
+
+    def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
+        """A choice is typed as it is shown."""
+        return message
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
         if self._write is None:

@@ -8,7 +8,7 @@ the press's text in any case.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bot.domain.reply import Button
 from channels.telegram.wire import Wire
@@ -48,11 +48,18 @@ def is_key(data: str) -> bool:
     return data.startswith(_KEY) and len(data) == len(_KEY) + 40
 
 
+def _presses(wire: str) -> Mapping[str, str]:
+    try:
+        return Wire.decode(wire).presses
+    except ValueError:
+        return {}
+
+
 def full_data(data: str, wires: Iterable[str]) -> str:
     """The button's own data, looked up in the stored parts of its chat; else `data`."""
     if is_key(data):
         for wire in wires:
-            found = Wire.decode(wire).presses.get(data)
+            found = _presses(wire).get(data)
             if found is not None:
                 return found
     return data

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from telegram import InputFile
 from telegram.error import TelegramError
 
 from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent
 from bot.domain.errors import AttachmentUnavailable
-from bot.domain.message import Address, Attachment, ChannelName, ChatKind
+from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
 from channels.telegram.account import TelegramAccount
+from channels.telegram.buttons import full_data
 from channels.telegram.compose import compose
 from channels.telegram.config import TelegramConfig
 from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of
@@ -67,6 +69,13 @@ class TelegramChannel(TelegramAccount):
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
         return compose(reply, to, self.config.max_parts)
+
+    def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
+        data = full_data(message.button, (body.wire for body in sent))
+        if data == message.button:
+            return message
+        text = data if message.text == message.button else message.text
+        return replace(message, button=data, text=text)
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
         """Send a part. A refused form is followed at once by a plainer one, because a refused

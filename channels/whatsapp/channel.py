@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -91,6 +91,10 @@ class WhatsAppChannel:
     def choice_of(self, body: PartBody, text: str) -> Button | None:
         """The choice of a sent part that a person's words name; its data is what they meant."""
         return compose.choice_of(body, text)
+
+    def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
+        """A choice comes back as the words that were shown."""
+        return message
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
         """One create; a second one, with words and a link, only where Twilio's answer to the

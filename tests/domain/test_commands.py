@@ -102,9 +102,10 @@ def test_a_pressed_button_is_the_agents_unless_it_opts_out() -> None:
     assert command_of(replace(button, text="STOP"), WHATSAPP, WORDS) is Command.OPT_OUT
 
 
-def test_the_terminal_takes_slash_forms_only() -> None:
+def test_the_terminal_takes_slash_forms_and_words_and_leaves_the_carriers_words() -> None:
     assert command_of(said("/status "), CONSOLE, WORDS) is Command.STATUS
-    assert command_of(said("status"), CONSOLE, WORDS) is None
+    assert command_of(said("status"), CONSOLE, WORDS) is Command.STATUS
+    assert command_of(said("unsubscribe"), CONSOLE, WORDS) is None
 
 
 @pytest.mark.parametrize("channel", list(ChannelName))
