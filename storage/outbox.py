@@ -551,14 +551,16 @@ def sending_by(tx: Connection, holder: int) -> Sequence[Part]:
     return [_part(row) for row in tx.execute(question)]
 
 
-def doubtful_loose(tx: Connection, mine: Sequence[int], limit: int) -> Sequence[Part]:
-    """Loose parts that may have arrived, of the accounts `mine`, oldest first."""
+def doubtful_loose(tx: Connection, account: int, looks: int, limit: int) -> Sequence[Part]:
+    """Loose parts of this account that may have arrived and were looked for fewer than `looks`
+    times, oldest first."""
     question = (
         select(*_COLUMNS)
         .where(
             outbox.c.state == "uncertain",
             outbox.c.loose == true(),
-            outbox.c.account.in_(mine),
+            outbox.c.account == account,
+            outbox.c.looks < looks,
         )
         .order_by(outbox.c.id)
         .limit(limit)

@@ -5,57 +5,85 @@ Each is claimed by itself, in its chat's order, behind whatever of that chat is 
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.delivery import Lookup, Outcome, Refused, Scope
+from bot.domain.errors import StaleLease
 from bot.domain.message import Address
-from bot.domain.ports import SendRef
+from bot.domain.ports import Recipient, SendRef
 from bot.domain.verdict import WINDOW_CLOSED
 from bot.flows.desk import Desk
 from bot.flows.notices import to_chat
+from bot.flows.outcome import alarm
 from bot.flows.runtime import Runtime
 from bot.flows.sends import record_alone
-from storage import chats, clock, outbox
+from storage import chats, clock, outbox, runs
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
 from storage.wakeup import READY
 
+_log = logging.getLogger("answerback.courier")
 _AT_ONCE = 20
 
 
-async def carry(desk: Desk) -> int:
-    """Send the loose parts that are due now, one after the other; returns how many left.
+async def carry(desk: Desk, calls: asyncio.TaskGroup) -> float:
+    """Begin to send the loose parts that are due now, each as a task of `calls`, so that one
+    slow chat holds up no other. Returns the seconds after which to look again without a hint.
 
     The caller runs one of these at a time. Raises DatabaseUnavailable, StaleLease.
     """
     rt = desk.rt
-    carried = 0
-    for due in await rt.db.read(outbox.due_loose, rt.mine, _AT_ONCE):
-        chat = await rt.db.read(chats.get, due.chat)
-        to = to_chat(chat)
-        slot = desk.pacers[due.account].reserve(to)
+    again = rt.terms.work.poll
+    for due in await rt.db.read(_due, rt.mine):
+        to = to_chat(due.chat)
+        slot = desk.pacers[due.part.account].reserve(to)
         if slot.wait > 0:
+            again = min(again, slot.wait)
             continue
-        begun = await rt.db.write(_begin, rt, due, desk.lease.holder(), desk.lease.terms.seconds)
-        if begun is None:
-            slot.refund()
-            continue
-        part, address = begun
-        to = replace(to, address=address)
+        begun: tuple[Part, Address] | None = None
+        try:
+            by = desk.lease.holder()
+            begun = await rt.db.write(_begin, rt, due.part, by, desk.lease.terms.seconds)
+        finally:
+            if begun is None:
+                slot.refund()
+        if begun is not None:
+            part, address = begun
+            sending = _send(desk, part, replace(to, address=address))
+            calls.create_task(sending, name=f"carry-{part.id}")
+    return again
+
+
+async def _send(desk: Desk, part: Part, to: Recipient) -> None:
+    rt = desk.rt
+    try:
         async with desk.sends.call(rt.channels[part.account], to, part) as outcome:
-            await desk.persist(
-                record_alone,
-                rt,
-                part,
-                Attempt(part.id, part.attempts),
-                outcome,
-                rt.clock.jitter(),
+            attempt = Attempt(part.id, part.attempts)
+            doubled = await desk.persist(
+                record_alone, rt, part, attempt, outcome, rt.clock.jitter()
             )
-        carried += 1
-    if carried:
-        rt.wakeups.tell(READY)
-    return carried
+            alarm(rt, part.id, doubled=doubled)
+    except StaleLease as error:
+        _log.info("part %d: its outcome is written later: %s", part.id, error)
+    except Exception:  # noqa: BLE001 - the task's edge: other chats' messages must go on
+        _log.exception("part %d broke its delivery", part.id)
+    rt.wakeups.tell(READY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    part: Part
+    chat: Chat
+
+
+def _due(tx: Tx, mine: Sequence[int]) -> list[_Due]:
+    down = set(runs.down_accounts(tx))
+    up = [account for account in mine if account not in down]
+    return [_Due(p, chats.get(tx, p.chat)) for p in outbox.due_loose(tx, up, _AT_ONCE)]
 
 
 def _begin(
@@ -96,39 +124,45 @@ class _Doubtful:
 
 
 async def look_again(desk: Desk) -> None:
-    """Ask the provider about loose parts that may have arrived, where it can tell."""
+    """Ask the provider about loose parts that may have arrived, where it can tell.
+
+    Raises DatabaseUnavailable.
+    """
     rt = desk.rt
-    tells = [a for a in rt.mine if rt.channels[a].traits.looks]
-    if not tells:
-        return
-    for doubtful in await rt.db.read(_doubtful, tells):
-        await _look(desk, doubtful)
+    for account in rt.mine:
+        looks = rt.channels[account].traits.looks
+        if not looks:
+            continue
+        for doubtful in await rt.db.read(_doubtful, account, len(looks)):
+            await _look(desk, doubtful, looks)
 
 
-def _doubtful(tx: Tx, mine: list[int]) -> list[_Doubtful]:
+def _doubtful(tx: Tx, account: int, looks: int) -> list[_Doubtful]:
     now = clock.read(tx)
     return [
         _Doubtful(p, chats.get(tx, p.chat), outbox.owned_receipts(tx, p.chat, p.id), now)
-        for p in outbox.doubtful_loose(tx, mine, _AT_ONCE)
+        for p in outbox.doubtful_loose(tx, account, looks, _AT_ONCE)
     ]
 
 
-async def _look(desk: Desk, doubtful: _Doubtful) -> None:
+async def _look(desk: Desk, doubtful: _Doubtful, looks: Sequence[float]) -> None:
     rt, part = desk.rt, doubtful.part
-    looks = rt.channels[part.account].traits.looks
-    if part.looks >= len(looks) or doubtful.now < part.started_at + looks[part.looks]:
+    if doubtful.now < part.started_at + looks[part.looks]:
         return
     ref = SendRef(part.id, part.attempts, part.started_at)
     found = await rt.channels[part.account].look_up(
         to_chat(doubtful.chat), part.body, ref, doubtful.owned
     )
     if found is not Lookup.CANNOT_TELL:
-        await rt.db.write(_after_look, rt, part, found, len(looks), rt.clock.jitter())
+        doubled = await rt.db.write(_after_look, rt, part, found, len(looks), rt.clock.jitter())
+        alarm(rt, part.id, doubled=doubled)
+        rt.wakeups.tell(READY)
 
 
 def _after_look(
     tx: Tx, rt: Runtime, part: Part, found: Outcome | Lookup, looks: int, jitter: float
-) -> None:
-    record_alone(tx, rt, part, Attempt(part.id, part.attempts), found, jitter)
+) -> bool:
+    doubled = record_alone(tx, rt, part, Attempt(part.id, part.attempts), found, jitter)
     if found is Lookup.NOT_FOUND and part.looks + 1 >= looks and part.resends < 1:
         outbox.resend(tx, part.id, part.attempts, loose=True)
+    return doubled

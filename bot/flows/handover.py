@@ -7,14 +7,17 @@ the lease is released so that another process takes it at once.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.desk import Desk
+from bot.flows.outcome import reconsider
 from bot.flows.workers import Worker
-from storage import accounts, chats, events, runs
+from storage import accounts, chats, events, outbox, releases
 from storage import holders as holder_rows
+from storage.outbox import Attempt
 from storage.tx import Tx
 from storage.wakeup import READY
 
@@ -31,15 +34,25 @@ async def hand_over(desk: Desk, worker: Worker | None, grace: float) -> None:
     ends_at = desk.rt.clock.monotonic() + grace
     if worker is not None:
         worker.stop_claiming()
+    await _drain(desk)
+    if worker is not None:
+        await worker.finish(max(0.0, grace - _FOR_SENDS))
+    left = ends_at - desk.rt.clock.monotonic()
     try:
-        await desk.lease.drain()
-        if worker is not None:
-            await worker.finish(max(0.0, grace - _FOR_SENDS))
-        left = ends_at - desk.rt.clock.monotonic()
-        await desk.sends.finish(max(_FOR_SENDS / 2, left))
-        await _leave(desk)
-    except DatabaseUnavailable as error:
+        async with asyncio.timeout(max(0.0, left) + _FOR_SENDS):
+            await desk.sends.finish(max(_FOR_SENDS / 2, left))
+            await _leave(desk)
+    except (DatabaseUnavailable, TimeoutError) as error:
         _log.warning("leaving without a database, the lease will run out: %s", error)
+
+
+async def _drain(desk: Desk) -> None:
+    """Say that we leave. Without a database turns may end all the same: it may come back."""
+    try:
+        async with asyncio.timeout(_FOR_SENDS):
+            await desk.lease.drain()
+    except (DatabaseUnavailable, TimeoutError) as error:
+        _log.warning("could not say that this process leaves: %s", error)
 
 
 async def _leave(desk: Desk) -> None:
@@ -54,10 +67,15 @@ async def _leave(desk: Desk) -> None:
 
 
 def _give_back_all(tx: Tx, holder: int, who: str) -> int:
-    given = runs.release_own(tx, holder)
+    given = releases.release_own(tx, holder)
     for run in given:
         events.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
         chats.settle_pause(tx, run.chat)
+    # Every call has told its outcome or was given up: what is still marked was never called.
+    for part in outbox.sending_by(tx, holder):
+        outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
+        if part.run is not None:
+            reconsider(tx, part.run)
     holder_rows.retire(tx, holder)
     accounts.leave_all_polling(tx, holder)
     return len(given)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.lease import LeaseTerms, TrustWindow
 from bot.domain.ports import Clock
-from storage import events, runs
+from storage import chats, events, releases
 from storage import holders as holder_rows
 from storage.engine import Database
 from storage.holders import Identity
@@ -102,25 +102,28 @@ class LeaseKeeper:
 
     async def renew(self) -> None:
         """One heartbeat. Never raises for a database that is away: the window just runs out."""
-        life = self._life
         try:
-            if life is None:
-                if not self._draining:
-                    await self.begin()
-                    self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
-                return
-            began = self._clock.monotonic()
-            if not life.window.holds(began):
-                self._lapse()
-                return
-            if await self._db.renew(_renew, life.holder, self._terms.seconds, self._names):
-                self._life = replace(life, window=TrustWindow.opened(began, self._terms))
-            else:
-                self._lapse()
+            extended = self._life is not None and await self._extend(self._life)
+            if not extended and not self._draining:
+                await self.begin()
+                self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
         except DatabaseUnavailable as error:
             self.late_renewals += 1
             self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
             _log.warning("lease not renewed, %.1f s left: %s", self.remaining(), error)
+
+    async def _extend(self, life: Life) -> bool:
+        """Renew this life. False: it is over, and everything in its name was told to stop."""
+        began = self._clock.monotonic()
+        if life.window.holds(began):
+            renewed = await self._db.renew(_renew, life.holder, self._terms.seconds, self._names)
+            if self._life is not life:
+                return False  # `watch` ended it while the database was slow.
+            if renewed:
+                self._life = replace(life, window=TrustWindow.opened(began, self._terms))
+                return True
+        self._lapse()
+        return False
 
     def watch(self) -> None:
         """Notice that the window closed, without waiting for the database to say so."""
@@ -159,8 +162,9 @@ def _begin(tx: Tx, identity: Identity, lapsed: int | None, names: NameLock) -> t
     holder = holder_rows.register(tx, replace(identity, name=name))
     if lapsed is not None:
         holder_rows.retire(tx, lapsed)
-        for released in runs.release_own(tx, lapsed):
+        for released in releases.release_own(tx, lapsed):
             events.note(tx, name, "given back", "the lease lapsed", run=released.run)
+            chats.settle_pause(tx, released.chat)
     holder_rows.bury_earlier_boots(tx, name, holder)
     return holder, name
 

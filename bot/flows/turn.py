@@ -74,6 +74,7 @@ async def work(desk: Desk, run: Run) -> None:
     """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
     rt = desk.rt
     await rt.reached(Checkpoint.CLAIMED)
+    _must_hold(desk, run)
     case = await rt.db.read(gather, run, rt.terms.work.history_runs)
     match judge(case.evidence, rt.policy(run.account)):
         case Close(ending, detail):
@@ -86,6 +87,12 @@ async def work(desk: Desk, run: Run) -> None:
             await _think(desk, case)
         case other:
             assert_never(other)
+
+
+def _must_hold(desk: Desk, run: Run) -> None:
+    """Raises StaleLease when the life that claimed this run is over."""
+    if desk.lease.holder() != run.holder:
+        raise StaleLease(f"run {run.id} was claimed in an earlier life of this process")
 
 
 DEADLINE_PASSED = "the deadline passed"
@@ -118,7 +125,7 @@ async def _think(desk: Desk, case: Case) -> None:
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
-    desk.lease.holder()
+    _must_hold(desk, run)
     match thought:
         case Answer(None):
             await _close(desk, run, Ending.SILENT, "the agent chose to say nothing")
@@ -126,7 +133,8 @@ async def _think(desk: Desk, case: Case) -> None:
             assert reply is not None
             await _reply(desk, case, reply)
         case GaveUp(text, reason):
-            await _apologise(desk, case, text, reason)
+            said = text.strip() or rt.words.say(Text.APOLOGY, _language(case))
+            await _apologise(desk, case, said, reason)
         case OutOfTime():
             text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
             await _apologise(desk, case, text, DEADLINE_PASSED)
@@ -192,6 +200,8 @@ async def _put_back(desk: Desk, run: Run, wait: float, why: str, *, failed: bool
 
 
 def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None:
+    if run.deadline_at is not None:
+        wait = min(wait, max(0.0, run.deadline_at - clock.read(tx)))
     if failed:
         runs.fail(tx, run.grip, wait, why)
     else:

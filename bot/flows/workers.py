@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.retry import backoff
 from bot.domain.run import Run
-from bot.flows.courier import carry
+from bot.flows.audit import Audit
+from bot.flows.courier import carry, look_again
 from bot.flows.desk import Desk
 from bot.flows.turn import work
-from storage import chats, events, runs
+from storage import chats, claims, events, runs
 from storage.runs import Claimant
 from storage.tx import Tx
 from storage.wakeup import READY
 
 _log = logging.getLogger("answerback.worker")
 _BREAKS_UNTIL_SET_ASIDE = 3
+_LOOK_EVERY = 2.0
+"""Seconds between looks for loose messages that may have arrived."""
 
 
 class Worker:
@@ -30,9 +33,10 @@ class Worker:
         self._turns: dict[int, asyncio.Task[None]] = {}
         self._expected = 0
         self._wake = asyncio.Event()
+        self._loose = asyncio.Event()
         self._draining = False
-        self._unknown: frozenset[int] = frozenset()
-        self._lost: frozenset[int] = frozenset()
+        self._closed = False
+        self._audit = Audit(desk)
         desk.rt.wakeups.listen(self._hear)
         desk.lease.on_lapse(self.abandon)
 
@@ -69,47 +73,85 @@ class Worker:
 
     def take(self, run: Run) -> None:
         """Work on a run that is claimed by us."""
+        if self._closed:
+            return  # The last claim's answer came too late: the run is given back.
         task = asyncio.create_task(self._turn(run), name=f"run-{run.id}")
         self._turns[run.id] = task
         self._desk.rt.observer.in_flight.set(len(self._turns))
         task.add_done_callback(lambda _: self._gone(run.id, task))
 
-    async def claim_forever(self) -> None:
-        """Claim and carry until drained: on every hint, and once a second without one."""
+    def loops(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """What a worker does all the time, by name: each runs as a task of its own."""
+        yield "claim", self._claim_forever()
+        yield "carry", self._carry_forever()
+        yield "audit", self._every(self._audit_once)
+        yield "look", self._every(self._look_once)
+
+    async def _claim_forever(self) -> None:
+        """Claim until drained: on every hint, and once a second without one."""
         while not self._draining:
             self._wake.clear()
             try:
                 await self._claim()
-                await self._drop_lost()
             except DatabaseUnavailable as error:
                 _log.warning("can't claim: %s", error)
             except StaleLease as error:
                 _log.info("not claiming: %s", error)
-            await self._woken(self._desk.rt.terms.work.poll)
+            except Exception:  # noqa: BLE001 - the task's edge: a worker that lives claims
+                _log.exception("claiming broke")
+            await _woken(self._wake, self._desk.rt.terms.work.poll)
 
-    async def carry_forever(self) -> None:
-        """Carry loose messages until cancelled."""
+    async def _carry_forever(self) -> None:
+        """Carry loose messages until drained: on every hint, and once a second without one."""
+        async with asyncio.TaskGroup() as calls:
+            while not self._draining:
+                self._loose.clear()
+                again = self._desk.rt.terms.work.poll
+                try:
+                    if self._desk.lease.holds():
+                        again = await carry(self._desk, calls)
+                except DatabaseUnavailable as error:
+                    _log.warning("can't carry: %s", error)
+                except StaleLease as error:
+                    _log.info("not carrying: %s", error)
+                except Exception:  # noqa: BLE001 - the task's edge: a worker that lives carries
+                    _log.exception("carrying broke")
+                await _woken(self._loose, again)
+
+    async def _every(self, look: Callable[[], Awaitable[float]]) -> None:
+        """Look again and again until cancelled; each look says after how many seconds."""
         while True:
-            carried = 0
+            again = self._desk.rt.terms.work.poll
             try:
-                if self._desk.lease.holds():
-                    carried = await carry(self._desk)
-            except DatabaseUnavailable as error:
-                _log.warning("can't carry: %s", error)
-            except StaleLease as error:
-                _log.info("not carrying: %s", error)
-            if not carried:
-                await self._desk.rt.wakeups.wait(READY, self._desk.rt.terms.work.poll)
+                again = await look()
+            except (DatabaseUnavailable, StaleLease) as error:
+                _log.warning("can't look at what is ours: %s", error)
+            except Exception:  # noqa: BLE001 - the task's edge: the next look may succeed
+                _log.exception("looking at what is ours broke")
+            await self._desk.rt.clock.sleep(again)
+
+    async def _audit_once(self) -> float:
+        await self._audit.look(self._turns)
+        return self._audit.again_in
+
+    async def _look_once(self) -> float:
+        if self._desk.lease.holds() and not self._draining:
+            await look_again(self._desk)
+        return _LOOK_EVERY
 
     def stop_claiming(self) -> None:
-        """Begin no more turns."""
+        """Begin no more turns and no more loose messages."""
         self._draining = True
         self._wake.set()
+        self._loose.set()
 
     async def finish(self, grace: float) -> None:
-        """Let turns end by themselves, at most `grace` seconds; then cut what is left."""
-        if self._turns:
-            await asyncio.wait(self._turns.values(), timeout=max(0.0, grace))
+        """Let turns end by themselves, at most `grace` seconds; then cut what is left, and
+        take no run any more that was claimed meanwhile."""
+        ends_at = asyncio.get_running_loop().time() + grace
+        while self._turns and (left := ends_at - asyncio.get_running_loop().time()) > 0:
+            await asyncio.wait(self._turns.values(), timeout=left)
+        self._closed = True
         await self._cut(tuple(self._turns.values()))
 
     def abandon(self) -> None:
@@ -134,39 +176,19 @@ class Worker:
         rt = self._desk.rt
         self._expected += room
         try:
-            claimed = await rt.db.write(_claim, self._claimant(), rt.mine, room)
+            claimed = await rt.db.write(claims.claim, self._claimant(), rt.mine, room)
         finally:
             self._expected -= room
         for run in claimed:
             self.take(run)
 
-    async def _drop_lost(self) -> None:
-        """Stop turns whose run was ended or taken by somebody else; give back runs that the
-        database says are ours and that nobody here works on (a claim whose answer was lost)."""
-        if not self._desk.lease.holds():
-            return
-        rt = self._desk.rt
-        held = {r.id: r for r in await rt.db.read(runs.held_by, self._desk.lease.holder())}
-        # One look can be wrong: the answer to a claim may still be on its way to us.
-        lost = frozenset(self._turns.keys() - held)
-        unknown = frozenset(held.keys() - self._turns)
-        for run_id in lost & self._lost & self._turns.keys():
-            self._turns[run_id].cancel()
-        for run_id in unknown & self._unknown - self._turns.keys():
-            await rt.db.write(_give_back_unknown, held[run_id])
-        self._lost, self._unknown = lost, unknown
-
     def _hear(self, topic: str) -> None:
         kind, _, name = topic.partition(":")
         if kind == READY:
             self._wake.set()
+            self._loose.set()
         elif kind == "stop" and name.isdecimal() and int(name) in self._turns:
             self._turns[int(name)].cancel()
-
-    async def _woken(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
 
     def _gone(self, run_id: int, task: asyncio.Task[None]) -> None:
         if self._turns.get(run_id) is task:
@@ -193,24 +215,17 @@ class Worker:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
 
-def _claim(tx: Tx, by: Claimant, mine: Sequence[int], room: int) -> Sequence[Run]:
-    down = set(runs.down_accounts(tx))
-    up = [account for account in mine if account not in down]
-    suspect = runs.claim_suspect(tx, by, up)
-    first = [] if suspect is None else [suspect]
-    return [*first, *runs.claim(tx, by, up, room - len(first))]
-
-
-def _give_back_unknown(tx: Tx, run: Run) -> None:
-    chats.lock(tx, run.chat)
-    runs.give_back(tx, run.grip, 0.0, "claimed by a process that did not hear of it")
-    chats.settle_pause(tx, run.chat)
+async def _woken(hint: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await hint.wait()
 
 
 def _count_break(tx: Tx, run: Run, jitter: float) -> None:
     chats.lock(tx, run.chat)
+    runs.hold(tx, run.grip)
     if run.failures >= _BREAKS_UNTIL_SET_ASIDE:
-        runs.set_aside(tx, run.id, "it keeps breaking its turn")
+        runs.set_aside(tx, run.grip, "it keeps breaking its turn")
         events.note(tx, "worker", "set aside", "it keeps breaking its turn", run=run.id)
         return
     runs.fail(tx, run.grip, backoff(run.failures + 1, jitter), "its turn broke")

@@ -21,7 +21,6 @@ from bot.domain.turn import Agent
 from bot.flows import recover
 from bot.flows.accept import Intake
 from bot.flows.checkpoints import Reached, nowhere
-from bot.flows.courier import look_again
 from bot.flows.desk import Desk
 from bot.flows.lease import LeaseKeeper
 from bot.flows.pace import Pacer
@@ -36,7 +35,7 @@ from bot.settings import Settings, TelegramMode
 from bot.texts import Words
 from bot.wiring.agents import Hired, hire
 from bot.wiring.channels import Configured, configure
-from storage import accounts, runs
+from storage import accounts, claims
 from storage.accounts import Account
 from storage.engine import Database, DatabaseSettings
 from storage.holders import Identity
@@ -83,7 +82,7 @@ class Process:
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
         try:
             async with asyncio.timeout(2.0):
-                age = await self.rt.db.read(runs.oldest_due)
+                age = await self.rt.db.read(claims.oldest_due)
         except DatabaseUnavailable as error:
             return [*checks, Check("database", False, str(error))]
         except TimeoutError:
@@ -102,8 +101,6 @@ class Process:
         """One recovery pass; a database that is away is noted and waited for."""
         try:
             await recover.sweep(self.rt, self.lease)
-            if self.worker is not None and self.lease.holds():
-                await look_again(self.desk)
             self.last_sweep = self.rt.clock.monotonic()
         except DatabaseUnavailable as error:
             _log.warning("recovery pass put off: %s", error)
@@ -132,8 +129,8 @@ class Process:
         self._schedule()
         self._start("wakeups", self.rt.wakeups.relay())
         if self.worker is not None:
-            self._start("claim", self.worker.claim_forever())
-            self._start("carry", self.worker.carry_forever())
+            for name, loop in self.worker.loops():
+                self._start(name, loop)
         if self.updates is not None:
             self._start("introduce", self.updates.introduce(self.rt, self.ids["telegram"]))
             if self.settings.mode is TelegramMode.POLLING and self.role is not Role.WORKER:
