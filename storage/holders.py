@@ -55,7 +55,7 @@ class HolderRow:
     gone: bool
 
 
-def alive(holder: object, lease_seconds: float) -> ColumnElement[bool]:
+def alive(holder: object, lease_seconds: float | ColumnElement[float]) -> ColumnElement[bool]:
     """The condition that `holder` (a value or a column) may be believed alive."""
     return exists(
         select(1)
@@ -64,7 +64,7 @@ def alive(holder: object, lease_seconds: float) -> ColumnElement[bool]:
     )
 
 
-def _overdue(lease_seconds: float) -> ColumnElement[bool]:
+def _overdue(lease_seconds: float | ColumnElement[float]) -> ColumnElement[bool]:
     return or_(holders.c.clock != lease_clock, holders.c.renewed_at < lease_now - lease_seconds)
 
 

@@ -23,6 +23,7 @@ from enum import IntEnum
 from sqlalchemy import (
     Connection,
     Row,
+    Select,
     and_,
     case,
     exists,
@@ -40,7 +41,7 @@ from bot.domain.verdict import PartFacts
 from storage import holders as holder_moves
 from storage.clock import now
 from storage.dialect import insert_or_skip
-from storage.tables import chats, holders, outbox, receipts, replies, runs
+from storage.tables import accounts, chats, holders, outbox, receipts, replies, runs
 
 _RUN_KINDS = (PartKind.REPLY.value, PartKind.APOLOGY.value)
 
@@ -263,6 +264,11 @@ def mark_sending(tx: Connection, grip: Grip, part: int) -> Part | None:
     return None if row is None else _part(row)
 
 
+def _able(mine: Sequence[int]) -> Select[tuple[int]]:
+    """Those of the accounts `mine` that can send."""
+    return select(accounts.c.id).where(accounts.c.id.in_(mine), accounts.c.down_since.is_(None))
+
+
 def due_loose(tx: Connection, mine: Sequence[int], limit: int) -> Sequence[Part]:
     """Loose parts that may go now: due, not behind a part of their chat that is on its way or
     came before, in a chat that the platform does not limit."""
@@ -287,7 +293,7 @@ def due_loose(tx: Connection, mine: Sequence[int], limit: int) -> Sequence[Part]
             outbox.c.state == "pending",
             outbox.c.not_before <= now,
             chats.c.not_before <= now,
-            outbox.c.account.in_(mine),
+            outbox.c.account.in_(_able(mine)),
             ~on_its_way,
             ~behind,
         )

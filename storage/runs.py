@@ -97,7 +97,7 @@ PUT_BACK: dict[str, Any] = {
 """running -> ready, or waiting in a paused chat. Who was suspected waits for the lane."""
 
 
-def run_of(row: Row[Any]) -> Run:
+def run_of(row: Row[*tuple[Any, ...]]) -> Run:
     """A row of COLUMNS."""
     return Run(
         id=row.id,
@@ -150,7 +150,7 @@ _INSERT = (
     .returning(*COLUMNS)
 )
 _MAY_RUN = and_(
-    holder_moves.alive(_ME, bindparam("lease_seconds")),
+    holder_moves.alive(_ME, bindparam("lease_seconds", type_=Double)),
     exists(select(1).where(holders.c.id == _ME, ~holders.c.draining)),
     exists(select(1).where(accounts.c.id == _OF, accounts.c.down_since.is_(None))),
 )

@@ -50,8 +50,8 @@ def place(
     )
     now = clock.read(tx)
     paused = chat.paused_until is not None and chat.paused_until > now
-    at_once = chat.not_before <= now and chat.account not in runs.down_accounts(tx)
-    run = runs.insert_run(tx, new, by if at_once else None, head=not live and not paused)
+    at_once = by if chat.not_before <= now else None
+    run = runs.insert_run(tx, new, at_once, head=not live and not paused)
     inbox.assign(tx, stored, run.id)
     _adopt(tx, run.id, chat, message, rt.terms.intake)
     return Placed(run, woken or run.state is RunState.READY)

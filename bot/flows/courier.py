@@ -20,7 +20,7 @@ from bot.flows.notices import to_chat
 from bot.flows.outcome import alarm
 from bot.flows.runtime import Runtime
 from bot.flows.sends import record_alone
-from storage import chats, clock, outbox, runs
+from storage import chats, clock, outbox
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -81,9 +81,7 @@ class _Due:
 
 
 def _due(tx: Tx, mine: Sequence[int]) -> list[_Due]:
-    down = set(runs.down_accounts(tx))
-    up = [account for account in mine if account not in down]
-    return [_Due(p, chats.get(tx, p.chat)) for p in outbox.due_loose(tx, up, _AT_ONCE)]
+    return [_Due(p, chats.get(tx, p.chat)) for p in outbox.due_loose(tx, mine, _AT_ONCE)]
 
 
 def _begin(

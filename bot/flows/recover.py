@@ -16,8 +16,8 @@ from bot.flows.checkpoints import Checkpoint
 from bot.flows.lease import LeaseKeeper
 from bot.flows.runtime import Runtime
 from storage import chats as chat_rows
-from storage import events, holders, outbox, runs
-from storage.runs import Released
+from storage import events, holders, outbox, releases, runs
+from storage.releases import Released
 from storage.tx import Tx
 from storage.wakeup import READY
 
@@ -56,7 +56,7 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
 
 def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
     holders.bury_overdue(tx, lease_seconds)
-    released = runs.release_dead(tx)
+    released = releases.release_dead(tx)
     for run in released:
         _note(tx, who, run)
         chat_rows.settle_pause(tx, run.chat)
@@ -67,7 +67,7 @@ def release_chat(tx: Tx, chat: int, lease_seconds: float, who: str) -> bool:
     """A reader met this chat: release its run if that run's holder is dead. The chat is
     locked. It never judges or sends; True when a worker should look."""
     holders.bury_overdue(tx, lease_seconds)
-    released = runs.release_dead(tx, chat)
+    released = releases.release_dead(tx, chat)
     for run in released:
         _note(tx, who, run)
     chat_rows.settle_pause(tx, chat)
@@ -81,7 +81,7 @@ def _note(tx: Tx, who: str, run: Released) -> None:
 
 async def repair(rt: Runtime) -> int:
     """Promote in chats whose runs wait behind nothing; forget holders that are long gone."""
-    stranded = await rt.db.read(runs.stranded_chats, _CHATS_AT_ONCE)
+    stranded = await rt.db.read(releases.stranded_chats, _CHATS_AT_ONCE)
     for chat in stranded:
         await rt.db.write(_promote, chat)
     await rt.db.write(holders.forget_gone, _FORGET_HOLDERS_AFTER)
