@@ -190,6 +190,23 @@ def runs_named(tx: Connection, name: str) -> Sequence[int]:
     ).all()
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recorded message: the run that answers it, or why none does."""
+
+    run: int | None
+    ignored: str | None
+
+
+def recorded_under(tx: Connection, request_id: str, account: int | None) -> Recorded | None:
+    """The newest message recorded under this id, of one account or of any; None: unknown."""
+    question = select(inbound.c.run, inbound.c.ignored).where(inbound.c.request_id == request_id)
+    if account is not None:
+        question = question.where(inbound.c.account == account)
+    row = tx.execute(question.order_by(inbound.c.id.desc()).limit(1)).first()
+    return None if row is None else Recorded(row.run, row.ignored)
+
+
 _WHATSAPP = "whatsapp:"
 
 

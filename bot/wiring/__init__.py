@@ -1,7 +1,18 @@
 """The composition root: the one package that knows everything."""
 
 from bot.settings import Settings, read_settings
+from bot.wiring.office import Office, office
 from bot.wiring.process import Parts, Process, Role, running
 from bot.wiring.typed import typed
 
-__all__ = ["Parts", "Process", "Role", "Settings", "read_settings", "running", "typed"]
+__all__ = [
+    "Office",
+    "Parts",
+    "Process",
+    "Role",
+    "Settings",
+    "office",
+    "read_settings",
+    "running",
+    "typed",
+]

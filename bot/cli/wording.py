@@ -1,0 +1,46 @@
+"""Values as an operator reads them: safe for any terminal, short, in one form everywhere."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime
+
+_JOINERS = "\u200c\u200d"
+"""Needed inside emoji and in several scripts; they move nothing around them."""
+
+
+def safe(text: str, *, lines: bool = False) -> str:
+    """The text with everything spelled out that could move the cursor, change a colour or
+    turn the direction of writing. With `lines` line breaks and tabs stay."""
+    return "".join(c if _harmless(c, lines=lines) else _spelled(c) for c in text)
+
+
+def _harmless(character: str, *, lines: bool) -> bool:
+    if character in _JOINERS or (lines and character in "\n\t"):
+        return True
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def _spelled(character: str) -> str:
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
+
+
+def span(seconds: float) -> str:
+    """An age or a wait, in the two units that say enough."""
+    left = max(0, round(seconds))
+    for unit, size, smaller, part in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60)):
+        if left >= size:
+            rest = left % size // part
+            return f"{left // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    if left >= 60:
+        return f"{left // 60} min" + (f" {left % 60} s" if left % 60 else "")
+    return f"{left} s"
+
+
+def moment(epoch: float) -> str:
+    """Epoch seconds in ISO 8601, UTC."""
+    stamp = datetime.fromtimestamp(epoch, UTC).isoformat(timespec="milliseconds")
+    return stamp.replace("+00:00", "Z")
