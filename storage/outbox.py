@@ -1,11 +1,11 @@
 """The moves of a part: one outgoing message and what became of it.
 
     store     ->  pending                        (store_reply, store_apology, post)
-    pending   ->  sending                        (mark_sending, claim_loose)
+    pending   ->  sending                        (mark_sending, loose.claim)
     sending   ->  sent                           (receive; whatever the fence)
     sending   ->  pending | refused | uncertain  (not_sent, refuse, doubt)
     uncertain ->  pending                        (resend: asked for, or after the last look)
-    sent      ->  delivered -> read              (witness; forward only)
+    sent      ->  delivered -> read              (late.confirm; forward only)
     pending   ->  dropped                        (drop_pending, drop_notice)
 
 A part of a running run moves only under that run's grip (`runs.hold` locks the run first).
@@ -19,18 +19,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Connection,
     Row,
-    Select,
-    and_,
-    case,
+    Update,
+    bindparam,
     exists,
     insert,
-    or_,
+    literal_column,
     select,
-    true,
     update,
 )
 
@@ -38,12 +38,10 @@ from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Grip
 from bot.domain.verdict import PartFacts
-from storage import holders as holder_moves
 from storage.clock import now
 from storage.dialect import insert_or_skip
-from storage.tables import accounts, chats, holders, outbox, receipts, replies, runs
-
-_RUN_KINDS = (PartKind.REPLY.value, PartKind.APOLOGY.value)
+from storage.tables import outbox, receipts, replies
+from storage.words import is_in, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ class Part:
         )
 
 
-_COLUMNS = (
+COLUMNS = (
     outbox.c.id,
     outbox.c.account,
     outbox.c.chat,
@@ -114,7 +112,8 @@ _COLUMNS = (
 )
 
 
-def _part(row: Row) -> Part:  # type: ignore[type-arg]
+def part_of(row: Row[*tuple[Any, ...]]) -> Part:
+    """A row of COLUMNS."""
     return Part(
         id=row.id,
         account=row.account,
@@ -187,8 +186,8 @@ def store_parts(
             "attempts": 0 if begun is None else 1,
             "started_at": 0.0 if begun is None else now,
         }
-        rows.append(tx.execute(insert(outbox).values(**values).returning(*_COLUMNS)).one())
-    return [_part(row) for row in rows]
+        rows.append(tx.execute(insert(outbox).values(**values).returning(*COLUMNS)).one())
+    return [part_of(row) for row in rows]
 
 
 class Notice(IntEnum):
@@ -220,110 +219,58 @@ def post(
     return tx.execute(insert_or_skip(tx, outbox, values).returning(outbox.c.id)).scalar()
 
 
+_OF_RUN_ANY = (
+    select(*COLUMNS)
+    .where(outbox.c.run == bindparam("of"), is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY))
+    .order_by(outbox.c.part)
+)
+_OF_RUN = _OF_RUN_ANY.where(~outbox.c.loose)
+_GET = select(*COLUMNS).where(outbox.c.id == bindparam("of"))
+
+
 def of_run(tx: Connection, run: int) -> Sequence[Part]:
     """The parts of the run's reply or apology, in order."""
-    question = (
-        select(*_COLUMNS)
-        .where(outbox.c.run == run, outbox.c.kind.in_(_RUN_KINDS), ~outbox.c.loose)
-        .order_by(outbox.c.part)
-    )
-    return [_part(row) for row in tx.execute(question)]
+    return [part_of(row) for row in tx.execute(_OF_RUN, {"of": run})]
 
 
 def of_run_any(tx: Connection, run: int) -> Sequence[Part]:
     """The parts of the run's answer, those that go out by themselves by now among them."""
-    question = (
-        select(*_COLUMNS)
-        .where(outbox.c.run == run, outbox.c.kind.in_(_RUN_KINDS))
-        .order_by(outbox.c.part)
-    )
-    return [_part(row) for row in tx.execute(question)]
+    return [part_of(row) for row in tx.execute(_OF_RUN_ANY, {"of": run})]
 
 
 def get(tx: Connection, part: int) -> Part | None:
     """One part, or None."""
-    row = tx.execute(select(*_COLUMNS).where(outbox.c.id == part)).first()
-    return None if row is None else _part(row)
+    row = tx.execute(_GET, {"of": part}).first()
+    return None if row is None else part_of(row)
+
+
+BEGUN: dict[str, Any] = {
+    "state": word(PartState.SENDING),
+    "holder": bindparam("me", type_=BigInteger),
+    "fence": outbox.c.fence + 1,
+    "attempts": outbox.c.attempts + 1,
+    "started_at": now,
+}
+"""pending -> sending: one more attempt, committed before the provider is called."""
+
+_MARK_SENDING = (
+    update(outbox)
+    .where(
+        outbox.c.id == bindparam("of"),
+        outbox.c.run == bindparam("of_run"),
+        is_in(outbox.c.state, PartState.PENDING),
+        ~outbox.c.loose,
+    )
+    .values(**BEGUN)
+    .returning(*COLUMNS)
+)
 
 
 def mark_sending(tx: Connection, grip: Grip, part: int) -> Part | None:
-    """pending -> sending, for a part of a run that is held. None: the part moved on."""
-    move = (
-        update(outbox)
-        .where(outbox.c.id == part, outbox.c.run == grip.run, outbox.c.state == "pending")
-        .values(
-            state=PartState.SENDING.value,
-            holder=grip.holder,
-            fence=outbox.c.fence + 1,
-            attempts=outbox.c.attempts + 1,
-            started_at=now,
-        )
-        .returning(*_COLUMNS)
-    )
-    row = tx.execute(move).first()
-    return None if row is None else _part(row)
-
-
-def _able(mine: Sequence[int]) -> Select[tuple[int]]:
-    """Those of the accounts `mine` that can send."""
-    return select(accounts.c.id).where(accounts.c.id.in_(mine), accounts.c.down_since.is_(None))
-
-
-def due_loose(tx: Connection, mine: Sequence[int], limit: int) -> Sequence[Part]:
-    """Loose parts that may go now: due, not behind a part of their chat that is on its way or
-    came before, in a chat that the platform does not limit."""
-    busy = outbox.alias("busy")
-    on_its_way = exists(
-        select(1).where(busy.c.chat == outbox.c.chat, busy.c.state == "sending")
-    ).correlate(outbox)
-    earlier = outbox.alias("earlier")
-    behind = exists(
-        select(1).where(
-            earlier.c.chat == outbox.c.chat,
-            earlier.c.id < outbox.c.id,
-            earlier.c.loose == true(),
-            earlier.c.state == "pending",
-        )
-    ).correlate(outbox)
-    question = (
-        select(*_COLUMNS)
-        .join(chats, chats.c.id == outbox.c.chat)
-        .where(
-            outbox.c.loose == true(),
-            outbox.c.state == "pending",
-            outbox.c.not_before <= now,
-            chats.c.not_before <= now,
-            outbox.c.account.in_(_able(mine)),
-            ~on_its_way,
-            ~behind,
-        )
-        .order_by(outbox.c.not_before, outbox.c.id)
-        .limit(limit)
-    )
-    return [_part(row) for row in tx.execute(question)]
-
-
-def claim_loose(tx: Connection, part: int, holder: int, lease_seconds: float) -> Part | None:
-    """pending -> sending, for a loose part. None: somebody else has it."""
-    move = (
-        update(outbox)
-        .where(
-            outbox.c.id == part,
-            outbox.c.loose == true(),
-            outbox.c.state == "pending",
-            holder_moves.alive(holder, lease_seconds),
-        )
-        .values(
-            state=PartState.SENDING.value,
-            holder=holder,
-            fence=outbox.c.fence + 1,
-            attempts=outbox.c.attempts + 1,
-            started_at=now,
-        )
-        .returning(*_COLUMNS)
-    )
-    row = tx.execute(move).first()
-    return None if row is None else _part(row)
+    """pending -> sending, for a part of a run that is held (`runs.hold`). None: the part moved
+    on."""
+    row = tx.execute(_MARK_SENDING, {"of": part, "of_run": grip.run, "me": grip.holder}).first()
+    return None if row is None else part_of(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +279,24 @@ class Attempt:
 
     part: int
     number: int
+
+
+_RECEIVE = (
+    update(outbox)
+    .where(
+        outbox.c.id == bindparam("of"),
+        outbox.c.state.not_in([word(state) for state in sorted(ARRIVED)]),
+    )
+    .values(
+        state=word(PartState.SENT),
+        holder=None,
+        receipt=bindparam("named"),
+        sent_at=now,
+        error="",
+        code="",
+        scope=None,
+    )
+)
 
 
 def receive(tx: Connection, attempt: Attempt, receipt: str) -> bool:
@@ -346,94 +311,46 @@ def receive(tx: Connection, attempt: Attempt, receipt: str) -> bool:
     new = insert_or_skip(tx, receipts, values).returning(receipts.c.outbox)
     if tx.execute(new).first() is None:
         return True
-    move = (
-        update(outbox)
-        .where(
-            outbox.c.id == attempt.part,
-            outbox.c.state.in_(("sending", "uncertain", "pending", "refused", "dropped")),
-        )
-        .values(
-            state=PartState.SENT.value,
-            holder=None,
-            receipt=receipt,
-            sent_at=now,
-            error="",
-            code="",
-            scope=None,
-        )
-    )
-    return tx.execute(move).rowcount == 1
+    return tx.execute(_RECEIVE, {"of": attempt.part, "named": receipt}).rowcount == 1
 
 
-def _attempt(attempt: Attempt):  # type: ignore[no-untyped-def]
-    return and_(
-        outbox.c.id == attempt.part,
-        outbox.c.attempts == attempt.number,
-        outbox.c.state == "sending",
-    )
+_ATTEMPT = update(outbox).where(
+    outbox.c.id == bindparam("of"),
+    outbox.c.attempts == bindparam("try"),
+    is_in(outbox.c.state, PartState.SENDING),
+)
+_TOLD: dict[str, Any] = {
+    "holder": None,
+    "error": bindparam("said"),
+    "code": bindparam("by_code"),
+}
+_NOT_SENT = _ATTEMPT.values(
+    **_TOLD, state=word(PartState.PENDING), not_before=now + bindparam("wait")
+)
+_REFUSE = _ATTEMPT.values(**_TOLD, state=word(PartState.REFUSED), scope=bindparam("about"))
+_DOUBT = _ATTEMPT.values(**_TOLD, state=word(PartState.UNCERTAIN))
+
+
+def _told(
+    tx: Connection, move: Update, attempt: Attempt, error: str, code: str, **values: object
+) -> bool:
+    said = {"of": attempt.part, "try": attempt.number, "said": error, "by_code": code}
+    return tx.execute(move, said | values).rowcount == 1
 
 
 def not_sent(tx: Connection, attempt: Attempt, wait: float, error: str, code: str) -> bool:
     """sending -> pending: proven not to have left; due again in `wait` seconds."""
-    move = (
-        update(outbox)
-        .where(_attempt(attempt))
-        .values(
-            state=PartState.PENDING.value,
-            holder=None,
-            not_before=now + wait,
-            error=error,
-            code=code,
-        )
-    )
-    return tx.execute(move).rowcount == 1
+    return _told(tx, _NOT_SENT, attempt, error, code, wait=wait)
 
 
 def refuse(tx: Connection, attempt: Attempt, scope: Scope, error: str, code: str) -> bool:
     """sending -> refused, for ever."""
-    move = (
-        update(outbox)
-        .where(_attempt(attempt))
-        .values(
-            state=PartState.REFUSED.value,
-            holder=None,
-            scope=scope.value,
-            error=error,
-            code=code,
-        )
-    )
-    return tx.execute(move).rowcount == 1
+    return _told(tx, _REFUSE, attempt, error, code, about=scope.value)
 
 
 def doubt(tx: Connection, attempt: Attempt, error: str, code: str = "") -> bool:
     """sending -> uncertain: it may have arrived."""
-    move = (
-        update(outbox)
-        .where(_attempt(attempt))
-        .values(state=PartState.UNCERTAIN.value, holder=None, error=error, code=code)
-    )
-    return tx.execute(move).rowcount == 1
-
-
-def doubt_orphans(tx: Connection) -> Sequence[int]:
-    """sending -> uncertain, for parts that a dead holder left and no running run looks after."""
-    gone = exists(
-        select(1).where(holders.c.id == outbox.c.holder, holders.c.gone_at.is_not(None))
-    ).correlate(outbox)
-    owned = exists(
-        select(1).where(runs.c.id == outbox.c.run, runs.c.state.in_(("ready", "running")))
-    ).correlate(outbox)
-    move = (
-        update(outbox)
-        .where(outbox.c.state == "sending", gone, or_(outbox.c.loose == true(), ~owned))
-        .values(
-            state=PartState.UNCERTAIN.value,
-            holder=None,
-            error="the process died while it was being sent",
-        )
-        .returning(outbox.c.id)
-    )
-    return tx.scalars(move).all()
+    return _told(tx, _DOUBT, attempt, error, code)
 
 
 def looked(tx: Connection, part: int, attempts: int) -> bool:
@@ -465,14 +382,18 @@ def resend(tx: Connection, part: int, attempts: int, *, loose: bool = False) -> 
     return tx.execute(move).rowcount == 1
 
 
+_DROP_PENDING = (
+    update(outbox)
+    .where(
+        outbox.c.run == bindparam("of"), is_in(outbox.c.state, PartState.PENDING), ~outbox.c.loose
+    )
+    .values(state=word(PartState.DROPPED))
+)
+
+
 def drop_pending(tx: Connection, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
-    move = (
-        update(outbox)
-        .where(outbox.c.run == run, outbox.c.state == "pending", ~outbox.c.loose)
-        .values(state=PartState.DROPPED.value)
-    )
-    return tx.execute(move).rowcount
+    return tx.execute(_DROP_PENDING, {"of": run}).rowcount
 
 
 def drop_notice(tx: Connection, run: int, notice: Notice) -> bool:
@@ -490,98 +411,50 @@ def drop_notice(tx: Connection, run: int, notice: Notice) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-_RANK = {"": 0, "queued": 0, "accepted": 0, "sending": 1, "sent": 2, "delivered": 3, "read": 4}
-
-
-def witness(tx: Connection, part: Part, state: PartState, status: str) -> bool:
-    """sent -> delivered -> read, forward only. False: nothing new."""
-    behind = [s.value for s in ARRIVED if _RANK[s.value] < _RANK[state.value]]
-    move = (
-        update(outbox)
-        .where(outbox.c.id == part.id, outbox.c.state.in_(behind))
-        .values(state=state.value, provider_status=status, confirmed=True)
-    )
-    if tx.execute(move).rowcount == 1:
-        return True
-    confirm = (
-        update(outbox)
-        .where(outbox.c.id == part.id, outbox.c.state == state.value, ~outbox.c.confirmed)
-        .values(provider_status=status, confirmed=True)
-    )
-    return tx.execute(confirm).rowcount == 1
-
-
-def late_refusal(
-    tx: Connection, part: int, scope: Scope, status: str, error: str, code: str
-) -> bool:
-    """sent -> refused: the platform took it and then could not bring it. The first code stays;
-    what was delivered stays delivered."""
-    move = (
-        update(outbox)
-        .where(outbox.c.id == part, outbox.c.state == "sent")
-        .values(
-            state=PartState.REFUSED.value,
-            scope=scope.value,
-            provider_status=status,
-            confirmed=True,
-            error=case((outbox.c.error == "", error), else_=outbox.c.error),
-            code=case((outbox.c.code == "", code), else_=outbox.c.code),
-        )
-    )
-    return tx.execute(move).rowcount == 1
-
-
 def by_receipt(tx: Connection, account: int, receipt: str) -> Part | None:
     """The part that a provider's id names, or None."""
     row = tx.execute(
-        select(*_COLUMNS).where(outbox.c.account == account, outbox.c.receipt == receipt)
+        select(*COLUMNS).where(outbox.c.account == account, outbox.c.receipt == receipt)
     ).first()
-    return None if row is None else _part(row)
+    return None if row is None else part_of(row)
+
+
+_OWNED = (
+    select(receipts.c.receipt)
+    .join(outbox, outbox.c.id == receipts.c.outbox)
+    .where(outbox.c.chat == bindparam("of"), outbox.c.id != bindparam("but"))
+    .order_by(outbox.c.id.desc())
+    .limit(literal_column("500"))
+)
 
 
 def owned_receipts(tx: Connection, chat: int, but: int) -> frozenset[str]:
     """Receipts of the chat's other parts: a look-up must not adopt them."""
-    question = (
-        select(receipts.c.receipt)
-        .join(outbox, outbox.c.id == receipts.c.outbox)
-        .where(outbox.c.chat == chat, outbox.c.id != but)
-        .order_by(receipts.c.at.desc())
-        .limit(500)
-    )
-    return frozenset(tx.scalars(question))
+    return frozenset(tx.scalars(_OWNED, {"of": chat, "but": but}))
+
+
+_SENDING_BY = select(*COLUMNS).where(
+    outbox.c.holder == bindparam("me"), is_in(outbox.c.state, PartState.SENDING)
+)
 
 
 def sending_by(tx: Connection, holder: int) -> Sequence[Part]:
     """The parts that this holder has begun to send and not heard of."""
-    question = select(*_COLUMNS).where(outbox.c.holder == holder, outbox.c.state == "sending")
-    return [_part(row) for row in tx.execute(question)]
+    return [part_of(row) for row in tx.execute(_SENDING_BY, {"me": holder})]
 
 
-def doubtful_loose(tx: Connection, account: int, looks: int, limit: int) -> Sequence[Part]:
-    """Loose parts of this account that may have arrived and were looked for fewer than `looks`
-    times, oldest first."""
-    question = (
-        select(*_COLUMNS)
-        .where(
-            outbox.c.state == "uncertain",
-            outbox.c.loose == true(),
-            outbox.c.account == account,
-            outbox.c.looks < looks,
+_HUMAN_ANSWERED = select(
+    exists(
+        select(1).where(
+            outbox.c.chat == bindparam("of"),
+            is_in(outbox.c.kind, PartKind.OPERATOR),
+            outbox.c.sent_at > bindparam("after"),
+            is_in(outbox.c.state, *sorted(ARRIVED)),
         )
-        .order_by(outbox.c.id)
-        .limit(limit)
     )
-    return [_part(row) for row in tx.execute(question)]
+)
 
 
 def human_answered(tx: Connection, chat: int, after: float) -> bool:
     """Whether an operator's words reached the chat after this moment."""
-    question = exists(
-        select(1).where(
-            outbox.c.chat == chat,
-            outbox.c.kind == PartKind.OPERATOR.value,
-            outbox.c.state.in_([s.value for s in ARRIVED]),
-            outbox.c.sent_at > after,
-        )
-    )
-    return bool(tx.scalar(select(question)))
+    return bool(tx.scalar(_HUMAN_ANSWERED, {"of": chat, "after": after}))

@@ -20,7 +20,7 @@ from bot.flows.notices import to_chat
 from bot.flows.outcome import alarm
 from bot.flows.runtime import Runtime
 from bot.flows.sends import record_alone
-from storage import chats, clock, outbox
+from storage import chats, clock, loose, outbox
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -81,7 +81,7 @@ class _Due:
 
 
 def _due(tx: Tx, mine: Sequence[int]) -> list[_Due]:
-    return [_Due(p, chats.get(tx, p.chat)) for p in outbox.due_loose(tx, mine, _AT_ONCE)]
+    return [_Due(p, chats.get(tx, p.chat)) for p in loose.due(tx, mine, _AT_ONCE)]
 
 
 def _begin(
@@ -90,7 +90,7 @@ def _begin(
     """Claim the part if its chat still takes it; (part, address) or None."""
     chat = chats.lock(tx, due.chat)
     now = clock.read(tx)
-    part = outbox.claim_loose(tx, due.id, holder, lease_seconds)
+    part = loose.claim(tx, due.id, holder, lease_seconds)
     if part is None:
         return None
     refusal = _forbidden(rt, chat, part, now)
@@ -139,7 +139,7 @@ def _doubtful(tx: Tx, account: int, looks: int) -> list[_Doubtful]:
     now = clock.read(tx)
     return [
         _Doubtful(p, chats.get(tx, p.chat), outbox.owned_receipts(tx, p.chat, p.id), now)
-        for p in outbox.doubtful_loose(tx, account, looks, _AT_ONCE)
+        for p in loose.doubtful(tx, account, looks, _AT_ONCE)
     ]
 
 

@@ -16,7 +16,7 @@ from bot.flows.checkpoints import Checkpoint
 from bot.flows.lease import LeaseKeeper
 from bot.flows.runtime import Runtime
 from storage import chats as chat_rows
-from storage import events, holders, outbox, releases, runs
+from storage import events, holders, loose, releases, runs
 from storage.releases import Released
 from storage.tx import Tx
 from storage.wakeup import READY
@@ -60,7 +60,7 @@ def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
     for run in released:
         _note(tx, who, run)
         chat_rows.settle_pause(tx, run.chat)
-    return Swept(released, len(outbox.doubt_orphans(tx)))
+    return Swept(released, len(loose.doubt_orphans(tx)))
 
 
 def release_chat(tx: Tx, chat: int, lease_seconds: float, who: str) -> bool:
