@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -26,6 +27,15 @@ class TelegramMode(StrEnum):
 
     WEBHOOK = "webhook"
     POLLING = "polling"
+
+
+class LogLevel(StrEnum):
+    """From which level on our own lines are written."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
 
 
 class LogFormat(StrEnum):
@@ -64,8 +74,11 @@ class Settings(BaseSettings):
     timezone: str = "UTC"
     texts_file: Path | None = None
     language: str = "en"
-    log_level: str = "INFO"
+    log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.CONSOLE
+    otel_exporter_otlp_endpoint: str = ""
+    otel_exporter_otlp_headers: str = Field("", repr=False)
+    otel_service_name: str = "answerback"
     holder_name: str = ""
 
     telegram_bot_token: str = Field("", repr=False)
@@ -83,6 +96,8 @@ class Settings(BaseSettings):
     twilio_whatsapp_from: str = ""
     twilio_api_url: str = "https://api.twilio.com"
     twilio_template_sid: str = ""
+    twilio_template_variables: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict)
+    twilio_choice_templates: Annotated[dict[int, str], NoDecode] = Field(default_factory=dict)
     twilio_typing: bool = True
     twilio_timeout: float = Field(20.0, gt=0)
 
@@ -104,6 +119,16 @@ class Settings(BaseSettings):
     command_words: bool = True
     allowed: Annotated[frozenset[str], NoDecode] = frozenset()
 
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _level(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("log_format", mode="before")
+    @classmethod
+    def _format(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
+
     @field_validator("allowed", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
@@ -120,6 +145,16 @@ class Settings(BaseSettings):
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise ValueError("is no time zone; write one like UTC or Europe/Berlin") from error
         return value
+
+    @field_validator("twilio_template_variables", "twilio_choice_templates", mode="before")
+    @classmethod
+    def _from_json(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError('must be JSON, such as {"1": "{reply}"} or {"3": "HX..."}') from None
 
     @field_validator("public_url", "telegram_api_url", "twilio_api_url", "llm_base_url")
     @classmethod
@@ -162,6 +197,11 @@ class Settings(BaseSettings):
             raise ValueError("TWILIO_AUTH_TOKEN is empty: copy it from Twilio's console")
         if not self.twilio_whatsapp_from:
             raise ValueError("TWILIO_WHATSAPP_FROM is empty: set it to whatsapp:+<your sender>")
+        if self.twilio_template_variables and not self.twilio_template_sid:
+            raise ValueError(
+                "TWILIO_TEMPLATE_SID is empty, but TWILIO_TEMPLATE_VARIABLES is set: name the "
+                "approved template (HX...) that they belong to"
+            )
         if not self.public_url:
             raise ValueError(
                 "PUBLIC_URL is empty: Twilio's signatures are checked against it; "
@@ -189,7 +229,14 @@ class Settings(BaseSettings):
             self.twilio_second_auth_token,
             self.twilio_shared_key,
             self.agent_secret,
+            *self.otlp_headers.values(),
         )
+
+    @property
+    def otlp_headers(self) -> dict[str, str]:
+        """OTEL_EXPORTER_OTLP_HEADERS, which is written as `name=value,name=value`."""
+        pairs = (p.partition("=") for p in self.otel_exporter_otlp_headers.split(",") if "=" in p)
+        return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
 
     def terms(self) -> Terms:
         """The bounds, as the flows take them."""
