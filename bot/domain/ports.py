@@ -183,9 +183,12 @@ class Carrier(Protocol):
         """The part in a plainer form, for one whose file or content was refused; or None."""
         ...
 
-    def outside_window(self, body: PartBody, text: str) -> PartBody | None:
-        """`text` in the form that may leave in a closed window; None when there is no such
-        form, or `body` is in it already."""
+    def outside_window(self, text: str) -> PartBody | None:
+        """`text` in the form that may leave in a closed window; None when there is none."""
+        ...
+
+    def leaves_outside(self, body: PartBody) -> bool:
+        """Whether this part is in that form."""
         ...
 
     def offered(self, parts: Sequence[PartBody]) -> str:

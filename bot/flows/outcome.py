@@ -6,7 +6,6 @@ import logging
 from typing import assert_never
 
 from bot.domain.delivery import (
-    ARRIVED,
     ChannelDown,
     Lookup,
     NotSent,
@@ -19,8 +18,10 @@ from bot.domain.delivery import (
 from bot.domain.ending import Ending
 from bot.domain.message import Address
 from bot.domain.retry import backoff
+from bot.domain.review import review
+from bot.flows import outside
 from bot.flows.runtime import Runtime
-from storage import accounts, chats, events, outbox, runs
+from storage import accounts, chats, events, late, outbox, runs
 from storage.chats import Chat
 from storage.outbox import Attempt
 from storage.tx import Tx
@@ -44,7 +45,7 @@ def record(
         case NotSent() as failed:
             _not_sent(tx, rt, attempt, failed, chat, jitter)
         case Refused() as refused:
-            _refused(tx, attempt, refused, chat)
+            _refused(tx, rt, attempt, refused, chat)
         case ChannelDown() as down:
             _down(tx, attempt, down, chat)
         case Unknown(reason, code):
@@ -81,11 +82,30 @@ def _down(tx: Tx, attempt: Attempt, down: ChannelDown, chat: Chat) -> None:
         events.note(tx, "delivery", "channel down", down.reason)
 
 
-def _refused(tx: Tx, attempt: Attempt, refused: Refused, chat: Chat) -> None:
-    kept = outbox.refuse(tx, attempt, refused.scope, refused.reason, refused.code)
-    if kept and refused.scope is Scope.CHAT:
-        chats.park(tx, chat.id, refused.reason)
-        events.note(tx, "delivery", "chat parked", refused.reason, chat=chat.id)
+def _refused(tx: Tx, rt: Runtime, attempt: Attempt, refused: Refused, chat: Chat) -> None:
+    if not outbox.refuse(tx, attempt, refused.scope, refused.reason, refused.code):
+        return
+    match refused.scope:
+        case Scope.CHAT:
+            chats.park(tx, chat.id, refused.reason)
+            events.note(tx, "delivery", "chat parked", refused.reason, chat=chat.id)
+        case Scope.CONSENT:
+            opt_out(tx, chat, refused.reason)
+        case Scope.WINDOW:
+            part = outbox.get(tx, attempt.part)
+            if part is not None:
+                outside.try_template(tx, rt, part, loose=part.loose)
+        case Scope.PAYLOAD:
+            pass
+        case other:
+            assert_never(other)
+
+
+def opt_out(tx: Tx, chat: Chat, why: str) -> None:
+    """The platform says that the person asked it for silence: it holds here too."""
+    if chat.opted_out_at is None:
+        chats.opt_out(tx, chat.id, out=True)
+        events.note(tx, "platform", "opted out", why, chat=chat.id)
 
 
 def _not_sent(
@@ -115,17 +135,18 @@ def _readdress(tx: Tx, chat: Chat, to: str) -> None:
 
 def reconsider(tx: Tx, run: int) -> None:
     """A word on a part came after its run had ended. What was proven not to have left is never
-    sent any more, and an uncertain run whose parts all arrived is answered. The chat is locked.
+    sent any more, and the ending is the one that fits the parts by now. The chat is locked.
     """
     found = runs.find(tx, run)
     if found is None or found.ending is None:
         return
     outbox.drop_pending(tx, run)
-    parts = outbox.of_run_any(tx, run)
-    if parts and all(p.state in ARRIVED for p in parts):
-        corrected = runs.correct_ending(
-            tx, run, Ending.UNCERTAIN, Ending.ANSWERED, "a late witness saw every part arrive"
-        )
-        if corrected:
-            outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)
-            events.note(tx, "delivery", "answered after all", run=run, chat=found.chat)
+    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.error != late.REPLACED]
+    fits = review(found.ending, answer)
+    if fits is None or not runs.correct_ending(tx, run, found.ending, fits.ending, fits.detail):
+        return
+    events.note(
+        tx, "delivery", f"{fits.ending.value} after all", fits.detail, run=run, chat=found.chat
+    )
+    if fits.ending is Ending.ANSWERED:
+        outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import dataclass
-from typing import Protocol
+from typing import assert_never
 
 from bot.domain.delivery import CallbackReaction, PartState, Scope, Witness
-from bot.domain.ending import Ending
-from bot.flows.outcome import alarm, receive, reconsider
+from bot.domain.errors import DatabaseUnavailable
+from bot.domain.ports import Carrier
+from bot.flows import outside
+from bot.flows.outcome import alarm, opt_out, receive, reconsider
 from bot.flows.runtime import Runtime
-from storage import accounts, chats, events, outbox, runs
+from storage import accounts, chats, events, late, outbox, runs
+from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
 from storage.wakeup import READY, part_topic
 
-ITS_WORD = "provider"
+PLATFORM = "platform"
+_ASKED_FOR = 5.0
+"""Seconds that a question about a part may take: callbacks may come meanwhile."""
+_SAME_TIME = 2.0
+"""Seconds by which two readings of one database's clock may differ."""
 
-
-class Reacts(Protocol):
-    """What a late refusal asks for, by the provider's code."""
-
-    def reaction(self, code: str) -> CallbackReaction: ...
+_log = logging.getLogger("answerback.delivery")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,10 @@ class Testimony:
     doubled: bool
 
 
-async def hear(rt: Runtime, account: int, witness: Witness, channel: Reacts) -> int | None:
+async def hear(rt: Runtime, account: int, witness: Witness) -> int | None:
     """Write a witness down and wake who waits for it. Returns the part that it is about, or
     None for a message that is not ours. Raises DatabaseUnavailable."""
-    told = await rt.db.write(testify, account, witness, channel)
+    told = await rt.db.write(testify, rt, account, witness)
     if told is None:
         return None
     alarm(rt, told.part, doubled=told.doubled)
@@ -43,75 +48,134 @@ async def hear(rt: Runtime, account: int, witness: Witness, channel: Reacts) -> 
     return told.part
 
 
-def testify(tx: Tx, account: int, witness: Witness, channel: Reacts) -> Testimony | None:
+async def ask(rt: Runtime, part: Part) -> None:
+    """Ask the platform where a part stands that nobody has reported on; what it says is
+    written down. No answer, and a database that is away, are left for the next time."""
+    carrier = rt.carriers.get(part.account)
+    if carrier is None or part.confirmed or not part.receipt:
+        return
+    try:
+        async with asyncio.timeout(_ASKED_FOR):
+            witness = await carrier.status(part.receipt)
+        if witness is not None and witness.state is not None:
+            await hear(rt, part.account, witness)
+    except (TimeoutError, DatabaseUnavailable) as error:
+        _log.info("part %d: its status is not known: %s", part.id, type(error).__name__)
+
+
+def testify(tx: Tx, rt: Runtime, account: int, witness: Witness) -> Testimony | None:
     """Write a witness down: the receipt at once, the state only forward. Repeats, and words
     that come out of order or before our own call returned, are harmless."""
     found = _part_of(tx, account, witness)
     if found is None:
         return None
-    chats.lock(tx, found.chat)
+    chat = chats.lock(tx, found.chat)
     number = witness.attempt or found.attempts
     doubled = receive(tx, Attempt(found.id, number), witness.receipt, found.chat)
     part = outbox.get(tx, found.id)
     if part is not None and part.receipt == witness.receipt:
-        _follow(tx, part, witness, channel)
+        _follow(tx, rt, chat, part, witness)
     return Testimony(found.id, doubled)
 
 
-def _follow(tx: Tx, part: Part, witness: Witness, channel: Reacts) -> None:
-    """What the part's own message came to."""
-    if witness.state is PartState.REFUSED:
-        _refused(tx, part, witness, channel.reaction(witness.code))
-    elif witness.state is not None:
-        outbox.witness(tx, part, witness.state, witness.provider_status)
-    if part.run is not None:
-        reconsider(tx, part.run)
-
-
 def _part_of(tx: Tx, account: int, witness: Witness) -> Part | None:
-    """The part by our own id where the witness carries it, else by its receipt."""
+    """The part by our own id where the witness carries it, else by its receipt. An id of
+    ours counts only for an attempt that this database knows: a provider also reports on what
+    was sent from a database that is no more."""
     if witness.part:
         part = outbox.get(tx, witness.part)
-        if part is not None and part.account == account:
+        if part is not None and part.account == account and _ours(part, witness):
             return part
     return outbox.by_receipt(tx, account, witness.receipt)
 
 
-def _refused(tx: Tx, part: Part, witness: Witness, reaction: CallbackReaction) -> None:
-    """The provider took it and could not bring it."""
+def _ours(part: Part, witness: Witness) -> bool:
+    begun = 0 < witness.attempt <= part.attempts
+    return begun and (not witness.began or witness.began >= part.created_at - _SAME_TIME)
+
+
+def _follow(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> None:
+    """What the part's own message came to."""
+    if witness.state is PartState.REFUSED:
+        _refused(tx, rt, chat, part, witness)
+    elif witness.state is not None:
+        late.confirm(tx, part.id, witness.receipt, witness.state, witness.provider_status)
+    if part.run is not None:
+        reconsider(tx, part.run)
+        late.hasten(tx, part.run)
+
+
+def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> None:
+    """The platform took it and could not bring it."""
+    carrier = rt.carriers[part.account]
+    reaction = carrier.reaction(witness.code)
     if reaction is CallbackReaction.NONE:
         return
-    reason = f"the provider reported {witness.provider_status}"
-    scope = _SCOPES.get(reaction, Scope.PAYLOAD)
-    if not outbox.late_refusal(tx, part.id, scope, witness.provider_status, reason, witness.code):
-        return
-    events.note(
+    why = f"{carrier.explain(witness.code)}, the platform reported {witness.provider_status}"
+    kept = late.refuse(
         tx,
-        ITS_WORD,
-        "refused after it was taken",
-        f"code {witness.code}",
-        run=part.run,
-        chat=part.chat,
+        part.id,
+        witness.receipt,
+        scope=_SCOPES.get(reaction, Scope.PAYLOAD),
+        status=witness.provider_status,
+        error=why,
+        code=witness.code,
     )
-    if scope is Scope.CHAT:
-        chats.park(tx, part.chat, f"{reason} ({witness.code})")
-    if reaction is CallbackReaction.CONFIGURATION:
-        accounts.mark_down(tx, part.account, f"{reason} ({witness.code})")
-    if reaction is CallbackReaction.RESEND_ONCE and part.resends < 1:
-        ended = part.run is None or _ended(tx, part.run)
-        outbox.resend(tx, part.id, part.attempts, loose=ended or part.loose)
-    elif part.run is not None:
-        runs.correct_ending(
-            tx, part.run, Ending.ANSWERED, Ending.UNDELIVERABLE, f"{reason} ({witness.code})"
-        )
+    if not kept:
+        return
+    events.note(tx, PLATFORM, "refused after it was taken", why, run=part.run, chat=chat.id)
+    match reaction:
+        case CallbackReaction.PERMANENT_CHAT:
+            chats.park(tx, chat.id, why)
+        case CallbackReaction.OPTED_OUT:
+            opt_out(tx, chat, why)
+        case CallbackReaction.WINDOW:
+            if not outside.try_template(tx, rt, part, loose=_alone(tx, part)):
+                outside.invite(tx, rt, chat)
+        case CallbackReaction.ACCOUNT_DOWN:
+            _send_again(tx, carrier, part, witness.code, reaction)
+            if accounts.mark_down(tx, part.account, why):
+                events.note(tx, PLATFORM, "channel down", why)
+        case _:
+            _send_again(tx, carrier, part, witness.code, reaction)
+
+
+def _send_again(
+    tx: Tx, carrier: Carrier, part: Part, code: str, reaction: CallbackReaction
+) -> None:
+    """One more send, where the platform's word proves that it can't double anything."""
+    match reaction:
+        case CallbackReaction.RESEND_ONCE:
+            late.send_again(tx, part.id, carrier.resend_after(code), loose=_alone(tx, part))
+        case CallbackReaction.ACCOUNT_DOWN:
+            late.send_again(tx, part.id, 0.0, loose=_alone(tx, part))
+        case CallbackReaction.PERMANENT_PAYLOAD:
+            plainer = carrier.fallback_of(part.body)
+            if plainer is not None:
+                late.send_again(tx, part.id, 0.0, loose=_alone(tx, part), body=plainer)
+        case (
+            CallbackReaction.PERMANENT_CHAT
+            | CallbackReaction.OPTED_OUT
+            | CallbackReaction.WINDOW
+            | CallbackReaction.CONFIGURATION
+            | CallbackReaction.NONE
+            | CallbackReaction.UNKNOWN
+        ):
+            pass
+        case other:
+            assert_never(other)
 
 
 _SCOPES = {
     CallbackReaction.PERMANENT_CHAT: Scope.CHAT,
+    CallbackReaction.OPTED_OUT: Scope.CONSENT,
     CallbackReaction.WINDOW: Scope.WINDOW,
 }
 
 
-def _ended(tx: Tx, run: int) -> bool:
-    found = runs.find(tx, run)
+def _alone(tx: Tx, part: Part) -> bool:
+    """Whether no run looks after this part any more, so that it goes out by itself."""
+    if part.loose or part.run is None:
+        return True
+    found = runs.find(tx, part.run)
     return found is None or found.ending is not None

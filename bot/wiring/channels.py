@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bot.domain.ports import Channel, Clock
 from bot.settings import Settings
+from bot.texts import Words
 from channels.console import ConsoleChannel
 
 if TYPE_CHECKING:
@@ -28,9 +29,16 @@ class Configured:
         found: list[Channel | None] = [self.telegram, self.whatsapp, self.console]
         return [channel for channel in found if channel is not None]
 
+    def carriers(self) -> list[WhatsAppChannel]:
+        """Those whose platform reports later on what it took."""
+        return [] if self.whatsapp is None else [self.whatsapp]
+
 
 def configure(
-    settings: Settings, clock: Clock, terminal: Callable[[str], None] | None = None
+    settings: Settings,
+    clock: Clock,
+    words: Words,
+    terminal: Callable[[str], None] | None = None,
 ) -> Configured:
     """The channels, not yet open: the platforms, or with `terminal` only the terminal.
 
@@ -40,18 +48,18 @@ def configure(
     if terminal is not None:
         return Configured(None, None, ConsoleChannel(terminal))
     return Configured(
-        telegram=_telegram(settings, clock),
+        telegram=_telegram(settings, clock, words),
         whatsapp=_whatsapp(settings, clock),
         console=None,
     )
 
 
-def _telegram(settings: Settings, clock: Clock) -> TelegramChannel | None:
+def _telegram(settings: Settings, clock: Clock, words: Words) -> TelegramChannel | None:
     if not settings.telegram_bot_token:
         return None
     from bot.wiring.telegram import telegram_channel  # noqa: PLC0415 - see configure
 
-    return telegram_channel(settings, clock)
+    return telegram_channel(settings, clock, words)
 
 
 def _whatsapp(settings: Settings, clock: Clock) -> WhatsAppChannel | None:

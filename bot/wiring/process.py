@@ -49,6 +49,7 @@ _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_PROBE_EVERY = 15.0
 
 
 class Role(StrEnum):
@@ -132,6 +133,7 @@ class Process:
             for name, loop in self.worker.loops():
                 self._start(name, loop)
         if self.updates is not None:
+            await self.updates.meet(self.rt, self.ids["telegram"])
             self._start("introduce", self.updates.introduce(self.rt, self.ids["telegram"]))
             if self.settings.mode is TelegramMode.POLLING and self.role is not Role.WORKER:
                 poller = Poller(
@@ -146,7 +148,13 @@ class Process:
         self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
         self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
         self.schedule.add(Chore("reminders", _REMIND_EVERY, self.remind))
+        if self.updates is not None:
+            self.schedule.add(Chore("probe", _PROBE_EVERY, self._probe))
         self.schedule.start()
+
+    async def _probe(self) -> None:
+        if self.updates is not None:
+            await self.updates.probe(self.rt, self.ids["telegram"])
 
     async def _watch(self) -> None:
         self.lease.watch()
@@ -195,7 +203,8 @@ async def running(
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
-        channels = configure(settings, parts.clock, parts.terminal)
+        words = _words(settings)
+        channels = configure(settings, parts.clock, words, parts.terminal)
         rows = await _accounts(db, channels.all())
         for channel in channels.all():
             await channel.open()
@@ -204,8 +213,9 @@ async def running(
             db=db,
             clock=parts.clock,
             channels={rows[c.name].id: c for c in channels.all()},
+            carriers={rows[c.name].id: c for c in channels.carriers()},
             terms=settings.terms(),
-            words=_words(settings),
+            words=words,
             wakeups=Wakeups(parts.clock, settings.redis_url or None),
             calendar=Almanac(settings.timezone),
             reached=parts.reached,

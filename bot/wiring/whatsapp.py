@@ -33,6 +33,8 @@ def whatsapp_channel(settings: Settings, clock: Clock) -> WhatsAppChannel:
         second_auth_token=settings.twilio_second_auth_token,
         shared_key=settings.twilio_shared_key,
         template_sid=settings.twilio_template_sid,
+        template_variables=settings.twilio_template_variables,
+        choice_templates=settings.twilio_choice_templates,
         typing=settings.twilio_typing,
         total_timeout=settings.twilio_timeout,
     )
@@ -101,4 +103,4 @@ class WhatsAppStatusHook(Signed):
     async def take(self, posted: Posted) -> None:
         witness = parse_status(self.form(posted), posted.query)
         assert self.rt is not None
-        await hear(self.rt, self.account, witness, self.sender)
+        await hear(self.rt, self.account, witness)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bot.domain.delivery import (
@@ -40,6 +40,7 @@ TRAITS = Traits(
     looks=(2.0, 10.0, 30.0, 60.0, 120.0),
     ordered=False,
     has_buttons=False,
+    answers_sender=True,
     typing_every=None,
     pace=Pace(overall=80.0),
 )
@@ -59,10 +60,10 @@ class WhatsAppChannel:
     """One sender. It also reads Twilio's records: statuses, missed messages, alerts."""
 
     name = ChannelName.WHATSAPP
-    traits = TRAITS
 
     def __init__(self, config: TwilioConfig, clock: Clock) -> None:
         self.config = config
+        self.traits = replace(TRAITS, outside_window=compose.outside_window(config))
         self._clock = clock
         self._http = TwilioHttp(Limits(config.connect_timeout, config.total_timeout))
         self._api = TwilioApi(config, self._http)
@@ -80,20 +81,26 @@ class WhatsAppChannel:
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
         return compose.compose(reply, self.config)
 
-    def compose_template(self, text: str) -> PartBody | None:
+    def outside_window(self, text: str) -> PartBody | None:
         """A part for a closed window; None when no template is configured."""
         return compose.compose_template(text, self.config)
+
+    def leaves_outside(self, body: PartBody) -> bool:
+        return compose.is_template(body)
 
     def fallback_of(self, body: PartBody) -> PartBody | None:
         """Words with a link for a part whose file was refused later, by a status; or None."""
         return compose.fallback_of(body)
 
-    def choice_of(self, body: PartBody, text: str) -> Button | None:
+    def offered(self, parts: Sequence[PartBody]) -> str:
+        return compose.offered(parts)
+
+    def choice_of(self, offered: str, text: str) -> Button | None:
         """The choice of a sent part that a person's words name; its data is what they meant."""
-        return compose.choice_of(body, text)
+        return compose.choice_of(offered, text)
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
-        """A choice comes back as the words that were shown."""
+        """Buttons come back with their own data, and words for a choice by `choice_of`."""
         return message
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
@@ -198,6 +205,13 @@ class WhatsAppChannel:
         except CallFailed as failure:
             raise catchup.TwilioUnavailable(f"the webhook is not set: {failure}") from None
 
+    async def check_credentials(self) -> None:
+        """Ask Twilio for one message of the account. Raises TwilioUnavailable."""
+        try:
+            await self._api.messages({"To": self.config.sender, "PageSize": "1"})
+        except CallFailed as failure:
+            raise catchup.TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
+
     async def alerts(self, since: datetime) -> tuple[Alert, ...]:
         """Errors that Twilio met since `since` (at most 30 days back). Raises TwilioUnavailable."""
         start = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -212,6 +226,6 @@ class WhatsAppChannel:
 def _refused_in_this_form(outcome: Outcome) -> bool:
     return (
         isinstance(outcome, Refused)
-        and outcome.scope is not Scope.CHAT
+        and outcome.scope not in (Scope.CHAT, Scope.CONSENT)
         and outcome.code != _CLOSED_WINDOW
     )

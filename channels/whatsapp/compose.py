@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from bot.domain.message import clean
+from bot.domain.ports import OutsideWindow
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
 from channels.text import is_blank, shorten, utf16_len
@@ -122,10 +123,37 @@ def compose_template(text: str, config: TwilioConfig) -> PartBody | None:
     return _part(Wire(content=config.template_sid, variables=named), shown or "[template]")
 
 
-def choice_of(body: PartBody, text: str) -> Button | None:
-    """Which of a sent part's choices these words of the person name, by number or by label."""
+def outside_window(config: TwilioConfig) -> OutsideWindow:
+    """What the configured template can say to somebody whose 24 hours are over."""
+    if not config.template_sid:
+        return OutsideWindow.NOTHING
+    carries = any(_REPLY in value for value in config.template_variables.values())
+    return OutsideWindow.ANSWER if carries else OutsideWindow.INVITATION
+
+
+def is_template(body: PartBody) -> bool:
+    """Whether a part is an approved template, and not a choice that has words to fall back on."""
+    wire = _wire(body.wire)
+    return wire is not None and bool(wire.content) and not wire.fallback
+
+
+def offered(parts: Sequence[PartBody]) -> str:
+    """The choices of a reply's parts, in the form of their part; empty for none."""
+    return next((p.wire for p in reversed(parts) if Wire.loads(p.wire).options), "")
+
+
+def choice_of(offered: str, text: str) -> Button | None:
+    """Which of the offered choices these words of a person name, by number or by label."""
+    wire = _wire(offered)
     said = text.strip().casefold().rstrip(".)").lstrip("(")
-    for number, option in enumerate(Wire.loads(body.wire).options, 1):
+    for number, option in enumerate(wire.options if wire else (), 1):
         if said in (str(number), option.label.strip().casefold()):
             return Button(option.label, option.data)
     return None
+
+
+def _wire(stored: str) -> Wire | None:
+    try:
+        return Wire.loads(stored)
+    except ValueError:
+        return None

@@ -31,6 +31,7 @@ class Proof(Enum):
 
     NOT_SENT = auto()
     CHAT = auto()
+    CONSENT = auto()
     WINDOW = auto()
     PAYLOAD = auto()
     DOWN = auto()
@@ -50,24 +51,24 @@ class Rule:
 _P, _C = Proof, CallbackReaction
 
 _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
-    ((20003, 20005, 20006), Rule(_P.DOWN, _C.CONFIGURATION, "the account or its token is refused")),
-    ((20404,), Rule(_P.DOWN, _C.CONFIGURATION, "the account is not found")),
+    ((20003, 20005, 20006), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account or its token is refused")),
+    ((20404,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account is not found")),
     ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests", 2.0)),
     ((20500, 20503), Rule(_P.UNKNOWN, _C.UNKNOWN, "an error inside Twilio")),
     ((21211, 21217, 21604, 21612, 21614),
      Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person's address can't be reached")),
     ((21408,), Rule(_P.CHAT, _C.CONFIGURATION, "sending to this region is not enabled")),
     ((21212, 21603, 21606, 21910, 63001, 63007, 63008),
-     Rule(_P.DOWN, _C.CONFIGURATION, "the sender is not set up for WhatsApp")),
-    ((21609,), Rule(_P.DOWN, _C.CONFIGURATION, "the status callback URL is refused")),
-    ((21610,), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person opted out")),
+     Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the sender is not set up for WhatsApp")),
+    ((21609,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the status callback URL is refused")),
+    ((21610,), Rule(_P.CONSENT, _C.OPTED_OUT, "the person opted out")),
     ((21617,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the text is too long")),
     ((11751, 12300, 21620, 21623, 63005, 63006, 63019, 63021, 63030, 63034),
      Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the file or the content is refused")),
     ((21611, 30001), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the sender's queue is full", 60.0)),
     ((21655, 21656, 63027, 63028, 63040, 63041, 63042),
      Rule(_P.WINDOW, _C.CONFIGURATION, "the template is refused")),
-    ((30002,), Rule(_P.DOWN, _C.CONFIGURATION, "the account is suspended")),
+    ((30002,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account is suspended")),
     ((30008,), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an unknown error of the carrier", 30.0)),
     ((30410,), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "the provider timed out", 30.0)),
     ((63003, 63024), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person is not on WhatsApp")),
@@ -75,13 +76,13 @@ _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((63013,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the message is against a policy")),
     ((63014, 63033), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person blocked the sender")),
     ((63015,), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person has not joined the sandbox")),
-    ((63016,), Rule(_P.WINDOW, _C.WINDOW, "the person last wrote more than 24 hours ago")),
+    ((63016,), Rule(_P.WINDOW, _C.WINDOW, "window closed: the last word is over 24 hours old")),
     ((63017, 63018), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "WhatsApp's rate limit", 30.0)),
     ((63032,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp keeps it from this person")),
     ((63037,), Rule(_P.UNKNOWN, _C.NONE, "the file is uploaded again by Twilio")),
-    ((63038,), Rule(_P.NOT_SENT, _C.CONFIGURATION, "the daily limit is used up", 3600.0)),
+    ((63038,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the daily limit is used up", 3600.0)),
     ((63049,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp limits templates to this person")),
-    ((63051,), Rule(_P.DOWN, _C.CONFIGURATION, "WhatsApp locked the business account")),
+    ((63051,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "WhatsApp locked the business account")),
     ((63062,), Rule(_P.WINDOW, _C.CONFIGURATION, "the terms for marketing are not accepted")),
 )  # fmt: skip
 
@@ -114,6 +115,8 @@ def _outcome(rule: Rule, code: str, retry_after: float | None) -> Outcome:
             return NotSent(rule.why, code, wait, limited=True)
         case Proof.CHAT:
             return Refused(Scope.CHAT, rule.why, code)
+        case Proof.CONSENT:
+            return Refused(Scope.CONSENT, rule.why, code)
         case Proof.WINDOW:
             return Refused(Scope.WINDOW, rule.why, code)
         case Proof.PAYLOAD:

@@ -33,9 +33,11 @@ OUTBOUND_STATUSES = frozenset(_STATES) | {"accepted", "queued", "scheduled", "se
 
 
 def callback_url(base: str, ref: SendRef) -> str:
-    """The status URL of one attempt; the fragment is for Twilio and never comes back."""
+    """The status URL of one attempt: the part, the attempt, and when it began. The fragment
+    is for Twilio and never comes back."""
     bare = base.partition("#")[0]
-    return f"{bare}{'&' if '?' in bare else '?'}r={ref.part}&a={ref.attempt}{RETRIES}"
+    ours = f"r={ref.part}&a={ref.attempt}&t={int(ref.started_at)}"
+    return f"{bare}{'&' if '?' in bare else '?'}{ours}{RETRIES}"
 
 
 def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
@@ -53,6 +55,7 @@ def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
         form.get("ErrorCode", ""),
         part=_number(query.get("r", "")),
         attempt=_number(query.get("a", "")),
+        began=float(_number(query.get("t", ""))),
     )
 
 
@@ -61,12 +64,14 @@ def witness_of(row: Listed) -> Witness:
     return _witness(row.sid, row.status, row.error_code)
 
 
-def _witness(sid: str, status: str, code: str, part: int = 0, attempt: int = 0) -> Witness:
+def _witness(
+    sid: str, status: str, code: str, *, part: int = 0, attempt: int = 0, began: float = 0.0
+) -> Witness:
     named = status.strip().lower()[:32]
     state = _STATES.get(named)
     digits = code.strip()
     shown = digits if digits.isascii() and digits.isdigit() and len(digits) <= 9 else ""
-    return Witness(sid, state, named, part, attempt, shown)
+    return Witness(sid, state, named, part, attempt, shown, began)
 
 
 def _number(value: str) -> int:

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.text import utf16_len
-from channels.whatsapp.compose import choice_of, compose, compose_template, fallback_of
+from channels.whatsapp.compose import (
+    choice_of,
+    compose,
+    compose_template,
+    fallback_of,
+    offered,
+)
 from channels.whatsapp.markup import LIMIT
 from channels.whatsapp.wire import Option, Wire
 from tests.channels.whatsapp_kit import config
@@ -67,16 +73,16 @@ def test_choices_are_numbered_and_come_back_by_number_or_label() -> None:
     (part,) = compose(reply, config())
     assert part.text == "Which one?\n\n1. Red\n2. Blue\nAll: u"
     for said in ("2", " 2.", "(2)", "blue", "BLUE "):
-        assert choice_of(part, said) == Button("Blue", "b")
+        assert choice_of(part.wire, said) == Button("Blue", "b")
     for said in ("3", "0", "green", "", "2 please"):
-        assert choice_of(part, said) is None
+        assert choice_of(part.wire, said) is None
 
 
 def test_choices_that_do_not_fit_under_the_words_are_a_message_of_their_own() -> None:
     words, choices = "word " * 318, tuple(Button(f"Choice {n}") for n in range(9))
     parts = compose(Reply(words, choices), config())
     assert len(parts) == 2
-    assert choice_of(parts[-1], "9") == Button("Choice 8", "Choice 8")
+    assert choice_of(offered(parts), "9") == Button("Choice 8", "Choice 8")
 
 
 def test_choices_without_words_are_shown() -> None:

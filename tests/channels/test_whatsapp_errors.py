@@ -15,12 +15,12 @@ from channels.whatsapp.errors import (
     retry_after_seconds,
 )
 
-DOWN, CHAT, WINDOW = "down", "chat", "window"
+DOWN, CHAT, CONSENT, WINDOW = "down", "chat", "consent", "window"
 PAYLOAD, AGAIN, UNKNOWN = "payload", "again", "unknown"
 
 TABLE: dict[str, tuple[React, tuple[int, ...]]] = {
     DOWN: (
-        React.CONFIGURATION,
+        React.ACCOUNT_DOWN,
         (
             *(20003, 20005, 20006, 20404, 21212, 21603, 21606, 21609, 21910),
             *(30002, 63001, 63007, 63008, 63051),
@@ -28,7 +28,7 @@ TABLE: dict[str, tuple[React, tuple[int, ...]]] = {
     ),
     CHAT: (
         React.PERMANENT_CHAT,
-        (21211, 21217, 21604, 21610, 21612, 21614, 63003, 63014, 63015, 63024, 63033),
+        (21211, 21217, 21604, 21612, 21614, 63003, 63014, 63015, 63024, 63033),
     ),
     PAYLOAD: (
         React.PERMANENT_PAYLOAD,
@@ -44,9 +44,10 @@ SPECIAL: dict[int, tuple[str, React]] = {
     20500: (UNKNOWN, React.UNKNOWN),
     20503: (UNKNOWN, React.UNKNOWN),
     21408: (CHAT, React.CONFIGURATION),
+    21610: (CONSENT, React.OPTED_OUT),
     63016: (WINDOW, React.WINDOW),
     63037: (UNKNOWN, React.NONE),
-    63038: (AGAIN, React.CONFIGURATION),
+    63038: (AGAIN, React.RESEND_ONCE),
 } | dict.fromkeys(
     (21655, 21656, 63027, 63028, 63040, 63041, 63042, 63062), (WINDOW, React.CONFIGURATION)
 )
@@ -64,7 +65,7 @@ def kind(outcome: Outcome) -> str:
         case Unknown():
             return UNKNOWN
         case Refused(scope):
-            return {Scope.CHAT: CHAT, Scope.WINDOW: WINDOW, Scope.PAYLOAD: PAYLOAD}[scope]
+            return scope.value
         case Sent():
             return "sent"
 

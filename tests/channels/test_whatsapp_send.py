@@ -44,9 +44,9 @@ async def test_a_message_that_twilio_took_has_its_sid_as_receipt() -> None:
 
 async def test_a_status_callback_carries_the_name_of_the_attempt() -> None:
     async with line(status_callback=STATUS) as at:
-        await at.channel.send(to(), part("hello"), ref(71, 2))
+        await at.channel.send(to(), part("hello"), ref(71, 2, 1_800_000_000.7))
         (message,) = at.fake.messages()
-        assert message.callback == f"{STATUS}?r=71&a=2#rc=5&rp=all&ct=1500&rt=4000"
+        assert message.callback == f"{STATUS}?r=71&a=2&t=1800000000#rc=5&rp=all&ct=1500&rt=4000"
 
 
 async def test_without_a_public_url_no_callback_is_asked_for() -> None:
@@ -113,7 +113,7 @@ async def test_a_rate_limit_was_never_processed_and_names_its_wait() -> None:
     ("code", "expected"),
     [
         (21211, Refused(Scope.CHAT, "the person's address can't be reached", "21211")),
-        (21610, Refused(Scope.CHAT, "the person opted out", "21610")),
+        (21610, Refused(Scope.CONSENT, "the person opted out", "21610")),
         (63015, Refused(Scope.CHAT, "the person has not joined the sandbox", "63015")),
         (20003, ChannelDown("the account or its token is refused", "20003")),
         (63007, ChannelDown("the sender is not set up for WhatsApp", "63007")),
@@ -138,7 +138,7 @@ async def test_b47_outside_the_window_one_attempt_is_refused_as_closed() -> None
 async def test_b47_a_template_goes_out_when_the_window_is_closed() -> None:
     async with line(template_sid="HX" + "1" * 32, template_variables={"1": "{reply}"}) as at:
         at.fake.window = Window.SYNC
-        made = at.channel.compose_template("your *answer*")
+        made = at.channel.outside_window("your *answer*")
         assert made is not None
         assert isinstance(await send(at, made), Sent)
         (message,) = at.fake.messages()

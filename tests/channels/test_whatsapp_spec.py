@@ -63,7 +63,7 @@ async def test_every_request_fits_twilios_description(spec: dict[str, Any]) -> N
         template_variables={"1": "{reply}"},
     ) as at:
         file = FileOut("photo", url="https://files.example/cat.jpg", caption="A cat")
-        template = at.channel.compose_template("hello")
+        template = at.channel.outside_window("hello")
         assert template is not None
         parts = [part("hello"), template, *at.channel.compose(Reply(files=(file,)), to())]
         for number, body in enumerate(parts, 1):

@@ -63,18 +63,19 @@ def test_a_code_that_is_not_a_number_is_no_code() -> None:
 
 def test_the_callback_url_carries_our_name_and_twilios_overrides() -> None:
     url = callback_url("https://bot.example/whatsapp/status#old", SendRef(71, 2, 0.0))
-    assert url == "https://bot.example/whatsapp/status?r=71&a=2#rc=5&rp=all&ct=1500&rt=4000"
+    assert url == "https://bot.example/whatsapp/status?r=71&a=2&t=0#rc=5&rp=all&ct=1500&rt=4000"
     assert callback_url("https://b.example/s?k=v", SendRef(1, 1, 0.0)).startswith(
-        "https://b.example/s?k=v&r=1&a=1#"
+        "https://b.example/s?k=v&r=1&a=1&t=0#"
     )
 
 
 @given(part=st.integers(1, 2**63 - 1), attempt=st.integers(1, 10**6))
 def test_our_name_survives_the_way_to_twilio_and_back(part: int, attempt: int) -> None:
-    url = callback_url("https://b.example/s", SendRef(part, attempt, 0.0))
+    url = callback_url("https://b.example/s", SendRef(part, attempt, 1_800_000_000.7))
     query = dict(parse_qsl(urlsplit(url).query))
     witness = parse_status({"MessageSid": SID, "MessageStatus": "sent"}, query)
     assert (witness.part, witness.attempt) == (part, attempt)
+    assert witness.began == 1_800_000_000
 
 
 words = st.text(st.characters(), max_size=20)
