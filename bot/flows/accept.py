@@ -33,7 +33,7 @@ class Intake:
     async def take(self, arrival: Arrival, events: Sequence[Event]) -> Sequence[Recorded]:
         """Commit every event of a payload. Raises DatabaseUnavailable: then the platform must
         deliver it again, and what was committed by then is known as a duplicate."""
-        recorded = [await self._take(arrival, event) for event in events]
+        recorded = [await self._take_surely(arrival, event) for event in events]
         await self._rt.reached(Checkpoint.MESSAGE_COMMITTED)
         return recorded
 
@@ -42,12 +42,27 @@ class Intake:
         async with _in_time():
             await self._rt.db.write(record_dead_letter, arrival, error)
         _log.warning("dead letter for account %s: %s", arrival.account, error)
-        self._count(arrival, "dead_letter")
+        self._count(arrival, Became.DEAD_LETTER.value)
 
     async def close(self) -> None:
         """Wait for acknowledgements of buttons that are under way."""
         if self._aside:
             await asyncio.wait(self._aside, timeout=2.0)
+
+    async def _take_surely(self, arrival: Arrival, event: Event) -> Recorded:
+        """Commit an event. One that can't be recorded though the database is well becomes a
+        dead letter: a platform would deliver it for ever and hold back what is behind it."""
+        for last in (False, False, True):
+            try:
+                return await self._take(arrival, event)
+            except DatabaseUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - the payload's edge: see above
+                name = type(error).__name__
+                _log.error("an update of account %s was not recorded: %s", arrival.account, name)
+                if last:
+                    await self.take_dead_letter(arrival, f"could not be recorded: {name}")
+        return Recorded(Became.DEAD_LETTER)
 
     async def _take(self, arrival: Arrival, event: Event) -> Recorded:
         by = None if self._worker is None else self._worker.expect()
@@ -74,7 +89,7 @@ class Intake:
             self._rt.wakeups.tell(stop_topic(run))
         if recorded.callback_id and recorded.became is not Became.DUPLICATE:
             channel = self._rt.channels[arrival.account]
-            task = asyncio.create_task(channel.acknowledge(recorded.callback_id))
+            task = asyncio.create_task(channel.acknowledge(recorded.callback_id, recorded.toast))
             self._aside.add(task)
             task.add_done_callback(self._aside.discard)
 

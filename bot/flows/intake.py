@@ -53,6 +53,7 @@ class Became(Enum):
     IGNORED = "ignored"
     EDIT = "edit"
     NOTED = "noted"
+    DEAD_LETTER = "dead_letter"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """Polling a platform for updates: confirm only what is committed, one poller an account.
 
-The offset lives in memory and starts empty: Telegram draws new update ids after a quiet
-week, so an old, higher offset would confirm updates that nobody has seen.
+The offset lives in memory, starts empty, and is dropped whenever nothing is left: Telegram
+draws new update ids after a quiet week, so an old, higher offset would confirm updates that
+nobody has seen.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,10 +23,24 @@ from bot.flows.lease import LeaseKeeper
 from bot.flows.recover import sweep
 from bot.flows.runtime import Runtime
 from storage import accounts
+from storage.wakeup import READY
 
 _log = logging.getLogger("answerback.poll")
 POLL_SECONDS = 25.0
 _STANDBY = 2.0
+_LOOK_UP = 0.25
+"""Seconds between two looks at whether this process may still poll, while it waits."""
+_CONFLICT = 5.0
+_REFUSED = 30.0
+
+WEBHOOK_IS_SET = (
+    "a webhook is set for this bot, so Telegram gives no updates to polling: "
+    "run `answerback webhook delete`, or set TELEGRAM_MODE=webhook"
+)
+SOMEBODY_ELSE_POLLS = (
+    "another program polls with this bot's token and takes its updates: stop it; "
+    "processes of Answerback on one database take turns by themselves"
+)
 
 
 class Source(Protocol):
@@ -59,10 +75,12 @@ class Poller:
                     offset = None
                     await self.rt.clock.sleep(_STANDBY)
                     continue
-                updates = await self.source.updates(offset, POLL_SECONDS)
+                updates = await self._ask(offset)
                 if failures:
                     failures = 0
                     await self._reconnected()
+                if not updates:
+                    offset = None
                 for update in updates:
                     await self._take(update)
                     number = update.get("update_id")
@@ -70,13 +88,36 @@ class Poller:
             except (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable) as error:
                 failures += 1
                 await self._trouble(error, failures)
+            except Exception as error:  # noqa: BLE001 - the task's edge: polling must go on
+                failures += 1
+                _log.error("polling broke, and goes on: %s", type(error).__name__)
+                await self.rt.clock.sleep(backoff(failures, self.rt.clock.jitter(), cap=30.0))
+
+    def _mine(self) -> bool:
+        return self.lease.holds() and not self.lease.draining
 
     async def _may_poll(self) -> bool:
-        if not self.lease.holds() or self.lease.draining:
-            return False
-        return await self.rt.db.write(
-            accounts.take_polling, self.account, self.lease.holder(), self.lease.terms.seconds
-        )
+        if self._mine():
+            return await self.rt.db.write(
+                accounts.take_polling, self.account, self.lease.holder(), self.lease.terms.seconds
+            )
+        if self.lease.holds():
+            await self.rt.db.write(accounts.leave_all_polling, self.lease.holder())
+        return False
+
+    async def _ask(self, offset: int | None) -> Sequence[Mapping[str, object]]:
+        """The next updates; none when this process has to leave meanwhile. What is given up
+        in the middle confirms nothing."""
+        asking = asyncio.create_task(self.source.updates(offset, POLL_SECONDS), name="updates")
+        try:
+            while not asking.done():
+                await asyncio.wait((asking,), timeout=_LOOK_UP)
+                if not self._mine():
+                    return ()
+            return asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
 
     async def _take(self, update: Mapping[str, object]) -> None:
         """Commit one update, or keep it as a dead letter."""
@@ -91,21 +132,20 @@ class Poller:
     async def _reconnected(self) -> None:
         """The connection is back: what happened meanwhile is looked after at once."""
         _log.info("polling works again")
-        await self.rt.db.write(accounts.mark_up, self.account)
+        if await self.rt.db.write(accounts.mark_up, self.account):
+            self.rt.wakeups.tell(READY)
         await sweep(self.rt, self.lease)
 
     async def _trouble(self, error: Exception, failures: int) -> None:
         wait = backoff(failures, self.rt.clock.jitter(), cap=30.0)
         match error:
             case PollConflict():
-                _log.error(
-                    "another program polls with this token, or a webhook is set; "
-                    "stop it, or run `answerback webhook delete`"
-                )
-                wait = max(wait, 5.0)
+                webhook = "webhook" in str(error).lower()
+                _log.error("%s", WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS)
+                wait = max(wait, _CONFLICT)
             case PollRefused():
                 await self._down(str(error))
-                wait = 30.0
+                wait = _REFUSED
             case PollUnavailable(retry_after=seconds) if seconds:
                 wait = max(wait, seconds)
             case _:

@@ -50,16 +50,17 @@ async def office(settings: Settings, *, tells: bool = False) -> AsyncIterator[Of
     clock = SystemClock()
     db = Database(DatabaseSettings(settings.database_url, pool=2, pool_wait=10.0), clock)
     try:
-        channels = configure(settings, clock)
+        words = Words.load(
+            settings.texts_file, settings.language, word_commands=settings.command_words
+        )
+        channels = configure(settings, clock, words)
         rows = await db.read(accounts.listed)
         rt = Runtime(
             db=db,
             clock=clock,
             channels=_served(channels.all(), rows),
             terms=settings.terms(),
-            words=Words.load(
-                settings.texts_file, settings.language, word_commands=settings.command_words
-            ),
+            words=words,
             wakeups=Wakeups(clock, (tells and settings.redis_url) or None),
             calendar=Almanac(settings.timezone),
         )

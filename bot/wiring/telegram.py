@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -19,19 +20,23 @@ from bot.domain.ports import Clock
 from bot.domain.retry import backoff
 from bot.flows.runtime import Runtime
 from bot.settings import Settings
+from bot.texts import Text, Words
 from bot.webhooks import NotReadable, Posted
 from channels.telegram.channel import TelegramChannel
 from channels.telegram.config import TelegramConfig
 from channels.telegram.parse import BotIdentity, parse
 from channels.telegram.verify import secret_matches
 from storage import accounts
+from storage.wakeup import READY
 
 _log = logging.getLogger("answerback.telegram")
+_TROUBLE = (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable)
+_MEET_WITHIN = 5.0
 TELEGRAM_PATH = "/telegram/webhook"
 _SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
 
 
-def telegram_channel(settings: Settings, clock: Clock) -> TelegramChannel:
+def telegram_channel(settings: Settings, clock: Clock, words: Words) -> TelegramChannel:
     """The bot's channel, not yet open. Raises ConfigurationError."""
     try:
         config = TelegramConfig(
@@ -40,6 +45,7 @@ def telegram_channel(settings: Settings, clock: Clock) -> TelegramChannel:
             read_timeout=settings.telegram_read_timeout,
             max_parts=settings.max_parts,
             channel_posts=settings.telegram_channel_posts,
+            long_reply=lambda language: words.say(Text.LONG_REPLY_FILE, language),
         )
     except ValueError as error:
         raise ConfigurationError(f"TELEGRAM_BOT_TOKEN: {error}") from error
@@ -61,16 +67,42 @@ class TelegramUpdates:
         """The events of an update. Raises PayloadError."""
         return parse(update, self._me, channel_posts=self._channel.config.channel_posts)
 
+    async def meet(self, rt: Runtime, account: int) -> None:
+        """Ask once who we are, where nobody knows yet: without a name no mention concerns us."""
+        if self._me.username:
+            return
+        try:
+            async with asyncio.timeout(_MEET_WITHIN):
+                await self._learn(rt, account)
+        except (*_TROUBLE, TimeoutError) as error:
+            _log.warning("who this bot is could not be asked yet: %s", error)
+
+    async def _learn(self, rt: Runtime, account: int) -> None:
+        self._me = await self._channel.me()
+        await rt.db.write(accounts.set_name, account, self._me.username)
+
+    async def probe(self, rt: Runtime, account: int) -> None:
+        """While the account is down, ask whether its token works again."""
+        try:
+            rows = await rt.db.read(accounts.listed)
+            if not any(row.id == account and row.down_since is not None for row in rows):
+                return
+            await self._learn(rt, account)
+            if await rt.db.write(accounts.mark_up, account):
+                _log.info("Telegram takes the token again")
+                rt.wakeups.tell(READY)
+        except _TROUBLE as error:
+            _log.info("the channel is still down: %s", error)
+
     async def introduce(self, rt: Runtime, account: int) -> None:
         """Learn who we are and set the menu of commands; tried until it works."""
         tries = 0
         while True:
             tries += 1
             try:
-                self._me = await self._channel.me()
-                await rt.db.write(accounts.set_name, account, self._me.username)
+                await self._learn(rt, account)
                 await self._channel.set_commands(_menus(rt))
-            except (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable) as error:
+            except _TROUBLE as error:
                 wait = backoff(tries, rt.clock.jitter())
                 _log.warning("getMe or setMyCommands failed, again in %.0f s: %s", wait, error)
                 await rt.clock.sleep(wait)

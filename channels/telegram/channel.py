@@ -68,7 +68,7 @@ class TelegramChannel(TelegramAccount):
             await pool.shutdown()
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
-        return compose(reply, to, self.config.max_parts)
+        return compose(reply, to, self.config.max_parts, self.config.long_reply(to.language))
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
         data = full_data(message.button, (body.wire for body in sent))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bot.domain.message import ChatKind, clean
 from bot.domain.ports import Recipient
@@ -17,6 +17,7 @@ from channels.text import cuts, is_blank, shorten, utf16_len
 _POINTER = "👇"
 _TEASER = 700
 """How much of a reply that is sent as a file is shown above it."""
+_OVER_FILE = 300
 
 _METHODS = {
     "photo": "sendPhoto",
@@ -27,14 +28,16 @@ _METHODS = {
 }
 
 
-def compose(reply: Reply, to: Recipient, max_parts: int) -> Sequence[PartBody]:
-    """The parts of a reply, in order; none when nobody would see anything."""
+def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") -> Sequence[PartBody]:
+    """The parts of a reply, in order; none when nobody would see anything. `over_file` is
+    what stands over words that become a file because they are too many."""
     if reply.silent:
         return ()
     reply = _storable(reply)
-    parts = _texts(reply.text, max_parts)
+    limits = _Limits(max_parts, over_file)
+    parts = _texts(reply.text, limits)
     for file in reply.files:
-        parts += _file(file, max_parts)
+        parts += _file(file, limits)
     if reply.buttons:
         parts = parts or [_text(Styled(_POINTER))]
         parts[-1] = _with_buttons(parts[-1], reply.buttons)
@@ -62,11 +65,17 @@ def _storable(reply: Reply) -> Reply:
 _Part = tuple[str, Wire]
 
 
-def _texts(markdown: str, max_parts: int) -> list[_Part]:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    max_parts: int
+    over_file: str
+
+
+def _texts(markdown: str, limits: _Limits) -> list[_Part]:
     if is_blank(markdown):
         return []
-    if len(markdown) > 2 * max_parts * TEXT_LIMIT:
-        return [_as_document(markdown, Styled(markdown[:TEXT_LIMIT]))]
+    if len(markdown) > 2 * limits.max_parts * TEXT_LIMIT:
+        return [_as_document(markdown, Styled(markdown[:TEXT_LIMIT]), limits.over_file)]
     styled = _visible(markdown)
     places = cuts(
         styled.text,
@@ -74,8 +83,8 @@ def _texts(markdown: str, max_parts: int) -> list[_Part]:
         lambda start, end: utf16_len(styled.text[start:end]),
         styled.blocks(),
     )
-    if len(places) > max_parts:
-        return [_as_document(markdown, styled)]
+    if len(places) > limits.max_parts:
+        return [_as_document(markdown, styled, limits.over_file)]
     return [_text(styled.clip(start, end)) for start, end in places]
 
 
@@ -94,18 +103,20 @@ def _text(styled: Styled) -> _Part:
     return styled.text, Wire("sendMessage", params, plain=plain)
 
 
-def _as_document(markdown: str, styled: Styled) -> _Part:
+def _as_document(markdown: str, styled: Styled, over: str) -> _Part:
     """The whole reply as a file, its beginning above it."""
-    params: dict[str, object] = {"caption": shorten(styled.text, _TEASER, utf16_len)}
+    teaser = shorten(styled.text, _TEASER, utf16_len)
+    caption = f"{shorten(over, _OVER_FILE, utf16_len)}\n\n{teaser}" if over else teaser
+    params: dict[str, object] = {"caption": caption}
     upload = Upload("document", "answer.md", markdown)
     return markdown, Wire("sendDocument", params, upload)
 
 
-def _file(file: FileOut, max_parts: int) -> list[_Part]:
+def _file(file: FileOut, limits: _Limits) -> list[_Part]:
     caption = Styled("") if is_blank(file.caption) else _visible(file.caption)
     before: list[_Part] = []
     if utf16_len(caption.text) > CAPTION_LIMIT:
-        before, caption = _texts(file.caption, max_parts), Styled("")
+        before, caption = _texts(file.caption, limits), Styled("")
     params: dict[str, object] = {}
     if caption.text:
         params["caption"] = caption.text
