@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
-import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from bot.domain.errors import ConfigurationError
+from bot.agents.loading import OURS, fault, import_module, reason
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.threads import Threads
-
-OURS = frozenset({"bot", "channels", "storage"})
-"""Top-level names that are Answerback's own, so that nobody else's module can have them."""
 
 
 class FunctionAgent:
@@ -60,55 +54,27 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
     folder; the function may be an attribute path, any callable object, or a class, which is
     made without arguments. Raises ConfigurationError that says what is wrong with it.
     """
+    setting = f"AGENT={spec}"
     module_name, colon, path = spec.partition(":")
     if not (colon and module_name and path):
-        raise _fault(spec, "write package.module:function, for example AGENT=my_bot:reply")
+        raise fault(setting, "write package.module:function, for example AGENT=my_bot:reply")
     if "/" in module_name or module_name.endswith(".py"):
         module = Path(module_name).stem
-        raise _fault(spec, f"name the module and not its file, for example {module}:{path}")
-    target = _attribute(spec, _module(spec, module_name), path)
+        raise fault(setting, f"name the module and not its file, for example {module}:{path}")
+    target = _attribute(setting, import_module(setting, module_name), path)
     if inspect.isclass(target):
-        target = _instance(spec, target)
+        target = _instance(setting, target)
     if not callable(target):
-        raise _fault(spec, f"{path} is a {type(target).__name__}, not a function")
-    _check_signature(spec, target)
+        raise fault(setting, f"{path} is a {type(target).__name__}, not a function")
+    _check_signature(setting, target)
     return FunctionAgent(spec, target, threads)
 
 
-def _module(spec: str, name: str) -> ModuleType:
-    if not all(part.isidentifier() for part in name.split(".")):
-        raise _fault(spec, f"{name!r} is not a module name")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if name == missing or name.startswith(f"{missing}."):
-            raise _fault(spec, _not_found(missing, here)) from error
-        raise _fault(spec, f"{name} imports {missing!r}, which is not installed") from error
-    except (Exception, SystemExit) as error:
-        raise _fault(spec, f"importing {name} failed: {_reason(error)}") from error
-
-
-def _not_found(missing: str, here: str) -> str:
-    where = f"in the current folder ({here}), on PYTHONPATH or among the installed packages"
-    return f"there is no module {missing!r} {where}"
-
-
-def _reason(error: BaseException) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    said = f"{type(error).__name__}: {error}"
-    is_ours = isinstance(error, SyntaxError) or "importlib" in frame.filename
-    return said if is_ours else f"{said} ({frame.filename}, line {frame.lineno})"
-
-
-def _attribute(spec: str, module: ModuleType, path: str) -> object:
+def _attribute(setting: str, module: ModuleType, path: str) -> object:
     found: object = module
     for name in path.split("."):
         if not hasattr(found, name):
-            raise _fault(spec, _missing(module, found, name))
+            raise fault(setting, _missing(module, found, name))
         found = getattr(found, name)
     return found
 
@@ -123,18 +89,18 @@ def _missing(module: ModuleType, holder: object, name: str) -> str:
     return f"{module.__file__ or module.__name__} has no function {name!r}; {hint}"
 
 
-def _instance(spec: str, target: type) -> object:
+def _instance(setting: str, target: type) -> object:
     try:
         return target()
     except Exception as error:
-        what = f"making a {target.__name__} without arguments failed: {_reason(error)}"
-        raise _fault(spec, what) from error
+        what = f"making a {target.__name__} without arguments failed: {reason(error)}"
+        raise fault(setting, what) from error
 
 
-def _check_signature(spec: str, target: Callable[..., object]) -> None:
+def _check_signature(setting: str, target: Callable[..., object]) -> None:
     call = type(target).__call__
     if inspect.isasyncgenfunction(target) or inspect.isasyncgenfunction(call):
-        raise _fault(spec, "it yields; return the whole text instead")
+        raise fault(setting, "it yields; return the whole text instead")
     try:
         signature = inspect.signature(target)
     except ValueError:
@@ -143,8 +109,4 @@ def _check_signature(spec: str, target: Callable[..., object]) -> None:
         signature.bind(None)
     except TypeError as error:
         what = f"it must take one argument, the turn, but its signature is {signature}"
-        raise _fault(spec, what) from error
-
-
-def _fault(spec: str, what: str) -> ConfigurationError:
-    return ConfigurationError(f"AGENT={spec}: {what}")
+        raise fault(setting, what) from error

@@ -1,0 +1,131 @@
+"""What the model is shown of a chat: its history within a budget, and the turn's messages.
+
+Files are only marked here. They are fetched when a model is really called, so that a replay
+after a crash fetches nothing, and described where the model does not take them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)
+
+from bot.domain.message import Attachment, ChatKind, InboundKind
+from bot.domain.turn import AttachmentFile, HistoryMessage, Turn, TurnMessage
+
+_INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+_SAID = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON})
+_TOKENS_A_MESSAGE = 4
+_BYTES_A_TOKEN = 3
+"""Careful for English (four), about right for scripts of two and three bytes a letter."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether nobody could see anything in a text: providers refuse such blocks."""
+    return all(
+        unicodedata.category(letter)[0] in "ZC" or letter in _INVISIBLE_LETTERS for letter in text
+    )
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a text costs, rather too many than too few."""
+    return len(text.encode(errors="replace")) // _BYTES_A_TOKEN + _TOKENS_A_MESSAGE
+
+
+def within(history: Sequence[HistoryMessage], budget: int) -> list[HistoryMessage]:
+    """The newest visible messages that fit the budget (in tokens), beginning with the person's,
+    neighbours of one side joined."""
+    kept: list[HistoryMessage] = []
+    for said in reversed(history):
+        if is_blank(said.text):
+            continue
+        budget -= tokens(said.text)
+        if budget < 0:
+            break
+        kept.insert(0, said)
+    while kept and kept[0].role != "user":
+        del kept[0]
+    return _joined(kept)
+
+
+def _joined(history: Sequence[HistoryMessage]) -> list[HistoryMessage]:
+    joined: list[HistoryMessage] = []
+    for said in history:
+        if joined and joined[-1].role == said.role:
+            last = joined.pop()
+            joined.append(HistoryMessage(last.role, f"{last.text}\n\n{said.text}", said.at))
+        else:
+            joined.append(said)
+    return joined
+
+
+def as_messages(history: Sequence[HistoryMessage]) -> list[ModelMessage]:
+    """The history as pydantic-ai takes it: words alone, so no call without its result."""
+    return [
+        ModelRequest(parts=[UserPromptPart(said.text)])
+        if said.role == "user"
+        else ModelResponse(parts=[TextPart(said.text)])
+        for said in history
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The turn's messages. `content` are texts; a mark stands where the file of that name in
+    `files` belongs."""
+
+    content: list[str]
+    files: dict[str, AttachmentFile]
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.files and all(is_blank(text) for text in self.content)
+
+
+def prompt_of(turn: Turn) -> Prompt:
+    """What the person (or a reminder) says in this turn."""
+    content: list[str] = []
+    files: dict[str, AttachmentFile] = {}
+    for message in turn.messages:
+        words = _words(message, in_group=turn.chat.kind is ChatKind.GROUP)
+        if not is_blank(words):
+            content.append(words)
+        for file in message.attachments:
+            # No message holds a NUL: nobody can write a mark.
+            mark = f"\x00file {len(files)}"
+            files[mark] = file
+            content.append(mark)
+    return Prompt(content, files)
+
+
+def _words(message: TurnMessage, *, in_group: bool) -> str:
+    words = message.text
+    if message.kind == InboundKind.REMINDER:
+        return (
+            "[Not written by the person: the reminder that they had asked for is due now. "
+            f"Remind them of it in a friendly sentence.] {words}"
+        )
+    if message.kind not in _SAID and not words.startswith("["):
+        words = f"[{message.kind}] {words}".strip()
+    if is_blank(words):
+        return ""
+    if message.quoted is not None and not is_blank(message.quoted.text):
+        whose = "your message" if message.quoted.from_us else "the message"
+        words = f"[In reply to {whose}: {message.quoted.text}]\n{words}"
+    return f"{message.sender_name}: {words}" if in_group and message.sender_name else words
+
+
+def described(file: Attachment, why: str) -> str:
+    """A file in words, for a model that does not get it."""
+    facts = [file.kind, file.mime, file.name]
+    facts.append("" if file.size is None else f"{file.size} bytes")
+    facts.append("" if file.seconds is None else f"{file.seconds} s long")
+    return f"[A file: {', '.join(fact for fact in facts if fact)}. You can't see it: {why}]"

@@ -1,0 +1,202 @@
+"""Reading a public page for a model: bounded, and never from inside our own network.
+
+A name is resolved once, every address that it has must be public, and the connection goes to
+the address that was checked, so that a name can't point elsewhere between check and use. The
+same holds for each redirect. No proxies, cookies or credentials take part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+import httpx
+
+MAX_BYTES = 2_000_000
+MAX_CHARACTERS = 20_000
+SECONDS = 20.0
+REDIRECTS = 5
+_TEXTUAL = re.compile(r"text/.*|application/(json|xml|.*\+json|.*\+xml|javascript)")
+_SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head"})
+_BREAKS = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre"})
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+class PageUnreadable(Exception):
+    """A page can't be read; the message says why, in words for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to connect, and what the request is for."""
+
+    url: httpx.URL
+    address: str
+
+
+class WebReader:
+    """Reads pages over HTTP. `resolve` and `is_public` are for tests."""
+
+    def __init__(
+        self, resolve: Resolve | None = None, is_public: Callable[[str], bool] | None = None
+    ) -> None:
+        self._resolve = resolve or addresses
+        self._is_public = is_public or is_public_address
+
+    async def read(self, url: str) -> str:
+        """The page's text, cut to MAX_CHARACTERS. Raises PageUnreadable."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await self._read(url)
+        except TimeoutError:
+            raise PageUnreadable(f"it took longer than {SECONDS:.0f} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise PageUnreadable(type(error).__name__) from None
+
+    async def _read(self, url: str) -> str:
+        at = httpx.URL(url.strip())
+        for _ in range(REDIRECTS + 1):
+            place = await self._locate(at)
+            async with httpx.AsyncClient(trust_env=False) as client:
+                response = await client.send(_request(place), stream=True)
+                try:
+                    if not response.has_redirect_location:
+                        return await _page(response)
+                    at = at.join(response.headers["location"])
+                finally:
+                    await response.aclose()
+        raise PageUnreadable(f"it redirects more than {REDIRECTS} times")
+
+    async def _locate(self, url: httpx.URL) -> _Place:
+        if url.scheme not in ("http", "https") or not url.host:
+            raise PageUnreadable("only http:// and https:// addresses are read")
+        if url.userinfo:
+            raise PageUnreadable("an address with a password is not read")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        found = await self._resolve(url.raw_host.decode("ascii"), port)
+        if not found or not all(self._is_public(address) for address in found):
+            raise PageUnreadable("it is no public address")
+        # Not every machine has a way to IPv6.
+        return _Place(url, min(found, key=lambda address: ":" in address))
+
+
+async def addresses(host: str, port: int) -> Sequence[str]:
+    """Every address of a host, numbers included. Raises PageUnreadable."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        pass
+    else:
+        return [host.strip("[]")]
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise PageUnreadable("there is no such host") from None
+    return [str(entry[4][0]).partition("%")[0] for entry in found]
+
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def is_public_address(address: str) -> bool:
+    """Whether an address belongs to the public Internet, looking through the forms of IPv6
+    that carry an IPv4 address (mapped, 6to4, Teredo, NAT64)."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public_address(str(inner))
+    return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
+
+
+def _request(place: _Place) -> httpx.Request:
+    """A request that goes to the checked address and names the host it is for."""
+    url = place.url
+    host = url.raw_host.decode("ascii")
+    named = f"[{host}]" if ":" in host else host
+    return httpx.Request(
+        "GET",
+        url.copy_with(host=place.address),
+        headers={
+            "host": named if url.port is None else f"{named}:{url.port}",
+            "user-agent": "answerback",
+            "accept": "text/html, text/plain, application/json;q=0.9, */*;q=0.1",
+            "accept-encoding": "identity",
+        },
+        extensions={"sni_hostname": host, "timeout": httpx.Timeout(SECONDS).as_dict()},
+    )
+
+
+async def _page(response: httpx.Response) -> str:
+    if response.status_code != 200:
+        raise PageUnreadable(f"it answers {response.status_code}")
+    return await _text(response)
+
+
+async def _text(response: httpx.Response) -> str:
+    kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
+    if not _TEXTUAL.fullmatch(kind):
+        raise PageUnreadable(f"it is no text but {kind[:60]}")
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise PageUnreadable("it is compressed, which was not asked for")
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) >= MAX_BYTES:
+            break
+    text = _decoded(bytes(body[:MAX_BYTES]), response.charset_encoding or "utf-8")
+    if kind in ("text/html", "application/xhtml+xml"):
+        text = await asyncio.to_thread(_readable, text)
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}\n[cut here]"
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    try:
+        return body.decode(charset, errors="replace")
+    except (LookupError, ValueError):
+        return body.decode("utf-8", errors="replace")
+
+
+def _readable(html: str) -> str:
+    reader = _Words()
+    reader.feed(html)
+    reader.close()
+    lines = (" ".join(line.split()) for line in "".join(reader.words).splitlines())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+class _Words(HTMLParser):
+    """Collects what a reader would see."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self._silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _SILENT:
+            self._silent += 1
+        elif tag in _BREAKS:
+            self.words.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag in _BREAKS:
+            self.words.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.words.append(data)

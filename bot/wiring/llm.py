@@ -1,0 +1,41 @@
+"""The built-in assistant of the settings. Imported only where AGENT=llm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.agents.llm import DEFAULT_PROMPT, LlmAgent, LlmConfig
+from bot.agents.llm_provider import make_model, settings_of
+from bot.agents.tools import load_tools, make_tool, unique
+from bot.agents.tools_builtin import builtin_functions
+from bot.agents.tools_web import WebReader
+from bot.domain.errors import ConfigurationError
+from bot.domain.ports import Clock
+from bot.settings import Settings
+from bot.texts import Words
+
+
+def llm_agent(settings: Settings, words: Words, clock: Clock) -> LlmAgent:
+    """The assistant. Raises ConfigurationError."""
+    built_in = [make_tool(function) for function in builtin_functions(WebReader())]
+    config = LlmConfig(
+        prompt=_prompt(settings.llm_system_prompt_file),
+        history_tokens=settings.llm_history_tokens,
+        settings=settings_of(settings.llm_timeout),
+    )
+    model = make_model(settings.llm_model, settings.llm_base_url)
+    tools = unique([*built_in, *load_tools(settings.tools)])
+    return LlmAgent(model, config, tools, words, clock)
+
+
+def _prompt(path: Path | None) -> str:
+    if path is None:
+        return DEFAULT_PROMPT
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"LLM_SYSTEM_PROMPT_FILE={path} can't be read: {error.strerror}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"LLM_SYSTEM_PROMPT_FILE={path} is not UTF-8") from error
