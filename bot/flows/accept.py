@@ -13,6 +13,7 @@ from bot.domain.run import RunState
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.intake import Arrival, Became, Recorded, record_dead_letter, record_event
 from bot.flows.runtime import Runtime
+from bot.flows.tell import taking
 from bot.flows.workers import Worker
 from storage.wakeup import READY, stop_topic
 
@@ -65,6 +66,12 @@ class Intake:
         return Recorded(Became.DEAD_LETTER)
 
     async def _take(self, arrival: Arrival, event: Event) -> Recorded:
+        with taking(self._rt, arrival, event) as became:
+            recorded = await self._record(arrival, event)
+            became(recorded)
+            return recorded
+
+    async def _record(self, arrival: Arrival, event: Event) -> Recorded:
         by = None if self._worker is None else self._worker.expect()
         recorded: Recorded | None = None
         try:

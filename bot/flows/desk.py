@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
@@ -16,6 +17,7 @@ from bot.flows.sends import Sends
 from storage.tx import Tx
 from storage.wakeup import READY
 
+_log = logging.getLogger("answerback.turn")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -48,4 +50,5 @@ class Desk:
     def ended(self, ending: Ending) -> None:
         """A run of ours ended: count it, and let who waits look for the next."""
         self.rt.observer.endings.labels(ending.value).inc()
+        _log.info("the run ended: %s", ending)
         self.rt.wakeups.tell(READY)

@@ -76,6 +76,8 @@ class Arrival:
 
     account: int
     body: str
+    via: str = "webhook"
+    """How it came: the name of its span."""
 
     @property
     def digest(self) -> str:

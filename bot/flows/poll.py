@@ -121,7 +121,7 @@ class Poller:
 
     async def _take(self, update: Mapping[str, object]) -> None:
         """Commit one update, or keep it as a dead letter."""
-        arrival = Arrival(self.account, json.dumps(update, ensure_ascii=False))
+        arrival = Arrival(self.account, json.dumps(update, ensure_ascii=False), "poll")
         try:
             events = self.source.parse(update)
         except PayloadError as error:

@@ -41,7 +41,9 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
     """
     if not lease.may_judge():
         return Swept()
-    swept = await rt.db.write(_sweep, lease.terms.seconds, lease.name)
+    with rt.tracer.span("sweep") as span:
+        swept = await rt.db.write(_sweep, lease.terms.seconds, lease.name)
+        span.tell(released=len(swept.released), doubted=swept.doubted)
     if swept.released or swept.doubted:
         _log.warning(
             "released %d runs of dead holders, %d parts uncertain",

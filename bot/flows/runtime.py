@@ -12,6 +12,8 @@ from bot.domain.terms import Terms
 from bot.domain.verdict import Policy, window_closed
 from bot.flows.checkpoints import Reached, nowhere
 from bot.observe import Observer
+from bot.observe.context import Fact, chat_tag
+from bot.observe.traces import NoTracer, Tracer, story_of
 from bot.texts import Words
 from storage.engine import Database
 from storage.wakeup import Wakeups
@@ -35,6 +37,7 @@ class Runtime:
     observer: Observer = field(default_factory=Observer)
     carriers: Mapping[int, Carrier] = field(default_factory=dict)
     reached: Reached = nowhere
+    tracer: Tracer = field(default_factory=NoTracer)
 
     @property
     def command_words(self) -> Mapping[str, Command]:
@@ -45,6 +48,19 @@ class Runtime:
     def mine(self) -> list[int]:
         """The accounts this process claims for."""
         return sorted(self.channels)
+
+    def names(self, account: int, chat: int | None = None) -> dict[str, Fact]:
+        """What log lines and spans call an account and one of its chats."""
+        channel = self.channels.get(account)
+        if channel is None:
+            return {"account": account}
+        named: dict[str, Fact] = {"account": account, "channel": channel.name.value}
+        return named if chat is None else {**named, "chat": chat_tag(channel.account, chat)}
+
+    def story(self, account: int, run: int) -> str:
+        """The trace that all spans of a run belong to, whichever process makes them."""
+        channel = self.channels.get(account)
+        return story_of(str(account) if channel is None else channel.account, run)
 
     def policy(self, account: int) -> Policy:
         """The bounds of a verdict on this account's channel."""

@@ -20,6 +20,7 @@ from bot.flows.checkpoints import Checkpoint
 from bot.flows.lease import LeaseKeeper
 from bot.flows.outcome import alarm, reconsider, record
 from bot.flows.runtime import Runtime
+from bot.flows.tell import sending, told
 from storage import chats
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -113,11 +114,13 @@ class Sends:
         if not self._lease.holds():
             return NotSent("the lease ran out before the call")
         ref = SendRef(part.id, part.attempts, part.started_at)
-        try:
-            outcome = await channel.send(to, part.body, ref)
-        except Exception as error:  # noqa: BLE001 - the call's edge: what it did is unknown
-            _log.exception("sending part %s broke the channel", part.id)
-            outcome = Unknown(f"the channel broke: {type(error).__name__}")
+        with sending(self._rt, part) as span:
+            try:
+                outcome = await channel.send(to, part.body, ref)
+            except Exception as error:  # noqa: BLE001 - the call's edge: what it did is unknown
+                _log.exception("sending part %s broke the channel", part.id)
+                outcome = Unknown(f"the channel broke: {type(error).__name__}")
+            told(span, outcome)
         self._rt.observer.sends.labels(channel.name.value, type(outcome).__name__).inc()
         await self._rt.reached(Checkpoint.LOOSE_AFTER_SEND if part.loose else Checkpoint.AFTER_SEND)
         return outcome

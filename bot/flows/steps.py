@@ -68,7 +68,8 @@ class Steps:
             raise StepInterrupted(key)
         await desk.rt.reached(Checkpoint.STEP_BEGUN)
         try:
-            value = await self._call(step.call)
+            with desk.rt.tracer.span("step", paid=step.cost is not None):
+                value = await self._call(step.call)
         except Exception:
             if step.cost is not None:
                 await desk.persist(_fail, self._grip, key)
@@ -150,6 +151,11 @@ def _begin(tx: Tx, grip: Grip, step: Step) -> StoredStep | None:
     elif found.result is None and found.safe and step.safe:
         steps.begin_again(tx, grip.run, step.key, grip.fence)
     return found
+
+
+def _take_back(tx: Tx, grip: Grip, key: str) -> None:
+    runs.hold(tx, grip)
+    steps.take_back(tx, grip.run, key)
 
 
 def _fail(tx: Tx, grip: Grip, key: str) -> None:

@@ -14,6 +14,7 @@ from bot.flows.audit import Audit
 from bot.flows.courier import carry, look_again
 from bot.flows.desk import Desk
 from bot.flows.turn import work
+from bot.observe.context import bind
 from storage import chats, claims, events, runs
 from storage.runs import Claimant
 from storage.tx import Tx
@@ -197,8 +198,12 @@ class Worker:
         self._wake.set()
 
     async def _turn(self, run: Run) -> None:
+        rt, names = self._desk.rt, self._desk.rt.names(run.account, run.chat)
+        bind(run=run.id, attempt=run.attempts, **names)
+        story = rt.story(run.account, run.id)
         try:
-            await work(self._desk, run)
+            with rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names):
+                await work(self._desk, run)
         except StaleLease as error:
             _log.info("run %s: %s", run.id, error)
         except DatabaseUnavailable as error:

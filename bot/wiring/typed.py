@@ -9,5 +9,5 @@ from channels.console import parse
 
 async def typed(process: Process, line: str, number: str) -> None:
     """Record one line; `number` names it for ever. Raises DatabaseUnavailable."""
-    arrival = Arrival(process.ids["console"], line)
+    arrival = Arrival(process.ids["console"], line, "terminal")
     await process.intake.take(arrival, (parse(line, number),))
