@@ -40,7 +40,7 @@ async def carry(desk: Desk, calls: asyncio.TaskGroup) -> float:
     again = rt.terms.work.poll
     for due in await rt.db.read(_due, rt.mine):
         to = to_chat(due.chat)
-        slot = desk.pacers[due.part.account].reserve(to)
+        slot = await desk.pacers[due.part.account].reserve(to)
         if slot.wait > 0:
             again = min(again, slot.wait)
             continue

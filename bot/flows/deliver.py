@@ -201,7 +201,7 @@ def _send(tx: Tx, way: Way, chat: Chat, part: int, now: float) -> Next:
     if window_closed(chat.last_inbound_at or now, now, way.rt.policy(way.run.account)):
         return _end(tx, way, Ending.UNDELIVERABLE, WINDOW_CLOSED)
     if way.wait > 0:
-        return Pause(way.wait)
+        return _wait(tx, way, way.wait, "the platform's pace", None)
     begun = outbox.mark_sending(tx, way.run.grip, part)
     return Lost() if begun is None else Send(begun, chat.address)
 
@@ -284,7 +284,7 @@ async def _advance(desk: Desk, run: Run, to: Recipient, told: Told | None) -> Ne
     """One commit of delivery, with the hints and checkpoints that follow from it."""
     rt = desk.rt
     desk.lease.holder()
-    slot = desk.pacers[run.account].reserve(to)
+    slot = await desk.pacers[run.account].reserve(to)
     advanced = Advanced(Lost())
     try:
         calling = desk.sends.calling - {told.attempt.part if told else 0}

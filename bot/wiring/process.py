@@ -20,22 +20,27 @@ from bot.domain.ports import Channel, Clock
 from bot.domain.turn import Agent
 from bot.flows import recover
 from bot.flows.accept import Intake
+from bot.flows.catchup import CatchUp
 from bot.flows.checkpoints import Reached, nowhere
 from bot.flows.desk import Desk
 from bot.flows.lease import LeaseKeeper
-from bot.flows.pace import Pacer
 from bot.flows.poll import Poller
 from bot.flows.reminders import fire_due
 from bot.flows.runtime import Runtime
 from bot.flows.sends import Sends
 from bot.flows.workers import Worker
 from bot.observe import Check
+from bot.observe.context import held_by
+from bot.observe.logs import report_from_loop
+from bot.observe.traces import Tracer
 from bot.schedule import Almanac, Chore, Schedule
 from bot.settings import Settings, TelegramMode
 from bot.texts import Words
 from bot.wiring.agents import Hired, hire
 from bot.wiring.channels import Configured, configure
-from storage import accounts, claims
+from bot.wiring.paces import pacers
+from bot.wiring.traces import tracer_of
+from storage import accounts, claims, holders
 from storage.accounts import Account
 from storage.engine import Database, DatabaseSettings
 from storage.holders import Identity
@@ -127,6 +132,7 @@ class Process:
         await self.lease.begin()
         await self.sweep()
         await self.repair()
+        await self._share()
         self._schedule()
         self._start("wakeups", self.rt.wakeups.relay())
         if self.worker is not None:
@@ -141,6 +147,11 @@ class Process:
                 )
                 self._start("poll", poller.run())
 
+        if self.channels.whatsapp is not None:
+            records, account = self.channels.whatsapp, self.ids["whatsapp"]
+            catch_up = CatchUp(self.rt, self.lease, self.intake, account, records)
+            self._start("catch-up", catch_up.run())
+
     def _schedule(self) -> None:
         beat = self.lease.terms.heartbeat
         self.schedule.add(Chore("heartbeat", beat, self.lease.renew))
@@ -148,9 +159,19 @@ class Process:
         self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
         self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
         self.schedule.add(Chore("reminders", _REMIND_EVERY, self.remind))
+        self.schedule.add(Chore("share", beat, self._share))
         if self.updates is not None:
             self.schedule.add(Chore("probe", _PROBE_EVERY, self._probe))
         self.schedule.start()
+
+    async def _share(self) -> None:
+        """Learn how many processes the limits of a platform are divided between."""
+        try:
+            count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
+        except DatabaseUnavailable:
+            return
+        for pacer in self.desk.pacers.values():
+            pacer.share(count)
 
     async def _probe(self) -> None:
         if self.updates is not None:
@@ -186,6 +207,7 @@ class Parts:
     clock: Clock = field(default_factory=SystemClock)
     reached: Reached = nowhere
     open_database: Callable[[DatabaseSettings, Clock], Database] = Database
+    tracer: Tracer | None = None
 
 
 @asynccontextmanager
@@ -199,6 +221,9 @@ async def running(
     """
     parts = parts or Parts()
     async with AsyncExitStack() as stack:
+        asyncio.get_running_loop().set_exception_handler(report_from_loop)
+        tracer = parts.tracer or tracer_of(settings, parts.clock)
+        stack.push_async_callback(asyncio.to_thread, tracer.close)
         await asyncio.to_thread(upgrade, settings.database_url)
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
@@ -219,10 +244,17 @@ async def running(
             wakeups=Wakeups(parts.clock, settings.redis_url or None),
             calendar=Almanac(settings.timezone),
             reached=parts.reached,
+            tracer=tracer,
         )
         hired = Hired(parts.agent) if parts.agent else hire(settings, rt.words, parts.clock)
         stack.push_async_callback(hired.close)
-        process = _process(settings, role, rt, hired.agent, channels, rows)
+        lease = LeaseKeeper(
+            rt.db, rt.clock, rt.terms.work.lease, _identity(settings, rt.clock, role)
+        )
+        paced = pacers(rt, settings.redis_url, stack)
+        desk = Desk(rt, lease, Sends(rt, lease), hired.agent, paced)
+        process = _process(settings, role, desk, channels, rows)
+        held_by(lambda: process.lease.name)
         try:
             await process.begin()
             yield process
@@ -246,23 +278,19 @@ async def _accounts(db: Database, channels: Sequence[Channel]) -> Mapping[Channe
 def _process(
     settings: Settings,
     role: Role,
-    rt: Runtime,
-    agent: Agent,
+    desk: Desk,
     channels: Configured,
     rows: Mapping[ChannelName, Account],
 ) -> Process:
-    lease = LeaseKeeper(rt.db, rt.clock, rt.terms.work.lease, _identity(settings, rt.clock, role))
-    pacers = {id_: Pacer(c.traits.pace, rt.clock) for id_, c in rt.channels.items()}
-    desk = Desk(rt, lease, Sends(rt, lease), agent, pacers)
     worker = None if role is Role.WEB else Worker(desk)
     return Process(
         settings=settings,
         role=role,
-        rt=rt,
-        lease=lease,
+        rt=desk.rt,
+        lease=desk.lease,
         desk=desk,
         worker=worker,
-        intake=Intake(rt, worker),
+        intake=Intake(desk.rt, worker),
         channels=channels,
         ids={name.value: row.id for name, row in rows.items()},
         updates=_updates(channels, rows),
