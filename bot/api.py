@@ -6,12 +6,22 @@ async def reply(turn: Turn) -> Reply | str | None:
     return f"You said: {turn.text}"
 """
 
-from bot.domain.errors import AttachmentUnavailable, GiveUp, Retry, StepInterrupted
+from bot.domain.errors import (
+    AttachmentUnavailable,
+    GiveUp,
+    ReminderRefused,
+    Retry,
+    StepInterrupted,
+    StepResultInvalid,
+)
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind, Quoted
+from bot.domain.reminder import Reminder, Reminders
 from bot.domain.reply import Button, FileOut, Reply
+from bot.domain.tool import safe_to_repeat
 from bot.domain.turn import (
     Agent,
     AttachmentFile,
+    Cost,
     HistoryMessage,
     Turn,
     TurnChat,
@@ -27,16 +37,22 @@ __all__ = [
     "Button",
     "ChannelName",
     "ChatKind",
+    "Cost",
     "FileOut",
     "GiveUp",
     "HistoryMessage",
     "InboundKind",
     "Quoted",
+    "Reminder",
+    "ReminderRefused",
+    "Reminders",
     "Reply",
     "Retry",
     "StepInterrupted",
+    "StepResultInvalid",
     "Turn",
     "TurnChat",
     "TurnMessage",
+    "safe_to_repeat",
     "wait",
 ]

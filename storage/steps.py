@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from storage.clock import now
 from storage.dialect import insert_or_skip
@@ -57,6 +57,12 @@ def failed(tx: Connection, run: int, key: str) -> None:
         .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
         .values(failed=steps.c.failed + 1)
     )
+
+
+def take_back(tx: Connection, run: int, key: str) -> None:
+    """started -> as if never begun. The run is held."""
+    guard = (steps.c.run == run, steps.c.key == key, steps.c.state == "started")
+    tx.execute(delete(steps).where(*guard))
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,8 @@ class Turn(Protocol):
         that it may block, and what it returns is awaited if it can be. The result must be
         JSON. With `cost` the step counts as a call of a model, and what `cost` reads from
         the result is stored with it. Raises StepInterrupted when the step was begun before,
-        left no result, and was not declared safe to repeat.
+        left no result, and was not declared safe to repeat; a call that raised Retry counts
+        as not begun.
         """
         ...
 
