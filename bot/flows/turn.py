@@ -23,6 +23,7 @@ from bot.flows.evidence import Case, gather
 from bot.flows.live import LiveTurn
 from bot.flows.presence import present
 from bot.flows.runtime import Runtime
+from bot.observe.context import bind
 from bot.texts import Text
 from storage import chats, clock, events, outbox, runs
 from storage.outbox import Address
@@ -76,6 +77,7 @@ async def work(desk: Desk, run: Run) -> None:
     await rt.reached(Checkpoint.CLAIMED)
     _must_hold(desk, run)
     case = await rt.db.read(gather, run, rt.terms.work.history_runs)
+    bind(request_id=case.messages[0].request_id if case.messages else None)
     match judge(case.evidence, rt.policy(run.account)):
         case Close(ending, detail):
             await _close(desk, run, ending, detail)
@@ -166,7 +168,7 @@ async def _ask(desk: Desk, case: Case) -> Thought:
     except StaleLease:
         raise
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
-        _log.warning("run %s: the agent failed: %s", case.run.id, _describe(error))
+        _log.warning("run %s: the agent failed", case.run.id, exc_info=error)
         return Failed(_describe(error))
     return Answer(_as_reply(answer))
 
@@ -244,7 +246,7 @@ class _Stored:
 
 async def _store(desk: Desk, case: Case, stored: _Stored) -> Send | None:
     """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
-    slot = desk.pacers[case.run.account].reserve(case.recipient)
+    slot = await desk.pacers[case.run.account].reserve(case.recipient)
     first: Send | None = None
     try:
         first = await desk.persist(_store_parts, desk.rt, case.run, stored, may_send=slot.wait <= 0)
