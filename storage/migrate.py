@@ -62,12 +62,15 @@ def _engine(url: str) -> Engine:
         assert parsed.database is not None
         Path(parsed.database).absolute().parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(
-            parsed, module=sqlite3, connect_args={"timeout": 30.0, "isolation_level": None}
+            parsed,
+            module=sqlite3,
+            hide_parameters=True,
+            connect_args={"timeout": 30.0, "isolation_level": None},
         )
         # The driver would begin a transaction only before it changes rows, not tables.
         event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
         return engine
-    return create_engine(parsed, connect_args={"connect_timeout": 5})
+    return create_engine(parsed, hide_parameters=True, connect_args={"connect_timeout": 5})
 
 
 @contextmanager
