@@ -23,6 +23,7 @@ from bot.domain.turn import Agent
 from bot.flows.checkpoints import Checkpoint, Reached, nowhere
 from bot.flows.handover import hand_over
 from bot.main import listening
+from bot.observe.traces import Tracer
 from bot.settings import Settings
 from bot.webhooks import build_app
 from bot.wiring import Parts, Process, Role, running
@@ -139,9 +140,12 @@ class World:
         role: Role = Role.ALL,
         reached: Reached = nowhere,
         clock: Clock | None = None,
+        terminal: Callable[[str], None] | None = None,
+        tracer: Tracer | None = None,
         **changes: Any,
     ) -> Running:
-        """Begin a process of ours and wait until it works."""
+        """Begin a process of ours and wait until it works; with `terminal`, one that speaks
+        there and on no platform."""
         up: asyncio.Future[Running] = asyncio.get_running_loop().create_future()
         ended = asyncio.Event()
         settings = self.settings(**changes)
@@ -153,10 +157,12 @@ class World:
             listener.listen()
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             parts = Parts(
+                terminal=terminal,
                 agent=agent,
                 reached=reached,
                 clock=clock or self.clock,
                 open_database=MortalDatabase,
+                tracer=tracer,
             )
             async with (
                 running(settings, role, parts) as process,
