@@ -14,29 +14,22 @@ the lease has a lane of its own, so that renewing never waits behind work.
 from __future__ import annotations
 
 import asyncio
-import sqlite3 as _stdlib_sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-import pysqlite3.dbapi2 as sqlite3
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError
 
-from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Clock
-from storage.clock import LEASE_CLOCK_FUNCTION, LEASE_NOW_FUNCTION, NOW_FUNCTION
+from storage import postgres, sqlite
 from storage.writer import SqliteWriter, Urgency
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_TRIES = 3
-_RETRYABLE_STATES = frozenset({"40001", "40P01"})
-"""Serialization failure, deadlock: PostgreSQL rolled the transaction back whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +45,7 @@ def parsed_url(url: str) -> URL:
     """DATABASE_URL as SQLAlchemy reads it, with our driver. Raises ConfigurationError."""
     try:
         parsed = make_url(url)
-    except Exception as error:
+    except ArgumentError as error:
         raise ConfigurationError(
             "DATABASE_URL can't be read; use sqlite:///data/answerback.db "
             "or postgresql://user:password@host/database"
@@ -73,67 +66,55 @@ def parsed_url(url: str) -> URL:
             )
 
 
+class _Lanes(Protocol):
+    """How one kind of database runs transactions."""
+
+    async def write(self, job: Callable[[Connection], T], urgency: Urgency) -> T: ...
+
+    async def read(self, job: Callable[[Connection], T]) -> T: ...
+
+    def write_sync(self, job: Callable[[Connection], T]) -> T: ...
+
+    def close(self) -> None: ...
+
+
 class Database:
     """Runs transactions. Raises DatabaseUnavailable when the database does not answer."""
 
     def __init__(self, settings: DatabaseSettings, clock: Clock) -> None:
         self.url = parsed_url(settings.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._clock = clock
-        self._lease = ThreadPoolExecutor(1, thread_name_prefix="db-lease")
-        if self.is_sqlite:
-            self._engine = _sqlite_engine(self.url, clock)
-            self._writer: SqliteWriter | None = SqliteWriter(self._engine)
-            self._work = ThreadPoolExecutor(2, thread_name_prefix="db-read")
-            self._lease_engine = self._engine
-        else:
-            self._engine = _postgres_engine(self.url, settings.pool, settings.pool_wait)
-            self._writer = None
-            self._work = ThreadPoolExecutor(settings.pool, thread_name_prefix="db")
-            self._lease_engine = _postgres_engine(self.url, 1, 2.0)
+        self._lanes: _Lanes = (
+            _SqliteLanes(self.url, clock) if self.is_sqlite else _PostgresLanes(self.url, settings)
+        )
 
     async def write(
         self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` in a transaction and commit it."""
-        job = partial(_bound, move, args, kwargs)
-        if self._writer is not None:
-            return await self._writer.submit(job, Urgency.WORK)
-        return await _in_thread(self._work, partial(_transact, self._engine, job))
+        return await self._lanes.write(partial(_bound, move, args, kwargs), Urgency.WORK)
 
     async def read(
         self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `question`, which changes nothing, on one snapshot."""
-        job = partial(_bound, question, args, kwargs)
-        return await _in_thread(self._work, partial(_transact, self._engine, job))
+        return await self._lanes.read(partial(_bound, question, args, kwargs))
 
     async def renew(
         self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` in the lease's own lane, before all waiting work."""
-        job = partial(_bound, move, args, kwargs)
-        if self._writer is not None:
-            return await self._writer.submit(job, Urgency.LEASE)
-        return await _in_thread(self._lease, partial(_transact, self._lease_engine, job))
+        return await self._lanes.write(partial(_bound, move, args, kwargs), Urgency.LEASE)
 
     def now_sync(
         self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` on this thread and commit it: for programs without an event loop."""
-        job = partial(_bound, move, args, kwargs)
-        if self._writer is not None:
-            return self._writer.submit_sync(job, Urgency.WORK)
-        return _transact(self._engine, job)
+        return self._lanes.write_sync(partial(_bound, move, args, kwargs))
 
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
-        if self._writer is not None:
-            self._writer.close()
-        self._work.shutdown(wait=True, cancel_futures=True)
-        self._lease.shutdown(wait=True, cancel_futures=True)
-        self._engine.dispose()
-        self._lease_engine.dispose()
+        self._lanes.close()
 
 
 def _bound(
@@ -146,67 +127,59 @@ async def _in_thread(pool: ThreadPoolExecutor, job: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(pool, job)
 
 
-def _transact(engine: Engine, job: Callable[[Connection], T]) -> T:
-    """Run `job` in a transaction, again if it was rolled back through no fault of its own."""
-    for attempt in range(1, _TRIES + 1):
-        try:
-            with engine.begin() as tx:
-                return job(tx)
-        except DBAPIError as error:
-            if attempt < _TRIES and _rolled_back(error):
-                continue
-            raise unavailable(error) from error
-        except PoolTimeout as error:
-            raise DatabaseUnavailable("no database connection became free in time") from error
-    raise AssertionError("unreachable: the last try returns or raises")
+class _SqliteLanes:
+    def __init__(self, url: URL, clock: Clock) -> None:
+        self._engine = sqlite.open_engine(url, clock)
+        self._writer = SqliteWriter(self._engine, clock.monotonic)
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="db-read")
+
+    async def write(self, job: Callable[[Connection], T], urgency: Urgency) -> T:
+        return await self._writer.submit(job, urgency)
+
+    async def read(self, job: Callable[[Connection], T]) -> T:
+        return await _in_thread(self._readers, partial(sqlite.read, self._engine, job))
+
+    def write_sync(self, job: Callable[[Connection], T]) -> T:
+        return self._writer.submit_sync(job, Urgency.WORK)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        self._engine.dispose()
 
 
-def _rolled_back(error: DBAPIError) -> bool:
-    state = getattr(error.orig, "sqlstate", None)
-    return error.connection_invalidated or state in _RETRYABLE_STATES
+class _PostgresLanes:
+    def __init__(self, url: URL, settings: DatabaseSettings) -> None:
+        self._guard = postgres.Guard()
+        self._engines = {
+            Urgency.WORK: postgres.open_engine(url, settings.pool, settings.pool_wait),
+            Urgency.LEASE: postgres.open_engine(url, 1, 2.0),
+        }
+        self._reading = postgres.for_reading(self._engines[Urgency.WORK])
+        self._threads = {
+            Urgency.WORK: ThreadPoolExecutor(settings.pool, thread_name_prefix="db"),
+            Urgency.LEASE: ThreadPoolExecutor(1, thread_name_prefix="db-lease"),
+        }
 
+    async def write(self, job: Callable[[Connection], T], urgency: Urgency) -> T:
+        return await self._in_thread(urgency, self._engines[urgency], job)
 
-def unavailable(error: DBAPIError) -> Exception:
-    """The error to raise for `error`: DatabaseUnavailable when trying later may help."""
-    if error.connection_invalidated or isinstance(error, OperationalError | InterfaceError):
-        return DatabaseUnavailable(f"the database does not answer: {type(error.orig).__name__}")
-    return error
+    async def read(self, job: Callable[[Connection], T]) -> T:
+        return await self._in_thread(Urgency.WORK, self._reading, job)
 
+    async def _in_thread(
+        self, urgency: Urgency, engine: Engine, job: Callable[[Connection], T]
+    ) -> T:
+        return await _in_thread(
+            self._threads[urgency], partial(postgres.transact, engine, self._guard, job)
+        )
 
-def _postgres_engine(url: URL, pool: int, wait: float) -> Engine:
-    return create_engine(
-        url,
-        pool_size=pool,
-        max_overflow=0,
-        pool_timeout=wait,
-        connect_args={
-            "connect_timeout": 2,
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 10_000,
-            "application_name": "answerback",
-        },
-    )
+    def write_sync(self, job: Callable[[Connection], T]) -> T:
+        return postgres.transact(self._engines[Urgency.WORK], self._guard, job)
 
-
-def _sqlite_engine(url: URL, clock: Clock) -> Engine:
-    engine = create_engine(
-        url,
-        module=sqlite3,
-        pool_size=4,
-        max_overflow=0,
-        isolation_level="AUTOCOMMIT",
-        connect_args={"timeout": 10.0, "check_same_thread": False},
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(raw: _stdlib_sqlite3.Connection, _record: object) -> None:
-        raw.execute("PRAGMA journal_mode = WAL")
-        raw.execute("PRAGMA synchronous = FULL")
-        raw.execute("PRAGMA foreign_keys = ON")
-        raw.create_function(NOW_FUNCTION, 0, clock.wall)
-        raw.create_function(LEASE_NOW_FUNCTION, 0, lambda: clock.boot()[1])
-        raw.create_function(LEASE_CLOCK_FUNCTION, 0, lambda: clock.boot()[0])
-
-    return engine
+    def close(self) -> None:
+        for threads in self._threads.values():
+            threads.shutdown(wait=True, cancel_futures=True)
+        for engine in self._engines.values():
+            engine.dispose()
+        self._guard.close()
