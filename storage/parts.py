@@ -180,7 +180,8 @@ def _parts(tx: Connection, run: int) -> Iterator[Moment]:
         yield Moment(row.created_at, "outbox", f"{name} stored", "", row.text)
         if row.attempts:
             times = f"attempt {row.attempts}"
-            yield Moment(row.started_at, "outbox", f"{name} sending", times)
+            begun = max(row.started_at, row.created_at)
+            yield Moment(begun, "outbox", f"{name} sending", times)
         if row.sent_at is None:
             due = f", due again at {row.not_before:.0f}" if row.not_before > row.created_at else ""
             said = " ".join(filter(None, (row.error, row.code)))

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 import uvloop
 
+from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
+from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from bot.observe.logs import set_up_logs
-from bot.wiring import Role, Settings, read_settings
+from bot.wiring import Role, read_settings
 
 app = typer.Typer(
     name="answerback",
@@ -21,22 +22,14 @@ app = typer.Typer(
 )
 
 
-def settings_with_logs(level: str | None = None) -> Settings:
-    """The settings of this call, with logging set up by them. Raises ConfigurationError."""
-    settings = read_settings()
-    set_up_logs(
-        level or settings.log_level,
-        as_json=settings.log_format == "json",
-        secrets=settings.secrets(),
-    )
-    return settings
-
-
 @app.command()
 def serve(
     role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL,
 ) -> None:
-    """Take messages in, work on them, send the answers, until told to stop."""
+    """Take messages in, work on them, send the answers, until told to stop.
+
+    For example: serve --role worker
+    """
     from bot.main import serve as run  # noqa: PLC0415 - a web server, only where one serves
 
     uvloop.run(run(settings_with_logs(), role))
@@ -44,7 +37,10 @@ def serve(
 
 @app.command()
 def chat() -> None:
-    """Talk to the agent in the terminal, through the whole pipeline."""
+    """Talk to the agent in the terminal, through the whole pipeline.
+
+    For example: chat, or: echo hello | answerback chat
+    """
     from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
 
     uvloop.run(talk(settings_with_logs("WARNING")))
@@ -67,11 +63,26 @@ def _fill_standard_files() -> None:
     os.close(number)
 
 
+_SERVING = ("serve", "chat", "up")
+
+
 def main() -> None:
-    """The entry point: errors of settings and database become one clear line and code 2."""
+    """The entry point: what a command could not do becomes one clear line and an exit code, 2
+    for errors of the call, the settings and the database."""
     _fill_standard_files()
+    if sys.argv[1:2] not in [[name] for name in _SERVING]:
+        from bot.cli.operator import add_to  # noqa: PLC0415 - serving needs none of it
+
+        add_to(app)
     try:
         app()
     except (ConfigurationError, DatabaseUnavailable) as error:
-        sys.stderr.write(f"answerback: {error}\n")
-        sys.exit(2)
+        _leave(str(error), MISUSED)
+    except CommandFailed as failed:
+        _leave(str(failed), failed.code)
+
+
+def _leave(said: str, code: int) -> None:
+    """Say why on standard error; what came from outside can't disturb the terminal."""
+    sys.stderr.write(f"answerback: {safe(said, lines=True)}\n")
+    sys.exit(code)

@@ -56,6 +56,17 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
     return swept
 
 
+async def pass_by_hand(rt: Runtime, who: str) -> Swept:
+    """One pass that an operator asked for, in a process without a lease of its own.
+
+    Raises DatabaseUnavailable.
+    """
+    swept = await rt.db.write(_sweep, rt.terms.work.lease.seconds, who)
+    if swept.released or swept.doubted:
+        rt.wakeups.tell(READY)
+    return swept
+
+
 def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
     holders.bury_overdue(tx, lease_seconds)
     released = releases.release_dead(tx)

@@ -1,7 +1,7 @@
 """The composition root: the one package that knows everything."""
 
 from bot.settings import Settings, read_settings
-from bot.wiring.office import Office, office
+from bot.wiring.office import Office, office, opened, schema_problem
 from bot.wiring.process import Parts, Process, Role, running
 from bot.wiring.typed import typed
 
@@ -12,7 +12,9 @@ __all__ = [
     "Role",
     "Settings",
     "office",
+    "opened",
     "read_settings",
     "running",
+    "schema_problem",
     "typed",
 ]

@@ -122,3 +122,16 @@ async def _telling(rt: Runtime) -> AsyncIterator[None]:
         relay.cancel()
         with suppress(asyncio.CancelledError):
             await relay
+
+
+@asynccontextmanager
+async def opened(desk: Office) -> AsyncIterator[Office]:
+    """The desk with its channels able to ask their platforms."""
+    channels = desk.channels.all()
+    try:
+        for channel in channels:
+            await channel.open()
+        yield desk
+    finally:
+        for channel in channels:
+            await channel.close()

@@ -77,6 +77,11 @@ class TelegramAccount:
             raise TelegramUnavailable("getMe gave no id")
         return BotIdentity(number, words(user, "username"))
 
+    async def sees_all_groups(self) -> bool:
+        """Whether the bot reads every message of its groups (privacy mode is off)."""
+        user = await self._ask_for_object("getMe", {})
+        return user.get("can_read_all_group_messages") is True
+
     async def updates(self, offset: int | None, timeout: float) -> list[dict[str, object]]:
         """Wait up to `timeout` s for updates from `offset` on; asking confirms those before.
 

@@ -40,7 +40,6 @@ TRAITS = Traits(
     looks=(2.0, 10.0, 30.0, 60.0, 120.0),
     ordered=False,
     has_buttons=False,
-    answers_sender=True,
     typing_every=None,
     pace=Pace(overall=80.0),
 )
@@ -187,9 +186,9 @@ class WhatsAppChannel:
         """A late refusal in words for the operator."""
         return errors.explain(code)
 
-    def inbound_since(self, since: datetime) -> AsyncIterator[Inbound]:
-        """What people wrote since `since`, oldest first; see `catchup.inbound_since`."""
-        return catchup.inbound_since(self._api, self.config.sender, since)
+    def inbound_since(self, since: datetime, known: catchup.Known) -> AsyncIterator[Inbound]:
+        """What people wrote since `since` that is not known; see `catchup.inbound_since`."""
+        return catchup.inbound_since(self._api, self.config.sender, since, known)
 
     async def webhook_info(self) -> senders.WebhookInfo:
         """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, ConfigurationError."""

@@ -1,0 +1,148 @@
+"""`answerback doctor | webhook | agent`: examinations, and putting webhooks right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from bot.cli import options, render
+from bot.cli.session import DONE, NOT_DONE, CommandFailed, at_desk, settings_with_logs
+from bot.cli.shapes import finding_shape
+from bot.cli.wording import span
+from bot.observe.findings import Finding, Level
+from bot.wiring import Office, opened
+from bot.wiring.conformance import examine_agent
+from bot.wiring.doctor import examine
+from bot.wiring.platforms import (
+    REFUSALS,
+    HookState,
+    delete_hooks,
+    hook_finding,
+    hook_states,
+    set_hooks,
+)
+
+webhook = typer.Typer(no_args_is_help=True, help="The webhooks at Telegram and Twilio.")
+agent = typer.Typer(no_args_is_help=True, help="The agent behind AGENT.")
+
+
+def doctor(*, json: options.Json = False) -> None:
+    """Examine settings, database, Redis, platforms, agent and disk. Each line says what is
+    wrong and the fix. The exit code is 1 when something does not work; warnings leave it 0.
+
+    For example: doctor
+    """
+    told(asyncio.run(examine()), json=json)
+
+
+def told(found: Sequence[Finding], *, json: bool) -> None:
+    """Print findings and leave with their exit code."""
+    if json:
+        render.as_json([finding_shape(finding) for finding in found])
+    else:
+        rows = [(f.level.value, f.name, f.says, f.fix) for f in found]
+        render.table(("", "what", "says", "fix"), rows)
+    broken = any(finding.level is Level.PROBLEM for finding in found)
+    raise typer.Exit(NOT_DONE if broken else DONE)
+
+
+@webhook.command("set")
+def set_(
+    *,
+    drop_pending: Annotated[
+        bool, typer.Option("--drop-pending", help="Telegram throws away what waits there.")
+    ] = False,
+) -> None:
+    """Point Telegram and Twilio at PUBLIC_URL, with secret and retries; what Twilio's API
+    can't do is printed, to be entered in its console.
+
+    For example: webhook set
+    """
+
+    async def work(desk: Office) -> Sequence[str]:
+        async with opened(desk):
+            return await set_hooks(desk, drop_pending=drop_pending)
+
+    _say(work)
+
+
+@webhook.command()
+def delete() -> None:
+    """Take our webhooks away. What waits at Telegram stays there for polling.
+
+    For example: webhook delete
+    """
+
+    async def work(desk: Office) -> Sequence[str]:
+        async with opened(desk):
+            return await delete_hooks(desk)
+
+    _say(work)
+
+
+def _say(work: Callable[[Office], Awaitable[Sequence[str]]]) -> None:
+    try:
+        said = at_desk(work)
+    except REFUSALS as error:
+        raise CommandFailed(str(error)) from error
+    render.lines(said or ["no platform is configured"])
+
+
+@webhook.command()
+def info(*, json: options.Json = False) -> None:
+    """Show the webhooks as the platforms have them: URL, what waits, the last error.
+
+    For example: webhook info --json
+    """
+
+    async def work(desk: Office) -> Sequence[HookState]:
+        async with opened(desk):
+            return await hook_states(desk)
+
+    states = at_desk(work)
+    if json:
+        render.as_json([_hook_shape(state) for state in states])
+    else:
+        head = ("channel", "url", "should be", "pending", "last error", "state")
+        render.table(head, [_hook_row(state) for state in states])
+    broken = any(hook_finding(state).level is Level.PROBLEM for state in states)
+    raise typer.Exit(NOT_DONE if broken else DONE)
+
+
+def _hook_shape(state: HookState) -> dict[str, object]:
+    return {
+        "channel": state.channel,
+        "url": state.url,
+        "wanted": state.wanted,
+        "pending": state.pending,
+        "last_error": state.error,
+        "last_error_age_s": state.error_age,
+        "trouble": state.trouble,
+        "by_hand": state.by_hand,
+        "level": hook_finding(state).level.value,
+    }
+
+
+def _hook_row(state: HookState) -> tuple[object, ...]:
+    age = "" if state.error_age is None else f" ({span(state.error_age)} ago)"
+    finding = hook_finding(state)
+    pending = "" if state.pending is None else state.pending
+    error = f"{state.error}{age}" if state.error else ""
+    return state.channel, state.url, state.wanted, pending, error, finding.says
+
+
+@agent.command()
+def check(
+    url: Annotated[str, typer.Argument(help="The agent's address, else AGENT.")] = "",
+    *,
+    json: options.Json = False,
+) -> None:
+    """Ask an HTTP agent what a life of turns would ask it, and say what would go wrong.
+    The exit code is 1 when turns would fail.
+
+    For example: agent check http://127.0.0.1:8000/turn
+    """
+    told(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)

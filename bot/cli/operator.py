@@ -1,0 +1,39 @@
+"""Every command for operators, put together. Serving loads none of this."""
+
+from __future__ import annotations
+
+import typer
+
+from bot.cli import (
+    chats,
+    checks,
+    database,
+    letters,
+    outbox,
+    run_acts,
+    runs,
+    top,
+    watch,
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands known to the command line."""
+    for command in (
+        watch.stuck,
+        top.top,
+        watch.status,
+        watch.recover,
+        checks.doctor,
+        watch.explain,
+    ):
+        app.command()(command)
+    for act in (run_acts.requeue, run_acts.close, run_acts.apologise):
+        runs.app.command()(act)
+    app.add_typer(runs.app, name="runs")
+    app.add_typer(chats.app, name="chats")
+    app.add_typer(outbox.app, name="outbox")
+    app.add_typer(letters.app, name="letters")
+    app.add_typer(checks.webhook, name="webhook")
+    app.add_typer(database.app, name="db")
+    app.add_typer(checks.agent, name="agent")

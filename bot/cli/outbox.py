@@ -1,0 +1,119 @@
+"""`answerback outbox`: what goes out, and saying what became of a message that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from bot.cli import options, render
+from bot.cli.acting import Manner, carry_out
+from bot.cli.runs import chats_of
+from bot.cli.session import MISUSED, CommandFailed, at_desk, names_given
+from bot.cli.shapes import part_shape
+from bot.cli.wording import span
+from bot.domain.reply import PartKind
+from bot.flows import attend
+from bot.wiring import Office
+from storage import outbox, parts
+from storage.parts import PartFilter, PartLine
+from storage.tx import Tx
+
+app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve what is uncertain.")
+
+
+@app.command("list")
+def list_(
+    *,
+    state: options.PartStates = None,
+    kind: Annotated[list[PartKind] | None, typer.Option(help="Only of this kind.")] = None,
+    run: Annotated[list[int] | None, typer.Option(help="Only of this run.")] = None,
+    chat: options.OfChats = None,
+    error: options.Error = "",
+    before: options.Before = None,
+    limit: options.Limit = 50,
+    text: options.Texts = False,
+    json: options.Json = False,
+) -> None:
+    """List outgoing messages, newest first. For example: outbox list --state uncertain"""
+
+    async def work(desk: Office) -> Sequence[PartLine]:
+        wanted = PartFilter(
+            states=tuple(state or ()),
+            kinds=tuple(kind or ()),
+            runs=tuple(run or ()),
+            chats=await chats_of(desk, chat),
+            error=error,
+            before=before,
+            limit=limit,
+        )
+        return await desk.rt.db.read(parts.parts_listed, wanted)
+
+    found = at_desk(work)
+    if json:
+        render.as_json([part_shape(part, text=text) for part in found])
+        return
+    head = ["id", "run", "chat", "kind", "part", "state", "receipt", "attempts", "since", "error"]
+    rows = [(*_row(part), *([part.text] if text else [])) for part in found]
+    render.table([*head, *(["text"] if text else [])], rows)
+    if len(found) == limit:
+        render.lines([f"more: --before {found[-1].id}"])
+
+
+def _row(part: PartLine) -> tuple[object, ...]:
+    error = " ".join(filter(None, (part.error, part.code)))
+    return (
+        part.id,
+        part.run,
+        f"{part.chat} ({part.address})",
+        part.kind.value,
+        part.part,
+        part.state.value,
+        part.receipt,
+        part.attempts,
+        span(part.since),
+        error,
+    )
+
+
+@app.command()
+def resolve(
+    part: Annotated[
+        list[str], typer.Argument(help="Parts by number; - reads them.", metavar="ID...")
+    ],
+    *,
+    delivered: Annotated[bool, typer.Option("--delivered", help="It arrived.")] = False,
+    lost: Annotated[bool, typer.Option("--lost", help="It did not: send it again.")] = False,
+    reason: options.Reason = "",
+    who: options.Who = "",
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    json: options.Json = False,
+) -> None:
+    """Say what became of messages that may have arrived, after a look at the chat.
+
+    For example: outbox resolve 31 --delivered --reason "seen in the chat"
+    """
+    if delivered == lost:
+        raise CommandFailed("say either --delivered or --lost", MISUSED)
+    given, piped = names_given(part)
+    manner = replace(Manner(who, reason, dry_run, yes, json), piped=piped)
+
+    async def work(desk: Office) -> int:
+        numbers = [await desk.rt.db.read(_known, name) for name in given]
+        by = manner.operator
+        acts = [
+            lambda tx, n=n: attend.resolve(tx, desk.rt, by, n, arrived=delivered) for n in numbers
+        ]
+        return await carry_out(desk, acts, manner)
+
+    raise typer.Exit(at_desk(work, tells=True))
+
+
+def _known(tx: Tx, name: str) -> int:
+    number = int(name) if name.isascii() and name.isdecimal() else None
+    if number is None or outbox.get(tx, number) is None:
+        raise CommandFailed(f"no part has the number {name}; `outbox list` shows them")
+    return number

@@ -1,0 +1,169 @@
+"""`answerback runs requeue | close | apologise`: acts on one run or on many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from bot.cli import options
+from bot.cli.acting import Act, Manner, carry_out
+from bot.cli.runs import AT_MOST, chats_of
+from bot.cli.session import MISUSED, CommandFailed, at_desk, names_given, one_run
+from bot.domain.ending import Ending
+from bot.domain.message import ChannelName
+from bot.domain.run import RunState
+from bot.flows import operate
+from bot.flows.operate import CloseAs
+from bot.wiring import Office
+from storage import report
+from storage.report import RunFilter
+
+
+def requeue(
+    *,
+    run: options.Runs = None,
+    state: options.States = None,
+    ending: options.Endings = None,
+    channel: options.OfChannel = None,
+    chat: options.OfChats = None,
+    older: options.Older = None,
+    newer: options.Newer = None,
+    error: options.Error = "",
+    may_duplicate: options.MayDuplicate = False,
+    reason: options.Reason = "",
+    who: options.Who = "",
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    json: options.Json = False,
+) -> None:
+    """Let runs be worked on again: take them from a dead process, end their waiting, send what
+    is stored, or work on their messages anew. What was answered is refused.
+
+    For example: runs requeue 12 --reason "the model is back"
+    """
+    wanted = _filter(state, ending, channel, older, newer, error)
+    manner = Manner(who, reason, dry_run, yes, json)
+
+    def act(desk: Office, by: operate.Operator, number: int) -> Act:
+        return lambda tx: operate.requeue(tx, desk.rt, by, number, may_duplicate=may_duplicate)
+
+    _for_each(run, wanted, chat, manner, act)
+
+
+def close(
+    *,
+    wanted_as: Annotated[CloseAs, typer.Option("--as", help="How it ends.")],
+    run: options.Runs = None,
+    state: options.States = None,
+    ending: options.Endings = None,
+    channel: options.OfChannel = None,
+    chat: options.OfChats = None,
+    older: options.Older = None,
+    newer: options.Newer = None,
+    error: options.Error = "",
+    reason: options.Reason = "",
+    who: options.Who = "",
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    json: options.Json = False,
+) -> None:
+    """End runs by hand. Nothing of them is sent any more; `answered` needs that somebody
+    answered, or --reason.
+
+    For example: runs close 12 --as cancelled
+    """
+    wanted = _filter(state, ending, channel, older, newer, error)
+    manner = Manner(who, reason, dry_run, yes, json)
+
+    def act(desk: Office, by: operate.Operator, number: int) -> Act:
+        return lambda tx: operate.close(tx, desk.rt, by, number, wanted_as)
+
+    _for_each(run, wanted, chat, manner, act)
+
+
+def apologise(
+    *,
+    run: options.Runs = None,
+    state: options.States = None,
+    channel: options.OfChannel = None,
+    chat: options.OfChats = None,
+    older: options.Older = None,
+    newer: options.Newer = None,
+    error: options.Error = "",
+    reason: options.Reason = "",
+    who: options.Who = "",
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    json: options.Json = False,
+) -> None:
+    """Give runs up: the person is told once, and asked to send the message again.
+
+    For example: runs apologise --state ready --older 3600 --dry-run
+    """
+    wanted = _filter(state, None, channel, older, newer, error)
+    manner = Manner(who, reason, dry_run, yes, json)
+
+    def act(desk: Office, by: operate.Operator, number: int) -> Act:
+        return lambda tx: operate.apologise(tx, desk.rt, by, number)
+
+    _for_each(run, wanted, chat, manner, act)
+
+
+def _filter(
+    state: list[RunState] | None,
+    ending: list[Ending] | None,
+    channel: ChannelName | None,
+    older: float | None,
+    newer: float | None,
+    error: str,
+) -> RunFilter:
+    return RunFilter(
+        states=tuple(state or ()),
+        endings=tuple(ending or ()),
+        channel=channel,
+        older=older,
+        newer=newer,
+        error=error,
+        limit=AT_MOST,
+    )
+
+
+def _for_each(
+    names: list[str] | None,
+    wanted: RunFilter,
+    chat: list[str] | None,
+    manner: Manner,
+    act: Callable[[Office, operate.Operator, int], Act],
+) -> None:
+    """Do an act on the runs that are named, or on those that the filter finds."""
+    given, piped = names_given(names or [])
+    manner = replace(manner, piped=piped)
+
+    async def work(desk: Office) -> int:
+        numbers = await _numbers(desk, given, wanted, chat)
+        by = manner.operator
+        return await carry_out(desk, [act(desk, by, n) for n in numbers], manner)
+
+    filtered = wanted.names_any or chat
+    if not given and not piped and not filtered:
+        raise CommandFailed("name runs, or choose them with a filter such as --state", MISUSED)
+    if given and filtered:
+        raise CommandFailed("give either runs or a filter, not both", MISUSED)
+    raise typer.Exit(at_desk(work, tells=True))
+
+
+async def _numbers(
+    desk: Office, given: Sequence[str], wanted: RunFilter, chat: list[str] | None
+) -> list[int]:
+    """The runs to act on, oldest first; every name is looked up before anything is done."""
+    if given:
+        found = [await desk.rt.db.read(one_run, name) for name in given]
+        return list(dict.fromkeys(found))
+    if not (wanted.names_any or chat):
+        return []
+    chosen = replace(wanted, chats=await chats_of(desk, chat))
+    lines = await desk.rt.db.read(report.runs_listed, chosen, desk.settings.lease_seconds)
+    return sorted(line.id for line in lines)

@@ -1,0 +1,126 @@
+"""`answerback top`: the service as it is now, over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from bot.cli import options, render
+from bot.cli.render import Screen
+from bot.cli.session import at_desk
+from bot.cli.shapes import holder_shape
+from bot.cli.wording import span
+from bot.wiring import Office
+from storage import accounts, gauges, holders
+from storage.accounts import Account
+from storage.gauges import Gauges, Rates
+from storage.holders import HolderRow
+from storage.tx import Tx
+
+_LATELY = 60.0
+"""Seconds over which rates are taken."""
+_HOLDERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    gauges: Gauges
+    rates: Rates
+    holders: Sequence[HolderRow]
+    accounts: Sequence[Account]
+
+
+def top(
+    *,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two pictures.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="One picture, then leave.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Show rates, what is in flight, what waits, each channel, each process and the last
+    errors, until Ctrl-C.
+
+    For example: top --every 5
+    """
+
+    async def work(desk: Office) -> None:
+        if json:
+            render.as_json(_shape(await desk.rt.db.read(_look, desk.settings.lease_seconds)))
+            return
+        with render.screen() as picture:
+            while True:
+                _draw(picture, await desk.rt.db.read(_look, desk.settings.lease_seconds))
+                if once:
+                    return
+                await desk.rt.clock.sleep(every)
+
+    with suppress(KeyboardInterrupt):
+        at_desk(work)
+
+
+def _look(tx: Tx, lease_seconds: float) -> _Picture:
+    return _Picture(
+        gauges.read_gauges(tx),
+        gauges.read_rates(tx, _LATELY),
+        holders.listed(tx, lease_seconds)[:_HOLDERS],
+        accounts.listed(tx),
+    )
+
+
+def _shape(seen: _Picture) -> dict[str, object]:
+    g = seen.gauges
+    return {
+        "ready": g.ready,
+        "running": g.running,
+        "waiting": g.waiting,
+        "uncertain": g.uncertain,
+        "loose": g.loose,
+        "oldest_ready_s": round(g.oldest_ready, 3),
+        "oldest_waiting_s": round(g.oldest_waiting, 3),
+        "recorded_last_minute": seen.rates.recorded,
+        "ended_last_minute": dict(seen.rates.endings),
+        "holders": [holder_shape(h) for h in seen.holders],
+        "channels": [
+            {"channel": a.channel.value, "account": a.account, "down": a.down_reason}
+            for a in seen.accounts
+        ],
+        "errors": [{"run": run, "says": says} for run, says, _ in seen.rates.errors],
+    }
+
+
+def _draw(picture: Screen, seen: _Picture) -> None:
+    g, rates = seen.gauges, seen.rates
+    ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
+    picture.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}")
+    picture.table(
+        "runs",
+        ("running", "ready", "oldest ready", "waiting", "oldest waiting", "uncertain", "loose"),
+        [
+            (
+                g.running,
+                g.ready,
+                span(g.oldest_ready),
+                g.waiting,
+                span(g.oldest_waiting),
+                g.uncertain,
+                g.loose,
+            )
+        ],
+    )
+    channels = [(a.channel.value, a.account, a.down_reason or "up") for a in seen.accounts]
+    picture.table("channels", ("channel", "account", "state"), channels)
+    processes = [(h.name, h.role, h.pid, span(h.lease_age), _state(h)) for h in seen.holders]
+    picture.table("processes", ("name", "role", "pid", "renewed", "state"), processes)
+    if rates.errors:
+        last = [(run, says, f"{span(ago)} ago") for run, says, ago in rates.errors]
+        picture.table("last errors", ("run", "says", "when"), last)
+    picture.show()
+
+
+def _state(holder: HolderRow) -> str:
+    if holder.gone:
+        return "gone"
+    return "draining" if holder.draining else "alive"

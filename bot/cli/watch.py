@@ -1,0 +1,165 @@
+"""`answerback stuck | status | recover | explain`: what stands still, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from bot.cli import options, render
+from bot.cli.render import Screen
+from bot.cli.session import DONE, NOT_DONE, at_desk, me, settings_with_logs
+from bot.cli.shapes import status_shape, stuck_shape
+from bot.cli.wording import span
+from bot.domain.ending import Ending
+from bot.flows import recover as recovery
+from bot.flows.status import turn_status
+from bot.flows.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
+from bot.wiring import Office, Settings, office, opened, schema_problem
+from bot.wiring.platforms import stuck_hooks
+from storage import by_hand
+from storage.probe import RedisUnreachable, ping_redis
+
+_HEAD = ("what", "id", "since", "why", "next")
+_REDIS_PATIENCE = 2.0
+
+
+def stuck(
+    *,
+    older: Annotated[
+        float, typer.Option(min=0, help="Seconds within which standing still is normal.")
+    ] = 60.0,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the platforms.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again, until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks.")] = 5.0,
+    json: options.Json = False,
+) -> None:
+    """Show everything that needs eyes, worst first, with its cause and the next command.
+    The exit code is 0 when there is nothing, else 1.
+
+    For example: stuck --older 10 --json
+    """
+    settings = settings_with_logs("WARNING")
+    if watch:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(_watch(settings, older, every, offline=offline))
+        raise typer.Exit(DONE)
+    found = asyncio.run(_look(settings, older, offline=offline))
+    if json:
+        render.as_json([stuck_shape(item) for item in found])
+    elif found:
+        render.table(_HEAD, _rows(found))
+    else:
+        render.lines(["nothing is stuck"])
+    raise typer.Exit(NOT_DONE if found else DONE)
+
+
+def _rows(found: Sequence[Stuck]) -> Sequence[Sequence[object]]:
+    return [(s.kind.value, s.id, span(s.since), s.why, s.act) for s in found]
+
+
+async def _look(settings: Settings, older: float, *, offline: bool) -> Sequence[Stuck]:
+    if said := await asyncio.to_thread(schema_problem, settings.database_url):
+        act = "answerback db upgrade  # brings the schema to this version"
+        return [Stuck(Trouble.SCHEMA, "database", 0.0, said, act)]
+    async with office(settings) as desk:
+        return await _all(desk, older, offline=offline)
+
+
+async def _all(desk: Office, older: float, *, offline: bool) -> Sequence[Stuck]:
+    bounds = Bounds(older=older, lease=desk.settings.lease_seconds)
+    found = [*await desk.rt.db.read(find_stuck, bounds), *await _wake_ups(desk.settings)]
+    if not offline:
+        async with opened(desk):
+            found += await stuck_hooks(desk)
+    return in_order(found)
+
+
+async def _wake_ups(settings: Settings) -> Sequence[Stuck]:
+    if not settings.redis_url:
+        return []
+    try:
+        await ping_redis(settings.redis_url, _REDIS_PATIENCE)
+    except RedisUnreachable as error:
+        why = f"Redis does not answer ({error}): answers are slower by up to a second"
+        act = "answerback doctor  # then look after Redis; nothing is lost"
+        return [Stuck(Trouble.WAKE_UPS, "redis", 0.0, why, act)]
+    return []
+
+
+async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
+    with render.screen() as picture:
+        async with office(settings) as desk:
+            while True:
+                _draw(picture, await _all(desk, older, offline=offline))
+                await desk.rt.clock.sleep(every)
+
+
+def _draw(picture: Screen, found: Sequence[Stuck]) -> None:
+    if found:
+        picture.table(f"{len(found)} stuck", _HEAD, _rows(found))
+    else:
+        picture.line("nothing is stuck")
+    picture.show()
+
+
+def status(
+    request_id: Annotated[str, typer.Argument(help="As in tg-<chat>-<message>.")],
+    *,
+    json: options.Json = False,
+) -> None:
+    """Say what became of a message and what to do now. The exit code is 1 when the right
+    reaction is to send it again, else 0.
+
+    For example: status tg-700100201-42
+    """
+    answer = at_desk(lambda desk: desk.rt.db.read(turn_status, request_id))
+    if json:
+        render.as_json(status_shape(answer))
+    else:
+        render.lines([f"{answer.status.value}: {answer.text}", *_answer(answer.answer)])
+    raise typer.Exit(NOT_DONE if answer.send_again else DONE)
+
+
+def _answer(answer: str | None) -> list[str]:
+    return [] if not answer else ["", *answer.split("\n")]
+
+
+def recover(*, who: options.Who = "", json: options.Json = False) -> None:
+    """Do one recovery pass now: release what dead processes held, let waiting chats begin.
+    A process that is merely late gets two heartbeats to say so.
+
+    For example: recover
+    """
+    by = me(who, "")
+
+    async def work(desk: Office) -> tuple[int, int, int]:
+        rt, lease = desk.rt, desk.settings.lease_seconds
+        if await rt.db.read(by_hand.overdue_holders, lease):
+            await rt.clock.sleep(2 * desk.settings.heartbeat_seconds)
+        swept = await recovery.pass_by_hand(rt, by.name)
+        return len(swept.released), swept.doubted, await recovery.repair(rt)
+
+    released, doubted, promoted = at_desk(work, tells=True)
+    if json:
+        render.as_json({"released": released, "uncertain": doubted, "promoted": promoted})
+        return
+    said = f"{released} run(s) released, {doubted} part(s) uncertain, {promoted} chat(s) go on"
+    render.lines([said])
+
+
+def explain(*, json: options.Json = False) -> None:
+    """Print every way in which a run may end, what it means and who acts then."""
+    if json:
+        render.as_json(
+            [
+                {"ending": e.value, "reaction": e.reaction.value, "sentence": e.sentence}
+                for e in Ending
+            ]
+        )
+        return
+    rows = [(e.value, e.sentence, e.reaction.value) for e in Ending]
+    render.table(("ending", "what it means", "who acts"), rows)

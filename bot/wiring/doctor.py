@@ -1,0 +1,226 @@
+"""An examination of everything that this process would need: what is wrong, and the fix."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+from bot.clock import SystemClock
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.ports import Clock
+from bot.observe.findings import Finding, fine, problem, warning
+from bot.settings import Settings, TelegramMode, read_settings
+from bot.texts import Words
+from bot.wiring.agents import hire
+from bot.wiring.office import Office, database_exists, office, opened, schema_problem
+from bot.wiring.platforms import REFUSALS, hook_finding, hook_states
+from storage import holders
+from storage.engine import Database, DatabaseSettings, parsed_url
+from storage.probe import DatabaseFacts, RedisUnreachable, database_facts, ping_redis
+
+SAFE_SQLITE = (3, 51, 3)
+"""Earlier versions can corrupt a WAL file when two connections write and checkpoint at once."""
+
+_SAFE_POSTGRES = (14, 0)
+_SLOW_SECONDS = 0.25
+_CLOCK_OFF_SECONDS = 2.0
+_CONNECTIONS_LEFT = 10
+_DISK_LEFT = 500_000_000
+"""Bytes."""
+_PATIENCE = 5.0
+"""Seconds that anything which is asked may take."""
+
+
+async def examine() -> Sequence[Finding]:
+    """Every finding, in the order in which things depend on each other. Never raises."""
+    try:
+        settings = read_settings()
+    except ConfigurationError as error:
+        fix = "correct the variable in the environment or in .env (see .env.example)"
+        return [problem("settings", line, fix) for line in str(error).splitlines()]
+    clock = SystemClock()
+    found = [*_settings(settings), _disk(settings)]
+    stored = await _database(settings, clock)
+    found += stored
+    found += await _redis(settings, clock)
+    if all(finding.level != "problem" for finding in stored):
+        found += await _at_desk(settings)
+    found.append(await _agent(settings, clock))
+    return found
+
+
+def _settings(settings: Settings) -> Sequence[Finding]:
+    found = [fine("settings", "they fit together")]
+    if not settings.has_platform:
+        fix = "set TELEGRAM_BOT_TOKEN, or TWILIO_ACCOUNT_SID and its companions"
+        found.append(warning("platforms", "none is configured: only `chat` works", fix))
+    public = settings.public_url
+    if public and not public.startswith("https://"):
+        fix = "use https, with a certificate that the platforms trust"
+        found.append(warning("PUBLIC_URL", f"{public} is not https", fix))
+    if settings.has_platform and settings.agent == "echo":
+        fix = "set AGENT to llm, package.module:function or https://..."
+        found.append(warning("AGENT", "echo: the bot repeats what people write", fix))
+    sqlite = parsed_url(settings.database_url).get_backend_name() == "sqlite"
+    if sqlite and settings.redis_url:
+        fix = "use PostgreSQL for several machines, or drop REDIS_URL"
+        found.append(warning("REDIS_URL", "SQLite serves one machine; Redis adds little", fix))
+    return found
+
+
+def _disk(settings: Settings) -> Finding:
+    parsed = parsed_url(settings.database_url)
+    place = Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else Path()
+    folder = next(p for p in (place.absolute(), *place.absolute().parents) if p.is_dir())
+    left = shutil.disk_usage(folder).free
+    if left < _DISK_LEFT:
+        said = f"{left // 1_000_000} MB are left in {folder}"
+        return problem("disk", said, "make room: a full disk refuses every message")
+    return fine("disk", f"{left // 1_000_000_000} GB are left in {folder}")
+
+
+async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
+    name = "database"
+    url = settings.database_url
+    if not database_exists(url):
+        fix = "answerback db upgrade, or start the service once"
+        return [problem(name, f"there is no file {parsed_url(url).database} yet", fix)]
+    try:
+        if said := await asyncio.to_thread(schema_problem, url):
+            return [problem("schema", said, "answerback db upgrade")]
+        return await _asked(url, clock)
+    except DatabaseUnavailable as error:
+        return [problem(name, str(error), "is it running, and is DATABASE_URL right?")]
+
+
+async def _asked(url: str, clock: Clock) -> Sequence[Finding]:
+    db = Database(DatabaseSettings(url, pool=1, pool_wait=_PATIENCE), clock)
+    try:
+        await db.read(database_facts)
+        began = clock.monotonic()
+        facts = await db.read(database_facts)
+        took = clock.monotonic() - began
+        off = facts.now - clock.wall()
+    finally:
+        await asyncio.to_thread(db.close)
+    return [*_about(facts), _latency(took), _offset(off)]
+
+
+def _about(facts: DatabaseFacts) -> Sequence[Finding]:
+    said = f"{facts.product} {'.'.join(map(str, facts.version))}, the schema is current"
+    if facts.product == "SQLite" and facts.version < SAFE_SQLITE:
+        fix = "install pysqlite3 0.6.1 or newer: this version can corrupt its write-ahead log"
+        return [problem("database", said, fix)]
+    if facts.product == "PostgreSQL" and facts.version < _SAFE_POSTGRES:
+        return [warning("database", said, "use PostgreSQL 14 or newer")]
+    found = [fine("database", said)]
+    if facts.room is not None and facts.room < _CONNECTIONS_LEFT:
+        fix = "raise max_connections, or lower DATABASE_POOL"
+        found.append(warning("connections", f"only {facts.room} are left", fix))
+    return found
+
+
+def _latency(took: float) -> Finding:
+    said = f"{took * 1000:.1f} ms for a question"
+    if took > _SLOW_SECONDS:
+        return warning("database latency", said, "a database in the same network answers in 1 ms")
+    return fine("database latency", said)
+
+
+def _offset(off: float) -> Finding:
+    said = f"the database's clock is {off:+.2f} s from this machine's"
+    if abs(off) > _CLOCK_OFF_SECONDS:
+        return warning("clock", said, "synchronise both machines (NTP)")
+    return fine("clock", said)
+
+
+async def _redis(settings: Settings, clock: Clock) -> Sequence[Finding]:
+    if not settings.redis_url:
+        return []
+    began = clock.monotonic()
+    try:
+        await ping_redis(settings.redis_url, _PATIENCE)
+    except RedisUnreachable as error:
+        fix = "is it running, and is REDIS_URL right? Without it wake-ups take up to a second"
+        return [problem("redis", f"no answer: {error}", fix)]
+    return [fine("redis", f"answers in {(clock.monotonic() - began) * 1000:.0f} ms")]
+
+
+async def _at_desk(settings: Settings) -> Sequence[Finding]:
+    try:
+        async with office(settings) as desk, opened(desk):
+            alive = await _holders(desk)
+            platforms = [*await _telegram(desk), *await _twilio(desk)]
+            hooks = [hook_finding(state) for state in await hook_states(desk)]
+    except ConfigurationError as error:
+        return [problem("settings", str(error), "correct the variable in the environment")]
+    except DatabaseUnavailable as error:
+        return [problem("database", str(error), "is it running?")]
+    return [alive, *platforms, *hooks]
+
+
+async def _holders(desk: Office) -> Finding:
+    rows = await desk.rt.db.read(holders.listed, desk.settings.lease_seconds)
+    alive = [f"{row.name} ({row.role})" for row in rows if not row.gone]
+    if not any(row.role != "web" for row in rows if not row.gone):
+        said = "no process works on runs now"
+        return warning("processes", said, "answerback serve")
+    return fine("processes", f"alive: {', '.join(alive)}")
+
+
+async def _telegram(desk: Office) -> Sequence[Finding]:
+    channel = desk.channels.telegram
+    if channel is None:
+        return []
+    try:
+        me = await channel.me()
+        sees_all = await channel.sees_all_groups()
+    except REFUSALS as error:
+        return [problem("telegram", str(error), "take the token anew from @BotFather")]
+    found = [fine("telegram", f"the bot is @{me.username} ({me.id})")]
+    if not sees_all:
+        said = "on: in groups the bot sees commands, mentions and replies only"
+        found.append(fine("telegram privacy mode", said))
+    if desk.settings.mode is TelegramMode.WEBHOOK and not desk.settings.telegram_webhook_secret:
+        fix = "set TELEGRAM_WEBHOOK_SECRET to a long random word"
+        found.append(problem("telegram secret", "none is set", fix))
+    return found
+
+
+async def _twilio(desk: Office) -> Sequence[Finding]:
+    channel = desk.channels.whatsapp
+    if channel is None:
+        return []
+    try:
+        await channel.check_credentials()
+    except REFUSALS as error:
+        fix = "copy TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN from Twilio's console"
+        return [problem("twilio", str(error), fix)]
+    found = [fine("twilio", "it takes the credentials")]
+    if channel.config.sandbox:
+        fix = "each person sends the join words; after three days again"
+        found.append(warning("twilio sandbox", "only joined numbers are reached", fix))
+    return found
+
+
+async def _agent(settings: Settings, clock: Clock) -> Finding:
+    name = "agent"
+    words = Words.load(settings.texts_file, settings.language)
+    try:
+        hired = hire(settings, words, clock)
+    except ConfigurationError as error:
+        return problem(name, str(error), "correct AGENT")
+    await hired.close()
+    if not settings.agent.startswith(("http://", "https://")):
+        return fine(name, f"{settings.agent} loads")
+    try:
+        async with httpx.AsyncClient(timeout=_PATIENCE, trust_env=False) as client:
+            answer = await client.get(settings.agent)
+    except httpx.HTTPError as error:
+        said = f"{settings.agent} can't be reached: {type(error).__name__}"
+        return problem(name, said, "is it running, and is AGENT its address?")
+    return fine(name, f"reached, answered {answer.status_code}; `agent check` asks it more")
