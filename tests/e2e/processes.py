@@ -97,7 +97,7 @@ class Program:
 
     def _place(self) -> str:
         marked = (line.partition("listens on ")[2] for line in self.said)
-        return next((place for place in marked if place), "")
+        return next((place.split()[0] for place in marked if place), "")
 
     async def get(self, path: str) -> httpx.Response:
         return await self.client.get(self.url + path)
