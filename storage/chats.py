@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Row, case, exists, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, case, exists, func, or_, select, update
 
 from bot.domain.message import Address, ChatKind
 from storage.clock import now
@@ -31,6 +32,13 @@ class Chat:
     not_before: float
     offered: str | None
 
+    @property
+    def silence(self) -> str:
+        """Why nothing may be sent to this chat; empty when it may."""
+        if self.opted_out_at is not None:
+            return "the person opted out"
+        return self.unreachable_reason or ""
+
 
 _COLUMNS = (
     chats.c.id,
@@ -47,10 +55,11 @@ _COLUMNS = (
     chats.c.opted_out_at,
     chats.c.not_before,
     chats.c.offered,
+    chats.c.merged_into,
 )
 
 
-def _chat(row: Row) -> Chat:  # type: ignore[type-arg]
+def _chat(row: Row[*tuple[Any, ...]]) -> Chat:
     return Chat(
         id=row.id,
         account=row.account,
@@ -120,17 +129,26 @@ def know_address(tx: Connection, account: int, address: Address, chat: int) -> N
     tx.execute(insert_or_skip(tx, chat_addresses, values))
 
 
+_GET = select(*_COLUMNS).where(chats.c.id == bindparam("of"))
+_LOCK = _GET.with_for_update(key_share=True)
+
+
 def lock(tx: Connection, chat: int) -> Chat:
-    """Lock the chat's row and read it: every move that changes who is the head does so."""
-    row = tx.execute(
-        select(*_COLUMNS).where(chats.c.id == chat).with_for_update(key_share=True)
-    ).one()
-    return _chat(row)
+    """Lock the chat's row and read it: every move that changes who is the head does so. A chat
+    that became part of another one is that other one."""
+    return _found(tx, _LOCK, chat)
 
 
 def get(tx: Connection, chat: int) -> Chat:
-    """One chat, read only."""
-    return _chat(tx.execute(select(*_COLUMNS).where(chats.c.id == chat)).one())
+    """One chat, read only; the other one if it became part of it."""
+    return _found(tx, _GET, chat)
+
+
+def _found(tx: Connection, how: Select[*tuple[Any, ...]], chat: int) -> Chat:
+    row = tx.execute(how, {"of": chat}).one()
+    while row.merged_into is not None:
+        row = tx.execute(how, {"of": row.merged_into}).one()
+    return _chat(row)
 
 
 def heard(
@@ -178,6 +196,14 @@ def at_address(tx: Connection, account: int, address: str) -> Sequence[int]:
         .order_by(chat_addresses.c.chat)
     )
     return tx.scalars(question).all()
+
+
+def addresses(tx: Connection, chat: int) -> Sequence[Address]:
+    """Every address under which this chat was ever known."""
+    question = select(chat_addresses.c.address, chat_addresses.c.topic).where(
+        chat_addresses.c.chat == chat
+    )
+    return [Address(row.address, row.topic) for row in tx.execute(question)]
 
 
 def unpark(tx: Connection, chat: int) -> None:

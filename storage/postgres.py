@@ -89,7 +89,7 @@ class Guard:
     @contextmanager
     def over(self, tx: Connection) -> Iterator[None]:
         """Watch the transaction that the body runs on this connection."""
-        raw: psycopg.Connection[Any] = tx.connection.driver_connection
+        raw: Any = tx.connection.driver_connection
         # A number of our own: the connection's may be another file's by the time we act.
         number = os.dup(raw.pgconn.socket)
         with self._door:

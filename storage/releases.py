@@ -19,6 +19,7 @@ from sqlalchemy import (
     case,
     exists,
     false,
+    func,
     or_,
     select,
     true,
@@ -45,6 +46,7 @@ class Released:
     counted: bool
 
 
+_conversation = func.coalesce(runs.c.moves_to, runs.c.chat)
 _RUNNING = is_in(runs.c.state, RunState.RUNNING)
 _GONE = and_(_RUNNING, holders.c.gone_at.is_not(None))
 _silent = case(
@@ -63,7 +65,7 @@ _chats_of_dead = (
     select(chats.c.id)
     .where(
         chats.c.id.in_(
-            select(runs.c.chat).join(holders, holders.c.id == runs.c.holder).where(_GONE)
+            select(_conversation).join(holders, holders.c.id == runs.c.holder).where(_GONE)
         )
     )
     .order_by(chats.c.id)
@@ -72,12 +74,12 @@ _chats_of_dead = (
 )
 _chats_of_own = (
     select(chats.c.id)
-    .where(chats.c.id.in_(select(runs.c.chat).where(_RUNNING, runs.c.holder == bindparam("of"))))
+    .where(chats.c.id.in_(select(_conversation).where(_RUNNING, runs.c.holder == bindparam("of"))))
     .order_by(chats.c.id)
     .with_for_update(key_share=True)
 )
 _DEAD = _held.where(
-    holders.c.gone_at.is_not(None), runs.c.chat.in_(bindparam("here", expanding=True))
+    holders.c.gone_at.is_not(None), _conversation.in_(bindparam("here", expanding=True))
 ).with_for_update(of=runs, key_share=True, skip_locked=True)
 _DEAD_OF_CHAT = _held.where(
     holders.c.gone_at.is_not(None),

@@ -17,9 +17,10 @@ def link(tx: Tx, account: int, chat: int, addresses: Sequence[Address]) -> Chat:
     known = {chats.locate(tx, account, [address]) for address in addresses}
     for other in sorted(found for found in known if found is not None and found != chat):
         chat = _merge(tx, chat, other)
+    locked = chats.lock(tx, chat)
     for address in addresses:
-        chats.know_address(tx, account, address, chat)
-    return chats.lock(tx, chat)
+        chats.know_address(tx, account, address, locked.id)
+    return locked
 
 
 def migrate(tx: Tx, account: int, old: Address, new: Address) -> None:
@@ -32,7 +33,7 @@ def migrate(tx: Tx, account: int, old: Address, new: Address) -> None:
         return
     if after is not None and after != before:
         before = _merge(tx, before, after)
-    chats.lock(tx, before)
+    before = chats.lock(tx, before).id
     chats.know_address(tx, account, new, before)
     chats.readdress(tx, before, new)
     events.note(tx, "platform", "chat migrated", chat=before)
@@ -40,9 +41,9 @@ def migrate(tx: Tx, account: int, old: Address, new: Address) -> None:
 
 def _merge(tx: Tx, one: int, other: int) -> int:
     """The older chat takes over everything of the younger; returns it."""
-    kept, gone = sorted((one, other))
-    chats.lock(tx, kept)
-    chats.lock(tx, gone)
+    kept, gone = (chats.lock(tx, chat).id for chat in sorted((one, other)))
+    if gone == kept:
+        return kept  # Somebody else merged them while we waited.
     merge_moves.move_all(tx, gone, kept)
     events.note(tx, "platform", "chats merged", f"chat {gone} is part of it", chat=kept)
     return kept

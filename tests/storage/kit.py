@@ -1,0 +1,180 @@
+"""A database with one account and somebody in it, moved by hand, one transaction a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, text
+
+from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundKind, Sender
+from bot.domain.reply import PartBody, PartKind
+from bot.domain.run import Run
+from storage import accounts, chats, claims, holders, outbox, runs
+from storage.engine import Database, DatabaseSettings
+from storage.holders import Identity
+from storage.outbox import Part
+from storage.runs import Claimant, NewRun
+from tests.clocks import ShiftedClock, shift_database
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LEASE = 15.0
+DEADLINE = 900.0
+
+
+@dataclass
+class Hand:
+    """Moves rows as one process with one holder would, without any of the flows."""
+
+    db: Database
+    clock: ShiftedClock
+    url: str
+    account: int = 0
+    holder: int = 0
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def do(
+        self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """One transaction of one move."""
+        return self.db.now_sync(move, *args, **kwargs)
+
+    def rows(self, sql: str, **params: object) -> list[tuple[Any, ...]]:
+        """What a query answers."""
+        return self.do(lambda tx: [tuple(row) for row in tx.execute(text(sql), params)])
+
+    def value(self, sql: str, **params: object) -> Any:
+        """The one value that a query answers."""
+        [(value,)] = self.rows(sql, **params)
+        return value
+
+    def advance(self, seconds: float) -> None:
+        """Set the clock of the database forward."""
+        self.clock.advance(seconds)
+        if not self.db.is_sqlite:
+            shift_database(self.url, self.clock.offset)
+
+    def new_account(self, name: str = "bot", channel: ChannelName = ChannelName.TELEGRAM) -> int:
+        return self.do(accounts.ensure, channel, name).id
+
+    def new_holder(self, name: str = "host/1") -> int:
+        """Another process begins a life."""
+        boot = f"boot-{next(self._numbers)}"
+        return self.do(holders.register, Identity(name, boot, "host", 1, "all"))
+
+    def bury(self, holder: int) -> None:
+        """The holder dies, and somebody noticed."""
+        self.do(holders.retire, holder)
+
+    def new_chat(self, address: str = "") -> int:
+        name = address or f"chat-{next(self._numbers)}"
+        where = Address(name)
+        return self.do(chats.create, self.account, where, ChatKind.PRIVATE, "Ada", "en")
+
+    def claimant(self, holder: int = 0) -> Claimant:
+        return Claimant(holder or self.holder, LEASE, DEADLINE)
+
+    def waiting(self, chat: int, *, order_at: float = 0.0) -> Run:
+        """A run that stands behind another."""
+        return self.insert(chat, head=False, order_at=order_at)
+
+    def ready(self, chat: int, *, wait: float = 0.0) -> Run:
+        """The head of a chat, that nobody has claimed."""
+        return self.insert(chat, head=True, wait=wait)
+
+    def running(self, chat: int = 0, holder: int = 0) -> Run:
+        """A run that a holder works on."""
+        run = self.insert(chat or self.new_chat(), head=True, by=self.claimant(holder))
+        assert run.holder == (holder or self.holder)
+        return run
+
+    def insert(
+        self,
+        chat: int,
+        *,
+        head: bool,
+        by: Claimant | None = None,
+        order_at: float = 0.0,
+        wait: float = 0.0,
+    ) -> Run:
+        new = NewRun(
+            account=self.account,
+            chat=chat,
+            request_id=f"tg-{chat}-{next(self._numbers)}",
+            order_at=order_at or self.clock.wall(),
+            wait=wait,
+            album="",
+            stop_revision=0,
+        )
+
+        def make(tx: Connection) -> Run:
+            chats.lock(tx, chat)
+            return runs.insert_run(tx, new, by, head=head)
+
+        return self.do(make)
+
+    def claim(self, room: int = 10, holder: int = 0) -> list[Run]:
+        return list(self.do(claims.claim, self.claimant(holder), [self.account], room))
+
+    def find(self, run: Run | int) -> Run:
+        found = self.do(runs.find, run if isinstance(run, int) else run.id)
+        assert found is not None
+        return found
+
+    def parts(self, run: Run, *texts: str, begun: bool = False) -> list[Part]:
+        """Store the parts of a running run's reply, the first of them already being sent."""
+        to = outbox.Address(self.account, run.chat, run.id)
+        bodies = [PartBody(words, "{}") for words in texts or ("hello",)]
+        return list(
+            self.do(
+                outbox.store_parts,
+                to,
+                PartKind.REPLY,
+                bodies,
+                self.holder if begun else None,
+            )
+        )
+
+    def post(self, chat: int, kind: PartKind = PartKind.NOTICE, number: int = 1) -> int:
+        """A loose message of no run."""
+        to = outbox.Address(self.account, chat, None)
+        part = self.do(outbox.post, to, kind, PartBody("a note", "{}"), number)
+        assert part is not None
+        return part
+
+    def part(self, part: int) -> Part:
+        found = self.do(outbox.get, part)
+        assert found is not None
+        return found
+
+
+def message(number: int, chat: str = "700", text_: str = "hello") -> Inbound:
+    """A message of a person in a private chat."""
+    return Inbound(
+        request_id=f"tg-{chat}-{number}",
+        address=Address(chat),
+        chat_kind=ChatKind.PRIVATE,
+        kind=InboundKind.TEXT,
+        text=text_,
+        sender=Sender(chat, "Ada"),
+        provider_id=str(number),
+    )
+
+
+@contextmanager
+def opened(url: str, pool: int = 4) -> Iterator[Hand]:
+    """A hand on this database, with an account and a holder that is alive."""
+    clock = ShiftedClock()
+    db = Database(DatabaseSettings(url, pool=pool), clock)
+    hand = Hand(db, clock, url)
+    try:
+        hand.account = hand.new_account()
+        hand.holder = hand.new_holder()
+        yield hand
+    finally:
+        db.close()
