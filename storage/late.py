@@ -118,10 +118,12 @@ def give_up_looking(tx: Connection, part: int, attempts: int) -> bool:
 
 
 def rewrite(tx: Connection, part: int, body: PartBody) -> bool:
-    """Put other words into a part that has not been begun since it was last pending."""
+    """Put other words into a part, before the call that takes them. Its chat is locked, and
+    the caller is the one who would make that call."""
+    before = (PartState.PENDING.value, PartState.SENDING.value)
     move = (
         update(outbox)
-        .where(outbox.c.id == part, outbox.c.state == PartState.PENDING.value)
+        .where(outbox.c.id == part, outbox.c.state.in_(before))
         .values(text=body.text, wire=body.wire)
     )
     return tx.execute(move).rowcount == 1

@@ -422,15 +422,16 @@ def by_receipt(tx: Connection, account: int, receipt: str) -> Part | None:
 _OWNED = (
     select(receipts.c.receipt)
     .join(outbox, outbox.c.id == receipts.c.outbox)
-    .where(outbox.c.chat == bindparam("of"), outbox.c.id != bindparam("but"))
+    .where(outbox.c.chat == bindparam("of"))
     .order_by(outbox.c.id.desc())
     .limit(literal_column("500"))
 )
 
 
-def owned_receipts(tx: Connection, chat: int, but: int) -> frozenset[str]:
-    """Receipts of the chat's other parts: a look-up must not adopt them."""
-    return frozenset(tx.scalars(_OWNED, {"of": chat, "but": but}))
+def owned_receipts(tx: Connection, chat: int) -> frozenset[str]:
+    """Every receipt of the chat's parts: a look-up must not adopt one that is known, be it
+    another part's or an earlier attempt's of the same one."""
+    return frozenset(tx.scalars(_OWNED, {"of": chat}))
 
 
 _SENDING_BY = select(*COLUMNS).where(

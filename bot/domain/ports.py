@@ -93,9 +93,7 @@ class Traits:
     sent (None: always). `looks` are the seconds after an uncertain attempt at which the
     provider's list is asked; empty means that the provider can't tell. `ordered` is true
     when parts sent one after the other arrive in that order without waiting for a status.
-    `has_buttons` says that a choice can be offered as a button. `answers_sender` is true
-    where an answer goes to the very address that its message came from, and not to the
-    newest one that is known of the chat.
+    `has_buttons` says that a choice can be offered as a button.
     """
 
     free_text_window: float | None = None
@@ -103,7 +101,6 @@ class Traits:
     ordered: bool = True
     has_buttons: bool = False
     outside_window: OutsideWindow = OutsideWindow.NOTHING
-    answers_sender: bool = False
     typing_every: float | None = None
     pace: Pace = Pace()
 

@@ -30,11 +30,17 @@ class Intake:
         self._rt = rt
         self._worker = worker
         self._aside: set[asyncio.Task[None]] = set()
+        self.turned_away = 0
+        """Payloads that could not be committed, so that their platform was told to try again."""
 
     async def take(self, arrival: Arrival, events: Sequence[Event]) -> Sequence[Recorded]:
         """Commit every event of a payload. Raises DatabaseUnavailable: then the platform must
         deliver it again, and what was committed by then is known as a duplicate."""
-        recorded = [await self._take_surely(arrival, event) for event in events]
+        try:
+            recorded = [await self._take_surely(arrival, event) for event in events]
+        except DatabaseUnavailable:
+            self.turned_away += 1
+            raise
         await self._rt.reached(Checkpoint.MESSAGE_COMMITTED)
         return recorded
 

@@ -10,17 +10,19 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.domain.delivery import Lookup, Outcome, Refused, Scope
+from bot.domain.delivery import Lookup, Outcome, Refused, Scope, Sent
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.ports import Recipient, SendRef
+from bot.domain.reply import PartKind
 from bot.domain.verdict import WINDOW_CLOSED
+from bot.flows import outside
 from bot.flows.desk import Desk
 from bot.flows.notices import to_chat
-from bot.flows.outcome import alarm
-from bot.flows.runtime import Runtime
+from bot.flows.outcome import alarm, reconsider
+from bot.flows.runtime import LOOK_PATIENCE, Runtime
 from bot.flows.sends import record_alone
-from storage import chats, clock, loose, outbox
+from storage import chats, clock, late, loose, outbox
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -93,20 +95,27 @@ def _begin(
     part = loose.claim(tx, due.id, holder, lease_seconds)
     if part is None:
         return None
-    refusal = _forbidden(rt, chat, part, now)
+    refusal = _forbidden(tx, rt, chat, part, now)
     if refusal is not None:
         outbox.refuse(
             tx, Attempt(part.id, part.attempts), refusal.scope, refusal.reason, refusal.code
         )
+        if part.run is not None:
+            reconsider(tx, part.run)
         return None
-    return part, chat.address
+    begun = outbox.get(tx, part.id)
+    return None if begun is None else (begun, chat.address)
 
 
-def _forbidden(rt: Runtime, chat: Chat, part: Part, now: float) -> Refused | None:
-    """Why this message may not leave now, if it may not."""
+def _forbidden(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Refused | None:
+    """Why this message may not leave now, if it may not. Our confirmation of an opt-out is
+    the last notice that leaves."""
     if chat.unreachable_reason:
         return Refused(Scope.CHAT, chat.unreachable_reason)
-    if rt.window_closed(chat.account, chat.last_inbound_at, now):
+    if chat.silence and not (part.kind is PartKind.NOTICE and part.run is None):
+        return Refused(Scope.CONSENT, chat.silence)
+    closed = rt.window_closed(chat.account, chat.last_inbound_at, now)
+    if closed and not outside.may_leave(tx, rt, part):
         return Refused(Scope.WINDOW, WINDOW_CLOSED)
     if now - part.created_at > rt.terms.delivery.answer_max_age:
         return Refused(Scope.PAYLOAD, "too old to be worth sending")
@@ -118,6 +127,7 @@ class _Doubtful:
     part: Part
     chat: Chat
     owned: frozenset[str]
+    addresses: Sequence[Address]
     now: float
 
 
@@ -138,7 +148,13 @@ async def look_again(desk: Desk) -> None:
 def _doubtful(tx: Tx, account: int, looks: int) -> list[_Doubtful]:
     now = clock.read(tx)
     return [
-        _Doubtful(p, chats.get(tx, p.chat), outbox.owned_receipts(tx, p.chat, p.id), now)
+        _Doubtful(
+            p,
+            chats.get(tx, p.chat),
+            outbox.owned_receipts(tx, p.chat),
+            chats.addresses(tx, p.chat),
+            now,
+        )
         for p in loose.doubtful(tx, account, looks, _AT_ONCE)
     ]
 
@@ -147,20 +163,35 @@ async def _look(desk: Desk, doubtful: _Doubtful, looks: Sequence[float]) -> None
     rt, part = desk.rt, doubtful.part
     if doubtful.now < part.started_at + looks[part.looks]:
         return
+    found = await _ask_list(rt, doubtful)
+    doubled = await rt.db.write(_after_look, rt, part, found, len(looks), rt.clock.jitter())
+    alarm(rt, part.id, doubled=doubled)
+    rt.wakeups.tell(READY)
+
+
+async def _ask_list(rt: Runtime, doubtful: _Doubtful) -> Sent | Lookup:
+    """Look under every address of the chat: it may have got a newer one since the attempt."""
+    part = doubtful.part
     ref = SendRef(part.id, part.attempts, part.started_at)
-    found = await rt.channels[part.account].look_up(
-        to_chat(doubtful.chat), part.body, ref, doubtful.owned
-    )
-    if found is not Lookup.CANNOT_TELL:
-        doubled = await rt.db.write(_after_look, rt, part, found, len(looks), rt.clock.jitter())
-        alarm(rt, part.id, doubled=doubled)
-        rt.wakeups.tell(READY)
+    found: Sent | Lookup = Lookup.NOT_FOUND
+    for address in doubtful.addresses:
+        to = replace(to_chat(doubtful.chat), address=address)
+        seen = await rt.channels[part.account].look_up(to, part.body, ref, doubtful.owned)
+        if isinstance(seen, Sent):
+            return seen
+        found = seen if seen is Lookup.CANNOT_TELL else found
+    return found
 
 
 def _after_look(
     tx: Tx, rt: Runtime, part: Part, found: Outcome | Lookup, looks: int, jitter: float
 ) -> bool:
-    doubled = record_alone(tx, rt, part, Attempt(part.id, part.attempts), found, jitter)
+    attempt = Attempt(part.id, part.attempts)
+    if found is Lookup.CANNOT_TELL:
+        if clock.read(tx) >= part.started_at + LOOK_PATIENCE:
+            late.give_up_looking(tx, part.id, attempt.number)
+        return False
+    doubled = record_alone(tx, rt, part, attempt, found, jitter)
     if found is Lookup.NOT_FOUND and part.looks + 1 >= looks and part.resends < 1:
         outbox.resend(tx, part.id, part.attempts, loose=True)
     return doubled

@@ -28,14 +28,16 @@ from bot.domain.verdict import (
     SendPart,
     Wait,
     plan,
-    window_closed,
 )
+from bot.flows import outside
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.desk import Desk
 from bot.flows.ended import end_run
+from bot.flows.evidence import address_now
 from bot.flows.outcome import alarm, reconsider, record
-from bot.flows.runtime import Runtime
-from storage import chats, clock, outbox, runs
+from bot.flows.runtime import LOOK_PATIENCE, Runtime
+from bot.flows.witnesses import ask
+from storage import chats, clock, late, outbox, runs
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -44,6 +46,8 @@ from storage.wakeup import part_topic
 LOST_IN_SENDING = "the process died while it was being sent"
 _LOOK_AGAIN = 30.0
 """Seconds until a provider's list is asked again that could not be asked now."""
+_ASK_EVERY = 2.0
+"""Seconds until a provider is asked where a part stands on which it does not report."""
 _CALL_GOES_ON = 0.2
 """Seconds until a call that an earlier turn here began is asked about again."""
 
@@ -116,6 +120,7 @@ class Way:
 
     rt: Runtime
     run: Run
+    to: Recipient
     wait: float
     jitter: float
     calling: frozenset[int]
@@ -137,13 +142,21 @@ def advance(tx: Tx, way: Way, told: Told | None) -> Advanced:
             reconsider(tx, way.run.id)
         return Advanced(Lost(), doubled)
     match told:
-        case Told(outcome=Lookup.CANNOT_TELL):
+        case Told(outcome=Lookup.CANNOT_TELL) if not _patience_ends(tx, told.attempt):
             step = _give_back(tx, way, _LOOK_AGAIN, "the provider's list can't be asked")
         case Told(outcome=ChannelDown()):
             step = _give_back(tx, way, 0.0, "the channel is down")
         case _:
             step = _decide(tx, way, chat)
     return Advanced(step, doubled)
+
+
+def _patience_ends(tx: Tx, attempt: Attempt) -> bool:
+    """Whether nobody asks the provider any more about an attempt: then it stays uncertain."""
+    part = outbox.get(tx, attempt.part)
+    if part is None or clock.read(tx) < part.started_at + LOOK_PATIENCE:
+        return False
+    return late.give_up_looking(tx, part.id, attempt.number)
 
 
 def _held(tx: Tx, run: Run) -> bool:
@@ -170,11 +183,11 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case LookUp(facts):
-                return Look(by_id[facts.id], outbox.owned_receipts(tx, chat.id, facts.id))
+                return Look(by_id[facts.id], outbox.owned_receipts(tx, chat.id))
             case Wait(until, why, awaited):
                 return _wait(tx, way, until - now, why, awaited)
             case SendPart(facts):
-                return _send(tx, way, chat, facts.id, now)
+                return _send(tx, way, chat, by_id[facts.id], now)
             case Finish(ending, detail):
                 return _finish(tx, way, parts, ending, detail)
             case other:
@@ -187,29 +200,31 @@ def _ours(way: Way, part: Part, chat: Chat) -> Next | None:
     None: the mark is somebody else's, who is gone."""
     if part.id in way.calling:
         return Pause(_CALL_GOES_ON)
-    return Send(part, chat.address) if part.holder == way.run.holder else None
+    mine = part.holder == way.run.holder
+    return Send(part, address_now(way.to, chat)) if mine else None
 
 
-def _send(tx: Tx, way: Way, chat: Chat, part: int, now: float) -> Next:
+def _send(tx: Tx, way: Way, chat: Chat, part: Part, now: float) -> Next:
     """Begin the part, unless the chat's state forbids it just now."""
     if chat.paused_until is not None and chat.paused_until > now:
         return _give_back(tx, way, 0.0, "the chat is paused")
     if chat.not_before > now:
         return _wait(tx, way, chat.not_before - now, "the platform limits this chat", None)
-    if chat.unreachable_reason:
-        return _end(tx, way, Ending.UNDELIVERABLE, chat.unreachable_reason)
-    if window_closed(chat.last_inbound_at or now, now, way.rt.policy(way.run.account)):
+    if chat.silence:
+        return _end(tx, way, Ending.UNDELIVERABLE, chat.silence)
+    closed = way.rt.window_closed(chat.account, chat.last_inbound_at, now)
+    if closed and not outside.may_leave(tx, way.rt, part):
         return _end(tx, way, Ending.UNDELIVERABLE, WINDOW_CLOSED)
     if way.wait > 0:
         return _wait(tx, way, way.wait, "the platform's pace", None)
-    begun = outbox.mark_sending(tx, way.run.grip, part)
-    return Lost() if begun is None else Send(begun, chat.address)
+    begun = outbox.mark_sending(tx, way.run.grip, part.id)
+    return Lost() if begun is None else Send(begun, address_now(way.to, chat))
 
 
 def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Next:
     """Spend a short wait, or one for a status, in place; give the run back for a long one."""
     if awaited is not None:
-        return Pause(min(seconds, 1.0), awaited)
+        return Pause(min(seconds, _ASK_EVERY), awaited)
     if seconds <= way.rt.terms.delivery.short_wait:
         return Pause(seconds)
     return _give_back(tx, way, seconds, why)
@@ -270,8 +285,8 @@ async def deliver(desk: Desk, run: Run, to: Recipient, first: Send | None) -> No
 async def _pause(desk: Desk, seconds: float, awaited: int | None) -> None:
     if awaited is None:
         await desk.rt.clock.sleep(seconds)
-    else:
-        await desk.rt.wakeups.wait(part_topic(awaited), seconds)
+    elif not await desk.rt.wakeups.wait(part_topic(awaited), seconds):
+        await ask(desk.rt, awaited)
 
 
 async def _look(desk: Desk, run: Run, to: Recipient, part: Part, owned: frozenset[str]) -> Told:
@@ -288,7 +303,7 @@ async def _advance(desk: Desk, run: Run, to: Recipient, told: Told | None) -> Ne
     advanced = Advanced(Lost())
     try:
         calling = desk.sends.calling - {told.attempt.part if told else 0}
-        way = Way(rt, run, slot.wait, rt.clock.jitter(), calling)
+        way = Way(rt, run, to, slot.wait, rt.clock.jitter(), calling)
         advanced = await desk.persist(advance, way, told)
     finally:
         if not isinstance(advanced.next, Send):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
@@ -30,13 +31,24 @@ class Case:
     @property
     def recipient(self) -> Recipient:
         """Where the answer goes, and the message that it answers."""
-        last = self.messages[-1].provider_id if self.messages else ""
+        last = self.messages[-1] if self.messages else None
         return Recipient(
-            address=self.chat.address,
+            address=self.chat.address if last is None else _origin(last, self.chat),
             kind=self.chat.kind,
-            reply_to=last,
+            reply_to="" if last is None else last.provider_id,
             language=self.chat.language,
         )
+
+
+def _origin(message: StoredMessage, chat: Chat) -> Address:
+    """The exact address that a person wrote from, of the several that they may have."""
+    return Address(message.address or chat.address.chat, chat.address.topic)
+
+
+def address_now(to: Recipient, chat: Chat) -> Address:
+    """Where an answer goes: a person's to where they wrote from, a group's to where the group
+    is by now."""
+    return to.address if to.kind is ChatKind.PRIVATE else chat.address
 
 
 def gather(tx: Tx, run: Run, history_runs: int) -> Case:
@@ -56,8 +68,8 @@ def gather(tx: Tx, run: Run, history_runs: int) -> Case:
         reply_stored=outbox.stored_reply(tx, run.id) is not None,
         apology_stored=any(p.kind is PartKind.APOLOGY for p in parts),
         parts=tuple(p.facts for p in parts),
-        human_answered=outbox.human_answered(tx, run.chat, last),
-        unreachable=chat.unreachable_reason or "",
+        human_answered=outbox.human_answered(tx, chat.id, last),
+        unreachable=chat.silence,
     )
-    lines = inbox.history(tx, run.chat, run.id, history_runs) if history_runs else ()
+    lines = inbox.history(tx, chat.id, run.id, history_runs) if history_runs else ()
     return Case(run, chat, messages, parts, lines, evidence)

@@ -29,6 +29,8 @@ from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
 from bot.flows import changes, notices
 from bot.flows.assemble import place, with_its_album
+from bot.flows.choices import chosen
+from bot.flows.enrich import enrich
 from bot.flows.merge import link
 from bot.flows.obey import obey, subject_of
 from bot.flows.recover import release_chat
@@ -133,10 +135,14 @@ def _record_message(
     chat = _chat_of(tx, arrival.account, message)
     sent_before = said.bodies(tx, chat.id, message.provider_id)
     message = rt.channels[chat.account].recall(message, sent_before)
+    message = chosen(tx, rt, chat, message)
     facts = _facts(tx, chat, message, rt.terms.intake)
     stored = inbox.store_message(tx, arrival.account, chat.id, message)
     if stored is None:
         inbox.count_delivery(tx, arrival.account, message.request_id)
+        richer = enrich(tx, arrival.account, chat, message)
+        if richer is not None:
+            _keep(tx, arrival, message=richer)
         woken = release_chat(tx, chat.id, rt.terms.work.lease.seconds, "intake")
         return Recorded(Became.DUPLICATE, wake=woken)
     _keep(tx, arrival, message=stored)

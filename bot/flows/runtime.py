@@ -20,6 +20,8 @@ from storage.wakeup import Wakeups
 
 STATUS_WAIT = 30.0
 """Seconds to wait at most for `sent` before the next part, where parts could swap."""
+LOOK_PATIENCE = 900.0
+"""Seconds after an attempt in which a provider's list is asked that can't be asked now."""
 
 
 @dataclass(frozen=True, slots=True)

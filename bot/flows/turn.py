@@ -14,12 +14,12 @@ from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.retry import backoff
 from bot.domain.run import Run
 from bot.domain.verdict import Apologise, Close, Deliver, Think, judge
-from bot.flows import notices
+from bot.flows import choices, notices
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.deliver import Send, deliver
 from bot.flows.desk import Desk
 from bot.flows.ended import end_run
-from bot.flows.evidence import Case, gather
+from bot.flows.evidence import Case, address_now, gather
 from bot.flows.live import LiveTurn
 from bot.flows.presence import present
 from bot.flows.runtime import Runtime
@@ -249,29 +249,33 @@ async def _store(desk: Desk, case: Case, stored: _Stored) -> Send | None:
     slot = await desk.pacers[case.run.account].reserve(case.recipient)
     first: Send | None = None
     try:
-        first = await desk.persist(_store_parts, desk.rt, case.run, stored, may_send=slot.wait <= 0)
+        first = await desk.persist(_store_parts, desk.rt, case, stored, may_send=slot.wait <= 0)
     finally:
         if first is None:
             slot.refund()
     return first
 
 
-def _store_parts(tx: Tx, rt: Runtime, run: Run, stored: _Stored, *, may_send: bool) -> Send | None:
+def _store_parts(
+    tx: Tx, rt: Runtime, case: Case, stored: _Stored, *, may_send: bool
+) -> Send | None:
+    run = case.run
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.grip)
     if stored.kind is PartKind.REPLY:
         outbox.store_reply(tx, run.id, stored.text, stored.body, run.attempts)
+        choices.offer(tx, rt, chat, stored.parts)
     else:
         runs.explain(tx, run.grip, stored.body)
     now = clock.read(tx)
     free = (
         may_send
         and chat.not_before <= now
-        and not chat.unreachable_reason
+        and not chat.silence
         and not (chat.paused_until is not None and chat.paused_until > now)
         and not rt.window_closed(run.account, chat.last_inbound_at, now)
     )
-    to = Address(run.account, run.chat, run.id)
+    to = Address(run.account, chat.id, run.id)
     first_by = run.grip.holder if free else None
     parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
-    return Send(parts[0], chat.address) if free and parts else None
+    return Send(parts[0], address_now(case.recipient, chat)) if free and parts else None

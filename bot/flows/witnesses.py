@@ -48,19 +48,20 @@ async def hear(rt: Runtime, account: int, witness: Witness) -> int | None:
     return told.part
 
 
-async def ask(rt: Runtime, part: Part) -> None:
+async def ask(rt: Runtime, awaited: int) -> None:
     """Ask the platform where a part stands that nobody has reported on; what it says is
     written down. No answer, and a database that is away, are left for the next time."""
-    carrier = rt.carriers.get(part.account)
-    if carrier is None or part.confirmed or not part.receipt:
-        return
     try:
+        part = await rt.db.read(outbox.get, awaited)
+        carrier = None if part is None else rt.carriers.get(part.account)
+        if part is None or carrier is None or part.confirmed or not part.receipt:
+            return
         async with asyncio.timeout(_ASKED_FOR):
             witness = await carrier.status(part.receipt)
         if witness is not None and witness.state is not None:
             await hear(rt, part.account, witness)
     except (TimeoutError, DatabaseUnavailable) as error:
-        _log.info("part %d: its status is not known: %s", part.id, type(error).__name__)
+        _log.info("part %d: its status is not known: %s", awaited, type(error).__name__)
 
 
 def testify(tx: Tx, rt: Runtime, account: int, witness: Witness) -> Testimony | None:

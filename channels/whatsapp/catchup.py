@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -32,10 +32,19 @@ class _Found:
     missing: str = ""
 
 
+Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
+"""Which of these request ids, given with Twilio's times, need not be told."""
+
+
 async def inbound_since(
-    api: TwilioApi, sender: str, since: datetime, most_pages: int = MOST_PAGES
+    api: TwilioApi,
+    sender: str,
+    since: datetime,
+    known: Known,
+    most_pages: int = MOST_PAGES,
 ) -> AsyncIterator[Inbound]:
-    """Every message to `sender` since `since` (with a time zone), oldest first.
+    """Every message to `sender` since `since` (with a time zone) that is not known, oldest
+    first.
 
     Raises TwilioUnavailable at the end, after what was found, when that was not all: then
     the mark must not move. A row that names no message or no sender is left out.
@@ -43,7 +52,10 @@ async def inbound_since(
     if since.tzinfo is None:
         raise ValueError("since needs a time zone")
     found = await _collect(api, sender, since.astimezone(UTC), most_pages)
+    told = await known({f"wa-{row.sid}": row.created for row, _ in found.rows})
     for row, resource in sorted(found.rows, key=lambda r: (r[0].created or 0.0, r[0].sid)):
+        if f"wa-{row.sid}" in told:
+            continue
         try:
             files = await _files(api, row) if row.media_count else ()
             message = parse_listed(resource, files)

@@ -9,7 +9,7 @@ import pytest
 from bot.domain.message import Inbound, InboundKind
 from channels.whatsapp import catchup
 from channels.whatsapp.catchup import TwilioUnavailable
-from tests.channels.whatsapp_kit import NOON, PERSON, Line, line, part, ref, to
+from tests.channels.whatsapp_kit import NOON, PERSON, Line, line, nothing_known, part, ref, to
 from tests.fakes.faults import Answer, Fault
 from tests.fakes.twilio import faults
 
@@ -17,14 +17,14 @@ SINCE = datetime.fromtimestamp(NOON, UTC)
 
 
 async def listed(at: Line, since: datetime = SINCE) -> list[Inbound]:
-    return [message async for message in at.channel.inbound_since(since)]
+    return [message async for message in at.channel.inbound_since(since, nothing_known)]
 
 
 async def partly(at: Line) -> tuple[list[str], str]:
     """The texts that came, and why they were not all."""
     found = []
     try:
-        async for message in at.channel.inbound_since(SINCE):
+        async for message in at.channel.inbound_since(SINCE, nothing_known):
             found.append(message.text)  # noqa: PERF401 - what came before the error counts
     except TwilioUnavailable as failure:
         return found, str(failure)
@@ -111,7 +111,9 @@ async def test_a_list_without_an_end_is_given_up_and_not_counted_as_whole(
     monkeypatch.setattr(catchup, "PAGE_SIZE", 1)
     async with line() as at:
         await write(at, 10)
-        found = catchup.inbound_since(at.channel._api, at.fake.sender, SINCE, most_pages=4)
+        found = catchup.inbound_since(
+            at.channel._api, at.fake.sender, SINCE, nothing_known, most_pages=4
+        )
         with pytest.raises(TwilioUnavailable, match="more than 4 pages"):
             assert [m async for m in found] == []
 

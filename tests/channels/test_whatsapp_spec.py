@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bot.domain.reply import FileOut, Reply
-from tests.channels.whatsapp_kit import NOON, line, part, ref, to
+from tests.channels.whatsapp_kit import NOON, line, nothing_known, part, ref, to
 from tests.fakes.recording import Call
 from tests.fakes.specs import TWILIO
 
@@ -73,7 +73,7 @@ async def test_every_request_fits_twilios_description(spec: dict[str, Any]) -> N
         await at.channel.look_up(to(), part("hello"), ref(), frozenset())
         await at.channel.status(at.fake.messages()[0].sid)
         since = datetime.fromtimestamp(NOON, UTC)
-        assert len([m async for m in at.channel.inbound_since(since)]) == 1
+        assert len([m async for m in at.channel.inbound_since(since, nothing_known)]) == 1
         calls, violations = at.fake.calls, at.fake.violations
     assert {call.method for call in calls} == DESCRIBED.keys()
     for call in calls:

@@ -66,6 +66,11 @@ def ref(number: int = 7, attempt: int = 1, at: float = NOON) -> SendRef:
     return SendRef(number, attempt, at)
 
 
+async def nothing_known(_seen: Mapping[str, float | None]) -> frozenset[str]:
+    """A database that has recorded nothing."""
+    return frozenset()
+
+
 def samples(field: str = "form") -> Mapping[str, dict[str, Any]]:
     """The recorded shapes that have this field: `form` or `status_form`."""
     found = {p.stem: json.loads(p.read_text()) for p in sorted(SAMPLES.glob("*.json"))}

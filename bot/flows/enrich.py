@@ -1,0 +1,21 @@
+"""A webhook for a message that the platform's list told of first: the list tells less."""
+
+from __future__ import annotations
+
+from bot.domain.message import Inbound
+from storage import caughtup, events, runs
+from storage.chats import Chat
+from storage.tx import Tx
+
+
+def enrich(tx: Tx, account: int, chat: Chat, message: Inbound) -> int | None:
+    """Let a run that was never claimed read what the webhook tells beyond the list. Returns
+    the message whose payload this is, or None when it tells nothing new. The chat is locked."""
+    found = caughtup.poorer(tx, account, message)
+    if found is None:
+        return None
+    stored, run = found
+    if run is None or runs.touch_unclaimed(tx, run):
+        caughtup.enrich(tx, stored, message)
+        events.note(tx, "platform", "told more by its webhook", run=run, chat=chat.id)
+    return stored

@@ -1,0 +1,74 @@
+"""What the platform's own records say that people wrote, beside what webhooks brought."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Connection, select, update
+
+from bot.domain.message import Inbound
+from storage.clock import now
+from storage.tables import accounts, inbound
+
+_AT_ONCE = 500
+_SOURCE = "source"
+
+
+def begin_mark(tx: Connection, account: int) -> float:
+    """Where the account's next listing begins, in epoch seconds. The first one begins now:
+    what was written before we were there is nobody's to answer."""
+    tx.execute(
+        update(accounts)
+        .where(accounts.c.id == account, accounts.c.catchup_mark.is_(None))
+        .values(catchup_mark=now)
+    )
+    return float(tx.scalars(select(accounts.c.catchup_mark).where(accounts.c.id == account)).one())
+
+
+def recorded(tx: Connection, account: int, request_ids: Sequence[str]) -> frozenset[str]:
+    """Which of these messages are recorded."""
+    found: set[str] = set()
+    for start in range(0, len(request_ids), _AT_ONCE):
+        some = request_ids[start : start + _AT_ONCE]
+        question = select(inbound.c.request_id).where(
+            inbound.c.account == account, inbound.c.request_id.in_(some)
+        )
+        found.update(tx.scalars(question))
+    return frozenset(found)
+
+
+def poorer(tx: Connection, account: int, message: Inbound) -> tuple[int, int | None] | None:
+    """(message, run) of the row that only the platform's list told of, while `message` comes
+    from somewhere that tells more; None for any other."""
+    if _SOURCE in message.extra:
+        return None
+    row = tx.execute(
+        select(inbound.c.id, inbound.c.run, inbound.c.extra).where(
+            inbound.c.account == account, inbound.c.request_id == message.request_id
+        )
+    ).first()
+    if row is None or _SOURCE not in json.loads(row.extra):
+        return None
+    return row.id, row.run
+
+
+def enrich(tx: Connection, stored: int, message: Inbound) -> None:
+    """Give a row that only the list told of what its webhook tells; its time stays."""
+    quoted = None if message.quoted is None else json.dumps(asdict(message.quoted))
+    tx.execute(
+        update(inbound)
+        .where(inbound.c.id == stored)
+        .values(
+            kind=message.kind.value,
+            text=message.text,
+            sender_id=message.sender.id,
+            sender_name=message.sender.name,
+            button=message.button,
+            attachments=json.dumps([asdict(a) for a in message.attachments]),
+            quoted=quoted,
+            forwarded_from=message.forwarded_from,
+            extra=json.dumps(message.extra),
+        )
+    )
