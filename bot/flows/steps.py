@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from bot.domain.errors import StepInterrupted, StepResultInvalid
+from bot.domain.errors import Retry, StepInterrupted, StepResultInvalid
 from bot.domain.run import Grip
 from bot.domain.turn import Cost
 from bot.flows.checkpoints import Checkpoint
@@ -70,6 +70,10 @@ class Steps:
         try:
             with desk.rt.tracer.span("step", paid=step.cost is not None):
                 value = await self._call(step.call)
+        except Retry:
+            # Its author says that it did not happen and may be tried again.
+            await desk.persist(_take_back, self._grip, key)
+            raise
         except Exception:
             if step.cost is not None:
                 await desk.persist(_fail, self._grip, key)
