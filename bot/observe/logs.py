@@ -29,25 +29,28 @@ from bot.observe.scrub import scrub
 
 _log = logging.getLogger("answerback")
 
-_OUR_FIELDS = frozenset(
-    {
-        "account",
-        "at",
-        "attempt",
-        "channel",
-        "chat",
-        "frames",
-        "holder",
-        "level",
-        "logger",
-        "part",
-        "request_id",
-        "run",
-        "seconds",
-        "trace_id",
-    }
+OUR_FIELDS = (
+    "at",
+    "level",
+    "logger",
+    "event",
+    "holder",
+    "run",
+    "chat",
+    "request_id",
+    "account",
+    "channel",
+    "attempt",
+    "part",
+    "error",
+    "causes",
+    "frames",
+    "trace_id",
 )
-"""Fields that only we fill, with names and numbers of ours: they are shown as they are."""
+"""The fields of a line, in their order."""
+
+_AS_THEY_ARE = frozenset(OUR_FIELDS) - {"event", "error", "causes"}
+"""Fields that only we fill, with names and numbers of ours."""
 
 _LOOP_SAYS = (
     "Exception in callback",
@@ -193,9 +196,11 @@ class _Lines(ProcessorFormatter):
         return event
 
     def _scrubbed(self, _logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+        ordered = [key for key in OUR_FIELDS if key in event]
+        ordered += [key for key in event if key not in OUR_FIELDS]
         return {
-            str(key): value if key in _OUR_FIELDS else self._plain(value)
-            for key, value in event.items()
+            str(key): event[key] if key in _AS_THEY_ARE else self._plain(event[key])
+            for key in ordered
         }
 
     def _plain(self, value: object) -> object:

@@ -23,7 +23,7 @@ from bot.observe.context import Fact, about
 from bot.observe.traces import Span
 
 _EXPORT_WITHIN = 5.0
-_CLOSE_WITHIN = 3.0
+_CLOSE_WITHIN = 2.0
 """Seconds. A collector that is away must not hold up a process that leaves."""
 
 
