@@ -168,6 +168,13 @@ class Settings(BaseSettings):
             raise ValueError("must not carry a query or a fragment")
         return value.strip().rstrip("/")
 
+    @field_validator("redis_url")
+    @classmethod
+    def _redis(cls, value: str) -> str:
+        if value and not value.startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("must be such as redis://host:6379/0")
+        return value
+
     @field_validator("telegram_webhook_secret")
     @classmethod
     def _secret_alphabet(cls, value: str) -> str:

@@ -89,13 +89,15 @@ class Wakeups:
         from storage.relay import Relay  # noqa: PLC0415 - half a second, only with Redis
 
         relay = Relay(self._redis_url, self._channel, self._clock.token())
-        pause = _SHORTEST_PAUSE
+        pause, told = _SHORTEST_PAUSE, False
         while True:
             try:
                 await relay.carry(self._outgoing, self._reached, self._deliver)
             except RelayBroken as error:
                 if self.connected:
-                    pause = _SHORTEST_PAUSE
+                    pause, told = _SHORTEST_PAUSE, False
+                if not told:
+                    told = True
                     _log.warning("redis is away, wake-ups wait for the poll: %s", error)
             self.connected = False
             self._deliver(READY)

@@ -27,3 +27,9 @@ async def sqlite_ground(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ground
 async def postgres_ground(postgres_url: str, tmp_path: Path) -> AsyncIterator[Ground]:
     async with open_ground(postgres_url, tmp_path) as ground:
         yield ground
+
+
+@pytest.fixture
+async def blank_postgres_ground(blank_postgres_url: str, tmp_path: Path) -> AsyncIterator[Ground]:
+    async with open_ground(blank_postgres_url, tmp_path) as ground:
+        yield ground

@@ -10,6 +10,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import socket
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
@@ -45,6 +46,13 @@ async def until(holds: Callable[[], bool], timeout: float = PATIENCE) -> None:
     async with asyncio.timeout(timeout):
         while not holds():
             await pulse()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody uses."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _die_with_parent() -> None:
@@ -98,6 +106,20 @@ class Program:
     def _place(self) -> str:
         marked = (line.partition("listens on ")[2] for line in self.said)
         return next((place.split()[0] for place in marked if place), "")
+
+    async def accepts(self, port: int) -> None:
+        """Wait until somebody listens on this port, which it was told to take."""
+        self.url = f"http://127.0.0.1:{port}"
+        async with asyncio.timeout(PATIENCE):
+            while not await self._reachable():
+                await pulse()
+
+    async def _reachable(self) -> bool:
+        try:
+            await self.get("/healthz")
+        except httpx.ConnectError:
+            return False
+        return True
 
     async def get(self, path: str) -> httpx.Response:
         return await self.client.get(self.url + path)
