@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,9 +70,11 @@ def ordering() -> ScriptedModel:
     return ScriptedModel(call("order", item="tea"), "Your tea is ordered.")
 
 
-async def die(agent: Callable[[Turn], Awaitable[str]], asked: FakeTurn, key: str, when: str):
+async def die(
+    agent: Callable[[Turn], Awaitable[str]], asked: FakeTurn, key: str, when: str
+) -> None:
     with pytest.raises(Crash):
-        await agent(DyingTurn(asked, key, when))  # type: ignore[arg-type]
+        await agent(cast(Turn, DyingTurn(asked, key, when)))
 
 
 @pytest.mark.parametrize(

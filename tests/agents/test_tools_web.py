@@ -101,7 +101,9 @@ async def site() -> AsyncIterator[Site]:
         yield Site(server)
 
 
-def page(body: bytes, kind: str = "text/html; charset=utf-8", status: int = 200, **more: str):
+def page(
+    body: bytes, kind: str = "text/html; charset=utf-8", status: int = 200, **more: str
+) -> bytes:
     lines = [f"HTTP/1.1 {status} OK", f"content-type: {kind}", f"content-length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in more.items()]
     return "\r\n".join([*lines, "connection: close", "", ""]).encode() + body

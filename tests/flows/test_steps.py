@@ -143,9 +143,10 @@ async def test_a_cancelled_turn_does_not_wait_for_a_blocking_step(world: World) 
         return str(await turn.step("block", block))
 
     process = await world.start(agent=agent)
-    await process.post_update(Person(ADA).text("go"))
+    ada = Person(ADA)
+    await process.post_update(ada.text("go"))
     await asyncio.to_thread(begun.wait, 10)
-    await process.post_update(Person(ADA).text("/stop"))
+    await process.post_update(ada.text("/stop"))
     await world.settled()
     release.set()
     assert await world.rows("SELECT ending FROM runs") == [("withdrawn",)]
@@ -249,9 +250,10 @@ async def test_b95_after_an_operator_s_cancel_no_step_begins(world: World) -> No
         return "never"
 
     process = await world.start(agent=agent)
-    await process.post_update(Person(ADA).text("go"))
+    ada = Person(ADA)
+    await process.post_update(ada.text("go"))
     await reached.wait()
-    await process.post_update(Person(ADA).text("/stop"))
+    await process.post_update(ada.text("/stop"))
     await world.settled()
     assert called == []
     assert await world.rows("SELECT key, state FROM steps") == [("one", "done")]
