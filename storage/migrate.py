@@ -11,7 +11,7 @@ import pysqlite3.dbapi2 as sqlite3
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import OperationalError
 
-from bot.domain.errors import DatabaseUnavailable
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from storage.engine import parsed_url
 
 _LOCK = 7_203_615_001
@@ -44,9 +44,16 @@ def revisions(url: str) -> tuple[str | None, str]:
         with engine.connect() as connection:
             return _current(connection), NEWEST
     except OperationalError as error:
-        raise DatabaseUnavailable("the database does not answer") from error
+        raise _unreachable(url, error) from error
     finally:
         engine.dispose()
+
+
+def _unreachable(url: str, error: OperationalError) -> DatabaseUnavailable:
+    """What to say at a start when the database can't be used."""
+    place = parsed_url(url).set(query={}).render_as_string(hide_password=True)
+    why = str(error.orig).partition("\n")[0]
+    return DatabaseUnavailable(f"DATABASE_URL: {place} can't be used now: {why}")
 
 
 def _current(connection: Connection) -> str | None:
@@ -60,7 +67,14 @@ def _engine(url: str) -> Engine:
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         assert parsed.database is not None
-        Path(parsed.database).absolute().parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(parsed.database).absolute().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"DATABASE_URL: the folder {folder} can't be made ({error.strerror}); "
+                "name a file in a folder where this program may write"
+            ) from error
         engine = create_engine(
             parsed,
             module=sqlite3,
@@ -89,8 +103,6 @@ def _locked(url: str) -> Iterator[Connection]:
                 guard.execute(text("SELECT pg_advisory_lock(:n)"), {"n": _LOCK})
                 yield connection
     except OperationalError as error:
-        raise DatabaseUnavailable(
-            f"the database can't be opened: {type(error.orig).__name__}"
-        ) from error
+        raise _unreachable(url, error) from error
     finally:
         engine.dispose()
