@@ -164,13 +164,14 @@ class World:
                 open_database=MortalDatabase,
                 tracer=tracer,
             )
-            async with (
-                running(settings, role, parts) as process,
-                listening(build_app(doorway(process)), listener),
-                httpx.AsyncClient(trust_env=False, timeout=10.0) as client,
-            ):
-                up.set_result(Running(process, url, client, ended, task))
-                await ended.wait()
+            with listener:
+                async with (
+                    running(settings, role, parts) as process,
+                    listening(build_app(doorway(process)), listener),
+                    httpx.AsyncClient(trust_env=False, timeout=10.0) as client,
+                ):
+                    up.set_result(Running(process, url, client, ended, task))
+                    await ended.wait()
 
         task = asyncio.create_task(live(), name="process")
         await asyncio.wait((up, task), return_when=asyncio.FIRST_COMPLETED)
