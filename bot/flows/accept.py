@@ -66,7 +66,9 @@ class Intake:
                 raise
             except Exception as error:  # noqa: BLE001 - the payload's edge: see above
                 name = type(error).__name__
-                _log.error("an update of account %s was not recorded: %s", arrival.account, name)
+                _log.error(
+                    "an update of account %s was not recorded", arrival.account, exc_info=error
+                )
                 if last:
                     await self.take_dead_letter(arrival, f"could not be recorded: {name}")
         return Recorded(Became.DEAD_LETTER)

@@ -90,7 +90,7 @@ class Poller:
                 await self._trouble(error, failures)
             except Exception as error:  # noqa: BLE001 - the task's edge: polling must go on
                 failures += 1
-                _log.error("polling broke, and goes on: %s", type(error).__name__)
+                _log.error("polling broke, and goes on", exc_info=error)
                 await self.rt.clock.sleep(backoff(failures, self.rt.clock.jitter(), cap=30.0))
 
     def _mine(self) -> bool:
