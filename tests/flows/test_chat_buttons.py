@@ -122,7 +122,7 @@ async def test_the_button_under_the_uncertain_note_sends_the_answer_once_more(
 ) -> None:
     process = await world.start(agent=repeats)
     ada = Person(CHAT)
-    lost = world.telegram.fault("sendMessage", hang_after_storing())
+    lost = world.telegram.fail("sendMessage", hang_after_storing())
     await process.post_update(ada.text("hello"))
     await world.settled()
     assert len(lost.hits) == 1
