@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     and_,
@@ -22,6 +24,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
@@ -57,15 +60,22 @@ class HolderRow:
 
 def alive(holder: object, lease_seconds: float | ColumnElement[float]) -> ColumnElement[bool]:
     """The condition that `holder` (a value or a column) may be believed alive."""
+    # Under a name of its own: `holder` may be a column of `holders` itself.
+    living = holders.alias("living")
     return exists(
         select(1)
-        .where(holders.c.id == holder, holders.c.gone_at.is_(None), ~_overdue(lease_seconds))
-        .correlate_except(holders)
+        .where(
+            living.c.id == holder, living.c.gone_at.is_(None), ~_overdue(lease_seconds, living.c)
+        )
+        .correlate_except(living)
     )
 
 
-def _overdue(lease_seconds: float | ColumnElement[float]) -> ColumnElement[bool]:
-    return or_(holders.c.clock != lease_clock, holders.c.renewed_at < lease_now - lease_seconds)
+def _overdue(
+    lease_seconds: float | ColumnElement[float],
+    of: ReadOnlyColumnCollection[str, Column[Any]] = holders.c,
+) -> ColumnElement[bool]:
+    return or_(of.clock != lease_clock, of.renewed_at < lease_now - lease_seconds)
 
 
 def register(tx: Connection, identity: Identity) -> int:

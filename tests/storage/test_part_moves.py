@@ -1,0 +1,262 @@
+"""Every move of a part, won and lost. A test is named for who loses."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.domain.delivery import PartState, Scope
+from bot.domain.ending import Ending
+from bot.domain.reply import PartBody, PartKind
+from storage import accounts, chats, loose, outbox, runs
+from storage.outbox import Attempt, Notice, Part
+from tests.storage.kit import LEASE, Hand
+
+
+def begun(hand: Hand) -> Part:
+    """A part of a running run that is being sent."""
+    return hand.parts(hand.running(), begun=True)[0]
+
+
+def attempt(part: Part) -> Attempt:
+    return Attempt(part.id, part.attempts)
+
+
+def test_a_part_is_begun_once(hand: Hand) -> None:
+    run = hand.running()
+    [part] = hand.parts(run)
+    sending = hand.do(outbox.mark_sending, run.grip, part.id)
+    assert sending is not None
+    assert (sending.state, sending.attempts, sending.holder) == ("sending", 1, hand.holder)
+    assert hand.do(outbox.mark_sending, run.grip, part.id) is None
+
+
+def test_a_part_of_another_run_is_not_begun(hand: Hand) -> None:
+    [part] = hand.parts(hand.running())
+    assert hand.do(outbox.mark_sending, hand.running().grip, part.id) is None
+
+
+def test_a_part_that_was_dropped_is_not_begun(hand: Hand) -> None:
+    run = hand.running()
+    [part] = hand.parts(run)
+    assert hand.do(outbox.drop_pending, run.id) == 1
+    assert hand.do(outbox.mark_sending, run.grip, part.id) is None
+
+
+def test_a_receipt_counts_whoever_holds_the_run(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(runs.end_live, part.run or 0, Ending.WITHDRAWN, "stop")
+    assert hand.do(outbox.receive, attempt(part), "m1")
+    assert (hand.part(part.id).state, hand.part(part.id).receipt) == ("sent", "m1")
+
+
+@pytest.mark.parametrize("state", ["sending", "uncertain", "pending", "refused", "dropped"])
+def test_a_receipt_counts_in_every_state_before_it(hand: Hand, state: str) -> None:
+    part = begun(hand)
+    hand.do(
+        lambda tx: tx.exec_driver_sql(
+            f"UPDATE outbox SET state = '{state}', holder = "
+            f"CASE WHEN '{state}' = 'sending' THEN holder END, scope = 'chat'"
+        )
+    )
+    assert hand.do(outbox.receive, attempt(part), "m1")
+    found = hand.part(part.id)
+    assert (found.state, found.holder, found.scope) == (PartState.SENT, None, None)
+
+
+def test_a_receipt_that_is_told_twice_changes_nothing(hand: Hand) -> None:
+    part = begun(hand)
+    assert hand.do(outbox.receive, attempt(part), "m1")
+    assert hand.do(outbox.receive, attempt(part), "m1")
+    assert hand.rows("SELECT receipt FROM receipts") == [("m1",)]
+
+
+def test_a_second_receipt_is_kept_and_reported(hand: Hand) -> None:
+    part = begun(hand)
+    assert hand.do(outbox.receive, attempt(part), "m1")
+    assert not hand.do(outbox.receive, Attempt(part.id, 2), "m2")
+    assert hand.rows("SELECT receipt, attempt FROM receipts ORDER BY receipt") == [
+        ("m1", 1),
+        ("m2", 2),
+    ]
+    assert hand.part(part.id).receipt == "m1"
+
+
+OUTCOMES = {
+    "not_sent": lambda tx, tried: outbox.not_sent(tx, tried, 5.0, "refused to connect", ""),
+    "refuse": lambda tx, tried: outbox.refuse(tx, tried, Scope.CHAT, "blocked", "403"),
+    "doubt": lambda tx, tried: outbox.doubt(tx, tried, "a time-out"),
+}
+LEADS_TO = {"not_sent": "pending", "refuse": "refused", "doubt": "uncertain"}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_an_outcome_is_written_on_its_attempt(hand: Hand, outcome: str) -> None:
+    part = begun(hand)
+    assert hand.do(OUTCOMES[outcome], attempt(part))
+    assert (hand.part(part.id).state, hand.part(part.id).holder) == (LEADS_TO[outcome], None)
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_an_outcome_that_comes_after_the_receipt_changes_nothing(hand: Hand, outcome: str) -> None:
+    part = begun(hand)
+    hand.do(outbox.receive, attempt(part), "m1")
+    assert not hand.do(OUTCOMES[outcome], attempt(part))
+    assert hand.part(part.id).state is PartState.SENT
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_an_outcome_of_an_earlier_attempt_changes_nothing(hand: Hand, outcome: str) -> None:
+    run = hand.running()
+    [part] = hand.parts(run, begun=True)
+    hand.do(outbox.not_sent, attempt(part), 0.0, "refused to connect", "")
+    again = hand.do(outbox.mark_sending, run.grip, part.id)
+    assert again is not None
+    assert not hand.do(OUTCOMES[outcome], attempt(part))
+    assert hand.part(part.id) == again
+
+
+def test_a_part_that_was_proven_not_sent_waits_for_its_time(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(outbox.not_sent, attempt(part), 30.0, "limited", "429")
+    assert hand.part(part.id).not_before == pytest.approx(hand.clock.wall() + 30, abs=2)
+
+
+def test_a_resend_of_what_moved_on_is_lost(hand: Hand) -> None:
+    part = begun(hand)
+    assert not hand.do(outbox.resend, part.id, part.attempts)
+    hand.do(outbox.doubt, attempt(part), "a time-out")
+    assert not hand.do(outbox.resend, part.id, part.attempts + 1)
+    assert hand.do(outbox.resend, part.id, part.attempts)
+    assert not hand.do(outbox.resend, part.id, part.attempts)
+    assert (hand.part(part.id).state, hand.part(part.id).resends) == ("pending", 1)
+
+
+def test_a_resend_of_what_arrived_is_lost(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(outbox.receive, attempt(part), "m1")
+    assert not hand.do(outbox.resend, part.id, part.attempts, loose=True)
+
+
+def test_a_look_after_the_receipt_counts_nothing(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(outbox.doubt, attempt(part), "a time-out")
+    assert hand.do(outbox.looked, part.id, part.attempts)
+    hand.do(outbox.receive, attempt(part), "m1")
+    assert not hand.do(outbox.looked, part.id, part.attempts)
+    assert hand.part(part.id).looks == 1
+
+
+def test_what_an_ended_run_had_not_begun_is_dropped_and_nothing_else(hand: Hand) -> None:
+    run = hand.running()
+    hand.parts(run, "one", "two", "three", begun=True)
+    assert hand.do(outbox.drop_pending, run.id) == 2
+    assert [p.state for p in hand.do(outbox.of_run, run.id)] == ["sending", "dropped", "dropped"]
+
+
+def test_a_notice_of_a_run_is_said_once(hand: Hand) -> None:
+    run = hand.running()
+    to = outbox.Address(hand.account, run.chat, run.id)
+    body = PartBody("still working", "{}")
+    said = (to, PartKind.NOTICE, body, Notice.STILL_WORKING)
+    assert hand.do(outbox.post, *said) is not None
+    assert hand.do(outbox.post, *said) is None
+
+
+def test_words_of_an_operator_that_arrived_later_answer_the_chat(hand: Hand) -> None:
+    chat = hand.new_chat()
+    before = hand.clock.wall()
+    part = hand.post(chat, PartKind.OPERATOR)
+    assert not hand.do(outbox.human_answered, chat, before)
+    claimed = hand.do(loose.claim, part, hand.holder, LEASE)
+    assert claimed is not None
+    hand.do(outbox.receive, attempt(claimed), "m1")
+    assert hand.do(outbox.human_answered, chat, before)
+    assert not hand.do(outbox.human_answered, chat, hand.clock.wall() + 60)
+
+
+def test_a_note_of_ours_never_counts_as_a_humans_answer(hand: Hand) -> None:
+    chat = hand.new_chat()
+    claimed = hand.do(loose.claim, hand.post(chat), hand.holder, LEASE)
+    assert claimed is not None
+    hand.do(outbox.receive, attempt(claimed), "m1")
+    assert not hand.do(outbox.human_answered, chat, 0.0)
+
+
+def test_a_look_up_must_not_adopt_what_the_chats_parts_have(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(outbox.receive, attempt(part), "m1")
+    assert hand.do(outbox.owned_receipts, part.chat) == {"m1"}
+    assert hand.do(outbox.owned_receipts, hand.new_chat()) == frozenset()
+
+
+def test_a_loose_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None:
+    part = hand.post(hand.new_chat())
+    gone = hand.new_holder("host/2")
+    hand.bury(gone)
+    assert hand.do(loose.claim, part, gone, LEASE) is None
+    assert hand.do(loose.claim, part, hand.holder, LEASE) is not None
+    assert hand.do(loose.claim, part, hand.holder, LEASE) is None
+
+
+def test_a_part_of_a_run_is_not_claimed_as_a_loose_one(hand: Hand) -> None:
+    [part] = hand.parts(hand.running())
+    assert hand.do(loose.claim, part.id, hand.holder, LEASE) is None
+
+
+def due(hand: Hand) -> list[int]:
+    return [part.id for part in hand.do(loose.due, [hand.account], 20)]
+
+
+def test_loose_parts_go_one_at_a_time_in_the_order_of_their_chat(hand: Hand) -> None:
+    chat, other = hand.new_chat(), hand.new_chat()
+    first, second, third = hand.post(chat), hand.post(chat), hand.post(other)
+    assert due(hand) == [first, third]
+    claimed = hand.do(loose.claim, first, hand.holder, LEASE)
+    assert claimed is not None
+    assert due(hand) == [third]
+    hand.do(outbox.receive, attempt(claimed), "m1")
+    assert due(hand) == [second, third]
+
+
+def test_a_loose_part_waits_behind_what_its_chat_is_being_sent(hand: Hand) -> None:
+    part = begun(hand)
+    note = hand.post(part.chat)
+    assert due(hand) == []
+    hand.do(outbox.receive, attempt(part), "m1")
+    assert due(hand) == [note]
+
+
+def test_a_loose_part_waits_for_its_platform(hand: Hand) -> None:
+    chat = hand.new_chat()
+    note = hand.post(chat)
+    hand.do(chats.hold_back, chat, 60.0)
+    assert due(hand) == []
+    hand.advance(61)
+    assert due(hand) == [note]
+    hand.do(accounts.mark_down, hand.account, "the token was revoked")
+    assert due(hand) == []
+
+
+def test_what_a_dead_holder_was_sending_is_uncertain_if_no_run_looks_after_it(hand: Hand) -> None:
+    kept = begun(hand)
+    ended = begun(hand)
+    hand.do(runs.end_live, ended.run or 0, Ending.WITHDRAWN, "stop")
+    note = hand.do(loose.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
+    assert note is not None
+    assert hand.do(loose.doubt_orphans) == []
+    hand.bury(hand.holder)
+    assert sorted(hand.do(loose.doubt_orphans)) == [ended.id, note.id]
+    assert hand.part(kept.id).state is PartState.SENDING
+
+
+def test_parts_that_were_looked_for_long_enough_do_not_hide_the_others(hand: Hand) -> None:
+    doubted = []
+    for _ in range(3):
+        part = hand.do(loose.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
+        assert part is not None
+        hand.do(outbox.doubt, attempt(part), "a time-out")
+        doubted.append(part)
+    for part in doubted[:2]:
+        hand.do(outbox.looked, part.id, part.attempts)
+    found = hand.do(loose.doubtful, hand.account, 1, 2)
+    assert [part.id for part in found] == [doubted[2].id]
