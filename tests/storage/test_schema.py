@@ -1,0 +1,180 @@
+"""The schema: made by the migrations as the tables say, by one process, whole or not at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import IntegrityError
+
+from bot.clock import SystemClock
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from storage import postgres, sqlite
+from storage.engine import parsed_url
+from storage.migrate import NEWEST, revisions, upgrade
+from storage.revisions import head
+from storage.tables import metadata
+from tests.servers import Postgres
+from tests.storage.kit import Hand
+
+_UPGRADE = "import sys; from storage.migrate import upgrade; print(upgrade(sys.argv[1]))"
+_DIES_BEFORE_THE_COMMIT = """
+import os, sys
+from storage import migrate, revisions
+applied = revisions.apply_missing
+def apply_and_die(connection):
+    applied(connection)
+    os._exit(9)
+revisions.apply_missing = apply_and_die
+migrate.upgrade(sys.argv[1])
+"""
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    parsed = parsed_url(url)
+    engine: Engine
+    if parsed.get_backend_name() == "sqlite":
+        engine = sqlite.open_engine(parsed, SystemClock())
+    else:
+        engine = postgres.open_engine(parsed, 1, 2.0)
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def started(program: str, url: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", program, url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def definitions(connection: Connection) -> dict[str, str]:
+    """What the database itself says of every index and constraint of ours."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.execute(
+            text("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+        )
+    else:
+        rows = connection.execute(
+            text(
+                "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' "
+                "UNION ALL SELECT conrelid::regclass || '.' || conname, "
+                "pg_get_constraintdef(oid) FROM pg_constraint "
+                "WHERE connamespace = 'public'::regnamespace "
+                "UNION ALL SELECT relname, array_to_string(reloptions, ',') FROM pg_class "
+                "WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL"
+            )
+        )
+    return {name: sql for name, sql in rows if "alembic" not in name}
+
+
+def test_the_migrations_make_what_the_tables_say(blank_database_url: str) -> None:
+    upgrade(blank_database_url)
+    with connected(blank_database_url) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+        migrated = definitions(connection)
+        metadata.drop_all(connection)
+        metadata.create_all(connection)
+        assert migrated == definitions(connection)
+
+
+def test_the_newest_revision_has_its_name_in_the_program() -> None:
+    assert head() == NEWEST
+
+
+def test_b86_four_processes_that_start_at_once_all_come_up(blank_database_url: str) -> None:
+    processes = [started(_UPGRADE, blank_database_url) for _ in range(4)]
+    said = [process.communicate(timeout=50) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, said
+    assert {out.strip() for out, _ in said} == {NEWEST}
+    assert revisions(blank_database_url) == (NEWEST, NEWEST)
+
+
+def test_a_database_at_the_newest_schema_is_left_as_it_is(database_url: str) -> None:
+    assert upgrade(database_url) == NEWEST
+
+
+def test_a_database_of_a_newer_version_is_refused_with_what_to_do(database_url: str) -> None:
+    with connected(database_url) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.commit()
+    with pytest.raises(ConfigurationError, match=r"schema 9999.*newer version of Answerback"):
+        upgrade(database_url)
+    assert revisions(database_url)[0] == "9999"
+
+
+def test_a_process_that_dies_in_a_migration_leaves_the_schema_as_it_was(
+    blank_database_url: str,
+) -> None:
+    died = started(_DIES_BEFORE_THE_COMMIT, blank_database_url)
+    _, complaints = died.communicate(timeout=50)
+    assert died.returncode == 9, complaints
+    with connected(blank_database_url) as connection:
+        assert inspect(connection).get_table_names() == []
+    assert upgrade(blank_database_url) == NEWEST
+
+
+def test_a_database_that_is_away_is_unavailable(postgres_url: str, postgres: Postgres) -> None:
+    postgres.stop()
+    with pytest.raises(DatabaseUnavailable):
+        upgrade(postgres_url)
+
+
+def test_the_database_has_our_clocks(hand: Hand) -> None:
+    clocks = "answerback_now(), answerback_lease_now(), answerback_lease_clock()"
+    [(now, lease_now, name)] = hand.rows(f"SELECT {clocks}")
+    [(later, lease_later, same)] = hand.rows(f"SELECT {clocks}")
+    assert now == pytest.approx(hand.clock.wall(), abs=5)
+    assert later >= now
+    assert lease_later >= lease_now
+    assert same == name
+
+
+BAD = {
+    "a run that ended has an ending": "UPDATE runs SET state = 'ended', holder = NULL",
+    "a run that has not ended has none": "UPDATE runs SET ending = 'answered'",
+    "a run that ended has a time": "UPDATE runs SET state = 'ended', holder = NULL, "
+    "ending = 'answered'",
+    "a run that runs has a holder": "UPDATE runs SET holder = NULL",
+    "a run that waits has no holder": "UPDATE runs SET state = 'waiting'",
+    "a run has one of four states": "UPDATE runs SET state = 'lost', holder = NULL",
+    "a run has one of nine endings": "UPDATE runs SET state = 'ended', holder = NULL, "
+    "ended_at = 1, ending = 'forgotten'",
+    "a part that is being sent has a holder": "UPDATE outbox SET holder = NULL",
+    "a part that waits has no holder": "UPDATE outbox SET state = 'pending'",
+    "a part that was sent has a receipt": "UPDATE outbox SET state = 'sent', holder = NULL",
+    "a part has one of eight states": "UPDATE outbox SET state = 'lost', holder = NULL",
+    "a part has one of four kinds": "UPDATE outbox SET kind = 'advertisement'",
+    "a step that is done has a result": "INSERT INTO steps (run, key, state, safe, fence, "
+    "started_at) SELECT id, 'k', 'done', false, 1, 1 FROM runs",
+    "a run's part exists once": "INSERT INTO outbox (account, chat, run, kind, part, state, "
+    "loose, created_at, text, wire) SELECT account, chat, run, kind, part, 'pending', false, "
+    "1, '', '' FROM outbox",
+    "a reply exists once": "INSERT INTO replies (run, text, body, attempt, stored_at) "
+    "SELECT id, '', '', 1, 1 FROM runs UNION ALL SELECT id, '', '', 1, 1 FROM runs",
+    "an account is on a channel we know": "UPDATE accounts SET channel = 'pigeon'",
+    "a chat is of a kind we know": "UPDATE chats SET kind = 'crowd'",
+    "an address leads to one chat": "INSERT INTO chat_addresses SELECT * FROM chat_addresses",
+    "a run belongs to a chat": "UPDATE runs SET chat = 4711",
+    "a life of a process is told once": "INSERT INTO holders (name, boot, clock, host, pid, "
+    "role, started_at, renewed_at, seen_at) SELECT name, boot, clock, host, pid, role, 1, 1, 1 "
+    "FROM holders",
+}
+
+
+@pytest.mark.parametrize("rule", BAD)
+def test_the_database_itself_refuses_what_must_not_be(hand: Hand, rule: str) -> None:
+    hand.parts(hand.running(), begun=True)
+    with pytest.raises(IntegrityError):
+        hand.rows(BAD[rule] if "SELECT" in BAD[rule] else BAD[rule] + " RETURNING 1")
