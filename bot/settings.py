@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from dotenv import dotenv_values
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -269,6 +271,14 @@ class Settings(BaseSettings):
                 answer_max_age=self.answer_max_age, uncertain=self.uncertain_delivery
             ),
         )
+
+
+def lend_to_packages() -> None:
+    """Put what `.env` says where other people's packages look for their keys. What the
+    environment has stays as it is."""
+    for name, value in dotenv_values(".env").items():
+        if value:
+            os.environ.setdefault(name, value)
 
 
 def read_settings(**overrides: Any) -> Settings:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pydantic_ai
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -71,6 +72,8 @@ class LlmAgent:
         self._clock = clock
         self._opening = asyncio.Lock()
         self._open = False
+        # Its greeting would stand between the lines of a terminal chat.
+        pydantic_ai.BANNER_ENABLED = False
         self._agent: Agent[Deps, str] = Agent(
             deps_type=Deps,
             output_type=str,

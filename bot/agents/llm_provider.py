@@ -19,7 +19,8 @@ def make_model(name: str, base_url: str) -> Model:
     try:
         return _behind(name.removeprefix(_OPENAI), base_url) if base_url else infer_model(name)
     except UserError as error:
-        raise ConfigurationError(f"LLM_MODEL={name}: {error.message}") from error
+        said = error.message.partition(". ")[0]
+        raise ConfigurationError(f"LLM_MODEL={name}: {said}") from error
     except ImportError as error:
         raise ConfigurationError(
             f"LLM_MODEL={name}: its provider's package is missing ({error.name or error})"

@@ -11,7 +11,7 @@ from bot.agents.tools_builtin import builtin_functions
 from bot.agents.tools_web import WebReader
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Clock
-from bot.settings import Settings
+from bot.settings import Settings, lend_to_packages
 from bot.texts import Words
 
 
@@ -23,6 +23,7 @@ def llm_agent(settings: Settings, words: Words, clock: Clock) -> LlmAgent:
         history_tokens=settings.llm_history_tokens,
         settings=settings_of(settings.llm_timeout),
     )
+    lend_to_packages()
     model = make_model(settings.llm_model, settings.llm_base_url)
     tools = unique([*built_in, *load_tools(settings.tools)])
     return LlmAgent(model, config, tools, words, clock)
