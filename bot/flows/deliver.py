@@ -137,6 +137,8 @@ def advance(tx: Tx, way: Way, told: Told | None) -> Advanced:
     if told is not None:
         doubled = record(tx, way.rt, told.attempt, told.outcome, chat, way.jitter)
         chat = chats.get(tx, chat.id)
+        # A move may have merged the chat into an older one, which releases its runs.
+        held = held and _held(tx, way.run)
     if not held:
         if told is not None:
             reconsider(tx, way.run.id)

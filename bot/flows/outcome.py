@@ -20,6 +20,7 @@ from bot.domain.message import Address
 from bot.domain.retry import backoff
 from bot.domain.review import review
 from bot.flows import outside
+from bot.flows.merge import migrate
 from bot.flows.runtime import Runtime
 from storage import accounts, chats, events, late, outbox, runs
 from storage.chats import Chat
@@ -124,13 +125,7 @@ def _not_sent(
 
 def _readdress(tx: Tx, chat: Chat, to: str) -> None:
     """A group became a supergroup: the same conversation under its new address."""
-    address = Address(to, chat.address.topic)
-    if chats.locate(tx, chat.account, [address]) in (None, chat.id):
-        chats.know_address(tx, chat.account, address, chat.id)
-        chats.readdress(tx, chat.id, address)
-        events.note(tx, "delivery", "chat migrated", chat=chat.id)
-    else:
-        chats.readdress(tx, chat.id, address)
+    migrate(tx, chat.account, chat.address, Address(to, chat.address.topic))
 
 
 def reconsider(tx: Tx, run: int) -> None:
