@@ -91,6 +91,8 @@ class Running:
         """Stop everything at this instant, without waiting for the pieces to fall."""
         db = self.process.rt.db
         assert isinstance(db, MortalDatabase)
+        if db.dead:
+            return  # It falls to pieces already, and must not be disturbed in that.
         db.dead = True
         self.process.desk.sends.abandon()
         if self.process.worker is not None:
