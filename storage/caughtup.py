@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import floor
 
 from sqlalchemy import Connection, select, update
 
 from bot.domain.message import Inbound
-from storage.clock import now
+from storage import clock
 from storage.tables import accounts, inbound
 
 _AT_ONCE = 500
@@ -17,12 +18,12 @@ _SOURCE = "source"
 
 
 def begin_mark(tx: Connection, account: int) -> float:
-    """Where the account's next listing begins, in epoch seconds. The first one begins now:
-    what was written before we were there is nobody's to answer."""
+    """Where the account's next listing begins, in epoch seconds. The first one begins now, in
+    whole seconds as platforms tell them: what was written before is nobody's to answer."""
     tx.execute(
         update(accounts)
         .where(accounts.c.id == account, accounts.c.catchup_mark.is_(None))
-        .values(catchup_mark=now)
+        .values(catchup_mark=floor(clock.read(tx)))
     )
     return float(tx.scalars(select(accounts.c.catchup_mark).where(accounts.c.id == account)).one())
 
