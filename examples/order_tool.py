@@ -9,13 +9,14 @@ twice goes through `turn.step`, which keeps the result and returns it the next t
   the courier's own list can tell: the step is not safe to repeat, and says so by raising.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import httpx
 
 from bot.api import GiveUp, Retry, StepInterrupted, Turn
 
-Answer = Callable[[Turn], Awaitable[str]]
+Answer = Callable[[Turn], Coroutine[Any, Any, str]]
 
 
 def shopping(base_url: str) -> Answer:

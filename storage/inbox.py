@@ -259,6 +259,7 @@ def history(
     said = select(
         inbound.c.id,
         inbound.c.run,
+        inbound.c.kind,
         inbound.c.text,
         inbound.c.sender_name,
         inbound.c.sent_at,
@@ -269,7 +270,7 @@ def history(
             (turns[r.run].ended_at, 0, r.id),
             (
                 "user",
-                r.text,
+                f"[reminder] {r.text}" if r.kind == InboundKind.REMINDER else r.text,
                 r.received_at if r.sent_at is None else r.sent_at,
                 r.sender_name,
             ),

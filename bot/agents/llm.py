@@ -29,7 +29,7 @@ from pydantic_ai.usage import UsageLimits
 
 from bot.agents.llm_errors import ModelFailed, concerns_operator, later, passes, spell
 from bot.agents.llm_model import StoredModel
-from bot.agents.llm_prompt import Prompt, as_messages, prompt_of, tokens, within
+from bot.agents.llm_prompt import Prompt, as_messages, past, prompt_of, tokens, within
 from bot.agents.llm_tools import Deps, as_pydantic
 from bot.agents.tools import Tool
 from bot.domain.errors import GiveUp, ReminderRefused
@@ -105,18 +105,18 @@ class LlmAgent:
 
     async def _within_window(self, turn: Turn, prompt: Prompt, deps: Deps) -> str:
         """Run, with half of the history each time that the model's window is too small."""
-        history = within(turn.history, self._config.history_tokens)
+        said = past(turn)
+        history = within(said, self._config.history_tokens)
         while True:
             deps.model.rewind()
             try:
                 return await self._run(prompt, history, deps)
             except ModelContextWindowExceededError as error:
                 if not history:
-                    said = self._say(Text.APOLOGY, turn)
                     reason = "the model's window is too small even without the history"
-                    raise GiveUp(said, reason) from error
+                    raise GiveUp(self._say(Text.APOLOGY, turn), reason) from error
                 spent = sum(tokens(message.text) for message in history)
-                history = within(turn.history, min(self._config.history_tokens, spent // 2))
+                history = within(said, spent // 2)
                 _log.info("run %s: the history is cut to fit the model", turn.run_id)
 
     async def _run(self, prompt: Prompt, history: Sequence[HistoryMessage], deps: Deps) -> str:

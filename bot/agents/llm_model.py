@@ -15,10 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.exceptions import (
+    ContentFilterError,
     ModelAuthenticationError,
     ModelContextWindowExceededError,
     ModelNotFoundError,
     ModelRequestRejectedError,
+    OutputTokenLimitExceeded,
+    UnexpectedModelBehavior,
     UserError,
 )
 from pydantic_ai.messages import (
@@ -32,6 +35,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
+from bot.agents.llm_errors import ModelFailed, spell
 from bot.agents.llm_files import Files
 from bot.agents.llm_prompt import is_blank
 from bot.domain.turn import AttachmentFile, Cost, Turn
@@ -70,11 +74,13 @@ class StoredModel(WrapperModel):
         self.number += 1
 
         async def call() -> Any:
-            response = await self._ask(
-                lambda filled: self.wrapped.request(
-                    filled, model_settings, model_request_parameters
-                ),
-                messages,
+            response = await _understood(
+                self._ask(
+                    lambda filled: self.wrapped.request(
+                        filled, model_settings, model_request_parameters
+                    ),
+                    messages,
+                )
             )
             return ModelMessagesTypeAdapter.dump_python([_unique_calls(response)], mode="json")
 
@@ -99,6 +105,17 @@ class StoredModel(WrapperModel):
             if not self._files.refused():
                 raise
         return await request(await self._files.into(messages))
+
+
+async def _understood(asked: Awaitable[ModelResponse]) -> ModelResponse:
+    """The response. One that can't be read is a failure of this attempt: the next may be
+    whole. Raises ModelFailed."""
+    try:
+        return await asked
+    except (ContentFilterError, OutputTokenLimitExceeded):
+        raise
+    except UnexpectedModelBehavior as error:
+        raise ModelFailed(spell(error)) from None
 
 
 def _says_nothing(response: ModelResponse) -> bool:

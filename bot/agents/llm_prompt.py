@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -40,6 +40,18 @@ def tokens(text: str) -> int:
     return len(text.encode(errors="replace")) // _BYTES_A_TOKEN + _TOKENS_A_MESSAGE
 
 
+def past(turn: Turn) -> list[HistoryMessage]:
+    """What was said before; in a group, by whom."""
+    if turn.chat.kind is not ChatKind.GROUP:
+        return list(turn.history)
+    return [
+        replace(said, text=f"{said.sender_name}: {said.text}")
+        if said.sender_name and not is_blank(said.text)
+        else said
+        for said in turn.history
+    ]
+
+
 def within(history: Sequence[HistoryMessage], budget: int) -> list[HistoryMessage]:
     """The newest visible messages that fit the budget (in tokens), beginning with the person's,
     neighbours of one side joined."""
@@ -60,8 +72,7 @@ def _joined(history: Sequence[HistoryMessage]) -> list[HistoryMessage]:
     joined: list[HistoryMessage] = []
     for said in history:
         if joined and joined[-1].role == said.role:
-            last = joined.pop()
-            joined.append(HistoryMessage(last.role, f"{last.text}\n\n{said.text}", said.at))
+            joined[-1] = replace(said, text=f"{joined[-1].text}\n\n{said.text}")
         else:
             joined.append(said)
     return joined
@@ -117,6 +128,8 @@ def _words(message: TurnMessage, *, in_group: bool) -> str:
         words = f"[{message.kind}] {words}".strip()
     if is_blank(words):
         return ""
+    if message.forwarded_from:
+        words = f"[Forwarded, first said by {message.forwarded_from}] {words}"
     if message.quoted is not None and not is_blank(message.quoted.text):
         whose = "your message" if message.quoted.from_us else "the message"
         words = f"[In reply to {whose}: {message.quoted.text}]\n{words}"

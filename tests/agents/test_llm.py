@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic_ai.exceptions import (
+    ContentFilterError,
     ModelAuthenticationError,
     ModelContextWindowExceededError,
     ModelHTTPError,
@@ -11,6 +14,7 @@ from pydantic_ai.exceptions import (
     ModelRateLimitError,
     ModelRequestRejectedError,
     ModelServerError,
+    UnexpectedModelBehavior,
 )
 from pydantic_ai.messages import ModelResponse
 
@@ -18,11 +22,11 @@ from bot.agents.llm import MAX_CALLS
 from bot.agents.llm_errors import ModelFailed
 from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
-from bot.domain.message import InboundKind
+from bot.domain.message import ChatKind, InboundKind, Quoted
 from bot.domain.turn import HistoryMessage
 from bot.texts import Text
 from tests.agents.models import WORDS, ScriptedModel, assistant, call, results, say
-from tests.agents.turns import FakeTurn, message, turn
+from tests.agents.turns import CHAT, FakeTurn, message, turn
 
 SECRET = "upstream words that nobody may see"
 
@@ -215,3 +219,36 @@ async def test_a_reminder_that_is_due_is_told_as_one() -> None:
     (heard,) = model.heard()
     assert "reminder" in heard
     assert heard.endswith("take the pills")
+
+
+async def test_in_a_group_the_model_sees_who_says_what() -> None:
+    model = ScriptedModel("ok")
+    history = (
+        HistoryMessage("user", "tea?", 1.0, "Ada"),
+        HistoryMessage("user", "coffee!", 2.0, "Bob"),
+        HistoryMessage("assistant", "both", 3.0),
+    )
+    group = replace(CHAT, kind=ChatKind.GROUP)
+    await assistant(model)(turn("thanks", history=history, chat=group))
+    assert model.heard() == ["Ada: tea?\n\nBob: coffee!", "both", "Ada: thanks"]
+
+
+async def test_what_is_quoted_is_shown() -> None:
+    model = ScriptedModel("ok")
+    asked = message("why?", quoted=Quoted("7", "No tea today.", from_us=True))
+    await assistant(model)(FakeTurn((asked,)))
+    assert model.heard() == ["[In reply to your message: No tea today.]\nwhy?"]
+
+
+async def test_a_response_that_can_not_be_read_is_a_failure_and_asked_for_again() -> None:
+    model = ScriptedModel(UnexpectedModelBehavior(SECRET), "whole")
+    asked = turn("hi")
+    with pytest.raises(ModelFailed) as failed:
+        await assistant(model)(asked)
+    assert SECRET not in str(failed.value)
+    assert await assistant(model)(asked.again()) == "whole"
+
+
+async def test_a_filtered_answer_becomes_a_fixed_text() -> None:
+    model = ScriptedModel(ContentFilterError(SECRET))
+    assert await assistant(model)(turn("hi")) == WORDS.say(Text.EMPTY_ANSWER)
