@@ -1,0 +1,223 @@
+"""`python -m benchmarks.kills`: two processes on one PostgreSQL, killed again and again.
+
+Messages of many chats are delivered as the platforms do it: in order per chat, each again
+until somebody acknowledges it with 200. Meanwhile the processes die by SIGKILL at random
+moments (of a seed that is printed) and are started again. Afterwards the providers' own
+records say what became of every message:
+
+answered     shown once
+uncertain    killed while a Telegram send was on its way: nobody can know whether it arrived,
+             so it is not sent again; the person got a note with a button, the operator a line
+apologised   given up after three deaths that were charged to it; the person was told
+LOST         acknowledged, and then neither of these
+DOUBLED      shown twice
+OUT OF ORDER shown before an earlier message's answer of the same chat
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.figures import show
+from benchmarks.stage import Stage, Worker, open_stage
+from tests.e2e.processes import pulse
+from tests.fakes.twilio.forms import inbound_form
+from tests.fakes.twilio.server import ACCOUNT, SENDER
+from tests.fakes.updates import Person
+from tests.servers import Postgres
+
+SETTINGS = {
+    "AGENT": "benchmarks.agents:busy",
+    "BURST": "each",
+    "LEASE_SECONDS": "3",
+    "HEARTBEAT_SECONDS": "1",
+    "DATABASE_POOL": "4",
+    "CHAT_MESSAGES_PER_MINUTE": "1000",
+}
+_SETTLES_WITHIN = 240.0
+
+
+@dataclass
+class Storm:
+    """Two places where a process of ours lives, dies and lives again."""
+
+    stage: Stage
+    chance: random.Random
+    workers: list[Worker] = field(default_factory=list)
+    kills: int = 0
+
+    async def begin(self) -> None:
+        """Start both."""
+        self.workers = [await self.stage.start("all", **SETTINGS) for _ in range(2)]
+
+    async def rage(self, kills: int) -> None:
+        """Kill one of them after the other, so many times; each is started again at once."""
+        for _ in range(kills):
+            await asyncio.sleep(0.2 + self.chance.random() * 2.5)
+            index = self.chance.randrange(2)
+            victim = self.workers[index]
+            await victim.end(signal.SIGKILL)
+            self.kills += 1
+            port = int(victim.url.rpartition(":")[2])
+            self.workers[index] = await self.stage.begin("all", port, **SETTINGS)
+
+    def somewhere(self) -> str:
+        """The address of one of them."""
+        return self.chance.choice(self.workers).url
+
+
+@dataclass
+class Chat:
+    """One person's messages. `name` as the providers' records have it; `post` delivers the
+    message of a number and a text to a process and returns the status."""
+
+    name: str
+    texts: list[str]
+    post: Callable[[str, int, str], Awaitable[int]]
+
+    async def speak(self, storm: Storm) -> None:
+        """Deliver every message in order, each until it is acknowledged."""
+        for number, text in enumerate(self.texts):
+            await asyncio.sleep(storm.chance.random())
+            while await self.post(storm.somewhere(), number, text) != 200:
+                await pulse(0.2)
+
+
+def telegram_chat(stage: Stage, index: int, texts: list[str]) -> Chat:
+    """A private chat with the bot."""
+    person = Person(830_000_000 + index)
+    updates = [person.text(text) for text in texts]
+
+    async def post(url: str, number: int, _text: str) -> int:
+        return await stage.post_update(url, updates[number])
+
+    return Chat(str(person.number), texts, post)
+
+
+def whatsapp_chat(stage: Stage, index: int, texts: list[str]) -> Chat:
+    """Somebody who writes on WhatsApp."""
+    name = f"whatsapp:+1555020{index:04d}"
+
+    async def post(url: str, number: int, text: str) -> int:
+        sid = f"SM{index * 1000 + number:032x}"
+        form = inbound_form(sid=sid, account=ACCOUNT, from_=name, to=SENDER, body=text)
+        return await stage.post_form(url, form)
+
+    return Chat(name, texts, post)
+
+
+@dataclass
+class Found:
+    """What became of the messages, by kind, and which ones need an explanation."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def fault(self, kind: str, text: str) -> None:
+        self.counts[kind] += 1
+        self.faults.append(f"{kind}: {text}")
+
+
+def judge(chats: Sequence[Chat], shown: Mapping[str, list[str]], endings: dict[str, str]) -> Found:
+    """Hold every message against what its person saw. All were acknowledged."""
+    found = Found()
+    for chat in chats:
+        seen = [text.removeprefix("re: ") for text in shown.get(chat.name, [])]
+        times = Counter(seen)
+        for text in chat.texts:
+            _judge_one(found, text, times[text], endings.get(text, "not stored"))
+        first = [seen.index(text) for text in chat.texts if text in times]
+        if first != sorted(first):
+            found.fault("OUT OF ORDER", chat.name)
+    return found
+
+
+def _judge_one(found: Found, text: str, times: int, ending: str) -> None:
+    if times > 1:
+        found.fault("DOUBLED", f"{text} ({ending}, {times} times)")
+    elif ending == "uncertain":
+        found.counts["uncertain, arrived" if times else "uncertain, not arrived"] += 1
+    elif times == 1:
+        found.counts["answered"] += 1
+    elif ending == "apologised":
+        found.counts["apologised"] += 1
+    else:
+        found.fault("LOST", f"{text} ({ending})")
+
+
+async def settled(stage: Stage) -> None:
+    """Wait until nothing is under way. Raises TimeoutError."""
+    sql = (
+        "SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + "
+        "(SELECT count(*) FROM outbox WHERE loose AND state IN ('pending', 'sending'))"
+    )
+    async with asyncio.timeout(_SETTLES_WITHIN):
+        while (await asyncio.to_thread(stage.rows, sql))[0][0]:
+            await pulse(0.5)
+
+
+async def run(seed: int, messages: int, chats: int, kills: int) -> Found:
+    """One storm."""
+    chance = random.Random(seed)
+    each = max(1, messages // chats)
+    with Postgres() as postgres:
+        async with open_stage(postgres) as stage:
+            people = [
+                make(stage, n, [f"chat {make.__name__} {n}, message {m}" for m in range(each)])
+                for n in range(chats)
+                for make in (telegram_chat if n % 2 else whatsapp_chat,)
+            ]
+            storm = Storm(stage, chance)
+            await storm.begin()
+            began = time.monotonic()
+            raging = asyncio.create_task(storm.rage(kills))
+            await asyncio.gather(*(chat.speak(storm) for chat in people))
+            await raging
+            await settled(stage)
+            show("storm", f"{storm.kills} kills in {time.monotonic() - began:.0f} s, seed {seed}")
+            return await _found(stage, people)
+
+
+async def _found(stage: Stage, chats: Sequence[Chat]) -> Found:
+    shown: dict[str, list[str]] = defaultdict(list)
+    for said in await stage.shown(stage.telegram_url):
+        shown[str(said["chat"])].append(said["text"])
+    for said in reversed(await stage.shown(stage.twilio_url)):
+        shown[said["to"]].append(said["body"])
+    rows = stage.rows("SELECT i.text, r.ending FROM inbound i JOIN runs r ON r.id = i.run")
+    return judge(chats, shown, dict(rows))
+
+
+def main() -> None:
+    """Read the options, run, print; exit code 1 when anything was lost, doubled or swapped."""
+    options = argparse.ArgumentParser(
+        prog="python -m benchmarks.kills",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("--messages", type=int, default=600)
+    options.add_argument("--chats", type=int, default=60)
+    options.add_argument("--kills", type=int, default=30)
+    options.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
+    asked = options.parse_args()
+    found = asyncio.run(run(asked.seed, asked.messages, asked.chats, asked.kills))
+    for kind, number in sorted(found.counts.items()):
+        show(kind, str(number))
+    for kind in ("LOST", "DOUBLED", "OUT OF ORDER"):
+        if kind not in found.counts:
+            show(kind.lower(), "0")
+    for fault in found.faults:
+        print(f"  {fault}")
+    sys.exit(1 if found.faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""How many messages a second one process takes from intake to settled.
+
+No platform is in between, since platforms limit how fast one sends (Telegram: 30 a second):
+the messages come from many chats and the answers go to a terminal that shows nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+
+from benchmarks.figures import show
+from benchmarks.stage import new_database
+from bot.agents.echo import EchoAgent
+from bot.domain.errors import DatabaseUnavailable
+from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
+from bot.flows.handover import hand_over
+from bot.flows.intake import Arrival
+from bot.settings import Settings
+from bot.wiring import Parts, Process, running
+from storage import report
+from tests.e2e.processes import pulse
+from tests.servers import Postgres
+
+_AT_ONCE = 32
+
+
+def message(number: int, chat: int) -> Inbound:
+    """One text in one of many chats."""
+    who = f"person-{chat}"
+    return Inbound(
+        request_id=f"bench-{number}",
+        address=Address(who),
+        chat_kind=ChatKind.PRIVATE,
+        kind=InboundKind.TEXT,
+        text="hello",
+        sender=Sender(id=who),
+        provider_id=str(number),
+    )
+
+
+async def measure(name: str, postgres: Postgres | None, messages: int) -> None:
+    """Send so many messages from half as many chats through one process."""
+    shown = 0
+
+    def terminal(_text: str) -> None:
+        nonlocal shown
+        shown += 1
+
+    with tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder:
+        url = new_database(postgres) if postgres else f"sqlite:///{folder}/bench.db"
+        settings = Settings(_env_file=None, database_url=url, chat_messages_per_minute=1000)
+        async with running(settings, parts=Parts(terminal=terminal)) as process:
+            assert isinstance(process.desk.agent, EchoAgent)
+            began = time.monotonic()
+            late = await _take_in(process, messages)
+            taken = time.monotonic() - began
+            while await process.rt.db.read(report.pending_in_account, process.ids["console"]):
+                await pulse()
+            seconds = time.monotonic() - began
+            await hand_over(process.desk, process.worker, 5.0)
+    if shown != messages:
+        raise RuntimeError(f"{messages} messages, {shown} answers")
+    show(
+        f"whole pipeline, {name}",
+        f"{messages / seconds:.0f} messages/s   ({messages / taken:.0f}/s taken in, "
+        f"{late} refused at first)",
+    )
+
+
+async def _take_in(process: Process, messages: int) -> int:
+    """Record all of them; how many were refused as a 503 refuses, and delivered again."""
+    numbers = iter(range(messages))
+    late = 0
+
+    async def take() -> None:
+        nonlocal late
+        for number in numbers:
+            said = message(number, number % max(1, messages // 2))
+            while not await _taken(process, said):
+                late += 1
+
+    await asyncio.gather(*(take() for _ in range(_AT_ONCE)))
+    return late
+
+
+async def _taken(process: Process, said: Inbound) -> bool:
+    try:
+        await process.intake.take(Arrival(process.ids["console"], "{}"), (said,))
+    except DatabaseUnavailable:
+        return False
+    return True

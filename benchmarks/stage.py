@@ -1,0 +1,191 @@
+"""Where a benchmark plays: servers and fakes as processes of their own, all on 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+
+from tests.e2e.processes import PATIENCE, PROGRAM, ROOT, free_port, pulse
+from tests.fakes.telegram.server import TOKEN
+from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
+from tests.fakes.twilio.signing import signed_headers
+from tests.servers import Postgres
+from tests.world import PUBLIC, SECRET, SECRET_HEADER
+
+_databases = count(1)
+Row = tuple[Any, ...]
+
+
+@dataclass
+class Worker:
+    """One process of ours on a port that stays its own across restarts."""
+
+    url: str
+    process: Process
+
+    @property
+    def running(self) -> bool:
+        return self.process.returncode is None
+
+    async def end(self, how: signal.Signals) -> None:
+        """Send the signal and wait for the end."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(how)
+        await self.process.wait()
+
+
+@dataclass
+class Stage:
+    """One database, both fakes, and the processes of ours that were started on it."""
+
+    database_url: str
+    telegram_url: str
+    twilio_url: str
+    client: httpx.AsyncClient
+    folder: Path
+    workers: list[Worker] = field(default_factory=list)
+
+    async def start(self, role: str = "all", **changes: str) -> Worker:
+        """Start `answerback serve` in this role; returns when it is ready."""
+        worker = await self.begin(role, free_port(), **changes)
+        await self.ready(worker)
+        return worker
+
+    async def begin(self, role: str, port: int, **changes: str) -> Worker:
+        """Start it on this port, and don't wait."""
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            *("serve", "--role", role),
+            cwd=self.folder,
+            env=self._environment(port) | changes,
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=(self.folder / "log").open("ab"),
+        )
+        worker = Worker(f"http://127.0.0.1:{port}", process)
+        self.workers.append(worker)
+        return worker
+
+    async def ready(self, worker: Worker) -> None:
+        """Wait until it is ready. Raises TimeoutError, RuntimeError when it ended."""
+        async with asyncio.timeout(3 * PATIENCE):
+            while worker.running:
+                with contextlib.suppress(httpx.TransportError):
+                    if (await self.client.get(f"{worker.url}/readyz")).status_code == 200:
+                        return
+                await pulse(0.05)
+        raise RuntimeError(f"a process ended; see {self.folder / 'log'}")
+
+    def _environment(self, port: int) -> dict[str, str]:
+        return {
+            "PATH": os.defpath,
+            "HOME": str(self.folder),
+            "PYTHONPATH": str(ROOT),
+            "DATABASE_URL": self.database_url,
+            "PORT": str(port),
+            "PUBLIC_URL": PUBLIC,
+            "TELEGRAM_BOT_TOKEN": TOKEN,
+            "TELEGRAM_MODE": "webhook",
+            "TELEGRAM_WEBHOOK_SECRET": SECRET,
+            "TELEGRAM_API_URL": self.telegram_url,
+            "TWILIO_ACCOUNT_SID": ACCOUNT,
+            "TWILIO_AUTH_TOKEN": AUTH_TOKEN,
+            "TWILIO_WHATSAPP_FROM": SENDER,
+            "TWILIO_API_URL": self.twilio_url,
+            "TWILIO_TYPING": "false",
+            "LOG_LEVEL": "WARNING",
+        }
+
+    async def post_update(self, url: str, update: dict[str, Any]) -> int:
+        """Deliver a Telegram update to a process; 0 when nobody took it."""
+        try:
+            answer = await self.client.post(
+                f"{url}/telegram/webhook", json=update, headers={SECRET_HEADER: SECRET}
+            )
+        except httpx.TransportError:
+            return 0
+        return answer.status_code
+
+    async def post_form(self, url: str, form: list[tuple[str, str]]) -> int:
+        """Deliver a Twilio form to a process; 0 when nobody took it."""
+        path = "/whatsapp/webhook"
+        headers = signed_headers(PUBLIC + path, form, AUTH_TOKEN, None)
+        try:
+            answer = await self.client.post(url + path, data=dict(form), headers=headers)
+        except httpx.TransportError:
+            return 0
+        return answer.status_code
+
+    async def shown(self, fake_url: str) -> list[dict[str, Any]]:
+        """What people see at a fake, in order."""
+        answer = await self.client.get(f"{fake_url}/_fake/messages", timeout=60.0)
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
+    async def texts(self, chat: int) -> list[str]:
+        """What a person sees in a Telegram chat."""
+        return [m["text"] for m in await self.shown(self.telegram_url) if m["chat"] == chat]
+
+    def rows(self, sql: str) -> list[Row]:
+        """What a query on PostgreSQL answers."""
+        with psycopg.connect(self.database_url) as connection:
+            return connection.execute(sql).fetchall()
+
+    async def close(self) -> None:
+        for worker in self.workers:
+            await worker.end(signal.SIGKILL)
+
+
+@asynccontextmanager
+async def open_stage(postgres: Postgres | None) -> AsyncIterator[Stage]:
+    """A stage on a new database of this server, or on a new file of SQLite."""
+    async with (
+        _fake("telegram") as telegram,
+        _fake("twilio") as twilio,
+        httpx.AsyncClient(
+            trust_env=False, timeout=30.0, limits=httpx.Limits(max_connections=None)
+        ) as client,
+    ):
+        with tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder:
+            url = new_database(postgres) if postgres else f"sqlite:///{folder}/bench.db"
+            stage = Stage(url, telegram, twilio, client, Path(folder))
+            try:
+                yield stage
+            finally:
+                await stage.close()
+
+
+def new_database(postgres: Postgres) -> str:
+    """The URL of an empty database."""
+    name = f"bench_{next(_databases)}"
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres.url(name)
+
+
+@asynccontextmanager
+async def _fake(name: str) -> AsyncIterator[str]:
+    """A fake provider's URL while it runs."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", f"tests.fakes.{name}", "--port", "0"), cwd=ROOT, stdout=PIPE
+    )
+    assert process.stdout is not None
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.kill()
+        await process.wait()
