@@ -6,8 +6,8 @@ from typing import assert_never
 
 from bot.domain.ending import Ending
 from bot.domain.run import Run
-from bot.domain.verdict import UncertainDelivery
-from bot.flows import notices
+from bot.domain.verdict import WINDOW_CLOSED, UncertainDelivery
+from bot.flows import notices, outside
 from bot.flows.runtime import Runtime
 from bot.texts import Text
 from storage import chats, events, outbox, runs
@@ -29,12 +29,12 @@ def end_run(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> int |
 def after_end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str, who: str) -> int | None:
     """What every end owes, whoever ended the run: drop what is pending, the note, the next."""
     outbox.drop_pending(tx, run.id)
-    _note(tx, rt, run, ending)
+    _note(tx, rt, run, ending, detail)
     events.note(tx, who, f"ended {ending.value}", detail, run=run.id, chat=run.chat)
     return runs.promote(tx, run.chat)
 
 
-def _note(tx: Tx, rt: Runtime, run: Run, ending: Ending) -> None:
+def _note(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> None:
     """The one note that an ending owes the person, if any."""
     if run.account not in rt.channels:
         return
@@ -62,9 +62,11 @@ def _note(tx: Tx, rt: Runtime, run: Run, ending: Ending) -> None:
                     run=run.id,
                     notice=Notice.TOO_OLD,
                 )
+        case Ending.UNDELIVERABLE:
+            if detail.startswith(WINDOW_CLOSED):
+                outside.invite(tx, rt, chat)
         case (
             Ending.ANSWERED
-            | Ending.UNDELIVERABLE
             | Ending.APOLOGISED
             | Ending.FAILED
             | Ending.WITHDRAWN

@@ -205,9 +205,10 @@ def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
 
 def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
     """Why nothing can be written to this chat now; empty when it can."""
-    if chat.unreachable_reason:
-        return f"nothing reaches this chat until the person writes: {chat.unreachable_reason}"
-    if rt.window_closed(chat.account, chat.last_inbound_at, clock.read(tx)):
+    if chat.silence:
+        return f"nothing reaches this chat until the person writes: {chat.silence}"
+    closed = rt.window_closed(chat.account, chat.last_inbound_at, clock.read(tx))
+    if closed and not rt.policy(chat.account).templates:
         return "the platform allows free text again only after the person has written"
     return ""
 
