@@ -190,7 +190,7 @@ async def _found(stage: Stage, chats: Sequence[Chat]) -> Found:
     shown: dict[str, list[str]] = defaultdict(list)
     for said in await stage.shown(stage.telegram_url):
         shown[str(said["chat"])].append(said["text"])
-    for said in reversed(await stage.shown(stage.twilio_url)):
+    for said in await stage.shown(stage.twilio_url):
         shown[said["to"]].append(said["body"])
     rows = stage.rows("SELECT i.text, r.ending FROM inbound i JOIN runs r ON r.id = i.run")
     return judge(chats, shown, dict(rows))

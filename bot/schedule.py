@@ -6,6 +6,7 @@ its triggers for arithmetic alone: when a reminder is due is a row too.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -34,7 +35,10 @@ class Schedule:
     """Runs chores: one instance of each at a time, missed beats fall together."""
 
     def __init__(self) -> None:
-        self._scheduler = AsyncIOScheduler(timezone="UTC")
+        # It warns of every beat that a slow chore makes it skip, which is what we ask for.
+        logger = logging.getLogger("answerback.beats")
+        logger.setLevel(logging.ERROR)
+        self._scheduler = AsyncIOScheduler(timezone="UTC", logger=logger)
 
     def add(self, chore: Chore) -> None:
         """Do this from now on, first after one interval."""

@@ -185,11 +185,16 @@ class Process:
         task.add_done_callback(_report)
         self.tasks.append(task)
 
-    async def stop_tasks(self) -> None:
-        """Cancel what runs by itself, and wait until it has stopped."""
+    async def end(self) -> None:
+        """Stop what runs by itself, and let go of what no hand-over ended, as the death of
+        the process would."""
+        self.schedule.stop()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        if self.worker is not None:
+            self.worker.abandon()
+        self.desk.sends.abandon()
 
 
 def _report(task: asyncio.Task[None]) -> None:
@@ -259,8 +264,7 @@ async def running(
             await process.begin()
             yield process
         finally:
-            process.schedule.stop()
-            await process.stop_tasks()
+            await process.end()
 
 
 def _words(settings: Settings) -> Words:
