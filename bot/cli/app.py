@@ -48,7 +48,10 @@ def chat() -> None:
 
 @app.command()
 def up() -> None:
-    """Serve the platforms that are configured, or open the terminal chat if none is."""
+    """Serve the platforms that are configured, or open the terminal chat if none is.
+
+    For example: up
+    """
     if read_settings().has_platform:
         serve()
     else:

@@ -36,7 +36,10 @@ def list_(
     limit: options.Limit = 50,
     json: options.Json = False,
 ) -> None:
-    """List chats, those heard last first. For example: chats list --paused"""
+    """List chats, those heard last first.
+
+    For example: chats list --paused
+    """
 
     def ask(tx: Tx) -> Sequence[ChatLine]:
         return report.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)

@@ -85,7 +85,7 @@ def delete() -> None:
 
 def _say(work: Callable[[Office], Awaitable[Sequence[str]]]) -> None:
     try:
-        said = at_desk(work)
+        said = at_desk(work, speaks=True)
     except REFUSALS as error:
         raise CommandFailed(str(error)) from error
     render.lines(said or ["no platform is configured"])
@@ -102,7 +102,7 @@ def info(*, json: options.Json = False) -> None:
         async with opened(desk):
             return await hook_states(desk)
 
-    states = at_desk(work)
+    states = at_desk(work, speaks=True)
     if json:
         render.as_json([_hook_shape(state) for state in states])
     else:

@@ -24,7 +24,10 @@ app = typer.Typer(no_args_is_help=True, help="Dead letters: payloads that nobody
 def list_(
     *, limit: options.Limit = 50, text: options.Texts = False, json: options.Json = False
 ) -> None:
-    """List dead letters, newest first; --text shows what came. For example: letters list"""
+    """List dead letters, newest first; --text shows what came.
+
+    For example: letters list
+    """
     found = at_desk(lambda desk: desk.rt.db.read(parts.dead_letters, limit))
     if json:
         render.as_json([letter_shape(letter, text=text) for letter in found])

@@ -37,7 +37,10 @@ def list_(
     text: options.Texts = False,
     json: options.Json = False,
 ) -> None:
-    """List outgoing messages, newest first. For example: outbox list --state uncertain"""
+    """List outgoing messages, newest first.
+
+    For example: outbox list --state uncertain
+    """
 
     async def work(desk: Office) -> Sequence[PartLine]:
         wanted = PartFilter(

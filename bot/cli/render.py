@@ -58,7 +58,7 @@ def _console() -> Console:
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> Table:
     drawn = Table(title=Text(safe(title)) if title else None, title_justify="left", box=None)
     for name in head:
-        drawn.add_column(Text(name, style="bold"), overflow="fold")
+        drawn.add_column(Text(safe(name), style="bold"), overflow="fold")
     for row in rows:
         drawn.add_row(*(_cell(value) for value in row))
     return drawn

@@ -36,7 +36,10 @@ def list_(
     limit: options.Limit = 50,
     json: options.Json = False,
 ) -> None:
-    """List runs, newest first. For example: runs list --ending failed --newer 3600"""
+    """List runs, newest first.
+
+    For example: runs list --ending failed --newer 3600
+    """
 
     async def work(desk: Office) -> Sequence[RunLine]:
         chats = await chats_of(desk, chat)
@@ -148,7 +151,7 @@ def why(run: options.Run, *, json: options.Json = False) -> None:
     async def work(desk: Office) -> Judged:
         return await desk.rt.db.read(lambda tx: judged(tx, desk.rt, one_run(tx, run), _lease(desk)))
 
-    found = at_desk(work)
+    found = at_desk(work, speaks=True)
     if json:
         render.as_json(
             {

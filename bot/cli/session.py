@@ -45,15 +45,17 @@ def settings_with_logs(level: str | None = None) -> Settings:
     return settings
 
 
-def at_desk(work: Callable[[Office], Awaitable[T]], *, tells: bool = False) -> T:
-    """Do this with the database and the channels at hand.
+def at_desk(
+    work: Callable[[Office], Awaitable[T]], *, tells: bool = False, speaks: bool = False
+) -> T:
+    """Do this with the database at hand; with `tells` and `speaks` as in `office`.
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
     settings = settings_with_logs("WARNING")
 
     async def sit_down() -> T:
-        async with office(settings, tells=tells) as desk:
+        async with office(settings, tells=tells, speaks=tells or speaks) as desk:
             return await work(desk)
 
     return asyncio.run(sit_down())

@@ -65,7 +65,7 @@ async def _look(settings: Settings, older: float, *, offline: bool) -> Sequence[
     if said := await asyncio.to_thread(schema_problem, settings.database_url):
         act = "answerback db upgrade  # brings the schema to this version"
         return [Stuck(Trouble.SCHEMA, "database", 0.0, said, act)]
-    async with office(settings) as desk:
+    async with office(settings, speaks=not offline) as desk:
         return await _all(desk, older, offline=offline)
 
 
@@ -92,7 +92,7 @@ async def _wake_ups(settings: Settings) -> Sequence[Stuck]:
 
 async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
     with render.screen() as picture:
-        async with office(settings) as desk:
+        async with office(settings, speaks=not offline) as desk:
             while True:
                 _draw(picture, await _all(desk, older, offline=offline))
                 await desk.rt.clock.sleep(every)

@@ -42,10 +42,15 @@ class Office:
 
 
 @asynccontextmanager
-async def office(settings: Settings, *, tells: bool = False) -> AsyncIterator[Office]:
+async def office(
+    settings: Settings, *, tells: bool = False, speaks: bool = True
+) -> AsyncIterator[Office]:
     """Open the database beside whoever uses it. With `tells`, hints reach running processes
-    through Redis. Raises ConfigurationError when there is no database, or its schema is
-    another than ours; DatabaseUnavailable."""
+    through Redis; without `speaks` no channel is there, which is quicker.
+
+    Raises ConfigurationError when there is no database, or its schema is another than ours;
+    DatabaseUnavailable.
+    """
     await asyncio.to_thread(_look_at, settings.database_url)
     clock = SystemClock()
     db = Database(DatabaseSettings(settings.database_url, pool=2, pool_wait=10.0), clock)
@@ -53,7 +58,8 @@ async def office(settings: Settings, *, tells: bool = False) -> AsyncIterator[Of
         words = Words.load(
             settings.texts_file, settings.language, word_commands=settings.command_words
         )
-        channels = configure(settings, clock, words)
+        none = Configured(None, None, None)
+        channels = configure(settings, clock, words) if speaks else none
         rows = await db.read(accounts.listed)
         rt = Runtime(
             db=db,

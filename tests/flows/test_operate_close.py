@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from bot.domain.turn import Turn
 from bot.flows.operate import CloseAs, Operator, Result
@@ -28,7 +29,7 @@ class Looping:
         if "loop" not in turn.text:
             return f"you said: {turn.text}"
         for number in range(5):
-            await turn.step(f"model-{number}", lambda n=number: self._model(n))
+            await turn.step(f"model-{number}", partial(self._model, number))
         return "done"
 
     async def _model(self, number: int) -> int:

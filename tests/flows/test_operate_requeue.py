@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.turn import Turn
@@ -124,7 +125,7 @@ async def test_a_run_of_a_dead_process_is_taken_from_it_while_no_service_runs(
     world: World,
 ) -> None:
     dying: list[Running] = []
-    lease = {"lease_seconds": 1.0, "heartbeat_seconds": 0.3}
+    lease: dict[str, Any] = {"lease_seconds": 1.0, "heartbeat_seconds": 0.3}
     reached = dies_at(Checkpoint.CLAIMED, lambda: dying[0])
     dying.append(await world.start(agent=Fickle(), reached=reached, **lease))
     await dying[0].post_update(Person(ADA).text("hello"))

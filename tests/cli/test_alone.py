@@ -1,0 +1,63 @@
+"""The command line while no service runs, and on what is not there or not right."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.cli.asking import call
+from tests.e2e.processes import Ground
+from tests.fakes import faults
+from tests.fakes.updates import Person
+
+ADA = 700100201
+
+
+async def test_a_run_of_a_killed_service_is_shown_and_recovered_without_a_service(
+    ground: Ground,
+) -> None:
+    ground.agent.fail("turn", faults.held_before_storing())
+    service = await ground.serve()
+    await service.post_update(Person(ADA).text("hello"))
+    await ground.world.until("SELECT state FROM runs", lambda rows: rows == [("running",)])
+    await service.kill()
+    await ground.world.until(
+        "SELECT answerback_lease_now() - renewed_at FROM holders", lambda rows: rows[0][0] > 3
+    )
+    stuck = await call(ground, "stuck", "--older", "0", "--offline", "--json")
+    assert (stuck.code, stuck.json[0]["kind"]) == (1, "dead lease")
+    assert await ground.world.rows("SELECT state FROM runs") == [("running",)]
+    recovered = await call(ground, "recover", "--json")
+    assert (recovered.code, recovered.json["released"]) == (0, 1)
+    assert await ground.world.rows("SELECT state FROM runs") == [("ready",)]
+    await ground.serve()
+    await ground.world.settled()
+    assert len(ground.world.telegram.texts(ADA)) == 1
+
+
+async def test_what_is_not_there_is_said_with_the_fix(sqlite_ground: Ground) -> None:
+    ground = sqlite_ground
+    missing = ground.folder / "elsewhere.db"
+    url = f"sqlite:///{missing}"
+    listed, examined, current = await asyncio.gather(
+        call(ground, "runs", "list", DATABASE_URL=url),
+        call(ground, "doctor", "--json", DATABASE_URL=url),
+        call(ground, "doctor", "--json", LEASE_SECONDS="1", HEARTBEAT_SECONDS="3"),
+    )
+    assert (listed.code, listed.out) == (2, "")
+    assert "answerback serve" in listed.err
+    assert examined.code == 1
+    broken = {f["name"]: f["fix"] for f in examined.json if f["level"] == "problem"}
+    assert "answerback db upgrade" in broken["database"]
+    assert not missing.exists()
+    assert current.code == 1
+    assert "HEARTBEAT_SECONDS" in current.out
+
+
+async def test_the_schema_is_made_shown_and_demanded(tmp_path: Path, sqlite_ground: Ground) -> None:
+    url = f"sqlite:///{tmp_path}/new.db"
+    made = await call(sqlite_ground, "db", "upgrade", DATABASE_URL=url)
+    assert made.code == 0, made.err
+    current = await call(sqlite_ground, "db", "current", "--json", DATABASE_URL=url)
+    assert current.code == 0
+    assert current.json["current"] == current.json["newest"]

@@ -1,0 +1,45 @@
+"""Every verb says what it does, with an example; every option has its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+from typer.main import get_command
+
+from bot.cli.app import app
+from bot.cli.operator import add_to
+
+VERBS = {
+    "serve", "chat", "up", "stuck", "top", "status", "recover", "doctor", "explain",
+    "runs list", "runs show", "runs why", "runs requeue", "runs close", "runs apologise",
+    "chats list", "chats show", "chats pause", "chats resume", "chats reply", "chats forget",
+    "outbox list", "outbox resolve", "letters list", "letters dismiss",
+    "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "agent check",
+}  # fmt: skip
+
+
+def _verbs() -> dict[str, object]:
+    whole = typer.Typer()
+    whole.registered_commands = list(app.registered_commands)
+    add_to(whole)
+    return dict(_walk(get_command(whole), ""))
+
+
+def _walk(command: object, name: str) -> Iterator[tuple[str, object]]:
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield name, command
+        return
+    for word, one in below.items():
+        yield from _walk(one, f"{name} {word}".strip())
+
+
+def test_the_verbs_are_those_that_are_promised_and_each_has_help() -> None:
+    verbs = _verbs()
+    assert set(verbs) == VERBS
+    for name, command in verbs.items():
+        said = getattr(command, "help", "") or ""
+        assert "For example: " in said or name == "explain", name
+        for parameter in getattr(command, "params", ()):
+            assert getattr(parameter, "help", ""), f"{name} {parameter}"
