@@ -9,9 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, case, exists, func, or_, select, update
 
 from bot.domain.message import Address, ChatKind
+from bot.domain.run import RunState
 from storage.clock import now
 from storage.dialect import insert_or_skip
 from storage.tables import chat_addresses, chats, inbound, runs, told
+from storage.words import is_in, is_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +330,8 @@ def recent_turns(tx: Connection, chat: int, seconds: float, at_most: int) -> int
 def waiting_messages(tx: Connection, chat: int) -> int:
     """How many messages of this chat wait for a run that nobody has begun."""
     question = select(func.coalesce(func.sum(runs.c.messages), 0)).where(
-        runs.c.chat == chat, runs.c.state == "waiting"
+        runs.c.chat == chat,
+        is_in(runs.c.state, RunState.WAITING),
+        is_not(runs.c.state, RunState.ENDED),
     )
     return int(tx.scalars(question).one())

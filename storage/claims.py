@@ -7,14 +7,17 @@ on how many wait, or ever were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import (
+    CTE,
     BigInteger,
     ColumnElement,
     Connection,
     Double,
     Update,
+    any_,
     bindparam,
     case,
     exists,
@@ -39,19 +42,34 @@ _earliest = (
     .correlate(accounts)
     .scalar_subquery()
 )
+_suspected = exists(
+    select(1).where(runs.c.account == accounts.c.id, _READY, runs.c.lane == true())
+).correlate(accounts)
 _heads = (
-    select(accounts.c.id, _earliest.label("due"))
+    select(accounts.c.id, _earliest.label("due"), _suspected.label("suspected"))
     .where(
         accounts.c.id.in_(bindparam("mine", expanding=True)),
         accounts.c.down_since.is_(None),
     )
     .subquery()
 )
-_DUE_ACCOUNTS = select(_heads.c.id).where(_heads.c.due <= now).order_by(_heads.c.due)
+_DUE_ACCOUNTS = (
+    select(_heads.c.id, _heads.c.suspected).where(_heads.c.due <= now).order_by(_heads.c.due)
+)
 
 
-def _claim_of(lane: ColumnElement[bool], *order: ColumnElement[object]) -> Update:
+def _taken(dialect: str, chosen: CTE) -> ColumnElement[bool]:
+    """Whether a run is one of those chosen. As an array, so that PostgreSQL looks each up by its
+    key instead of walking through all that are ready to find them."""
+    ids = select(chosen.c.id)
+    if dialect == "sqlite":
+        return runs.c.id.in_(ids)
+    return runs.c.id == any_(func.array(ids.scalar_subquery()))
+
+
+def _claim_of(dialect: str, lane: ColumnElement[bool], *order: ColumnElement[Any]) -> Update:
     # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
+    # What it locked is ready, and stays so until it is claimed here.
     chosen = (
         select(runs.c.id)
         .where(
@@ -69,8 +87,7 @@ def _claim_of(lane: ColumnElement[bool], *order: ColumnElement[object]) -> Updat
     return (
         update(runs)
         .where(
-            runs.c.id.in_(select(chosen.c.id)),
-            _READY,
+            _taken(dialect, chosen),
             holder_moves.alive(
                 bindparam("me", type_=BigInteger), bindparam("lease_seconds", type_=Double)
             ),
@@ -91,17 +108,20 @@ def _claim_of(lane: ColumnElement[bool], *order: ColumnElement[object]) -> Updat
     )
 
 
-_CLAIM = _claim_of(false(), runs.c.not_before, runs.c.id)
 _mine = runs.alias("mine")
-_CLAIM_SUSPECT = _claim_of(true(), runs.c.failures, runs.c.order_at, runs.c.id).where(
-    ~exists(
-        select(1).where(
-            is_in(_mine.c.state, RunState.RUNNING),
-            _mine.c.holder == bindparam("me", type_=BigInteger),
-            _mine.c.lane == true(),
-        )
+_LANE_TAKEN = exists(
+    select(1).where(
+        is_in(_mine.c.state, RunState.RUNNING),
+        _mine.c.holder == bindparam("me", type_=BigInteger),
+        _mine.c.lane == true(),
     )
 )
+_DIALECTS = ("sqlite", "postgresql")
+_CLAIM = {d: _claim_of(d, false(), runs.c.not_before, runs.c.id) for d in _DIALECTS}
+_CLAIM_SUSPECT = {
+    d: _claim_of(d, true(), runs.c.failures, runs.c.order_at, runs.c.id).where(~_LANE_TAKEN)
+    for d in _DIALECTS
+}
 
 
 def claim(tx: Connection, by: Claimant, mine: Sequence[int], room: int) -> Sequence[Run]:
@@ -114,19 +134,19 @@ def claim(tx: Connection, by: Claimant, mine: Sequence[int], room: int) -> Seque
         "lease_seconds": by.lease_seconds,
         "run_deadline": by.run_deadline,
     }
-    due = tx.scalars(_DUE_ACCOUNTS, {"mine": list(mine)}).all()
+    due = tx.execute(_DUE_ACCOUNTS, {"mine": list(mine)}).all()
     claimed: list[Run] = []
     for account in due:
-        if not claimed and room > 0:
-            claimed += _take(tx, _CLAIM_SUSPECT, values | {"of": account, "room": 1})
+        if account.suspected and not claimed and room > 0:
+            claimed += _take(tx, _CLAIM_SUSPECT, values | {"of": account.id, "room": 1})
     for account in due:
         if len(claimed) < room:
-            claimed += _take(tx, _CLAIM, values | {"of": account, "room": room - len(claimed)})
+            claimed += _take(tx, _CLAIM, values | {"of": account.id, "room": room - len(claimed)})
     return claimed
 
 
-def _take(tx: Connection, move: Update, values: dict[str, object]) -> Sequence[Run]:
-    return [run_of(row) for row in tx.execute(move, values)]
+def _take(tx: Connection, moves: Mapping[str, Update], values: dict[str, object]) -> Sequence[Run]:
+    return [run_of(row) for row in tx.execute(moves[tx.dialect.name], values)]
 
 
 _HELD_BY = select(*COLUMNS).where(

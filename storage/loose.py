@@ -119,7 +119,6 @@ _DOUBTFUL = (
     select(*COLUMNS)
     .where(
         is_in(outbox.c.state, PartState.UNCERTAIN),
-        is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED),
         outbox.c.loose == true(),
         outbox.c.account == bindparam("of"),
         outbox.c.looks < bindparam("looks_made"),

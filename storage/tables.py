@@ -406,6 +406,13 @@ outbox = Table(
     Index("ix_outbox_chat", "chat", "id"),
     Index("ix_outbox_receipt", "account", "receipt"),
     Index(
+        "ix_outbox_unsure",
+        "account",
+        "id",
+        postgresql_where=text("loose AND state = 'uncertain'"),
+        sqlite_where=text("loose = 1 AND state = 'uncertain'"),
+    ),
+    Index(
         "ix_outbox_doubtful",
         "state",
         "id",

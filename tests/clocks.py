@@ -50,6 +50,6 @@ def shift_database(url: str, offset: float) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "CREATE OR REPLACE FUNCTION answerback_now() RETURNS double precision "
-            "LANGUAGE sql VOLATILE AS "
-            f"$$ SELECT extract(epoch FROM clock_timestamp())::float8 + {float(offset)!r} $$"
+            "LANGUAGE sql STABLE AS "
+            f"$$ SELECT extract(epoch FROM statement_timestamp())::float8 + {float(offset)!r} $$"
         )

@@ -9,25 +9,25 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-
 revision = "0001"
 down_revision = None
 
 _CLOCKS = (
     """
     CREATE FUNCTION answerback_now() RETURNS double precision
-    LANGUAGE sql VOLATILE AS $$ SELECT extract(epoch FROM clock_timestamp())::float8 $$
+    LANGUAGE sql STABLE AS $$ SELECT extract(epoch FROM statement_timestamp())::float8 $$
     """,
     """
     CREATE FUNCTION answerback_lease_now() RETURNS double precision
-    LANGUAGE sql VOLATILE AS $$ SELECT answerback_now() $$
+    LANGUAGE sql STABLE AS $$ SELECT answerback_now() $$
     """,
     """
     CREATE FUNCTION answerback_lease_clock() RETURNS text
     LANGUAGE sql IMMUTABLE AS $$ SELECT 'database'::text $$
     """,
 )
-"""PostgreSQL's clock under our names; on SQLite every connection brings its own."""
+"""PostgreSQL's clock under our names; on SQLite every connection brings its own. The time at which
+a statement began: all of it agrees, and an index can be searched for what is due."""
 
 
 def upgrade() -> None:
@@ -389,6 +389,14 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("state = 'sending'"),
         sqlite_where=sa.text("state = 'sending'"),
+    )
+    op.create_index(
+        "ix_outbox_unsure",
+        "outbox",
+        ["account", "id"],
+        unique=False,
+        postgresql_where=sa.text("loose AND state = 'uncertain'"),
+        sqlite_where=sa.text("loose = 1 AND state = 'uncertain'"),
     )
     op.create_table(
         "replies",

@@ -1,0 +1,151 @@
+"""How the database goes about a move: the statements that it runs, and what each of them reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, Engine, event, text
+
+from storage import postgres, sqlite
+from storage.engine import parsed_url
+from tests.storage.kit import Hand
+
+BIG = frozenset({"runs", "outbox", "inbound", "payloads", "receipts", "chats", "chat_addresses"})
+"""Tables that grow."""
+
+
+@dataclass
+class Reading:
+    """What a move reads. `pages` counts 8 KB pages (PostgreSQL only)."""
+
+    indexes: set[str] = field(default_factory=set)
+    whole_tables: set[str] = field(default_factory=set)
+    pages: int = 0
+    statements: int = 0
+
+
+@contextmanager
+def _connected(hand: Hand) -> Iterator[Connection]:
+    parsed = parsed_url(hand.url)
+    engine: Engine
+    if hand.db.is_sqlite:
+        engine = sqlite.open_engine(parsed, hand.clock)
+    else:
+        engine = postgres.open_engine(parsed, 1, 2.0)
+    try:
+        with engine.connect() as tx:
+            yield tx
+            tx.rollback()
+    finally:
+        engine.dispose()
+
+
+def reading(hand: Hand, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Reading:
+    """Run the move, undo it, and ask how its statements were carried out."""
+    statements: list[tuple[str, Any]] = []
+    with _connected(hand) as tx:
+        if hand.db.is_sqlite:
+            tx.exec_driver_sql("BEGIN")
+
+        def note(*told: Any) -> None:
+            statements.append((told[2], told[3]))
+
+        event.listen(tx, "before_cursor_execute", note)
+        move(tx, *args, **kwargs)
+        event.remove(tx, "before_cursor_execute", note)
+        tx.exec_driver_sql("ROLLBACK")
+        found = Reading(statements=len(statements))
+        for statement, parameters in statements:
+            if hand.db.is_sqlite:
+                _explain_sqlite(tx, statement, parameters, found)
+            else:
+                _explain_postgres(tx, statement, parameters, found)
+    return found
+
+
+def _explain_postgres(tx: Connection, statement: str, parameters: Any, found: Reading) -> None:
+    if statement.startswith("INSERT INTO chat_addresses"):
+        return  # The chat that it belongs to was undone with the rest.
+    asked = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}"
+    answer = tx.exec_driver_sql(asked, parameters).scalar_one()
+    tx.rollback()
+    [explained] = json.loads(answer) if isinstance(answer, str) else answer
+    root = explained["Plan"]
+    found.pages += root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+    for node in _nodes(root):
+        if node["Node Type"] == "Seq Scan" and node["Actual Loops"] > 0:
+            found.whole_tables.add(node["Relation Name"])
+        if "Index Name" in node:
+            found.indexes.add(node["Index Name"])
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _explain_sqlite(tx: Connection, statement: str, parameters: Any, found: Reading) -> None:
+    names = {alias: table for table, alias in re.findall(r"(\w+) AS (\w+)", statement)}
+    for row in tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters):
+        used = re.search(r"USING (?:COVERING )?INDEX (\w+)", row[3])
+        if used:
+            found.indexes.add(used[1])
+        elif row[3].startswith("SCAN "):
+            scanned = row[3].split()[1]
+            found.whole_tables.add(names.get(scanned, scanned))
+
+
+_NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) "
+
+_PAST = """
+INSERT INTO chats (account, address, kind, created_at) {numbers_3000}
+    SELECT {account}, 'past-' || i, 'private', 1 FROM n;
+INSERT INTO chat_addresses (account, address, chat)
+    SELECT account, address, id FROM chats WHERE address LIKE 'past-%';
+INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at,
+    attempts, replied, ending, ended_at) {numbers_ended}
+    SELECT {account}, (SELECT min(id) FROM chats) + i % 150, 'ended', i, i, i, i, 1, true,
+    'answered', i FROM n;
+INSERT INTO inbound (account, chat, run, request_id, kind, text, received_at)
+    SELECT account, chat, id, 'past-' || id, 'text', 'hello', created_at FROM runs;
+INSERT INTO outbox (account, chat, run, kind, part, state, loose, created_at, text, wire,
+    receipt, sent_at) SELECT account, chat, id,
+    CASE WHEN id % 50 = 0 THEN 'operator' ELSE 'reply' END, 1,
+    CASE WHEN id % 40 = 1 THEN 'uncertain' WHEN id % 40 = 2 THEN 'refused' ELSE 'sent' END,
+    id % 80 = 1, created_at, 'hi', '{{}}', 'r' || id, created_at FROM runs;
+INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at)
+    {numbers_waiting} SELECT {account}, (SELECT min(id) FROM chats) + i % 300, 'waiting', i, i,
+    i, i FROM n;
+INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at,
+    attempts, holder, fence) {numbers_300} SELECT {account}, (SELECT min(id) FROM chats) + i - 1,
+    'running', i, i, i, i, 1, {holder}, 1 FROM n;
+"""
+
+
+def fill(hand: Hand, ended: int, waiting: int) -> None:
+    """A past of so many ended runs in 150 chats, and a backlog behind 300 running ones."""
+    numbers = {
+        "numbers_300": _NUMBERS.format(300),
+        "numbers_3000": _NUMBERS.format(3_000),
+        "numbers_ended": _NUMBERS.format(ended),
+        "numbers_waiting": _NUMBERS.format(waiting),
+    }
+    past = _PAST.format(account=hand.account, holder=hand.holder, **numbers)
+
+    def insert(tx: Connection) -> None:
+        for statement in past.split(";\n"):
+            if statement.strip():
+                tx.execute(text(statement))
+
+    hand.do(insert)
+    # PostgreSQL counts by itself in time; on SQLite nobody ever does.
+    if not hand.db.is_sqlite:
+        with psycopg.connect(hand.url, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")

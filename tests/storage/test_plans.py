@@ -1,0 +1,149 @@
+"""What moves cost with a long past and a long backlog: they read what they move, by index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bot.domain.message import Address, ChatKind
+from bot.domain.reply import PartKind
+from storage import chats, claims, holders, inbox, loose, outbox, releases, runs
+from storage.runs import NewRun
+from tests.storage.kit import LEASE, Hand, message
+from tests.storage.plans import BIG, Reading, fill, reading
+
+Ask = Callable[[Hand], Reading]
+PAGES = 120
+"""What a move may read: a few dozen index pages, however long the past."""
+
+CASES: dict[str, tuple[Ask, set[str]]] = {
+    "claim": (
+        lambda hand: reading(hand, claims.claim, hand.claimant(), [hand.account], 5),
+        {"ix_runs_ready"},
+    ),
+    "oldest_due": (lambda hand: reading(hand, claims.oldest_due), {"ix_runs_ready"}),
+    "locate": (
+        lambda hand: reading(hand, chats.locate, hand.account, [Address("past-7")]),
+        {"pk_chat_addresses"},
+    ),
+    "create": (
+        lambda hand: reading(
+            hand, chats.create, hand.account, Address("new"), ChatKind.PRIVATE, "Ada", "en"
+        ),
+        set(),
+    ),
+    "live_in_chat": (lambda hand: reading(hand, runs.live_in_chat, _chat(hand)), {"ix_runs_live"}),
+    "insert_run": (
+        lambda hand: reading(
+            hand,
+            runs.insert_run,
+            NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, "", 0),
+            hand.claimant(),
+            head=True,
+        ),
+        set(),
+    ),
+    "store_message": (
+        lambda hand: reading(hand, inbox.store_message, hand.account, _chat(hand), message(1)),
+        set(),
+    ),
+    "recent_messages": (
+        lambda hand: reading(hand, chats.recent_messages, _chat(hand), 60.0, 60),
+        {"ix_inbound_chat"},
+    ),
+    "waiting_messages": (
+        lambda hand: reading(hand, chats.waiting_messages, _chat(hand)),
+        {"ix_runs_live"},
+    ),
+    "promote": (
+        lambda hand: reading(hand, runs.promote, _chat(hand)),
+        {"ix_runs_live", "uq_runs_head"},
+    ),
+    "release_dead": (lambda hand: reading(hand, releases.release_dead), {"ix_runs_running"}),
+    "release_dead of a chat": (
+        lambda hand: reading(hand, releases.release_dead, _chat(hand)),
+        set(),
+    ),
+    "bury_overdue": (lambda hand: reading(hand, holders.bury_overdue, LEASE), set()),
+    "doubt_orphans": (lambda hand: reading(hand, loose.doubt_orphans), {"ix_outbox_sending"}),
+    "forget_gone": (lambda hand: reading(hand, holders.forget_gone, 86_400.0), set()),
+    "due": (
+        lambda hand: reading(hand, loose.due, [hand.account], 20),
+        {"ix_outbox_loose", "ix_outbox_line", "ix_outbox_sending"},
+    ),
+    "doubtful": (
+        lambda hand: reading(hand, loose.doubtful, hand.account, 5, 20),
+        {"ix_outbox_unsure"},
+    ),
+    "human_answered": (
+        lambda hand: reading(hand, outbox.human_answered, _chat(hand), 1e9),
+        {"ix_outbox_operator"},
+    ),
+    "history": (
+        lambda hand: reading(hand, inbox.history, _chat(hand), 0, 20),
+        {"ix_runs_chat", "ix_inbound_run"},
+    ),
+    "held_by": (lambda hand: reading(hand, claims.held_by, -1), {"ix_runs_running"}),
+    "sending_by": (
+        lambda hand: reading(hand, outbox.sending_by, hand.holder),
+        {"ix_outbox_sending"},
+    ),
+}
+
+
+def _chat(hand: Hand) -> int:
+    found: int = hand.value("SELECT id FROM chats WHERE address = 'past-7'")
+    return found
+
+
+@pytest.fixture
+def full(hand: Hand) -> Hand:
+    """20 000 ended runs, 5 000 that wait behind 300 running ones, a few that are ready, a few
+    notices, one dead holder with one run."""
+    fill(hand, ended=20_000, waiting=5_000)
+    for _ in range(5):
+        hand.ready(hand.new_chat())
+        hand.post(hand.new_chat(), PartKind.NOTICE)
+    dead = hand.new_holder("host/9")
+    hand.running(holder=dead)
+    hand.bury(dead)
+    return hand
+
+
+def test_moves_find_what_they_move_by_index_however_long_past_and_backlog(full: Hand) -> None:
+    wrong = {}
+    for name, (ask, wanted) in CASES.items():
+        found = ask(full)
+        if found.whole_tables & BIG or found.pages > PAGES or not wanted <= _known(full, found):
+            wrong[name] = found
+    assert wrong == {}
+
+
+def _known(hand: Hand, found: Reading) -> set[str]:
+    """SQLite gives keys no names of ours."""
+    return found.indexes | ({"pk_chat_addresses"} if hand.db.is_sqlite else set())
+
+
+def test_stranded_chats_are_found_through_the_live_runs_alone(full: Hand) -> None:
+    found = reading(full, releases.stranded_chats, 200)
+    assert not found.whole_tables & (BIG - {"chats"})
+
+
+def test_a_claim_reads_no_more_when_thousands_are_ready(postgres_hand: Hand) -> None:
+    hand = postgres_hand
+    fill(hand, ended=2_000, waiting=100)
+    hand.ready(hand.new_chat())
+    few = _claim(hand)
+    for _ in range(400):
+        hand.ready(hand.new_chat())
+    many = _claim(hand)
+    assert many.statements == few.statements
+    assert many.pages <= few.pages + 20
+
+
+def _claim(hand: Hand) -> Reading:
+    found: Any = reading(hand, claims.claim, hand.claimant(), [hand.account], 1)
+    assert isinstance(found, Reading)
+    return found
