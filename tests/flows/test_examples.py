@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from itertools import count
+from typing import cast
 
 import examples.tools
 import pytest
@@ -92,7 +93,7 @@ async def test_the_order_is_placed_once_wherever_the_process_dies(
 ) -> None:
     shop = server.behaviour
     assert isinstance(shop, Shop)
-    (told,) = await killed(world, shopping(base(server)), at_step(where, step))
+    (told,) = await killed(world, cast(Agent, shopping(base(server))), at_step(where, step))
     lost = step == 2 and where is Checkpoint.STEP_BEGUN
     assert told.endswith("not sure that a courier is coming." if lost else "Grace brings it.")
     assert len(shop.orders) == 1
