@@ -28,8 +28,10 @@ def begin_mark(tx: Connection, account: int) -> float:
     return float(tx.scalars(select(accounts.c.catchup_mark).where(accounts.c.id == account)).one())
 
 
-def recorded(tx: Connection, account: int, request_ids: Sequence[str]) -> frozenset[str]:
-    """Which of these messages are recorded."""
+def recorded(
+    tx: Connection, account: int, request_ids: Sequence[str]
+) -> tuple[frozenset[str], float]:
+    """Which of these messages are recorded, and the database's time in epoch seconds."""
     found: set[str] = set()
     for start in range(0, len(request_ids), _AT_ONCE):
         some = request_ids[start : start + _AT_ONCE]
@@ -37,7 +39,7 @@ def recorded(tx: Connection, account: int, request_ids: Sequence[str]) -> frozen
             inbound.c.account == account, inbound.c.request_id.in_(some)
         )
         found.update(tx.scalars(question))
-    return frozenset(found)
+    return frozenset(found), clock.read(tx)
 
 
 def poorer(tx: Connection, account: int, message: Inbound) -> tuple[int, int | None] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -32,6 +32,8 @@ AGAIN = 30.0
 """Seconds until the next look after one that broke off."""
 OVERLAP = 900.0
 """Seconds that are listed once more: what a list may show late, and clocks that differ."""
+YOUNG = 20.0
+"""Seconds for which a message is left to its webhook, which tells more than a list."""
 
 _log = logging.getLogger("answerback.catchup")
 
@@ -46,6 +48,15 @@ class Records(Protocol):
         """Every message since then that is not known, oldest first. Raises RecordsUnavailable
         at the end when that was not all."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look found: messages that were missing, and whether some were left to webhooks
+    that may still come."""
+
+    missing: int
+    young: bool
 
 
 class CatchUp:
@@ -70,25 +81,26 @@ class CatchUp:
         while True:
             gaps, now = self._gaps(), clock.monotonic()
             if self._lease.holds() and not self._lease.draining and (gaps != seen or now >= due):
-                done = await self._try(alone=gaps == seen)
-                seen = gaps if done else seen
-                due = clock.monotonic() + (EVERY if done else AGAIN)
-                tick = min(self._lease.terms.heartbeat, EVERY) if done else AGAIN
+                wait = await self._try(alone=gaps == seen)
+                seen = gaps
+                due = clock.monotonic() + wait
             await clock.sleep(tick)
 
-    async def look(self) -> int:
-        """Record what is missing; returns how many messages that were.
+    async def look(self) -> Looked:
+        """Record what is missing.
 
         Raises RecordsUnavailable when the listing was not complete, DatabaseUnavailable.
         """
         rt = self._rt
         since = await rt.db.write(caughtup.begin_mark, self._account)
-        newest = since
+        newest, young = since, frozenset[str]()
 
         async def known(seen: Mapping[str, float | None]) -> frozenset[str]:
-            nonlocal newest
+            nonlocal newest, young
             newest = max([newest, *(at for at in seen.values() if at is not None)])
-            return await rt.db.read(caughtup.recorded, self._account, list(seen))
+            recorded, now = await rt.db.read(caughtup.recorded, self._account, list(seen))
+            young = _young(seen, now) - recorded
+            return recorded | young
 
         found = 0
         async for message in self._records.inbound_since(datetime.fromtimestamp(since, UTC), known):
@@ -96,11 +108,11 @@ class CatchUp:
             await self._intake.take(Arrival(self._account, body), [message])
             found += 1
         await rt.db.write(accounts.move_mark, self._account, newest - OVERLAP)
-        return found
+        return Looked(found, bool(young))
 
-    async def _try(self, *, alone: bool) -> bool:
-        """One look, with `alone` only if no other process has taken it upon itself. False: it
-        broke off."""
+    async def _try(self, *, alone: bool) -> float:
+        """One look, with `alone` only if no other process has taken it upon itself. Returns
+        the seconds until the next one."""
         try:
             mine = await self._rt.db.write(
                 accounts.take_polling,
@@ -109,17 +121,17 @@ class CatchUp:
                 self._lease.terms.seconds,
             )
             if alone and not mine:
-                return True
-            found = await self.look()
+                return EVERY
+            looked = await self.look()
             if await self._rt.db.write(accounts.mark_up, self._account):
                 _log.info("the platform takes the account again")
                 self._rt.wakeups.tell(READY)
         except (RecordsUnavailable, DatabaseUnavailable, StaleLease) as error:
             _log.warning("not caught up, again in %.0f s: %s", AGAIN, error)
-            return False
-        if found:
-            _log.warning("%d messages had come without a webhook", found)
-        return True
+            return AGAIN
+        if looked.missing:
+            _log.warning("%d messages had come without a webhook", looked.missing)
+        return YOUNG if looked.young else EVERY
 
     def _gaps(self) -> int:
         """How often this process may have missed something."""
@@ -127,3 +139,8 @@ class CatchUp:
 
     def _lapsed(self) -> None:
         self._lapses += 1
+
+
+def _young(seen: Mapping[str, float | None], now: float) -> frozenset[str]:
+    """What was written a moment ago. A time in the future is a clock that is wrong."""
+    return frozenset(name for name, at in seen.items() if at is not None and 0 <= now - at < YOUNG)

@@ -8,6 +8,7 @@ import pytest
 
 from bot.domain.turn import Turn
 from bot.flows import accept
+from bot.flows.catchup import YOUNG
 from tests.fakes.twilio import faults, forms
 from tests.flows.whatsapp_kit import CALM, PERSON, echo, endings
 from tests.world import World
@@ -39,6 +40,7 @@ async def test_fifty_messages_of_an_outage_are_all_answered_once(world: World) -
     for number in range(50):
         world.advance(60)
         await world.twilio.inbound(f"word {number}", from_=people[number % 10], webhook=False)
+    world.advance(YOUNG)
     await world.start(agent=echo, burst="each", **CALM)
     await world.until(COUNT, lambda rows: rows[0][0] == 50)
     await world.settled(timeout=40)
@@ -113,6 +115,15 @@ async def test_what_is_older_than_a_day_is_listed_and_not_answered(world: World)
     assert world.twilio.calls_of("create") == []
 
 
+async def test_a_message_of_this_moment_is_left_to_its_webhook(world: World) -> None:
+    told = await world.twilio.inbound("1", webhook=False, fields={"ButtonPayload": "yes"})
+    await world.start(agent=echo, **CALM)
+    await world.twilio.wait_for(lambda: world.twilio.calls_of("list"))
+    await world.twilio.deliver(told.form)
+    await world.settled()
+    assert await world.rows("SELECT button FROM inbound") == [("yes",)]
+
+
 async def test_a_webhook_that_comes_later_enriches_what_has_not_begun(world: World) -> None:
     running = await world.start(agent=echo, quiet_ms=60_000, **CALM)
     await caught_up(world)
@@ -155,6 +166,7 @@ async def test_a_webhook_that_was_turned_away_is_caught_up_at_once(
     assert not told.acknowledged
     assert running.process.intake.turned_away > 0
     monkeypatch.undo()
+    world.advance(YOUNG)
     await world.until(COUNT, lambda rows: rows[0][0] == 1)
     await world.settled()
     assert world.twilio.texts() == ["you said: hello"]
