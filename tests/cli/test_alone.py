@@ -19,7 +19,7 @@ async def test_a_run_of_a_killed_service_is_shown_and_recovered_without_a_servic
     ground.agent.fail("turn", faults.held_before_storing())
     service = await ground.serve()
     await service.post_update(Person(ADA).text("hello"))
-    await ground.world.until("SELECT state FROM runs", lambda rows: rows == [("running",)])
+    await ground.agent.wait_for(ground.agent.turns)
     await service.kill()
     await ground.world.until(
         "SELECT answerback_lease_now() - renewed_at FROM holders", lambda rows: rows[0][0] > 3
