@@ -73,7 +73,7 @@ class _Call:
     async def _done(self, deps: Deps, call_id: str, arguments: dict[str, Any]) -> Any:
         if len(call_id) > _LONGEST_ID:
             call_id = hashlib.sha256(call_id.encode()).hexdigest()
-        place = f"{deps.model.number}:{call_id}"
+        place = f"{deps.model.number}:{self.tool.name}:{call_id}"
         key = f"{deps.turn.idempotency_key('tool')}:{place}"
         filled = self.tool.bound(deps.turn, key, arguments)
         try:

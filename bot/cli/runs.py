@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import typer
 
@@ -12,10 +13,11 @@ from bot.cli.shapes import Shape, moment_shape, part_shape, run_shape
 from bot.cli.wording import moment, span
 from bot.flows.judged import Judged, judged
 from bot.wiring import Office
-from storage import parts, report
+from storage import parts, report, usage
 from storage.parts import Moment, PartFilter, PartLine
 from storage.report import RunFilter, RunLine
 from storage.tx import Tx
+from storage.usage import Usage
 
 app = typer.Typer(no_args_is_help=True, help="The obligations to answer, and what may be done.")
 AT_MOST = 1000
@@ -99,25 +101,29 @@ def show(run: options.Run, *, text: options.Texts = False, json: options.Json = 
 
     For example: runs show tg-700100201-42 --text
     """
-    line, course, sent = at_desk(lambda desk: desk.rt.db.read(_whole, run, _lease(desk)))
+    line, course, sent, spent = at_desk(lambda desk: desk.rt.db.read(_whole, run, _lease(desk)))
     if json:
         shape: Shape = {
             **run_shape(line),
             "timeline": [moment_shape(m, text=text) for m in course],
             "parts": [part_shape(p, text=text) for p in sent],
+            "usage": asdict(spent),
         }
         render.as_json(shape)
         return
     _print_run(line)
+    _print_usage(spent)
     print_course(course, text=text)
 
 
-def _whole(tx: Tx, name: str, lease: float) -> tuple[RunLine, Sequence[Moment], Sequence[PartLine]]:
+def _whole(
+    tx: Tx, name: str, lease: float
+) -> tuple[RunLine, Sequence[Moment], Sequence[PartLine], Usage]:
     run = one_run(tx, name)
     line = report.run_line(tx, run, lease)
     assert line is not None
     sent = parts.parts_listed(tx, PartFilter(runs=(run,), limit=AT_MOST))
-    return line, parts.timeline(tx, run), sent
+    return line, parts.timeline(tx, run), sent, usage.of_run(tx, run)
 
 
 def _print_run(run: RunLine) -> None:
@@ -132,6 +138,15 @@ def _print_run(run: RunLine) -> None:
     )
     if run.ending is not None:
         render.lines([run.ending.sentence])
+
+
+def _print_usage(spent: Usage) -> None:
+    """What models cost, for a run that called any."""
+    if spent.calls:
+        again = f", {spent.cut_off} cut off and made again" if spent.cut_off else ""
+        failed = f", {spent.failed} refused" if spent.failed else ""
+        tokens = f"{spent.input_tokens} tokens in, {spent.output_tokens} out"
+        render.lines([f"{spent.calls} model calls{failed}{again}; {tokens}"])
 
 
 def print_course(course: Sequence[Moment], *, text: bool) -> None:
