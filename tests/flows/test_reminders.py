@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -222,3 +224,31 @@ async def test_a_chat_can_not_have_reminders_without_end(world: World) -> None:
     process = await start(world, greedy)
     told = await said(world, process, Person(ADA), "go")
     assert told == f"this chat has {MOST_WAITING} reminders already; cancel one first"
+
+
+async def test_a_reminder_on_whatsapp_is_sent_within_the_window_and_listed_after_it(
+    world: World,
+) -> None:
+    await start(world, agent)
+    await world.twilio.inbound("in 60 seconds | tea")
+    await world.settled()
+    await world.twilio.inbound("in 30 hours | late")
+    await world.settled()
+    world.advance(61)
+    await world.until("SELECT count(*) FROM reminders WHERE state = 'done'", one)
+    await world.settled()
+    assert world.twilio.texts()[2:] == ["remember: tea"]
+    world.advance(30 * 3600)
+    await world.until("SELECT count(*) FROM reminders WHERE state = 'waiting'", none)
+    await world.settled()
+    assert world.twilio.texts()[2:] == ["remember: tea"]
+    last = await world.rows("SELECT ending, detail FROM runs ORDER BY id DESC LIMIT 1")
+    assert last == [("undeliverable", "window closed")]
+
+
+def one(rows: Sequence[Any]) -> bool:
+    return bool(rows[0][0] == 1)
+
+
+def none(rows: Sequence[Any]) -> bool:
+    return bool(rows[0][0] == 0)
