@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from bot.domain.delivery import ChannelDown, Lookup, Outcome
+from bot.domain.delivery import ChannelDown, Lookup, Outcome, Sent
 from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
@@ -313,9 +313,9 @@ async def _advance(desk: Desk, run: Run, to: Recipient, told: Told | None) -> Ne
     step = advanced.next
     if told is not None:
         alarm(rt, told.attempt.part, doubled=advanced.doubled)
-    if isinstance(step, Send) and told is not None:
+    if told is not None and isinstance(told.outcome, Sent) and isinstance(step, Send | Pause):
         await rt.reached(Checkpoint.PART_RECORDED)
     if isinstance(step, Ended):
-        desk.ended(step.ending)
+        desk.ended(run, step.ending)
         await rt.reached(Checkpoint.SETTLED)
     return step

@@ -1,0 +1,134 @@
+"""Who speaks to us in a crash test, on which platform, and what they get to see."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import httpx
+
+from bot.domain.message import ChannelName
+from bot.wiring.typed import typed
+from tests.fakes.twilio.forms import PERSON
+from tests.fakes.updates import Person
+from tests.world import Running, World
+
+ADA = 700100201
+
+
+class Stage(Protocol):
+    """One person in one chat. `tells` says that the provider can be asked what arrived."""
+
+    limit: int
+    tells: bool
+
+    async def start(self, world: World, **options: object) -> Running:
+        """A process that speaks with this person."""
+        ...
+
+    async def say(self, running: Running, text: str) -> bool:
+        """Deliver a message as the platform does, once. False: it was not acknowledged."""
+        ...
+
+    async def command(self, running: Running) -> bool:
+        """Ask for something that is answered by a notice."""
+        ...
+
+    def shown(self) -> list[str]:
+        """What the person sees, in order."""
+        ...
+
+
+@dataclass
+class TelegramStage:
+    """A private chat; a message that was not acknowledged comes again as the same update."""
+
+    world: World
+    limit: int = 4096
+    tells: bool = False
+    _ada: Person = field(default_factory=lambda: Person(ADA))
+    _updates: dict[str, dict[str, object]] = field(default_factory=dict)
+
+    async def start(self, world: World, **options: object) -> Running:
+        return await world.start(**options)  # type: ignore[arg-type]
+
+    async def say(self, running: Running, text: str) -> bool:
+        update = self._updates.setdefault(text, self._ada.text(text))
+        return await self._post(running, update)
+
+    async def command(self, running: Running) -> bool:
+        update = self._updates.setdefault("/start", self._ada.command("/start"))
+        return await self._post(running, update)
+
+    async def _post(self, running: Running, update: dict[str, object]) -> bool:
+        try:
+            return (await running.post_update(update)).status_code == 200
+        except (httpx.HTTPError, RuntimeError):
+            return False  # The process died with the request.
+
+    def shown(self) -> list[str]:
+        return self.world.telegram.texts(ADA)
+
+
+@dataclass
+class WhatsAppStage:
+    """One phone; the same form comes again when it was not acknowledged."""
+
+    world: World
+    limit: int = 1600
+    tells: bool = True
+    _forms: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    async def start(self, world: World, **options: object) -> Running:
+        return await world.start(**options)  # type: ignore[arg-type]
+
+    async def say(self, running: Running, text: str) -> bool:
+        self.world.twilio.reach["https://bot.example.test"] = running.url
+        if text not in self._forms:
+            made = await self.world.twilio.inbound(text, webhook=False)
+            self._forms[text] = made.form
+        attempts = await self.world.twilio.repeat(self._forms[text])
+        return attempts[-1].acknowledged
+
+    async def command(self, running: Running) -> bool:
+        return await self.say(running, "help")
+
+    def shown(self) -> list[str]:
+        return self.world.twilio.texts(PERSON)
+
+
+@dataclass
+class ConsoleStage:
+    """A terminal, whose lines outlive the process that wrote them."""
+
+    world: World
+    limit: int = 0
+    tells: bool = False
+    _lines: list[str] = field(default_factory=list)
+
+    async def start(self, world: World, **options: object) -> Running:
+        return await world.start(terminal=self._lines.append, **options)  # type: ignore[arg-type]
+
+    async def say(self, running: Running, text: str) -> bool:
+        try:
+            await typed(running.process, text, text)
+        except asyncio.CancelledError:
+            return False  # The process died with the line.
+        return True
+
+    async def command(self, running: Running) -> bool:
+        return await self.say(running, "/start")
+
+    def shown(self) -> list[str]:
+        return list(self._lines)
+
+
+def stage_of(channel: ChannelName, world: World) -> Stage:
+    """Somebody who speaks to us on this platform."""
+    stages = {
+        ChannelName.TELEGRAM: TelegramStage,
+        ChannelName.WHATSAPP: WhatsAppStage,
+        ChannelName.CONSOLE: ConsoleStage,
+    }
+    return stages[channel](world)

@@ -1,0 +1,156 @@
+"""Die at every checkpoint, on every database and platform, and begin anew.
+
+What the person sees and what the rows say in the end must be what they would have been
+without the death. The one exception is the part that was marked as being sent when the
+process died, where the provider can't tell: it may be missing, is never sent again by
+itself, and its run says so.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from bot.domain.message import ChannelName
+from bot.flows.checkpoints import Checkpoint
+from bot.texts import Text, Words
+from tests.crash.play import FIRST, Line, Played, Plot, play, plot_of
+from tests.crash.stages import stage_of
+from tests.world import World, open_world
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One death."""
+
+    death: Checkpoint
+    channel: ChannelName
+    parts: int
+
+    @property
+    def plot(self) -> Plot:
+        return plot_of(self.death)
+
+    @property
+    def doubtful(self) -> frozenset[int]:
+        """How many parts may be on their way at that moment that nobody can ask about."""
+        if self.channel is ChannelName.WHATSAPP or self.death not in MARKED:
+            return frozenset({0})
+        # The pace may keep the next part back: then it was not marked yet.
+        return frozenset({0, 1} if self.death is Checkpoint.PART_RECORDED else {1})
+
+    def __str__(self) -> str:
+        return f"{self.death.name.lower()}-{self.channel}-{self.parts}"
+
+
+MARKED = frozenset(
+    {
+        Checkpoint.REPLY_STORED,
+        Checkpoint.BEFORE_SEND,
+        Checkpoint.AFTER_SEND,
+        Checkpoint.PART_RECORDED,
+        Checkpoint.APOLOGY_STORED,
+        Checkpoint.LOOSE_BEFORE_SEND,
+        Checkpoint.LOOSE_AFTER_SEND,
+    }
+)
+"""Where a part is marked as being sent."""
+_DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.LOOSE_AFTER_SEND})
+_NOTES = frozenset(
+    Words.load().say(text, word="resend")
+    for text in (Text.UNCERTAIN_ASK, Text.UNCERTAIN_ASK_BUTTON)
+)
+
+
+def _cases() -> Iterator[Case]:
+    for death in Checkpoint:
+        for channel in ChannelName:
+            for parts in (1, 3):
+                case = Case(death, channel, parts)
+                if _comes_by(case):
+                    yield case
+
+
+def _comes_by(case: Case) -> bool:
+    """A terminal cuts nothing into parts, a notice has one, and nothing is left after one."""
+    if case.death is Checkpoint.PART_RECORDED:
+        return case.parts == 3 and case.channel is not ChannelName.CONSOLE
+    single = case.channel is ChannelName.CONSOLE or case.plot is Plot.NOTICE
+    return case.parts == 1 or not single
+
+
+Undisturbed = Callable[[Case], Awaitable[Played]]
+_stories: dict[tuple[ChannelName, int, Plot], Played] = {}
+
+
+@pytest.fixture
+def undisturbed(sqlite_template: Path, tmp_path: Path) -> Undisturbed:
+    """The same story without a death. It ends alike on both databases: one tells it."""
+
+    async def tell(case: Case) -> Played:
+        key = (case.channel, case.parts, case.plot)
+        if key not in _stories:
+            shutil.copyfile(sqlite_template, tmp_path / "undisturbed.db")
+            async with open_world(f"sqlite:///{tmp_path}/undisturbed.db") as world:
+                stage = stage_of(case.channel, world)
+                _stories[key] = await play(world, stage, case.parts, case.plot, None)
+        return _stories[key]
+
+    return tell
+
+
+@pytest.mark.parametrize("case", list(_cases()), ids=str)
+async def test_after_a_death_everything_ends_as_if_nobody_had_died(
+    world: World, case: Case, undisturbed: Undisturbed
+) -> None:
+    stage = stage_of(case.channel, world)
+    played = await play(world, stage, case.parts, case.plot, case.death)
+    expected = await undisturbed(case)
+    assert played.reached, f"no process came by {case.death.name}"
+    _same_rows(case, played, expected)
+    _same_sight(case, played, expected)
+    _same_work(case, played, expected)
+
+
+def _same_rows(case: Case, played: Played, expected: Played) -> None:
+    """Invariants 2, 6, 8 and 10: one row for each message, each run and each part."""
+    rows = [line for line in played.parts if line.text not in _NOTES]
+    doubted = [line for line in rows if line.state == "uncertain"]
+    assert len(doubted) in case.doubtful
+    assert all(line.receipts == (line.state == "arrived") for line in rows)
+    assert sorted(replace(_cleared(line), receipts=1) for line in rows) == expected.parts
+    ending = "uncertain" if doubted and case.plot is Plot.ANSWER else ""
+    told = [(text, ending if ending and text == FIRST else end) for text, end in expected.runs]
+    assert played.runs == told
+    assert len(played.parts) - len(rows) == (1 if ending else 0), "one note for an uncertain end"
+
+
+def _cleared(line: Line) -> Line:
+    return replace(line, state="arrived") if line.state == "uncertain" else line
+
+
+def _same_sight(case: Case, played: Played, expected: Played) -> None:
+    """Invariants 6 and 9: each part once and in order, save for the one that was on its way."""
+    doubted = [line.text for line in played.parts if line.state == "uncertain"]
+    missing = [] if case.death in _DID_ARRIVE else doubted
+    shown = [text for text in played.shown if text not in _NOTES]
+    assert Counter(shown) == Counter(expected.shown) - Counter(missing)
+    answers = [text for text in expected.shown if text.startswith("answer")]
+    assert [text for text in shown if text in answers] == [t for t in answers if t not in missing]
+
+
+def _same_work(case: Case, played: Played, expected: Played) -> None:
+    """Invariant 5: what is stored is never made again, neither a reply nor a step."""
+    again = 0 if played.stored else 1
+    assert played.calls[FIRST] <= played.calls_then[FIRST] + max(
+        again, expected.calls[FIRST] - played.calls_then[FIRST]
+    )
+    if played.stored or case.death is Checkpoint.APOLOGY_STORED:
+        assert played.calls == expected.calls
+    repeated = 1 if case.death is Checkpoint.STEP_CALLED else 0
+    assert played.looked_up == expected.looked_up + repeated
