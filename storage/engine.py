@@ -84,6 +84,8 @@ class Database:
     def __init__(self, settings: DatabaseSettings, clock: Clock) -> None:
         self.url = parsed_url(settings.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.on_wait: Callable[[float], object] = _unheard
+        self._monotonic = clock.monotonic
         self._lanes: _Lanes = (
             _SqliteLanes(self.url, clock) if self.is_sqlite else _PostgresLanes(self.url, settings)
         )
@@ -92,13 +94,14 @@ class Database:
         self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` in a transaction and commit it."""
-        return await self._lanes.write(partial(_bound, move, args, kwargs), Urgency.WORK)
+        job = self._waited(partial(_bound, move, args, kwargs))
+        return await self._lanes.write(job, Urgency.WORK)
 
     async def read(
         self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `question`, which changes nothing, on one snapshot."""
-        return await self._lanes.read(partial(_bound, question, args, kwargs))
+        return await self._lanes.read(self._waited(partial(_bound, question, args, kwargs)))
 
     async def renew(
         self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -112,9 +115,23 @@ class Database:
         """Run `move` on this thread and commit it: for programs without an event loop."""
         return self._lanes.write_sync(partial(_bound, move, args, kwargs))
 
+    def _waited(self, job: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        """The job, which tells `on_wait` for how many seconds it waited to begin."""
+        asked = self._monotonic()
+
+        def begin(tx: Connection) -> T:
+            self.on_wait(self._monotonic() - asked)
+            return job(tx)
+
+        return begin
+
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
         self._lanes.close()
+
+
+def _unheard(_seconds: float) -> None:
+    """Nobody measures."""
 
 
 def _bound(

@@ -53,6 +53,11 @@ class Wakeups:
         self._outgoing: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self.connected = False
 
+    @property
+    def shared(self) -> bool:
+        """Whether hints are meant to reach other processes."""
+        return self._redis_url is not None
+
     def tell(self, topic: str) -> None:
         """Wake who waits for `topic`, here and elsewhere. Never waits, never raises."""
         self._deliver(topic)

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from bot.domain.ending import Ending
 from bot.domain.errors import DatabaseUnavailable, StaleLease
+from bot.domain.run import Run
 from bot.domain.turn import Agent
 from bot.flows.lease import LeaseKeeper
 from bot.flows.pace import Pacer
@@ -47,8 +48,10 @@ class Desk:
                 await self.rt.clock.sleep(pause)
                 pause = min(pause * 2, 1.0)
 
-    def ended(self, ending: Ending) -> None:
+    def ended(self, run: Run, ending: Ending) -> None:
         """A run of ours ended: count it, and let who waits look for the next."""
         self.rt.observer.endings.labels(ending.value).inc()
+        took = max(0.0, self.rt.clock.wall() - run.created_at)
+        self.rt.observer.run_seconds.labels(ending.value).observe(took)
         _log.info("the run ended: %s", ending)
         self.rt.wakeups.tell(READY)

@@ -122,6 +122,9 @@ class Sends:
                 outcome = Unknown(f"the channel broke: {type(error).__name__}")
             told(span, outcome)
         self._rt.observer.sends.labels(channel.name.value, type(outcome).__name__).inc()
+        if isinstance(outcome, NotSent) and outcome.limited:
+            named = outcome.retry_after or 0.0
+            self._rt.observer.limit_wait.labels(channel.name.value).observe(named)
         await self._rt.reached(Checkpoint.LOOSE_AFTER_SEND if part.loose else Checkpoint.AFTER_SEND)
         return outcome
 

@@ -81,6 +81,8 @@ class Steps:
         await desk.rt.reached(Checkpoint.STEP_CALLED)
         done = _done(step, value)
         await desk.persist(_finish, self._grip, key, done)
+        for direction, tokens in (("input", done.input_tokens), ("output", done.output_tokens)):
+            desk.rt.observer.agent_tokens.labels(direction).inc(tokens or 0)
         await desk.rt.reached(Checkpoint.STEP_STORED)
         return json.loads(done.result)
 

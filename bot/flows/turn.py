@@ -110,7 +110,7 @@ def _language(case: Case) -> str:
 
 async def _close(desk: Desk, run: Run, ending: Ending, detail: str) -> None:
     await desk.persist(_end, desk.rt, run, ending, detail)
-    desk.ended(ending)
+    desk.ended(run, ending)
     await desk.rt.reached(Checkpoint.SETTLED)
 
 

@@ -38,6 +38,7 @@ from bot.settings import Settings, TelegramMode
 from bot.texts import Words
 from bot.wiring.agents import Hired, hire
 from bot.wiring.channels import Configured, configure
+from bot.wiring.measures import measure
 from bot.wiring.paces import pacers
 from bot.wiring.traces import tracer_of
 from storage import accounts, claims, holders
@@ -133,6 +134,7 @@ class Process:
         await self.sweep()
         await self.repair()
         await self._share()
+        await measure(self.rt, self.lease, self.schedule, lambda: self.last_sweep)
         self._schedule()
         self._start("wakeups", self.rt.wakeups.relay())
         if self.worker is not None:
