@@ -34,11 +34,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """Where the database is. `pool` bounds connections for work (the lease has one more)."""
+    """Where the database is. `pool` bounds connections for work (the lease has one more); a
+    transaction that takes more than `patience` seconds is given up on PostgreSQL."""
 
     url: str
     pool: int = 8
     pool_wait: float = 30.0
+    patience: int = 10
 
 
 def parsed_url(url: str) -> URL:
@@ -167,7 +169,7 @@ class _SqliteLanes:
 
 class _PostgresLanes:
     def __init__(self, url: URL, settings: DatabaseSettings) -> None:
-        self._guard = postgres.Guard()
+        self._guard = postgres.Guard(settings.patience)
         self._engines = {
             Urgency.WORK: postgres.open_engine(url, settings.pool, settings.pool_wait),
             Urgency.LEASE: postgres.open_engine(url, 1, 2.0),

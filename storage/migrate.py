@@ -97,6 +97,9 @@ def _locked(url: str) -> Iterator[Connection]:
             with Path(f"{parsed.database}.migrate.lock").open("w", encoding="ascii") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 with engine.connect() as connection:
+                    # A property of the file, which can't be set while anybody uses it.
+                    raw: sqlite3.Connection = connection.connection.driver_connection
+                    raw.execute("PRAGMA journal_mode = WAL")
                     yield connection
         else:
             with engine.connect() as guard, engine.connect() as connection:

@@ -24,9 +24,6 @@ from bot.domain.errors import DatabaseUnavailable
 
 T = TypeVar("T")
 
-PATIENCE = 10
-"""Seconds that a transaction may take before its connection is closed under it."""
-
 _TRIES = 3
 _ROLLED_BACK = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: PostgreSQL undid the transaction whole."""
@@ -73,12 +70,12 @@ def for_reading(engine: Engine) -> Engine:
 
 
 class Guard:
-    """Closes connections whose transactions take too long.
+    """Closes connections whose transactions take more than `patience` seconds.
 
-    It counts seconds by its own waits: a process that was stopped has not used any.
+    It counts them by its own waits: a process that was stopped has not used any.
     """
 
-    def __init__(self, patience: int = PATIENCE) -> None:
+    def __init__(self, patience: int) -> None:
         self._patience = patience
         self._door = threading.Lock()
         self._ages: dict[int, int] = {}
@@ -136,7 +133,7 @@ def transact(engine: Engine, guard: Guard, job: Callable[[Connection], T]) -> T:
         except DBAPIError as error:
             if attempt < _TRIES and _worth_repeating(error):
                 continue
-            raise unavailable(error) from error
+            raise _told(error, engine) from error
         except PoolTimeout as error:
             raise DatabaseUnavailable("no database connection became free in time") from error
     raise AssertionError("unreachable: the last try returns or raises")
@@ -146,9 +143,11 @@ def _worth_repeating(error: DBAPIError) -> bool:
     return error.connection_invalidated or _state(error) in _ROLLED_BACK
 
 
-def unavailable(error: DBAPIError) -> Exception:
+def _told(error: DBAPIError, engine: Engine) -> Exception:
     """The error to raise for `error`: DatabaseUnavailable when trying later may help."""
-    later = isinstance(error, OperationalError | InterfaceError) or _state(error) == _READ_ONLY
+    meant_to_write = not engine.get_execution_options().get("postgresql_readonly")
+    standby = _state(error) == _READ_ONLY and meant_to_write
+    later = isinstance(error, OperationalError | InterfaceError) or standby
     if error.connection_invalidated or later:
         return DatabaseUnavailable(f"the database does not answer: {type(error.orig).__name__}")
     return error

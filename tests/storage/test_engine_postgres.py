@@ -1,0 +1,184 @@
+"""PostgreSQL that breaks, hangs, stops and comes back: work goes on without a new process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from bot.clock import SystemClock
+from bot.domain.errors import DatabaseUnavailable
+from storage.engine import Database, DatabaseSettings
+from tests.servers import Postgres
+
+NOTE = text("INSERT INTO events (at, who, what) VALUES (1, 'test', :what)")
+COUNT = text("SELECT count(*) FROM events")
+RENAME = text("UPDATE accounts SET name = 'x' WHERE id = :id")
+PID = text("SELECT pg_backend_pid()")
+
+
+@pytest.fixture
+async def db(postgres_url: str) -> AsyncIterator[Database]:
+    db = Database(DatabaseSettings(postgres_url, pool=2, patience=1), SystemClock())
+    yield db
+    db.close()
+
+
+def note(tx: Connection, what: str) -> str:
+    tx.execute(NOTE, {"what": what})
+    return what
+
+
+def count(tx: Connection) -> int:
+    return int(tx.scalars(COUNT).one())
+
+
+async def test_a_transaction_whose_session_is_killed_is_done_once_more(
+    db: Database, postgres_url: str
+) -> None:
+    victims: list[int] = []
+
+    def dies_once(tx: Connection) -> str:
+        note(tx, "half a transaction")
+        if not victims:
+            victims.append(tx.scalars(PID).one())
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", victims)
+        return note(tx, "the other half")
+
+    assert await db.write(dies_once) == "the other half"
+    assert await db.read(count) == 2
+
+
+async def test_the_victim_of_a_deadlock_is_done_once_more(db: Database) -> None:
+    first, second = await db.write(_two_accounts)
+    both_hold_one = threading.Barrier(2)
+    tried: list[int] = []
+
+    def cross(tx: Connection, one: int, other: int) -> str:
+        tx.execute(RENAME, {"id": one})
+        if one not in tried:
+            tried.append(one)
+            both_hold_one.wait(5)
+        tx.execute(RENAME, {"id": other})
+        return "done"
+
+    done = await asyncio.gather(db.write(cross, first, second), db.write(cross, second, first))
+    assert list(done) == ["done", "done"]
+
+
+def _two_accounts(tx: Connection) -> tuple[int, int]:
+    made = text("INSERT INTO accounts (channel, account) VALUES ('console', :n) RETURNING id")
+    return tx.scalars(made, {"n": "a"}).one(), tx.scalars(made, {"n": "b"}).one()
+
+
+async def test_a_server_that_is_down_is_unavailable_at_once_and_used_again_when_it_is_up(
+    db: Database, postgres: Postgres
+) -> None:
+    assert await db.write(note, "before") == "before"
+    postgres.stop()
+    async with asyncio.timeout(2):
+        for call in (db.write(note, "x"), db.read(count), db.renew(note, "x")):
+            with pytest.raises(DatabaseUnavailable):
+                await call
+    postgres.start()
+    assert await db.write(note, "after") == "after"
+    assert await db.renew(note, "the lease") == "the lease"
+    assert await db.read(count) == 3
+
+
+async def test_b85_more_work_than_connections_waits_and_the_lease_does_not(
+    db: Database, postgres_url: str
+) -> None:
+    def wait_and_note(tx: Connection, what: str) -> str:
+        tx.execute(text("SELECT pg_advisory_xact_lock_shared(1)"))
+        return note(tx, what)
+
+    with psycopg.connect(postgres_url, autocommit=True) as gate:
+        gate.execute("SELECT pg_advisory_lock(1)")
+        work = [asyncio.create_task(db.write(wait_and_note, f"{n}")) for n in range(40)]
+        for _ in range(3):
+            assert await db.renew(note, "the lease") == "the lease"
+        assert not any(task.done() for task in work)
+        gate.execute("SELECT pg_advisory_unlock(1)")
+        assert await asyncio.gather(*work) == [f"{n}" for n in range(40)]
+
+
+async def test_a_session_that_hangs_is_left_and_its_work_done_in_another(db: Database) -> None:
+    hung: list[int] = []
+
+    def hangs_once(tx: Connection) -> str:
+        note(tx, "half a transaction")
+        if not hung:
+            hung.append(tx.scalars(PID).one())
+            os.kill(hung[0], signal.SIGSTOP)
+        return note(tx, "the other half")
+
+    try:
+        async with asyncio.timeout(20):
+            assert await db.write(hangs_once) == "the other half"
+    finally:
+        os.kill(hung[0], signal.SIGCONT)
+    assert await db.read(count) == 2
+
+
+@contextmanager
+def hanging(server: Postgres) -> Iterator[None]:
+    """Every process of the server stands still."""
+    family = [server.pid, *_children(server.pid)]
+    for pid in family:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in family:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(name) for name in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def test_a_server_that_hangs_frees_its_threads_and_is_used_again_afterwards(
+    db: Database, postgres: Postgres
+) -> None:
+    for _ in range(3):
+        await asyncio.gather(*(db.write(note, "before") for _ in range(2)), db.renew(note, "x"))
+    with hanging(postgres):
+        async with asyncio.timeout(25):
+            calls = [db.write(note, "x"), db.write(note, "x"), db.read(count), db.renew(note, "x")]
+            for outcome in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(outcome, DatabaseUnavailable)
+    assert await db.write(note, "after") == "after"
+    assert await db.renew(note, "the lease") == "the lease"
+
+
+async def test_a_reader_sees_one_snapshot_and_writes_nothing(db: Database) -> None:
+    loop = asyncio.get_running_loop()
+
+    def count_twice(tx: Connection) -> tuple[int, int]:
+        first = count(tx)
+        asyncio.run_coroutine_threadsafe(db.write(note, "between"), loop).result(5)
+        return first, count(tx)
+
+    assert await db.read(count_twice) == (0, 0)
+    assert await db.read(count) == 1
+    with pytest.raises(DBAPIError):
+        await db.read(note, "written by a reader")
+
+
+async def test_nobody_holds_rows_locked_for_long(db: Database) -> None:
+    def bounds(tx: Connection) -> tuple[str, ...]:
+        names = ("lock_timeout", "idle_in_transaction_session_timeout")
+        return tuple(str(tx.scalar(text(f"SHOW {name}"))) for name in names)
+
+    assert await db.write(bounds) == ("5s", "5s")
