@@ -97,6 +97,7 @@ class Settings(BaseSettings):
     twilio_shared_key: str = Field("", repr=False)
     twilio_whatsapp_from: str = ""
     twilio_api_url: str = "https://api.twilio.com"
+    twilio_fallback_url: str = ""
     twilio_template_sid: str = ""
     twilio_template_variables: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict)
     twilio_choice_templates: Annotated[dict[int, str], NoDecode] = Field(default_factory=dict)
@@ -158,7 +159,9 @@ class Settings(BaseSettings):
         except ValueError:
             raise ValueError('must be JSON, such as {"1": "{reply}"} or {"3": "HX..."}') from None
 
-    @field_validator("public_url", "telegram_api_url", "twilio_api_url", "llm_base_url")
+    @field_validator(
+        "public_url", "twilio_fallback_url", "telegram_api_url", "twilio_api_url", "llm_base_url"
+    )
     @classmethod
     def _bare_base(cls, value: str) -> str:
         if not value:

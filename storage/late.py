@@ -11,9 +11,12 @@ part that was sent again says nothing about the later one.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, case, false, or_, true, update
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, case, false, or_, select, true, update
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
+from bot.domain.ending import Ending
 from bot.domain.reply import PartBody
 from storage.clock import now
 from storage.tables import outbox, runs
@@ -157,3 +160,27 @@ def hasten(tx: Connection, run: int) -> bool:
         .values(not_before=now)
     )
     return tx.execute(move).rowcount == 1
+
+
+_UNREPORTED_FROM = 60.0
+_UNREPORTED_UNTIL = 600.0
+
+
+def unreported(tx: Connection, account: int, limit: int) -> Sequence[int]:
+    """Parts of runs that were answered a few minutes ago, on which the platform has not said
+    a word since it took them."""
+    question = (
+        select(outbox.c.id)
+        .join(runs, runs.c.id == outbox.c.run)
+        .where(
+            runs.c.account == account,
+            runs.c.ended_at > now - _UNREPORTED_UNTIL,
+            runs.c.ended_at < now - _UNREPORTED_FROM,
+            runs.c.ending == Ending.ANSWERED.value,
+            outbox.c.state == PartState.SENT.value,
+            ~outbox.c.confirmed,
+        )
+        .order_by(outbox.c.id)
+        .limit(limit)
+    )
+    return tx.scalars(question).all()

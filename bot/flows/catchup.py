@@ -10,9 +10,11 @@ its end, to the newest message that was seen, less an overlap for what a list sh
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -23,7 +25,8 @@ from bot.flows.accept import Intake
 from bot.flows.intake import Arrival
 from bot.flows.lease import LeaseKeeper
 from bot.flows.runtime import Runtime
-from storage import accounts, caughtup
+from bot.flows.witnesses import ask
+from storage import accounts, caughtup, late
 from storage.wakeup import READY
 
 EVERY = 120.0
@@ -34,6 +37,10 @@ OVERLAP = 900.0
 """Seconds that are listed once more: what a list may show late, and clocks that differ."""
 YOUNG = 20.0
 """Seconds for which a message is left to its webhook, which tells more than a list."""
+
+_ASKING = 30.0
+"""Seconds that one round of questions about parts may take."""
+_AT_ONCE = 50
 
 _log = logging.getLogger("answerback.catchup")
 
@@ -126,12 +133,20 @@ class CatchUp:
             if await self._rt.db.write(accounts.mark_up, self._account):
                 _log.info("the platform takes the account again")
                 self._rt.wakeups.tell(READY)
+            await self._ask_after()
         except (RecordsUnavailable, DatabaseUnavailable, StaleLease) as error:
             _log.warning("not caught up, again in %.0f s: %s", AGAIN, error)
             return AGAIN
         if looked.missing:
             _log.warning("%d messages had come without a webhook", looked.missing)
         return YOUNG if looked.young else EVERY
+
+    async def _ask_after(self) -> None:
+        """Ask about parts on which no callback came: what failed later must not look answered."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ASKING):
+                for part in await self._rt.db.read(late.unreported, self._account, _AT_ONCE):
+                    await ask(self._rt, part)
 
     def _gaps(self) -> int:
         """How often this process may have missed something."""

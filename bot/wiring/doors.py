@@ -40,9 +40,12 @@ def _whatsapp(process: Process) -> Sequence[Hook]:
     from bot.wiring import whatsapp  # noqa: PLC0415 - loaded where configured
 
     account = process.ids["whatsapp"]
+    bases = {
+        whatsapp.WHATSAPP_PATH: public_url,
+        whatsapp.WHATSAPP_FALLBACK_PATH: process.settings.twilio_fallback_url or public_url,
+    }
     return [
-        whatsapp.WhatsAppHook(sender, public_url, path, account=account)
-        for path in (whatsapp.WHATSAPP_PATH, whatsapp.WHATSAPP_FALLBACK_PATH)
+        whatsapp.WhatsAppHook(sender, base, path, account=account) for path, base in bases.items()
     ]
 
 

@@ -63,8 +63,8 @@ def whatsapp_urls(settings: Settings) -> tuple[str, str, str]:
         WHATSAPP_STATUS_PATH,
     )
 
-    base = settings.public_url
-    return base + WHATSAPP_PATH, base + WHATSAPP_FALLBACK_PATH, base + WHATSAPP_STATUS_PATH
+    base, other = settings.public_url, settings.twilio_fallback_url or settings.public_url
+    return base + WHATSAPP_PATH, other + WHATSAPP_FALLBACK_PATH, base + WHATSAPP_STATUS_PATH
 
 
 async def hook_states(desk: Office) -> Sequence[HookState]:

@@ -10,6 +10,7 @@ from bot.domain.turn import Turn
 from bot.flows import accept
 from bot.flows.catchup import YOUNG
 from tests.fakes.twilio import faults, forms
+from tests.fakes.twilio.callbacks import StatusPlan
 from tests.flows.whatsapp_kit import CALM, PERSON, echo, endings
 from tests.world import World
 
@@ -196,3 +197,28 @@ async def test_a_file_is_caught_up_and_can_be_read(world: World, kind: str) -> N
     await world.until("SELECT ending FROM runs", lambda rows: rows == [("answered",)])
     assert world.twilio.texts() == ["1234 bytes"]
     assert world.twilio.violations == []
+
+
+async def test_a_failure_that_no_callback_told_of_is_found(world: World) -> None:
+    world.twilio.plan = lambda _message: StatusPlan(("failed",), 63013, told=False)
+    await world.start(agent=echo, **CALM)
+    await world.twilio.inbound("hello")
+    await world.until("SELECT ending FROM runs", lambda rows: rows == [("answered",)])
+    await next_look(world)
+    await world.until("SELECT ending FROM runs", lambda rows: rows == [("undeliverable",)])
+
+
+async def test_a_channel_that_was_down_goes_on_when_its_token_works_again(world: World) -> None:
+    refusing = world.twilio.fail("*", faults.unauthorized(), times=None)
+    await world.start(agent=echo, **CALM)
+    await world.twilio.inbound("hello")
+    down = "SELECT down_reason FROM accounts WHERE channel = 'whatsapp'"
+    await world.until(down, lambda rows: bool(rows[0][0]))
+    await next_look(world)
+    assert (await world.rows(down))[0][0]
+    assert len(world.twilio.calls_of("create")) == 1
+    refusing.cancel()
+    await next_look(world)
+    await world.settled()
+    assert world.twilio.texts() == ["you said: hello"]
+    assert await world.rows(down) == [(None,)]
