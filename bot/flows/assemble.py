@@ -38,7 +38,7 @@ def place(
             inbox.assign(tx, stored, run.id)
             _adopt(tx, run.id, chat, message, rt.terms.intake)
             return Placed(None)
-    woken = bool(live) and release_chat(tx, chat.id, rt.terms.work.lease.seconds, "intake")
+    woken = bool(live) and release_chat(tx, rt, chat.id, "intake")
     new = NewRun(
         account=chat.account,
         chat=chat.id,

@@ -137,8 +137,7 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
 
 
 def _release(tx: Tx, rt: Runtime, by: Operator, s: _Subject) -> Acted:
-    seconds = rt.terms.work.lease.seconds
-    recover.release_chat(tx, s.chat.id, seconds, by.name)
+    recover.release_chat(tx, rt, s.chat.id, by.name)
     now = runs.find(tx, s.run.id)
     if now is None or now.state is RunState.RUNNING:
         return s.refused("a live process works on it; `runs close` would end it")

@@ -76,10 +76,11 @@ def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
     return Swept(released, len(loose.doubt_orphans(tx)))
 
 
-def release_chat(tx: Tx, chat: int, lease_seconds: float, who: str) -> bool:
+def release_chat(tx: Tx, rt: Runtime, chat: int, who: str) -> bool:
     """A reader met this chat: release its run if that run's holder is dead. The chat is
-    locked. It never judges or sends; True when a worker should look."""
-    holders.bury_overdue(tx, lease_seconds)
+    locked. It never judges the run or sends; True when a worker should look."""
+    if rt.may_judge():
+        holders.bury_overdue(tx, rt.terms.work.lease.seconds)
     released = releases.release_dead(tx, chat)
     for run in released:
         _note(tx, who, run)

@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -258,6 +258,7 @@ async def running(
         lease = LeaseKeeper(
             rt.db, rt.clock, rt.terms.work.lease, _identity(settings, rt.clock, role)
         )
+        rt = replace(rt, may_judge=lease.may_judge)
         paced = pacers(rt, settings.redis_url, stack)
         desk = Desk(rt, lease, Sends(rt, lease), hired.agent, paced)
         process = _process(settings, role, desk, channels, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import httpx
 
@@ -126,9 +126,12 @@ class ConsoleStage:
 
 def stage_of(channel: ChannelName, world: World) -> Stage:
     """Somebody who speaks to us on this platform."""
-    stages = {
-        ChannelName.TELEGRAM: TelegramStage,
-        ChannelName.WHATSAPP: WhatsAppStage,
-        ChannelName.CONSOLE: ConsoleStage,
-    }
-    return stages[channel](world)
+    match channel:
+        case ChannelName.TELEGRAM:
+            return TelegramStage(world)
+        case ChannelName.WHATSAPP:
+            return WhatsAppStage(world)
+        case ChannelName.CONSOLE:
+            return ConsoleStage(world)
+        case other:
+            assert_never(other)
