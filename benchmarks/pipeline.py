@@ -54,10 +54,9 @@ async def measure(name: str, postgres: Postgres | None, messages: int) -> None:
         async with running(settings, parts=Parts(terminal=terminal)) as process:
             assert isinstance(process.desk.agent, EchoAgent)
             began = time.monotonic()
-            late = await _take_in(process, messages)
+            late = await take_in(process, range(messages), max(1, messages // 2))
             taken = time.monotonic() - began
-            while await process.rt.db.read(report.pending_in_account, process.ids["console"]):
-                await pulse()
+            await answered(process)
             seconds = time.monotonic() - began
             await hand_over(process.desk, process.worker, 5.0)
     if shown != messages:
@@ -69,20 +68,27 @@ async def measure(name: str, postgres: Postgres | None, messages: int) -> None:
     )
 
 
-async def _take_in(process: Process, messages: int) -> int:
-    """Record all of them; how many were refused as a 503 refuses, and delivered again."""
-    numbers = iter(range(messages))
+async def take_in(process: Process, messages: range, chats: int) -> int:
+    """Record these messages, spread over so many chats; how many were refused at first, as a
+    503 refuses them, and delivered again."""
+    numbers = iter(messages)
     late = 0
 
     async def take() -> None:
         nonlocal late
         for number in numbers:
-            said = message(number, number % max(1, messages // 2))
+            said = message(number, number % chats)
             while not await _taken(process, said):
                 late += 1
 
     await asyncio.gather(*(take() for _ in range(_AT_ONCE)))
     return late
+
+
+async def answered(process: Process) -> None:
+    """Wait until nothing is pending."""
+    while await process.rt.db.read(report.pending_in_account, process.ids["console"]):
+        await pulse()
 
 
 async def _taken(process: Process, said: Inbound) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 import uuid
+from functools import cache
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -37,6 +38,7 @@ class SystemClock:
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
+@cache
 def _boot_id() -> str:
     """The id of this boot. A system that tells none has one name for all its boots: there
     the lock on the holder's name is what declares an earlier boot dead."""
