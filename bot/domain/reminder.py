@@ -59,7 +59,8 @@ class Reminders(Protocol):
     """The reminders of a turn's chat."""
 
     async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
-        """Remind the chat of `text`. The same `key` makes one reminder, however often asked.
+        """Remind the chat of `text`. One `key` makes one reminder in a turn, however often it
+        is asked for.
 
         `when` is a local time (`2027-01-15 09:00`), a wait (`in 20 minutes`) or a rule of
         five cron fields (`0 9 * * mon-fri`). Raises ReminderRefused.

@@ -73,13 +73,14 @@ def _add(tx: Tx, rt: Runtime, run: Run, wish: _Wish) -> StoredReminder:
     after a crash, "in 20 minutes" still counts from then. Raises StaleLease."""
     chats.lock(tx, run.chat)
     runs.hold(tx, run.grip)
-    found = reminders.find(tx, wish.key)
+    key = f"{run.id}:{wish.key}"
+    found = reminders.find(tx, key)
     if found is not None:
         return found
     if reminders.count_waiting(tx, run.chat) >= MOST_WAITING:
         raise ReminderRefused(f"this chat has {MOST_WAITING} reminders already; cancel one first")
     occasion = rt.calendar.read(wish.when, wish.zone, clock.read(tx))
-    return reminders.add(tx, run.account, run.chat, wish.key, wish.text, occasion)
+    return reminders.add(tx, run.account, run.chat, key, wish.text, occasion)
 
 
 def _cancel(tx: Tx, run: Run, number: int) -> bool:

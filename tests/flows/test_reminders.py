@@ -226,6 +226,20 @@ async def test_a_chat_can_not_have_reminders_without_end(world: World) -> None:
     assert told == f"this chat has {MOST_WAITING} reminders already; cancel one first"
 
 
+async def test_two_chats_may_name_their_reminders_alike(world: World) -> None:
+    async def pills(turn: Turn) -> str:
+        first = await turn.reminders.add("in 1 hour", turn.text, key="pills")
+        again = await turn.reminders.add("in 2 hours", turn.text, key="pills")
+        return f"{first.text} {first == again}"
+
+    process = await start(world, pills)
+    await process.post_update(Person(ADA).text("blue"))
+    await process.post_update(Person(ADA + 1).text("red"))
+    await world.settled()
+    assert world.telegram.texts(ADA) == ["blue True"]
+    assert world.telegram.texts(ADA + 1) == ["red True"]
+
+
 async def test_a_reminder_on_whatsapp_is_sent_within_the_window_and_listed_after_it(
     world: World,
 ) -> None:
