@@ -11,8 +11,10 @@ import asyncio
 import ipaddress
 import re
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html.parser import HTMLParser
 
 import httpx
@@ -49,6 +51,10 @@ class WebReader:
         self._resolve = resolve or addresses
         self._is_public = is_public or is_public_address
 
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return httpx.create_ssl_context(trust_env=False)
+
     async def read(self, url: str) -> str:
         """The page's text, cut to MAX_CHARACTERS. Raises PageUnreadable."""
         try:
@@ -63,7 +69,7 @@ class WebReader:
         at = httpx.URL(url.strip())
         for _ in range(REDIRECTS + 1):
             place = await self._locate(at)
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with httpx.AsyncClient(trust_env=False, verify=self._tls) as client:
                 response = await client.send(_request(place), stream=True)
                 try:
                     if not response.has_redirect_location:
