@@ -236,7 +236,7 @@ async def test_a_step_that_asks_for_a_retry_is_begun_again(world: World) -> None
     assert await answer(world, agent) == ["done"]
 
 
-async def test_b95_after_an_operator_s_cancel_no_step_begins(world: World) -> None:
+async def test_b95_after_a_stop_no_step_begins(world: World) -> None:
     reached, go_on, called = asyncio.Event(), asyncio.Event(), []
 
     async def agent(turn: Turn) -> str:
