@@ -10,8 +10,9 @@ from math import floor
 from sqlalchemy import Connection, select, update
 
 from bot.domain.message import Inbound
+from bot.domain.run import LIVE
 from storage import clock
-from storage.tables import accounts, inbound
+from storage.tables import accounts, inbound, runs
 
 _AT_ONCE = 500
 _SOURCE = "source"
@@ -75,3 +76,15 @@ def enrich(tx: Connection, stored: int, message: Inbound) -> None:
             extra=json.dumps(message.extra),
         )
     )
+
+
+def runs_after(tx: Connection, chat: int, at: float | None) -> frozenset[int]:
+    """The chat's live runs for what was written after this moment (epoch seconds)."""
+    if at is None:
+        return frozenset()
+    question = select(runs.c.id).where(
+        runs.c.chat == chat,
+        runs.c.state.in_([state.value for state in LIVE]),
+        runs.c.order_at > at,
+    )
+    return frozenset(tx.scalars(question))

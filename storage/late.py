@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, case, false, or_, select, true, update
+from sqlalchemy import Connection, case, exists, false, or_, select, true, update
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.ending import Ending
 from bot.domain.reply import PartBody
 from storage.clock import now
+from storage.outbox import Part
 from storage.tables import outbox, runs
 
 REPLACED = "the template says it all"
@@ -184,3 +185,19 @@ def unreported(tx: Connection, account: int, limit: int) -> Sequence[int]:
         .limit(limit)
     )
     return tx.scalars(question).all()
+
+
+def follows_unreported(tx: Connection, part: Part, within: float) -> bool:
+    """Whether an earlier part of the same answer was taken in the last `within` seconds and
+    is not reported on: this one could overtake it."""
+    question = exists(
+        select(1).where(
+            outbox.c.run == part.run,
+            outbox.c.kind == part.kind.value,
+            outbox.c.part < part.number,
+            outbox.c.state == PartState.SENT.value,
+            ~outbox.c.confirmed,
+            outbox.c.started_at > now - within,
+        )
+    )
+    return part.run is not None and bool(tx.scalar(select(question)))

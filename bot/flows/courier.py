@@ -20,7 +20,7 @@ from bot.flows import outside
 from bot.flows.desk import Desk
 from bot.flows.notices import to_chat
 from bot.flows.outcome import alarm, reconsider
-from bot.flows.runtime import LOOK_PATIENCE, Runtime
+from bot.flows.runtime import LOOK_PATIENCE, STATUS_WAIT, Runtime
 from bot.flows.sends import record_alone
 from storage import chats, clock, late, loose, outbox
 from storage.chats import Chat
@@ -92,6 +92,8 @@ def _begin(
     """Claim the part if its chat still takes it; (part, address) or None."""
     chat = chats.lock(tx, due.chat)
     now = clock.read(tx)
+    if due.account in rt.carriers and late.follows_unreported(tx, due, STATUS_WAIT):
+        return None
     part = loose.claim(tx, due.id, holder, lease_seconds)
     if part is None:
         return None

@@ -14,7 +14,7 @@ from bot.flows import notices
 from bot.flows.ended import after_end
 from bot.flows.runtime import Runtime
 from bot.texts import Text
-from storage import chats, clock, events, inbox, outbox, runs, said
+from storage import caughtup, chats, clock, events, inbox, outbox, runs, said
 from storage.chats import Chat
 from storage.outbox import Notice
 from storage.runs import NewRun
@@ -64,11 +64,11 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
         case Command.STATUS:
             return _status(tx, rt, chat)
         case Command.STOP:
-            return _stop(tx, rt, chat, Text.STOPPED, Text.NOTHING_TO_STOP)
+            return _stop(tx, rt, chat, message, Text.STOPPED, Text.NOTHING_TO_STOP)
         case Command.OPT_OUT:
             said.drop_loose(tx, chat.id)
             chats.opt_out(tx, chat.id, out=True)
-            return _stop(tx, rt, chat, Text.OPTED_OUT, Text.OPTED_OUT)
+            return _stop(tx, rt, chat, message, Text.OPTED_OUT, Text.OPTED_OUT)
         case Command.RETRY:
             return _retry(tx, rt, chat, message)
         case Command.RESEND:
@@ -103,11 +103,15 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
     return Obeyed()
 
 
-def _stop(tx: Tx, rt: Runtime, chat: Chat, done: Text, nothing: Text) -> Obeyed:
-    """Withdraw what waits and what runs: no part of it becomes `sending` after this commits."""
+def _stop(
+    tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text
+) -> Obeyed:
+    """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
+    What was written after a stop that came late (in a platform's records) goes on."""
     chats.raise_stop(tx, chat.id)
+    later = caughtup.runs_after(tx, chat.id, message.sent_at)
     stopped = []
-    for run in runs.live_in_chat(tx, chat.id):
+    for run in (live for live in runs.live_in_chat(tx, chat.id) if live.id not in later):
         if runs.end_live(tx, run.id, Ending.WITHDRAWN, "the person stopped it"):
             after_end(tx, rt, run, Ending.WITHDRAWN, "the person stopped it", PERSON)
             stopped.append(run.id)

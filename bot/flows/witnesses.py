@@ -127,7 +127,7 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> N
     events.note(tx, PLATFORM, "refused after it was taken", why, run=part.run, chat=chat.id)
     match reaction:
         case CallbackReaction.PERMANENT_CHAT:
-            chats.park(tx, chat.id, why)
+            chats.park(tx, chat.id, why, part.started_at)
         case CallbackReaction.OPTED_OUT:
             opt_out(tx, chat, why)
         case CallbackReaction.WINDOW:

@@ -11,6 +11,7 @@ from bot.flows import accept
 from bot.flows.catchup import YOUNG
 from tests.fakes.twilio import faults, forms
 from tests.fakes.twilio.callbacks import StatusPlan
+from tests.flows.held import HeldAgent
 from tests.flows.whatsapp_kit import CALM, PERSON, echo, endings
 from tests.world import World
 
@@ -222,3 +223,21 @@ async def test_a_channel_that_was_down_goes_on_when_its_token_works_again(world:
     await world.settled()
     assert world.twilio.texts() == ["you said: hello"]
     assert await world.rows(down) == [(None,)]
+
+
+async def test_a_stop_that_is_caught_up_does_not_withdraw_what_was_written_after_it(
+    world: World,
+) -> None:
+    agent = HeldAgent()
+    await world.start(agent=agent, **CALM)
+    await caught_up(world)
+    await world.twilio.inbound("/stop", webhook=False)
+    world.advance(60)
+    await world.twilio.inbound("never mind, go on")
+    await agent.asked.wait()
+    await next_look(world)
+    await world.until(COUNT, lambda rows: rows[0][0] == 2)
+    agent.gate.set()
+    await world.settled()
+    assert "never mind, go on" in world.twilio.texts()
+    assert await endings(world) == ["answered"]

@@ -232,3 +232,22 @@ async def test_a_status_that_comes_to_the_message_url_makes_no_run(world: World)
     assert attempt.acknowledged
     assert await world.rows("SELECT count(*) FROM runs") == [(1,)]
     assert len(world.twilio.messages()) == 1
+
+
+async def test_a_block_that_is_reported_after_the_person_wrote_again_parks_nothing(
+    world: World,
+) -> None:
+    world.twilio.plan = lambda _message: StatusPlan.nothing()
+    await world.start(agent=echo, **CALM)
+    await world.twilio.inbound("first")
+    await world.settled()
+    (old,) = world.twilio.messages()
+    world.advance(10)
+    world.twilio.plan = lambda _message: StatusPlan()
+    await world.twilio.inbound("second")
+    await world.twilio.report(old.sid, "undelivered", 63014)
+    await world.settled()
+    await world.twilio.inbound("third")
+    await world.settled()
+    assert world.twilio.texts() == ["you said: second", "you said: third"]
+    assert await endings(world) == ["undeliverable", "answered", "answered"]
