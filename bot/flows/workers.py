@@ -38,8 +38,14 @@ class Worker:
         self._draining = False
         self._closed = False
         self._audit = Audit(desk)
+        self._claimed_at = desk.rt.clock.monotonic()
         desk.rt.wakeups.listen(self._hear)
         desk.lease.on_lapse(self.abandon)
+
+    @property
+    def claimless(self) -> float:
+        """Seconds since claiming last worked, whether it found something or not."""
+        return self._desk.rt.clock.monotonic() - self._claimed_at
 
     @property
     def in_flight(self) -> int:
@@ -94,6 +100,7 @@ class Worker:
             self._wake.clear()
             try:
                 await self._claim()
+                self._claimed_at = self._desk.rt.clock.monotonic()
             except DatabaseUnavailable as error:
                 _log.warning("can't claim: %s", error)
             except StaleLease as error:

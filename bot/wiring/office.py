@@ -26,6 +26,7 @@ from storage.engine import Database, DatabaseSettings, parsed_url
 from storage.migrate import NEWEST, revisions
 from storage.wakeup import Wakeups
 
+MAKE_ONE = "`answerback serve`, `chat` or `db upgrade` makes it"
 _PULSE = 0.02
 _FOR_HINTS = 1.0
 """Seconds that hints to running processes may take; without them they look once a second."""
@@ -84,6 +85,8 @@ def database_exists(url: str) -> bool:
 
 def schema_problem(url: str) -> str:
     """What is wrong with the database's schema, and the fix; empty when it is ours."""
+    if not database_exists(url):
+        return f"there is no file {parsed_url(url).database}: {MAKE_ONE}"
     found, ours = revisions(url)
     if found == ours:
         return ""
@@ -95,13 +98,8 @@ def schema_problem(url: str) -> str:
 
 
 def _look_at(url: str) -> None:
-    if not database_exists(url):
-        raise ConfigurationError(
-            f"DATABASE_URL: there is no file {parsed_url(url).database}; "
-            "`answerback serve`, `chat` or `db upgrade` makes it"
-        )
     if said := schema_problem(url):
-        raise ConfigurationError(said)
+        raise ConfigurationError(f"DATABASE_URL: {said}")
 
 
 def _served(channels: Sequence[Channel], rows: Sequence[Account]) -> dict[int, Channel]:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
+_CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
 _PROBE_EVERY = 15.0
@@ -101,8 +102,15 @@ class Process:
             *checks,
             Check("database", True, "answers"),
             Check("sweep", fresh, f"{since:.0f} s ago"),
+            *self._claims(),
             Check("due", True, said),
         ]
+
+    def _claims(self) -> Sequence[Check]:
+        if self.worker is None or self.worker.draining:
+            return []
+        since = self.worker.claimless
+        return [Check("claims", since < _CLAIMS_WITHIN, f"last worked {since:.0f} s ago")]
 
     async def sweep(self) -> None:
         """One recovery pass; a database that is away is noted and waited for."""

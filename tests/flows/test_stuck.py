@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from bot.domain.ending import Ending
 from bot.domain.errors import Retry
 from bot.domain.turn import Turn
 from bot.flows.checkpoints import Checkpoint
@@ -12,6 +13,7 @@ from bot.flows.judged import judged
 from bot.flows.stuck import Bounds, Stuck, Trouble, find_stuck
 from bot.wiring import Role
 from storage.engine import Database, DatabaseSettings
+from storage.report import RunFilter, runs_listed
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.updates import Person
@@ -155,3 +157,36 @@ async def test_why_names_the_verdict_and_what_shows_it(world: World) -> None:
     await world.settled()
     ended = await rt.db.read(judged, rt, 1, 15.0)
     assert ended.verdict == "answered"
+
+
+async def test_b12_what_got_too_old_is_closed_with_a_reason_that_can_be_listed(
+    world: World,
+) -> None:
+    web = await world.start(agent=repeats, role=Role.WEB, burst="each")
+    ada = Person(ADA)
+    for text in ("one", "two", "three", "four"):
+        await web.post_update(ada.text(text))
+    await web.stop()
+    world.advance(3 * 86_400)
+    process = await world.start(agent=repeats)
+    await world.settled()
+    expired = RunFilter(endings=(Ending.EXPIRED,))
+    listed = await process.process.rt.db.read(runs_listed, expired, 15.0)
+    assert [line.id for line in listed] == [4, 3, 2, 1]
+    assert {line.detail for line in listed} == {"older than ANSWER_MAX_AGE when its turn came"}
+
+
+async def test_readiness_names_claims_that_do_not_work(world: World) -> None:
+    process = await world.start(agent=repeats)
+    well = await process.process.readiness()
+    assert {check.name for check in well} >= {"lease", "database", "sweep", "claims"}
+    assert all(check.well for check in well)
+    for task in process.process.tasks:
+        if task.get_name() == "claim":
+            task.cancel()
+    world.clock.advance(14)
+    process.process.last_sweep = world.clock.monotonic()
+    await process.process.lease.renew()
+    world.clock.advance(6)
+    broken = [check.name for check in await process.process.readiness() if not check.well]
+    assert "claims" in broken
