@@ -13,18 +13,22 @@ from storage.tables import steps
 
 @dataclass(frozen=True, slots=True)
 class StoredStep:
-    """A step as an earlier attempt left it. `result` is JSON, None while it is only begun."""
+    """A step as it was left. `result` is JSON, None while it is only begun; `fence` is the
+    attempt that began it last."""
 
     safe: bool
     result: str | None
+    fence: int
 
 
 def find(tx: Connection, run: int, key: str) -> StoredStep | None:
     """The step under this key, or None when it was never begun."""
     row = tx.execute(
-        select(steps.c.safe, steps.c.result).where(steps.c.run == run, steps.c.key == key)
+        select(steps.c.safe, steps.c.result, steps.c.fence).where(
+            steps.c.run == run, steps.c.key == key
+        )
     ).first()
-    return None if row is None else StoredStep(row.safe, row.result)
+    return None if row is None else StoredStep(row.safe, row.result, row.fence)
 
 
 def begin(tx: Connection, run: int, key: str, fence: int, *, safe: bool, paid: bool) -> None:

@@ -49,6 +49,7 @@ class Steps:
         self._grip = grip
         self._threads = Threads(_THREADS)
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._begun: set[str] = set()
 
     async def take(self, step: Step) -> Any:
         """The stored result, or that of the call made now. One key is at work once at a time:
@@ -61,7 +62,8 @@ class Steps:
 
     async def _once(self, step: Step) -> Any:
         desk, key = self._desk, step.key
-        found = await desk.persist(_begin, self._grip, step)
+        found = await desk.persist(_begin, self._grip, step, before=key in self._begun)
+        self._begun.add(key)
         if found is not None and found.result is not None:
             return json.loads(found.result)
         if found is not None and not (found.safe and step.safe):
@@ -147,10 +149,14 @@ def _is_storable(result: str) -> bool:
     return True
 
 
-def _begin(tx: Tx, grip: Grip, step: Step) -> StoredStep | None:
-    """The step as it was left; None when it begins now. Raises StaleLease."""
+def _begin(tx: Tx, grip: Grip, step: Step, *, before: bool) -> StoredStep | None:
+    """The step as it was left; None when it begins now. `before` says that this attempt began
+    it already: if not, a start under its fence is this very one, whose commit was not heard
+    of. Raises StaleLease."""
     runs.hold(tx, grip)
     found = steps.find(tx, grip.run, step.key)
+    if found is not None and found.result is None and found.fence == grip.fence and not before:
+        return None
     if found is None:
         paid = step.cost is not None
         steps.begin(tx, grip.run, step.key, grip.fence, safe=step.safe, paid=paid)

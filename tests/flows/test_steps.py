@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.domain.errors import Retry, StepInterrupted, StepResultInvalid
+from bot.domain.errors import DatabaseUnavailable, Retry, StepInterrupted, StepResultInvalid
 from bot.domain.turn import Agent, Turn
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.steps import MAX_RESULT
@@ -257,3 +257,27 @@ async def test_b95_after_a_stop_no_step_begins(world: World) -> None:
     await world.settled()
     assert called == []
     assert await world.rows("SELECT key, state FROM steps") == [("one", "done")]
+
+
+@pytest.mark.parametrize("safe", [True, False])
+async def test_a_start_whose_commit_was_not_heard_of_is_no_interruption(
+    world: World, safe: bool
+) -> None:
+    agent = Counted(safe=safe)
+    process = await world.start(agent=agent)
+    db = process.process.rt.db
+    write, lost = db.write, []
+
+    async def deaf(move: Any, *args: Any, **kwargs: Any) -> Any:
+        done = await write(move, *args, **kwargs)
+        if move.__name__ in ("_begin", "_finish") and move.__name__ not in lost:
+            lost.append(move.__name__)
+            raise DatabaseUnavailable("the answer got lost")
+        return done
+
+    db.write = deaf  # type: ignore[method-assign]
+    await process.post_update(Person(ADA).text("go"))
+    await world.settled()
+    assert world.telegram.texts(ADA) == ["paid 1"]
+    assert lost == ["_begin", "_finish"]
+    assert await world.rows("SELECT begun, state FROM steps") == [(1, "done")]
