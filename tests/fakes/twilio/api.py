@@ -244,9 +244,9 @@ class Api:
         except ValueError:
             raise TwilioRefusal(20001) from None
         fake = self._fake
-        fake.webhook_url = given.get("callback_url") or fake.webhook_url
-        fake.fallback_url = given.get("fallback_url") or fake.fallback_url
-        fake.status_url = given.get("status_callback_url") or fake.status_url
+        fake.webhook_url = given.get("callback_url", fake.webhook_url)
+        fake.fallback_url = given.get("fallback_url", fake.fallback_url)
+        fake.status_url = given.get("status_callback_url", fake.status_url)
         return Answer.of(202, self._sender_json())
 
     async def _unknown(self, asked: Asked) -> Answer:

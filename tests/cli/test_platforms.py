@@ -1,0 +1,195 @@
+"""Webhooks at the platforms, as an operator sets, sees and deletes them, and the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.domain.errors import ConfigurationError
+from bot.flows.stuck import Trouble
+from bot.observe.findings import Finding, Level
+from bot.wiring import Office, office, opened
+from bot.wiring.doctor import examine
+from bot.wiring.platforms import (
+    HookState,
+    delete_hooks,
+    hook_finding,
+    hook_states,
+    set_hooks,
+    stuck_hooks,
+)
+from tests.fakes.telegram import faults as telegram_faults
+from tests.fakes.telegram.server import TOKEN
+from tests.fakes.twilio import faults as twilio_faults
+from tests.world import PUBLIC, SECRET, World, open_world
+
+SANDBOX = "whatsapp:+14155238886"
+
+
+@pytest.fixture
+async def world(sqlite_url: str) -> AsyncIterator[World]:
+    async with open_world(sqlite_url) as world:
+        yield world
+
+
+@asynccontextmanager
+async def desk(world: World, **changes: Any) -> AsyncIterator[Office]:
+    async with office(world.settings(**changes)) as made, opened(made):
+        yield made
+
+
+async def test_setting_points_both_platforms_at_us_with_secret_and_retries(world: World) -> None:
+    async with desk(world) as made:
+        before = {state.channel: hook_finding(state) for state in await hook_states(made)}
+        assert before["telegram"].level is Level.PROBLEM
+        said = await set_hooks(made, drop_pending=False)
+        assert said[0] == f"telegram delivers to {PUBLIC}/telegram/webhook"
+        after = [hook_finding(state) for state in await hook_states(made)]
+        assert [finding.level for finding in after] == [Level.OK, Level.OK]
+        assert await stuck_hooks(made) == []
+    (call,) = world.telegram.calls_of("setWebhook")
+    assert call.params["secret_token"] == SECRET
+    retries = "#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
+    assert world.twilio.webhook_url == f"{PUBLIC}/whatsapp/webhook{retries}"
+    assert world.twilio.fallback_url == f"{PUBLIC}/whatsapp/fallback{retries}"
+    assert world.twilio.status_url == f"{PUBLIC}/whatsapp/status{retries}"
+
+
+async def test_deleting_takes_both_away(world: World) -> None:
+    async with desk(world) as made:
+        await set_hooks(made, drop_pending=False)
+        await delete_hooks(made)
+        assert [state.url for state in await hook_states(made)] == ["", ""]
+
+
+async def test_the_sandbox_says_what_to_enter_by_hand(world: World) -> None:
+    async with desk(world, telegram_bot_token="", twilio_whatsapp_from=SANDBOX) as made:
+        said = "\n".join(await set_hooks(made, drop_pending=False))
+        (state,) = await hook_states(made)
+    assert "console" in said
+    assert f"{PUBLIC}/whatsapp/webhook#rc=5&rp=all&ct=1500&rt=4000&tt=15000" in said
+    assert hook_finding(state).level is Level.WARNING
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"public_url": "", "twilio_account_sid": ""}, "PUBLIC_URL"),
+        ({"telegram_mode": "polling"}, "TELEGRAM_MODE"),
+    ],
+)
+async def test_what_can_not_be_set_names_the_variable(
+    world: World, changes: dict[str, Any], names: str
+) -> None:
+    if "public_url" in changes:
+        changes = {**changes, "telegram_mode": "polling"}
+    async with desk(world, **changes) as made:
+        with pytest.raises(ConfigurationError, match=names):
+            await set_hooks(made, drop_pending=False)
+
+
+async def test_a_platform_that_refuses_us_is_stuck_with_its_reason(world: World) -> None:
+    world.telegram.fail("getWebhookInfo", telegram_faults.unauthorized(), times=None)
+    world.twilio.fail("senders", twilio_faults.unauthorized(), times=None)
+    async with desk(world) as made:
+        found = await stuck_hooks(made)
+    assert [(item.kind, item.id) for item in found] == [
+        (Trouble.WEBHOOK, "telegram"),
+        (Trouble.WEBHOOK, "whatsapp"),
+    ]
+    assert all(TOKEN not in item.why for item in found)
+
+
+def _state(**changes: Any) -> HookState:
+    return HookState("telegram", **{"url": "https://a", "wanted": "https://a", **changes})
+
+
+@pytest.mark.parametrize(
+    ("state", "level", "word"),
+    [
+        (_state(pending=0), Level.OK, "https://a"),
+        (_state(url="https://b"), Level.PROBLEM, "not https://a"),
+        (_state(url=""), Level.PROBLEM, "not set"),
+        (_state(wanted=""), Level.PROBLEM, "polled"),
+        (_state(url="", wanted=""), Level.OK, "polled"),
+        (_state(pending=51), Level.WARNING, "51"),
+        (
+            _state(error="Wrong response from the webhook: 403 Forbidden", error_age=9.0),
+            Level.PROBLEM,
+            "403",
+        ),
+        (_state(error="Connection refused", error_age=9999.0, pending=0), Level.OK, "https://a"),
+    ],
+)
+def test_a_webhook_is_judged_by_what_matters_now(state: HookState, level: Level, word: str) -> None:
+    finding = hook_finding(state)
+    assert finding.level is level
+    assert word in finding.says
+    assert bool(finding.fix) == (level is not Level.OK)
+
+
+@pytest.fixture
+def environment(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> pytest.MonkeyPatch:
+    """The process's environment, as a service between the fakes has it."""
+    monkeypatch.chdir(tmp_path)
+    given = world.settings().model_dump(include=set(_VARIABLES))
+    for name, value in given.items():
+        monkeypatch.setenv(name.upper(), str(value))
+    return monkeypatch
+
+
+_VARIABLES = (
+    "database_url",
+    "public_url",
+    "telegram_bot_token",
+    "telegram_mode",
+    "telegram_webhook_secret",
+    "telegram_api_url",
+    "twilio_account_sid",
+    "twilio_auth_token",
+    "twilio_whatsapp_from",
+    "twilio_api_url",
+)
+
+
+async def examined() -> dict[str, Finding]:
+    return {finding.name: finding for finding in await examine()}
+
+
+async def test_the_doctor_finds_a_well_service_well(
+    world: World, environment: pytest.MonkeyPatch
+) -> None:
+    async with desk(world) as made:
+        await set_hooks(made, drop_pending=False)
+    found = await examined()
+    assert [f for f in found.values() if f.level is Level.PROBLEM] == []
+    assert {"database", "disk", "telegram", "twilio", "telegram webhook", "agent"} <= set(found)
+    assert all(f.fix for f in found.values() if f.level is not Level.OK)
+
+
+async def test_the_doctor_names_what_is_wrong_and_the_fix(
+    world: World, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
+    environment.setenv("AGENT", "no.such.module:agent")
+    world.telegram.fail("getMe", telegram_faults.unauthorized(), times=None)
+    world.twilio.fail("list", twilio_faults.unauthorized(), times=None)
+    found = await examined()
+    broken = {name for name, f in found.items() if f.level is Level.PROBLEM}
+    assert broken >= {"redis", "agent", "telegram"}
+    assert TOKEN not in str(found)
+
+
+async def test_the_doctor_reads_an_old_schema(
+    environment: pytest.MonkeyPatch, blank_sqlite_url: str, tmp_path: Path
+) -> None:
+    Path(blank_sqlite_url.removeprefix("sqlite:///")).touch()
+    environment.setenv("DATABASE_URL", blank_sqlite_url)
+    found = await examined()
+    assert found["schema"].fix == "answerback db upgrade"
