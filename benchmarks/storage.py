@@ -1,0 +1,174 @@
+"""`python -m benchmarks.storage`: what a turn's four commits cost on each kind of database.
+
+Each move runs as the flows run it, as its own transaction: one caller after the other, and 32
+callers at once. Nothing but the database is at work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from pathlib import Path
+
+from sqlalchemy import Connection, event
+
+from benchmarks.figures import quantile, show
+from bot.schedule import Almanac
+from bot.clock import SystemClock
+from bot.domain.delivery import Sent
+from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundKind, Sender
+from bot.domain.ports import Recipient
+from bot.domain.reply import PartBody, PartKind
+from bot.domain.run import Run
+from bot.domain.terms import Terms
+from bot.flows.deliver import Told, Way, advance
+from bot.flows.intake import Arrival, record_event
+from bot.flows.runtime import Runtime
+from bot.texts import Words
+from channels.console.channel import ConsoleChannel
+from storage import accounts, chats, claims, holders, outbox, runs
+from storage.engine import Database, DatabaseSettings
+from storage.holders import Identity
+from storage.migrate import upgrade
+from storage.outbox import Attempt, Part
+from storage.runs import Claimant
+from storage.wakeup import Wakeups
+from tests.servers import Postgres
+
+_CALLERS = 32
+_numbers = count(1)
+
+
+class Turns:
+    """One process's moves on a database, without an agent or a provider."""
+
+    def __init__(self, url: str) -> None:
+        upgrade(url)
+        clock = SystemClock()
+        self.db = Database(DatabaseSettings(url), clock)
+        self.account = self.db.now_sync(accounts.ensure, ChannelName.CONSOLE, "local").id
+        identity = Identity("bench/1", clock.token(), "bench", 1, "all")
+        self.by = Claimant(self.db.now_sync(holders.register, identity), 3_600.0, 900.0)
+        self.rt = Runtime(
+            db=self.db,
+            clock=clock,
+            channels={self.account: ConsoleChannel(None)},
+            terms=Terms(),
+            words=Words.load(),
+            wakeups=Wakeups(clock),
+            calendar=Almanac("UTC"),
+        )
+
+    async def intake(self, by: Claimant | None) -> Run:
+        """A message of a new person, up to its run."""
+        number = next(_numbers)
+        message = Inbound(
+            request_id=f"bench-{number}",
+            address=Address(f"person-{number}"),
+            chat_kind=ChatKind.PRIVATE,
+            kind=InboundKind.TEXT,
+            text="hello",
+            sender=Sender(f"person-{number}", "Ada"),
+            provider_id=f"{number}",
+        )
+        arrival = Arrival(self.account, '{"text": "hello"}')
+        recorded = await self.db.write(record_event, self.rt, arrival, message, by)
+        assert recorded.run is not None
+        return recorded.run
+
+    async def claim(self) -> Run:
+        """One run that is ready."""
+        [run] = await self.db.write(claims.claim, self.by, [self.account], 1)
+        return run
+
+    async def store(self, run: Run) -> Part:
+        """The reply and its one part, which is begun."""
+        return await self.db.write(_store, run)
+
+    async def advance(self, run: Run, part: Part) -> None:
+        """The receipt, the end of the run, and the next of its chat."""
+        to = Recipient(Address("person"), ChatKind.PRIVATE)
+        way = Way(self.rt, run, to, 0.0, 0.5, frozenset())
+        told = Told(Attempt(part.id, part.attempts), Sent(f"receipt-{part.id}"))
+        await self.db.write(advance, way, told)
+
+
+def _store(tx: Connection, run: Run) -> Part:
+    chat = chats.lock(tx, run.chat)
+    runs.mark_replied(tx, run.grip)
+    outbox.store_reply(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
+    to = outbox.Address(run.account, chat.id, run.id)
+    body = PartBody("hi", '{"text": "hi"}')
+    [part] = outbox.store_parts(tx, to, PartKind.REPLY, [body], run.holder)
+    return part
+
+
+Job = Callable[[], Awaitable[object]]
+
+
+async def _timed(name: str, jobs: Sequence[Job], callers: int) -> list[object]:
+    """Run the jobs, so many at a time; print their rate and latencies."""
+    left, took, results = iter(jobs), [0.0] * 0, [None] * 0  # type: tuple
+    results = []
+
+    async def caller() -> None:
+        for job in left:
+            began = time.perf_counter()
+            results.append(await job())
+            took.append(time.perf_counter() - began)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(callers)))
+    rate = len(jobs) / (time.perf_counter() - began)
+    p50, p99 = quantile(took, 0.5) * 1000, quantile(took, 0.99) * 1000
+    show(name, f"{rate:7.0f}/s   p50 {p50:6.2f} ms   p99 {p99:6.2f} ms")
+    return results
+
+
+async def measure(name: str, url: str, turns: int) -> None:
+    """Every move, one caller and many."""
+    bench = Turns(url)
+    try:
+        for callers in (1, _CALLERS):
+            label = f"{name}, {callers} callers" if callers > 1 else f"{name}, 1 caller"
+            born = await _timed(
+                f"{label}: intake (born running)",
+                [lambda: bench.intake(bench.by)] * turns,
+                callers,
+            )
+            await _timed(f"{label}: intake (ready)", [lambda: bench.intake(None)] * turns, callers)
+            await _timed(f"{label}: claim of one", [bench.claim] * turns, callers)
+            stored = await _timed(
+                f"{label}: store the reply",
+                [lambda run=run: bench.store(run) for run in born],
+                callers,
+            )
+            by_id = {run.id: run for run in born}
+            await _timed(
+                f"{label}: receipt, end, next",
+                [lambda p=part: bench.advance(by_id[p.run], p) for part in stored],
+                callers,
+            )
+    finally:
+        bench.db.close()
+
+
+async def _run(turns: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, Postgres(durable=True) as server:
+        await measure("SQLite", f"sqlite:///{Path(folder) / 'bench.db'}", turns)
+        await measure("PostgreSQL", server.url(), turns)
+
+
+def main() -> None:
+    """Read the options and run."""
+    options = argparse.ArgumentParser(prog="python -m benchmarks.storage", description=__doc__)
+    options.add_argument("--turns", type=int, default=300, help="of each kind")
+    asyncio.run(_run(options.parse_args().turns))
+
+
+if __name__ == "__main__":
+    main()
