@@ -6,14 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, and_, exists, func, or_, select, true
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
 
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from storage.clock import now
 from storage.holders import alive
-from storage.tables import accounts, chat_addresses, chats, holders, inbound, outbox, runs
+from storage.tables import accounts, chats, holders, inbound, outbox, runs
 
 
 def pending_in_account(tx: Connection, account: int) -> bool:
@@ -175,53 +184,6 @@ def _with_requests(tx: Connection, lines: list[RunLine]) -> list[RunLine]:
         )
         for line in lines
     ]
-
-
-def runs_named(tx: Connection, name: str) -> Sequence[int]:
-    """The runs that a number or a request id names; several when accounts share the id."""
-    if name.isascii() and name.isdecimal():
-        found = tx.scalars(select(runs.c.id).where(runs.c.id == int(name))).all()
-        if found:
-            return found
-    return tx.scalars(
-        select(inbound.c.run)
-        .where(inbound.c.request_id == name, inbound.c.run.is_not(None))
-        .distinct()
-    ).all()
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A recorded message: the run that answers it, or why none does."""
-
-    run: int | None
-    ignored: str | None
-
-
-def recorded_under(tx: Connection, request_id: str, account: int | None) -> Recorded | None:
-    """The newest message recorded under this id, of one account or of any; None: unknown."""
-    question = select(inbound.c.run, inbound.c.ignored).where(inbound.c.request_id == request_id)
-    if account is not None:
-        question = question.where(inbound.c.account == account)
-    row = tx.execute(question.order_by(inbound.c.id.desc()).limit(1)).first()
-    return None if row is None else Recorded(row.run, row.ignored)
-
-
-_WHATSAPP = "whatsapp:"
-
-
-def chats_named(tx: Connection, name: str) -> Sequence[int]:
-    """The chats that our id or a platform's address names (`address/topic` for a topic)."""
-    address, _, topic = name.partition("/")
-    known = or_(
-        chat_addresses.c.address == address, chat_addresses.c.address == _WHATSAPP + address
-    )
-    if topic:
-        known = and_(known, chat_addresses.c.topic == topic)
-    by_address = tx.scalars(select(chat_addresses.c.chat).where(known).distinct()).all()
-    if by_address or not (name.isascii() and name.isdecimal()):
-        return by_address
-    return tx.scalars(select(chats.c.id).where(chats.c.id == int(name))).all()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -20,6 +21,14 @@ from bot.flows.operate import CloseAs
 from bot.wiring import Office
 from storage import report
 from storage.report import RunFilter
+
+
+class As(StrEnum):
+    """How a run may be closed by hand."""
+
+    ANSWERED = "answered"
+    CANCELLED = "cancelled"
+    APOLOGISE = "apologise"
 
 
 def requeue(
@@ -55,7 +64,7 @@ def requeue(
 
 def close(
     *,
-    wanted_as: Annotated[CloseAs, typer.Option("--as", help="How it ends.")],
+    wanted_as: Annotated[As, typer.Option("--as", help="How it ends.")],
     run: options.Runs = None,
     state: options.States = None,
     ending: options.Endings = None,
@@ -71,7 +80,7 @@ def close(
     json: options.Json = False,
 ) -> None:
     """End runs by hand. Nothing of them is sent any more; `answered` needs that somebody
-    answered, or --reason.
+    answered, or --reason. `apologise` is `runs apologise`.
 
     For example: runs close 12 --as cancelled
     """
@@ -79,7 +88,9 @@ def close(
     manner = Manner(who, reason, dry_run, yes, json)
 
     def act(desk: Office, by: operate.Operator, number: int) -> Act:
-        return lambda tx: operate.close(tx, desk.rt, by, number, wanted_as)
+        if wanted_as is As.APOLOGISE:
+            return lambda tx: operate.apologise(tx, desk.rt, by, number)
+        return lambda tx: operate.close(tx, desk.rt, by, number, CloseAs(wanted_as.value))
 
     _for_each(run, wanted, chat, manner, act)
 

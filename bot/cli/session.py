@@ -14,7 +14,7 @@ from typing import TypeVar
 from bot.flows.operate import Operator
 from bot.observe.logs import set_up_logs
 from bot.wiring import Office, Settings, office, read_settings
-from storage import report
+from storage import named
 from storage.tx import Tx
 
 T = TypeVar("T")
@@ -75,13 +75,13 @@ def _user() -> str:
 
 def one_run(tx: Tx, name: str) -> int:
     """The run of this number or request id. Raises CommandFailed."""
-    found = report.runs_named(tx, name)
+    found = named.runs_named(tx, name)
     return _only(found, name, "run", "`runs list` shows what there is")
 
 
 def one_chat(tx: Tx, name: str) -> int:
     """The chat of this number or address. Raises CommandFailed."""
-    found = report.chats_named(tx, name)
+    found = named.chats_named(tx, name)
     return _only(found, name, "chat", "`chats list` shows what there is")
 
 

@@ -152,7 +152,10 @@ def recover(*, who: options.Who = "", json: options.Json = False) -> None:
 
 
 def explain(*, json: options.Json = False) -> None:
-    """Print every way in which a run may end, what it means and who acts then."""
+    """Print every way in which a run may end, what it means and who acts then.
+
+    For example: explain
+    """
     if json:
         render.as_json(
             [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bot.domain.ending import Ending, TurnStatus, status_of
 from bot.domain.run import RunState
 from storage import outbox, runs
-from storage.report import recorded_under
+from storage.named import recorded_under
 from storage.tx import Tx
 
 
