@@ -241,3 +241,20 @@ async def test_a_stop_that_is_caught_up_does_not_withdraw_what_was_written_after
     await world.settled()
     assert "never mind, go on" in world.twilio.texts()
     assert await endings(world) == ["answered"]
+
+
+async def test_what_waits_is_read_in_the_order_in_which_it_was_written(world: World) -> None:
+    agent = HeldAgent()
+    await world.start(agent=agent, **CALM)
+    await caught_up(world)
+    await world.twilio.inbound("one")
+    await agent.asked.wait()
+    world.advance(60)
+    await world.twilio.inbound("two", webhook=False)
+    world.advance(60)
+    await world.twilio.inbound("three")
+    await next_look(world)
+    await world.until(COUNT, lambda rows: rows[0][0] == 3)
+    agent.gate.set()
+    await world.settled()
+    assert agent.texts == ["one", "two\nthree"]

@@ -237,3 +237,41 @@ async def test_a_list_that_can_not_be_asked_does_not_hold_the_chat_for_ever(worl
     assert (
         len([c for c in world.twilio.calls_of("create") if c.params["Body"].startswith("you")]) == 1
     )
+
+
+async def test_a_death_between_two_looks_changes_nothing(world: World) -> None:
+    world.twilio.plan = lambda _message: SILENT
+    world.twilio.fail("create", faults.drop_after_storing())
+    first = await world.start(agent=echo, **CALM)
+    await world.until(MARK, lambda rows: rows[0][0] is not None)
+    world.twilio.hide_from_list()
+    await world.twilio.inbound("hello")
+    await world.until(UNCERTAIN, lambda rows: bool(rows) and rows[0].state == "uncertain")
+    await looked(world, 2)
+    await first.die()
+    await world.start(agent=echo, **CALM)
+    world.twilio.reveal_list()
+    world.advance(20)
+    await world.settled()
+    assert world.twilio.texts() == ["you said: hello"]
+    assert len(world.twilio.calls_of("create")) == 1
+    assert await endings(world) == ["answered"]
+
+
+async def test_a_notice_without_an_answer_is_found_under_the_address_it_went_to(
+    world: World,
+) -> None:
+    user = "whatsapp:US.4566546130240823"
+    world.twilio.plan = lambda _message: SILENT
+    world.twilio.fail("create", faults.drop_after_storing())
+    await world.start(agent=echo, **CALM)
+    await world.twilio.inbound("/help", user_id=user)
+    await world.until(
+        "SELECT state FROM outbox WHERE kind = 'notice'", lambda rows: rows == [("uncertain",)]
+    )
+    await world.twilio.inbound("hello", from_=user, user_id=user)
+    world.advance(3)
+    await world.until(
+        "SELECT state FROM outbox WHERE kind = 'notice'", lambda rows: rows == [("sent",)]
+    )
+    assert len(world.twilio.messages(PERSON)) == 1
