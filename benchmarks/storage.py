@@ -11,13 +11,14 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection
 
 from benchmarks.figures import quantile, show
-from bot.schedule import Almanac
 from bot.clock import SystemClock
 from bot.domain.delivery import Sent
 from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundKind, Sender
@@ -28,6 +29,7 @@ from bot.domain.terms import Terms
 from bot.flows.deliver import Told, Way, advance
 from bot.flows.intake import Arrival, record_event
 from bot.flows.runtime import Runtime
+from bot.schedule import Almanac
 from bot.texts import Words
 from channels.console.channel import ConsoleChannel
 from storage import accounts, chats, claims, holders, outbox, runs
@@ -107,13 +109,12 @@ def _store(tx: Connection, run: Run) -> Part:
     return part
 
 
-Job = Callable[[], Awaitable[object]]
+T = TypeVar("T")
 
 
-async def _timed(name: str, jobs: Sequence[Job], callers: int) -> list[object]:
+async def _timed(name: str, jobs: Sequence[Callable[[], Awaitable[T]]], callers: int) -> list[T]:
     """Run the jobs, so many at a time; print their rate and latencies."""
-    left, took, results = iter(jobs), [0.0] * 0, [None] * 0  # type: tuple
-    results = []
+    left, took, results = iter(jobs), list[float](), list[T]()
 
     async def caller() -> None:
         for job in left:
@@ -134,27 +135,26 @@ async def measure(name: str, url: str, turns: int) -> None:
     bench = Turns(url)
     try:
         for callers in (1, _CALLERS):
-            label = f"{name}, {callers} callers" if callers > 1 else f"{name}, 1 caller"
-            born = await _timed(
-                f"{label}: intake (born running)",
-                [lambda: bench.intake(bench.by)] * turns,
-                callers,
-            )
-            await _timed(f"{label}: intake (ready)", [lambda: bench.intake(None)] * turns, callers)
-            await _timed(f"{label}: claim of one", [bench.claim] * turns, callers)
-            stored = await _timed(
-                f"{label}: store the reply",
-                [lambda run=run: bench.store(run) for run in born],
-                callers,
-            )
-            by_id = {run.id: run for run in born}
-            await _timed(
-                f"{label}: receipt, end, next",
-                [lambda p=part: bench.advance(by_id[p.run], p) for part in stored],
-                callers,
-            )
+            await _measure(bench, f"{name}, {callers} at once", turns, callers)
     finally:
         bench.db.close()
+
+
+async def _measure(bench: Turns, name: str, turns: int, callers: int) -> None:
+    born = await _timed(
+        f"{name}: intake, born running", [partial(bench.intake, bench.by)] * turns, callers
+    )
+    await _timed(f"{name}: intake, ready", [partial(bench.intake, None)] * turns, callers)
+    await _timed(f"{name}: claim of one", [bench.claim] * turns, callers)
+    stored = await _timed(
+        f"{name}: store the reply", [partial(bench.store, run) for run in born], callers
+    )
+    by_id = {run.id: run for run in born}
+    await _timed(
+        f"{name}: receipt, end, next",
+        [partial(bench.advance, by_id[part.run or 0], part) for part in stored],
+        callers,
+    )
 
 
 async def _run(turns: int) -> None:

@@ -6,12 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, case, exists, func, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Double,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import RunState
 from storage.clock import now
-from storage.dialect import insert_or_skip
+from storage.dialect import InsertOrSkip
 from storage.tables import chat_addresses, chats, inbound, runs, told
 from storage.words import is_in, is_not
 
@@ -79,19 +93,30 @@ def _chat(row: Row[*tuple[Any, ...]]) -> Chat:
     )
 
 
+_LOCATE = select(chat_addresses.c.chat).where(
+    chat_addresses.c.account == bindparam("on"),
+    chat_addresses.c.address == bindparam("at"),
+    chat_addresses.c.topic == bindparam("under"),
+)
+
+
 def locate(tx: Connection, account: int, addresses: Sequence[Address]) -> int | None:
     """The chat known under the first of these addresses that is known at all."""
     for address in addresses:
-        found = tx.scalar(
-            select(chat_addresses.c.chat).where(
-                chat_addresses.c.account == account,
-                chat_addresses.c.address == address.chat,
-                chat_addresses.c.topic == address.topic,
-            )
-        )
+        where = {"on": account, "at": address.chat, "under": address.topic}
+        found = tx.scalar(_LOCATE, where)
         if found is not None:
             return int(found)
     return None
+
+
+_CREATE = InsertOrSkip(chats, chats.c.id, created_at=now)
+_KNOW = InsertOrSkip(chat_addresses, chat_addresses.c.chat)
+_AT = select(chats.c.id).where(
+    chats.c.account == bindparam("on"),
+    chats.c.address == bindparam("at"),
+    chats.c.topic == bindparam("under"),
+)
 
 
 def create(
@@ -105,30 +130,19 @@ def create(
         "kind": kind.value,
         "name": name,
         "language": language,
-        "created_at": now,
     }
-    made = tx.execute(insert_or_skip(tx, chats, values).returning(chats.c.id)).scalar()
+    made = _CREATE.run(tx, values)
     if made is None:
-        made = tx.scalars(
-            select(chats.c.id).where(
-                chats.c.account == account,
-                chats.c.address == address.chat,
-                chats.c.topic == address.topic,
-            )
-        ).one()
+        where = {"on": account, "at": address.chat, "under": address.topic}
+        made = tx.scalars(_AT, where).one()
     know_address(tx, account, address, int(made))
     return int(made)
 
 
 def know_address(tx: Connection, account: int, address: Address, chat: int) -> None:
     """Remember one more address of a chat; an address that is taken stays as it is."""
-    values: dict[str, object] = {
-        "account": account,
-        "address": address.chat,
-        "topic": address.topic,
-        "chat": chat,
-    }
-    tx.execute(insert_or_skip(tx, chat_addresses, values))
+    values = {"account": account, "address": address.chat, "topic": address.topic, "chat": chat}
+    _KNOW.run(tx, values)
 
 
 _GET = select(*_COLUMNS).where(chats.c.id == bindparam("of"))
@@ -153,26 +167,31 @@ def _found(tx: Connection, how: Select[*tuple[Any, ...]], chat: int) -> Chat:
     return _chat(row)
 
 
+_WHEN = func.coalesce(bindparam("at", type_=Double), now)
+_HEARD = (
+    update(chats)
+    .where(chats.c.id == bindparam("of"))
+    .values(
+        last_inbound_at=case(
+            (or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at < _WHEN), _WHEN),
+            else_=chats.c.last_inbound_at,
+        ),
+        unreachable_since=None,
+        unreachable_reason=None,
+        address=bindparam("from_here"),
+        name=func.coalesce(func.nullif(bindparam("called", type_=Text), ""), chats.c.name),
+        language=func.coalesce(func.nullif(bindparam("speaks", type_=Text), ""), chats.c.language),
+    )
+)
+
+
 def heard(
     tx: Connection, chat: int, at: float | None, name: str, language: str, address: Address
 ) -> None:
     """A person wrote: the window opens (it only moves forward), the chat is reachable again,
     and replies go to the exact address of this message."""
-    when = now if at is None else at
-    values: dict[str, object] = {
-        "last_inbound_at": case(
-            (or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at < when), when),
-            else_=chats.c.last_inbound_at,
-        ),
-        "unreachable_since": None,
-        "unreachable_reason": None,
-        "address": address.chat,
-    }
-    if name:
-        values["name"] = name
-    if language:
-        values["language"] = language
-    tx.execute(update(chats).where(chats.c.id == chat).values(**values))
+    told = {"of": chat, "at": at, "from_here": address.chat, "called": name, "speaks": language}
+    tx.execute(_HEARD, told)
 
 
 def park(tx: Connection, chat: int, reason: str, at: float | None = None) -> bool:
@@ -284,10 +303,12 @@ def offer(tx: Connection, chat: int, options: str | None) -> None:
     tx.execute(update(chats).where(chats.c.id == chat).values(offered=options))
 
 
+_TELL = InsertOrSkip(told, told.c.chat, at=now)
+
+
 def tell_once(tx: Connection, chat: int, what: str, again_after: float) -> bool:
     """Whether the chat should be told `what` now: not if it was within `again_after` s."""
-    values: dict[str, object] = {"chat": chat, "what": what, "at": now}
-    if tx.execute(insert_or_skip(tx, told, values).returning(told.c.chat)).first() is not None:
+    if _TELL.run(tx, {"chat": chat, "what": what}) is not None:
         return True
     move = (
         update(told)
@@ -295,6 +316,28 @@ def tell_once(tx: Connection, chat: int, what: str, again_after: float) -> bool:
         .values(at=now)
     )
     return tx.execute(move).rowcount == 1
+
+
+_RECENT: Select[Any] = (
+    select(literal_column("1"))
+    .where(
+        inbound.c.chat == bindparam("of"),
+        inbound.c.received_at > now - bindparam("within", type_=Double),
+        or_(inbound.c.run.is_not(None), inbound.c.ignored.startswith("a command:")),
+    )
+    .limit(bindparam("at_most"))
+)
+_RECENTLY_WRITTEN = _RECENT.where(
+    func.coalesce(inbound.c.sent_at, inbound.c.received_at)
+    > bindparam("written", type_=Double) - bindparam("within", type_=Double)
+)
+_COUNT_RECENT = select(func.count()).select_from(_RECENT.subquery())
+_COUNT_RECENTLY_WRITTEN = select(func.count()).select_from(_RECENTLY_WRITTEN.subquery())
+_WAITING = select(func.coalesce(func.sum(runs.c.messages), literal_column("0"))).where(
+    runs.c.chat == bindparam("of"),
+    is_in(runs.c.state, RunState.WAITING),
+    is_not(runs.c.state, RunState.ENDED),
+)
 
 
 def recent_messages(
@@ -306,13 +349,10 @@ def recent_messages(
     time of a new message, only messages that were written within `seconds` before it count: a
     backlog that arrives at once was not written at once.
     """
-    concerned_us = or_(inbound.c.run.is_not(None), inbound.c.ignored.startswith("a command:"))
-    written = func.coalesce(inbound.c.sent_at, inbound.c.received_at)
-    guard = [inbound.c.chat == chat, inbound.c.received_at > now - seconds, concerned_us]
-    if sent_at is not None:
-        guard.append(written > sent_at - seconds)
-    recent = select(1).select_from(inbound).where(*guard).limit(at_most).subquery()
-    return int(tx.scalars(select(func.count()).select_from(recent)).one())
+    asked = {"of": chat, "within": seconds, "at_most": at_most}
+    if sent_at is None:
+        return int(tx.scalars(_COUNT_RECENT, asked).one())
+    return int(tx.scalars(_COUNT_RECENTLY_WRITTEN, asked | {"written": sent_at}).one())
 
 
 def recent_turns(tx: Connection, chat: int, seconds: float, at_most: int) -> int:
@@ -329,9 +369,4 @@ def recent_turns(tx: Connection, chat: int, seconds: float, at_most: int) -> int
 
 def waiting_messages(tx: Connection, chat: int) -> int:
     """How many messages of this chat wait for a run that nobody has begun."""
-    question = select(func.coalesce(func.sum(runs.c.messages), 0)).where(
-        runs.c.chat == chat,
-        is_in(runs.c.state, RunState.WAITING),
-        is_not(runs.c.state, RunState.ENDED),
-    )
-    return int(tx.scalars(question).one())
+    return int(tx.scalars(_WAITING, {"of": chat}).one())

@@ -25,6 +25,9 @@ lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 """Which lease clock `lease_now` is on; holders of another clock are dead."""
 
 
+_READ = select(now)
+
+
 def read(tx: Connection) -> float:
     """The database's clock, read once."""
-    return float(tx.scalars(select(now)).one())
+    return float(tx.scalars(_READ).one())

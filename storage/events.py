@@ -7,6 +7,8 @@ from sqlalchemy import Connection, insert
 from storage.clock import now
 from storage.tables import events
 
+_NOTE = insert(events).values(at=now)
+
 
 def note(
     tx: Connection,
@@ -18,4 +20,4 @@ def note(
     chat: int | None = None,
 ) -> None:
     """Append one event. `why` never holds message text or whole phone numbers."""
-    tx.execute(insert(events).values(run=run, chat=chat, at=now, who=who, what=what, why=why))
+    tx.execute(_NOTE, {"run": run, "chat": chat, "who": who, "what": what, "why": why})

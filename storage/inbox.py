@@ -9,11 +9,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Row, and_, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, func, insert, select, update
 
 from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from storage.clock import now
-from storage.dialect import insert_or_skip
+from storage.dialect import InsertOrSkip, insert_or_skip
 from storage.tables import edits, inbound, outbox, payloads, replies, runs
 
 
@@ -41,6 +41,11 @@ class StoredMessage:
     edited: bool
 
 
+_STORE = InsertOrSkip(inbound, inbound.c.id, received_at=now)
+_KEEP = InsertOrSkip(payloads, payloads.c.id, received_at=now)
+_ASSIGN = update(inbound).where(inbound.c.id == bindparam("of")).values(run=bindparam("by"))
+
+
 def store_message(tx: Connection, account: int, chat: int, message: Inbound) -> int | None:
     """Insert a message; None when its request id was recorded before."""
     values: dict[str, object] = {
@@ -60,9 +65,8 @@ def store_message(tx: Connection, account: int, chat: int, message: Inbound) -> 
         "forwarded_from": message.forwarded_from,
         "extra": json.dumps(message.extra),
         "sent_at": message.sent_at,
-        "received_at": now,
     }
-    return tx.execute(insert_or_skip(tx, inbound, values).returning(inbound.c.id)).scalar()
+    return _STORE.run(tx, values)
 
 
 def count_delivery(tx: Connection, account: int, request_id: str) -> None:
@@ -76,7 +80,7 @@ def count_delivery(tx: Connection, account: int, request_id: str) -> None:
 
 def assign(tx: Connection, message: int, run: int) -> None:
     """This message is answered by that run."""
-    tx.execute(update(inbound).where(inbound.c.id == message).values(run=run))
+    tx.execute(_ASSIGN, {"of": message, "by": run})
 
 
 def album_began(tx: Connection, run: int, album: str) -> float | None:
@@ -125,14 +129,12 @@ def store_payload(
     values: dict[str, object] = {
         "account": account,
         "inbound": message,
-        "received_at": now,
         "body": body,
         "digest": digest,
         "ignored": ignored,
         "error": error,
     }
-    stored = tx.execute(insert_or_skip(tx, payloads, values).returning(payloads.c.id))
-    return stored.first() is not None
+    return _KEEP.run(tx, values) is not None
 
 
 def known(tx: Connection, account: int, request_id: str) -> tuple[int, int | None, str] | None:

@@ -39,7 +39,7 @@ from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Grip
 from bot.domain.verdict import PartFacts
 from storage.clock import now
-from storage.dialect import insert_or_skip
+from storage.dialect import InsertOrSkip
 from storage.tables import outbox, receipts, replies
 from storage.words import is_in, word
 
@@ -138,16 +138,23 @@ def part_of(row: Row[*tuple[Any, ...]]) -> Part:
     )
 
 
+_STORE_REPLY = insert(replies).values(stored_at=now)
+_STORED_REPLY = select(replies.c.text, replies.c.body).where(replies.c.run == bindparam("of"))
+_STORE_PART = insert(outbox).values(created_at=now).returning(*COLUMNS)
+_STORE_BEGUN = _STORE_PART.values(started_at=now)
+_POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
+_NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
+
+
 def store_reply(tx: Connection, run: int, text: str, body: str, attempt: int) -> None:
     """Keep what the agent returned, once. The run is held."""
-    tx.execute(
-        insert(replies).values(run=run, text=text, body=body, attempt=attempt, stored_at=now)
-    )
+    values = {"run": run, "text": text, "body": body, "attempt": attempt}
+    tx.execute(_STORE_REPLY, values)
 
 
 def stored_reply(tx: Connection, run: int) -> tuple[str, str] | None:
     """(text, body) of the run's reply, or None."""
-    row = tx.execute(select(replies.c.text, replies.c.body).where(replies.c.run == run)).first()
+    row = tx.execute(_STORED_REPLY, {"of": run}).first()
     return None if row is None else (row.text, row.body)
 
 
@@ -178,15 +185,14 @@ def store_parts(
             "kind": kind.value,
             "part": number,
             "loose": False,
-            "created_at": now,
             "text": body.text,
             "wire": body.wire,
             "state": PartState.PENDING.value if begun is None else PartState.SENDING.value,
             "holder": begun,
             "attempts": 0 if begun is None else 1,
-            "started_at": 0.0 if begun is None else now,
         }
-        rows.append(tx.execute(insert(outbox).values(**values).returning(*COLUMNS)).one())
+        store = _STORE_PART if begun is None else _STORE_BEGUN
+        rows.append(tx.execute(store, values).one())
     return [part_of(row) for row in rows]
 
 
@@ -212,11 +218,10 @@ def post(
         "part": number,
         "state": PartState.PENDING.value,
         "loose": True,
-        "created_at": now,
         "text": body.text,
         "wire": body.wire,
     }
-    return tx.execute(insert_or_skip(tx, outbox, values).returning(outbox.c.id)).scalar()
+    return _POST.run(tx, values)
 
 
 _OF_RUN_ANY = (
@@ -306,10 +311,8 @@ def receive(tx: Connection, attempt: Attempt, receipt: str) -> bool:
         "outbox": attempt.part,
         "receipt": receipt,
         "attempt": attempt.number,
-        "at": now,
     }
-    new = insert_or_skip(tx, receipts, values).returning(receipts.c.outbox)
-    if tx.execute(new).first() is None:
+    if _NEW_RECEIPT.run(tx, values) is None:
         return True
     return tx.execute(_RECEIVE, {"of": attempt.part, "named": receipt}).rowcount == 1
 

@@ -395,7 +395,7 @@ def promote(tx: Connection, chat: int) -> int | None:
     return tx.execute(_PROMOTE, {"of": chat}).scalar_one_or_none()
 
 
-_PROGRESS = update(runs).where(_HELD).values(failures=0, deaths=0, progress_at=now)
+_PROGRESS = update(runs).where(_HELD).values(failures=0, deaths=0, lane=false(), progress_at=now)
 _REPLIED = update(runs).where(_HELD).values(replied=True, lane=false(), progress_at=now)
 _EXPLAIN = update(runs).where(_HELD).values(detail=bindparam("why"))
 _SET_ASIDE = (
@@ -406,7 +406,8 @@ _SET_ASIDE = (
 
 
 def progress(tx: Connection, grip: Grip) -> None:
-    """A step was stored: failures and deaths start again from zero. Raises StaleLease."""
+    """A step was stored: failures and deaths start again from zero, and the run is no suspect
+    any more. Raises StaleLease."""
     _move(tx, _PROGRESS, grip, "a step of it was stored")
 
 

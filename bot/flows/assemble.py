@@ -32,7 +32,8 @@ def place(
 ) -> Placed:
     """Put the message into the run that waits for it, or make one. The chat is locked."""
     live = runs.live_in_chat(tx, chat.id)
-    order_at = clock.read(tx) if message.sent_at is None else message.sent_at
+    now = clock.read(tx)
+    order_at = now if message.sent_at is None else message.sent_at
     for run in reversed(live):
         if _join(tx, run, message, order_at, rt.terms.intake):
             inbox.assign(tx, stored, run.id)
@@ -48,7 +49,6 @@ def place(
         album=message.album,
         stop_revision=chat.stop_revision,
     )
-    now = clock.read(tx)
     paused = chat.paused_until is not None and chat.paused_until > now
     at_once = by if chat.not_before <= now else None
     run = runs.insert_run(tx, new, at_once, head=not live and not paused)

@@ -14,6 +14,8 @@ from storage.tx import Tx
 def link(tx: Tx, account: int, chat: int, addresses: Sequence[Address]) -> Chat:
     """Make every address lead to this chat and lock it; chats that turn out to be the same
     conversation become one."""
+    if len(addresses) == 1:
+        return chats.lock(tx, chat)  # It was found, or made, under this very address.
     known = {chats.locate(tx, account, [address]) for address in addresses}
     for other in sorted(found for found in known if found is not None and found != chat):
         chat = _merge(tx, chat, other)
