@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import httpx
 from sqlalchemy import Connection, text
 
+from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.flows.checkpoints import Checkpoint, Reached, nowhere
@@ -40,9 +41,11 @@ PUBLIC = "https://bot.example.test"
 
 
 class MortalDatabase(Database):
-    """A database whose program can die: from then on nothing reaches it."""
+    """A database whose program can die: from then on nothing reaches it. While it is `away`
+    it does not answer."""
 
     dead = False
+    away = False
 
     async def write(self, move: Any, *args: Any, **kwargs: Any) -> Any:
         await self._if_alive()
@@ -59,6 +62,8 @@ class MortalDatabase(Database):
     async def _if_alive(self) -> None:
         if self.dead:
             raise asyncio.CancelledError("the process is dead")
+        if self.away:
+            raise DatabaseUnavailable("the database is away")
 
 
 @dataclass
@@ -81,6 +86,12 @@ class Running:
         await hand_over(self.process.desk, self.process.worker, grace)
         self._ended.set()
         await self._task
+
+    def away(self, away: bool) -> None:
+        """Let this process alone lose its database, or find it again."""
+        db = self.process.rt.db
+        assert isinstance(db, MortalDatabase)
+        db.away = away
 
     async def die(self) -> None:
         """End as `kill -9` would."""
@@ -254,6 +265,6 @@ def dies_at(where: Checkpoint, victim: Callable[[], Running], times: int = 1) ->
         if checkpoint is where and left > 0:
             left -= 1
             victim().kill()
-            await asyncio.get_running_loop().create_future()
+            raise asyncio.CancelledError("the process died here")
 
     return reached

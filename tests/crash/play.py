@@ -22,7 +22,7 @@ PATIENT: dict[str, Any] = {
     "heartbeat_seconds": 60.0,
 }
 """A test moves the clock by minutes: no lease may end by that."""
-IMPATIENT: dict[str, Any] = {**PATIENT, "lease_seconds": 0.8, "heartbeat_seconds": 0.2}
+IMPATIENT: dict[str, Any] = {**PATIENT, "lease_seconds": 1.5, "heartbeat_seconds": 0.3}
 
 
 class Plot(Enum):
@@ -139,14 +139,15 @@ async def play(
         return victims[-1]
 
     reached = nowhere if death is None else dies_at(death, victim)
-    early = nowhere if plot is Plot.TWICE else reached
-    running = await stage.start(world, agent=agent, reached=early, **PATIENT)
+    twice = plot is Plot.TWICE and death is not None
+    early = {"reached": nowhere, **IMPATIENT} if twice else {"reached": reached, **PATIENT}
+    running = await stage.start(world, agent=agent, **early)
     victims.append(running)
     acknowledged = await _speak(stage, running, plot, agent, died)
-    if plot is Plot.TWICE and death is not None:
+    if twice:
         victims.append(await stage.start(world, agent=agent, reached=reached, **IMPATIENT))
         await running.die()
-    if plot is not Plot.TWICE or death is None:
+    else:
         agent.go.set()
     calls_then: Counter[str] = Counter()
     if death is not None:
