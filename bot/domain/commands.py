@@ -74,6 +74,9 @@ CARRIER_WORDS: Mapping[str, Command] = {
 }
 """Source: Twilio's default opt-out keywords, without CANCEL (see above) and YES (an answer)."""
 
+_CARRIER_SAYS = {"STOP": Command.OPT_OUT, "START": Command.OPT_IN}
+"""What the carrier itself took a message for, by words that were set up there."""
+
 LONGEST_WORD = 60
 """Characters; a longer message is read by the agent without a look at the words."""
 
@@ -131,14 +134,17 @@ def _is_outer(character: str) -> bool:
 
 
 def _on_whatsapp(message: Inbound, words: Mapping[str, Command]) -> Command | None:
+    if told := _CARRIER_SAYS.get(message.extra.get("opt_out_type", "")):
+        return told
     if message.kind not in (InboundKind.TEXT, InboundKind.BUTTON):
         return None
-    if len(message.text) > LONGEST_WORD:
+    said = message.extra.get("typed", message.text)
+    if len(said) > LONGEST_WORD:
         return None
     typed = message.kind is InboundKind.TEXT
-    if message.text.lstrip().startswith("/"):
-        return _BY_SLASH.get(message.text.strip().casefold()) if typed else None
-    phrase = fold(message.text)
+    if said.lstrip().startswith("/"):
+        return _BY_SLASH.get(said.strip().casefold()) if typed else None
+    phrase = fold(said)
     if carrier := CARRIER_WORDS.get(phrase):
         return carrier
     return words.get(phrase) if typed else None

@@ -46,7 +46,7 @@ class Intake:
 
     async def take_dead_letter(self, arrival: Arrival, error: str) -> None:
         """Keep a payload that can't be parsed. Raises DatabaseUnavailable."""
-        async with _in_time():
+        async with in_time():
             await self._rt.db.write(record_dead_letter, arrival, error)
         _log.warning("dead letter for account %s: %s", arrival.account, error)
         self._count(arrival, Became.DEAD_LETTER.value)
@@ -83,7 +83,7 @@ class Intake:
         by = None if self._worker is None else self._worker.expect()
         recorded: Recorded | None = None
         try:
-            async with _in_time():
+            async with in_time():
                 recorded = await self._rt.db.write(record_event, self._rt, arrival, event, by)
         finally:
             if by is not None and self._worker is not None:
@@ -114,7 +114,7 @@ class Intake:
 
 
 @asynccontextmanager
-async def _in_time() -> AsyncIterator[None]:
+async def in_time() -> AsyncIterator[None]:
     """Turns a commit that takes too long into DatabaseUnavailable. What the database does
     with it afterwards is harmless: the next delivery finds it or records it."""
     try:

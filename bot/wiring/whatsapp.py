@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 from bot.domain.message import Event
 from bot.domain.ports import Clock
+from bot.flows.accept import in_time
 from bot.flows.runtime import Runtime
 from bot.flows.witnesses import hear
 from bot.settings import Settings
@@ -103,4 +104,5 @@ class WhatsAppStatusHook(Signed):
     async def take(self, posted: Posted) -> None:
         witness = parse_status(self.form(posted), posted.query)
         assert self.rt is not None
-        await hear(self.rt, self.account, witness)
+        async with in_time():
+            await hear(self.rt, self.account, witness)

@@ -36,6 +36,7 @@ _KEPT = {
     "Label": "label",
     "Address": "address",
     "InteractiveData": "form",
+    "OptOutType": "opt_out_type",
     "ReferralHeadline": "referral_headline",
     "ReferralBody": "referral_body",
     "ReferralSourceId": "referral_id",

@@ -91,3 +91,17 @@ async def test_with_a_content_template_the_choices_are_buttons(world: World) -> 
     await world.twilio.inbound("Red", fields=forms.template_button("Red", "color:r", menu.sid))
     await world.settled()
     assert world.twilio.texts()[-1] == "button: Red (color:r)"
+
+
+async def test_a_choice_by_its_number_is_no_command_whatever_it_is_called(world: World) -> None:
+    menu = Reply("What now?", buttons=(Button("Go on", "go"), Button("Stop", "halt")))
+
+    async def asks(turn: Turn) -> Reply | str:
+        return menu if turn.text == "menu" else f"{turn.text} ({turn.messages[0].button})"
+
+    await world.start(agent=asks)
+    for text in ("menu", "2"):
+        await world.twilio.inbound(text)
+        await world.settled()
+    assert world.twilio.texts()[-1] == "Stop (halt)"
+    assert await world.rows("SELECT opted_out_at FROM chats") == [(None,)]

@@ -131,3 +131,12 @@ async def test_an_operator_can_not_write_to_who_opted_out(world: World) -> None:
     await world.settled()
     assert acted.result is Result.REFUSED
     assert world.twilio.texts() == [WORDS.say(Text.OPTED_OUT)]
+
+
+async def test_words_that_were_set_up_at_twilio_opt_out_and_in(world: World) -> None:
+    await world.start(agent=echo)
+    for text, told in (("genug", "STOP"), ("hello?", ""), ("wieder da", "START"), ("hello!", "")):
+        await world.twilio.inbound(text, fields={"OptOutType": told})
+        await world.settled()
+    said = [WORDS.say(Text.OPTED_OUT), WORDS.say(Text.OPTED_IN), "you said: hello!"]
+    assert world.twilio.texts() == said
