@@ -125,4 +125,3 @@ def _rows(tx: Tx, holder: int) -> _Rows:
 def _give_back(tx: Tx, run: Run) -> None:
     chats.lock(tx, run.chat)
     runs.give_back(tx, run.grip, 0.0, "claimed by a process that did not hear of it")
-    chats.settle_pause(tx, run.chat)

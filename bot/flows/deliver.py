@@ -234,7 +234,6 @@ def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Ne
 
 def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
     runs.give_back(tx, way.run.grip, seconds, why)
-    chats.settle_pause(tx, way.run.chat)
     return GaveBack()
 
 

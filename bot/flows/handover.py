@@ -15,7 +15,7 @@ from bot.flows.checkpoints import Checkpoint
 from bot.flows.desk import Desk
 from bot.flows.outcome import reconsider
 from bot.flows.workers import Worker
-from storage import accounts, chats, events, outbox, releases
+from storage import accounts, events, outbox, releases
 from storage import holders as holder_rows
 from storage.outbox import Attempt
 from storage.tx import Tx
@@ -70,7 +70,6 @@ def _give_back_all(tx: Tx, holder: int, who: str) -> int:
     given = releases.release_own(tx, holder)
     for run in given:
         events.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
-        chats.settle_pause(tx, run.chat)
     # Every call has told its outcome or was given up: what is still marked was never called.
     for part in outbox.sending_by(tx, holder):
         outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")

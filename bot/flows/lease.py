@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.lease import LeaseTerms, TrustWindow
 from bot.domain.ports import Clock
-from storage import chats, events, releases
+from storage import events, releases
 from storage import holders as holder_rows
 from storage.engine import Database
 from storage.holders import Identity
@@ -164,7 +164,6 @@ def _begin(tx: Tx, identity: Identity, lapsed: int | None, names: NameLock) -> t
         holder_rows.retire(tx, lapsed)
         for released in releases.release_own(tx, lapsed):
             events.note(tx, name, "given back", "the lease lapsed", run=released.run)
-            chats.settle_pause(tx, released.chat)
     holder_rows.bury_earlier_boots(tx, name, holder)
     return holder, name
 

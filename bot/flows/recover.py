@@ -42,7 +42,7 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
     if not lease.may_judge():
         return Swept()
     with rt.tracer.span("sweep") as span:
-        swept = await rt.db.write(_sweep, lease.terms.seconds, lease.name)
+        swept = await _sweep_all(rt, lease.terms.seconds, lease.name)
         span.tell(released=len(swept.released), doubted=swept.doubted)
     if swept.released or swept.doubted:
         _log.warning(
@@ -61,10 +61,20 @@ async def pass_by_hand(rt: Runtime, who: str) -> Swept:
 
     Raises DatabaseUnavailable.
     """
-    swept = await rt.db.write(_sweep, rt.terms.work.lease.seconds, who)
+    swept = await _sweep_all(rt, rt.terms.work.lease.seconds, who)
     if swept.released or swept.doubted:
         rt.wakeups.tell(READY)
     return swept
+
+
+async def _sweep_all(rt: Runtime, lease_seconds: float, who: str) -> Swept:
+    """One pass in transactions of a bounded size."""
+    swept = Swept()
+    while True:
+        more = await rt.db.write(_sweep, lease_seconds, who)
+        swept = Swept((*swept.released, *more.released), swept.doubted + more.doubted)
+        if len(more.released) < releases.AT_ONCE:
+            return swept
 
 
 def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
@@ -72,7 +82,6 @@ def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
     released = releases.release_dead(tx)
     for run in released:
         _note(tx, who, run)
-        chat_rows.settle_pause(tx, run.chat)
     return Swept(released, len(loose.doubt_orphans(tx)))
 
 
@@ -84,7 +93,6 @@ def release_chat(tx: Tx, rt: Runtime, chat: int, who: str) -> bool:
     released = releases.release_dead(tx, chat)
     for run in released:
         _note(tx, who, run)
-    chat_rows.settle_pause(tx, chat)
     return bool(released)
 
 

@@ -204,11 +204,11 @@ async def _put_back(desk: Desk, run: Run, wait: float, why: str, *, failed: bool
 def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None:
     if run.deadline_at is not None:
         wait = min(wait, max(0.0, run.deadline_at - clock.read(tx)))
+    chats.lock(tx, run.chat)
     if failed:
         runs.fail(tx, run.grip, wait, why)
     else:
         runs.retry_later(tx, run.grip, wait, why)
-    chats.settle_pause(tx, run.chat)
     events.note(tx, "worker", "failed" if failed else "put off", why, run=run.id, chat=run.chat)
 
 

@@ -241,4 +241,3 @@ def _count_break(tx: Tx, run: Run, jitter: float) -> None:
         events.note(tx, "worker", "set aside", "it keeps breaking its turn", run=run.id)
         return
     runs.fail(tx, run.grip, backoff(run.failures + 1, jitter), "its turn broke")
-    chats.settle_pause(tx, run.chat)
