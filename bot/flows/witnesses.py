@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from bot.domain.delivery import CallbackReaction, PartState, Scope, Witness
+from bot.domain.ending import Ending
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Carrier
 from bot.flows import outside
 from bot.flows.outcome import alarm, opt_out, receive, reconsider
 from bot.flows.runtime import Runtime
-from storage import accounts, chats, events, late, outbox, runs
+from storage import accounts, chats, events, late, outbox, runs, said
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -87,7 +88,7 @@ def _part_of(tx: Tx, account: int, witness: Witness) -> Part | None:
         part = outbox.get(tx, witness.part)
         if part is not None and part.account == account and _ours(part, witness):
             return part
-    return outbox.by_receipt(tx, account, witness.receipt)
+    return said.by_receipt(tx, account, witness.receipt)
 
 
 def _ours(part: Part, witness: Witness) -> bool:
@@ -131,8 +132,7 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> N
         case CallbackReaction.OPTED_OUT:
             opt_out(tx, chat, why)
         case CallbackReaction.WINDOW:
-            if not outside.try_template(tx, rt, part, loose=_alone(tx, part)):
-                outside.invite(tx, rt, chat)
+            _leave_outside(tx, rt, chat, part)
         case CallbackReaction.ACCOUNT_DOWN:
             _send_again(tx, carrier, part, witness.code, reaction)
             if accounts.mark_down(tx, part.account, why):
@@ -141,10 +141,20 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> N
             _send_again(tx, carrier, part, witness.code, reaction)
 
 
+def _leave_outside(tx: Tx, rt: Runtime, chat: Chat, part: Part) -> None:
+    """The window is closed: a template, if the words are still wanted."""
+    if not _wanted(tx, part):
+        return
+    if not outside.try_template(tx, rt, part, loose=_alone(tx, part)):
+        outside.invite(tx, rt, chat)
+
+
 def _send_again(
     tx: Tx, carrier: Carrier, part: Part, code: str, reaction: CallbackReaction
 ) -> None:
     """One more send, where the platform's word proves that it can't double anything."""
+    if not _wanted(tx, part):
+        return
     match reaction:
         case CallbackReaction.RESEND_ONCE:
             late.send_again(tx, part.id, carrier.resend_after(code), loose=_alone(tx, part))
@@ -180,3 +190,9 @@ def _alone(tx: Tx, part: Part) -> bool:
         return True
     found = runs.find(tx, part.run)
     return found is None or found.ending is not None
+
+
+def _wanted(tx: Tx, part: Part) -> bool:
+    """Whether these words may still leave: not what the person or an operator stopped."""
+    found = None if part.run is None else runs.find(tx, part.run)
+    return found is None or found.ending not in (Ending.WITHDRAWN, Ending.CANCELLED)

@@ -251,3 +251,26 @@ async def test_a_block_that_is_reported_after_the_person_wrote_again_parks_nothi
     await world.settled()
     assert world.twilio.texts() == ["you said: second", "you said: third"]
     assert await endings(world) == ["undeliverable", "answered", "answered"]
+
+
+@pytest.mark.parametrize("code", [63010, 63016, 63019, 30002])
+async def test_what_the_person_stopped_is_not_sent_again_whatever_the_platform_says(
+    world: World, code: int
+) -> None:
+    world.twilio.plan = lambda _message: StatusPlan.nothing()
+    await world.start(
+        agent=three_parts,
+        **CALM,
+        twilio_template_sid="HX1",
+        twilio_template_variables={"1": "{reply}"},
+    )
+    await world.twilio.inbound("hello")
+    (first,) = await sent(world, 1)
+    await world.twilio.inbound("/stop")
+    await world.settled()
+    assert await endings(world) == ["withdrawn"]
+    await world.twilio.report(first.sid, "undelivered", code)
+    world.advance(130)
+    await world.settled()
+    assert [row[1] for row in await parts(world)] == ["refused", "dropped", "dropped"]
+    assert await endings(world) == ["withdrawn"]
