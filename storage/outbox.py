@@ -27,9 +27,7 @@ from sqlalchemy import (
     Row,
     Update,
     bindparam,
-    exists,
     insert,
-    literal_column,
     select,
     update,
 )
@@ -414,29 +412,6 @@ def drop_notice(tx: Connection, run: int, notice: Notice) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def by_receipt(tx: Connection, account: int, receipt: str) -> Part | None:
-    """The part that a provider's id names, or None."""
-    row = tx.execute(
-        select(*COLUMNS).where(outbox.c.account == account, outbox.c.receipt == receipt)
-    ).first()
-    return None if row is None else part_of(row)
-
-
-_OWNED = (
-    select(receipts.c.receipt)
-    .join(outbox, outbox.c.id == receipts.c.outbox)
-    .where(outbox.c.chat == bindparam("of"))
-    .order_by(outbox.c.id.desc())
-    .limit(literal_column("500"))
-)
-
-
-def owned_receipts(tx: Connection, chat: int) -> frozenset[str]:
-    """Every receipt of the chat's parts: a look-up must not adopt one that is known, be it
-    another part's or an earlier attempt's of the same one."""
-    return frozenset(tx.scalars(_OWNED, {"of": chat}))
-
-
 _SENDING_BY = select(*COLUMNS).where(
     outbox.c.holder == bindparam("me"), is_in(outbox.c.state, PartState.SENDING)
 )
@@ -445,20 +420,3 @@ _SENDING_BY = select(*COLUMNS).where(
 def sending_by(tx: Connection, holder: int) -> Sequence[Part]:
     """The parts that this holder has begun to send and not heard of."""
     return [part_of(row) for row in tx.execute(_SENDING_BY, {"me": holder})]
-
-
-_HUMAN_ANSWERED = select(
-    exists(
-        select(1).where(
-            outbox.c.chat == bindparam("of"),
-            is_in(outbox.c.kind, PartKind.OPERATOR),
-            outbox.c.sent_at > bindparam("after"),
-            is_in(outbox.c.state, *sorted(ARRIVED)),
-        )
-    )
-)
-
-
-def human_answered(tx: Connection, chat: int, after: float) -> bool:
-    """Whether an operator's words reached the chat after this moment."""
-    return bool(tx.scalar(_HUMAN_ANSWERED, {"of": chat, "after": after}))

@@ -1,14 +1,16 @@
-"""What a chat was sent before: for the silence since, for its buttons, for an opt-out."""
+"""What a chat was sent: for buttons and silence since, for look-ups, for answers by a human."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, case, select, update
+from sqlalchemy import Connection, bindparam, case, exists, literal_column, select, update
 
-from bot.domain.delivery import PartState
-from bot.domain.reply import PartBody
-from storage.tables import outbox
+from bot.domain.delivery import ARRIVED, PartState
+from bot.domain.reply import PartBody, PartKind
+from storage.outbox import COLUMNS, Part, part_of
+from storage.tables import outbox, receipts
+from storage.words import is_in
 
 _LOOK_BACK = 200
 """How many parts of a chat are looked through for the one that bears a button."""
@@ -46,3 +48,46 @@ def drop_loose(tx: Connection, chat: int) -> int:
         .values(state=PartState.DROPPED.value)
     )
     return tx.execute(move).rowcount
+
+
+_BY_RECEIPT = select(*COLUMNS).where(
+    outbox.c.account == bindparam("on"), outbox.c.receipt == bindparam("named")
+)
+
+
+def by_receipt(tx: Connection, account: int, receipt: str) -> Part | None:
+    """The part that a provider's id names, or None."""
+    row = tx.execute(_BY_RECEIPT, {"on": account, "named": receipt}).first()
+    return None if row is None else part_of(row)
+
+
+_OWNED = (
+    select(receipts.c.receipt)
+    .join(outbox, outbox.c.id == receipts.c.outbox)
+    .where(outbox.c.chat == bindparam("of"))
+    .order_by(outbox.c.id.desc())
+    .limit(literal_column("500"))
+)
+
+
+def owned_receipts(tx: Connection, chat: int) -> frozenset[str]:
+    """Every receipt of the chat's parts: a look-up must not adopt one that is known, be it
+    another part's or an earlier attempt's of the same one."""
+    return frozenset(tx.scalars(_OWNED, {"of": chat}))
+
+
+_HUMAN_ANSWERED = select(
+    exists(
+        select(1).where(
+            outbox.c.chat == bindparam("of"),
+            is_in(outbox.c.kind, PartKind.OPERATOR),
+            outbox.c.sent_at > bindparam("after"),
+            is_in(outbox.c.state, *sorted(ARRIVED)),
+        )
+    )
+)
+
+
+def human_answered(tx: Connection, chat: int, after: float) -> bool:
+    """Whether an operator's words reached the chat after this moment."""
+    return bool(tx.scalar(_HUMAN_ANSWERED, {"of": chat, "after": after}))

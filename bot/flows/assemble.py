@@ -10,9 +10,10 @@ from bot.domain.run import Run, RunState
 from bot.domain.terms import Burst, IntakeTerms
 from bot.flows.recover import release_chat
 from bot.flows.runtime import Runtime
-from storage import clock, inbox, runs
+from storage import births, clock, inbox, runs
+from storage.births import NewRun
 from storage.chats import Chat
-from storage.runs import Claimant, NewRun
+from storage.runs import Claimant
 from storage.tx import Tx
 
 _QUIET_LONGEST = 5
@@ -51,7 +52,7 @@ def place(
     )
     paused = chat.paused_until is not None and chat.paused_until > now
     at_once = by if chat.not_before <= now else None
-    run = runs.insert_run(tx, new, at_once, head=not live and not paused)
+    run = births.insert_run(tx, new, at_once, head=not live and not paused)
     inbox.assign(tx, stored, run.id)
     _adopt(tx, run.id, chat, message, rt.terms.intake)
     return Placed(run, woken or run.state is RunState.READY)
@@ -80,7 +81,7 @@ def _join(tx: Tx, run: Run, message: Inbound, order_at: float, terms: IntakeTerm
     until = run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
     if message.album:
         until = (clock.read(tx) if began is None else began) + terms.album_longest
-    return runs.join(tx, run.id, order_at, _wait(message, terms), until)
+    return births.join(tx, run.id, order_at, _wait(message, terms), until)
 
 
 def _wait(message: Inbound, terms: IntakeTerms) -> float:
@@ -94,4 +95,4 @@ def _adopt(tx: Tx, run: int, chat: Chat, message: Inbound, terms: IntakeTerms) -
         return
     reason = Unanswered.NOT_ADDRESSED.value
     if inbox.adopt_album(tx, chat.id, message.album, reason, terms.album_longest, run):
-        runs.count_messages(tx, run, len(inbox.of_run(tx, run)))
+        births.count_messages(tx, run, len(inbox.of_run(tx, run)))

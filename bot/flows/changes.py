@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.domain.message import Inbound, Membership, Migrated
 from bot.flows.merge import migrate
-from storage import chats, events, inbox, runs
+from storage import births, chats, events, inbox, runs
 from storage.tx import Tx
 
 PLATFORM = "platform"
@@ -21,7 +21,7 @@ def edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None
     used = False
     if found is not None:
         chats.lock(tx, found.chat)
-        used = runs.touch_unclaimed(tx, found.id)
+        used = births.touch_unclaimed(tx, found.id)
     before = _text_now(tx, account, message)
     if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
         inbox.use_edit(tx, stored, edited_at, message.text)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from bot.domain.message import Inbound, InboundKind
 from bot.domain.reply import PartBody
 from bot.flows.runtime import Runtime
-from storage import chats, outbox
+from storage import chats, said
 from storage.chats import Chat
 from storage.tx import Tx
 
@@ -46,7 +46,7 @@ def chosen(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inbound:
 def _replied_to(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> str:
     if message.quoted is None:
         return ""
-    part = outbox.by_receipt(tx, chat.account, message.quoted.provider_id)
+    part = said.by_receipt(tx, chat.account, message.quoted.provider_id)
     if part is None or part.chat != chat.id:
         return ""
     return rt.carriers[chat.account].offered([part.body])

@@ -22,7 +22,7 @@ from bot.flows.notices import to_chat
 from bot.flows.outcome import alarm, reconsider
 from bot.flows.runtime import LOOK_PATIENCE, STATUS_WAIT, Runtime
 from bot.flows.sends import record_alone
-from storage import chats, clock, late, loose, outbox
+from storage import chats, clock, late, loose, outbox, said
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -153,7 +153,7 @@ def _doubtful(tx: Tx, account: int, looks: int) -> list[_Doubtful]:
         _Doubtful(
             p,
             chats.get(tx, p.chat),
-            outbox.owned_receipts(tx, p.chat),
+            said.owned_receipts(tx, p.chat),
             chats.addresses(tx, p.chat),
             now,
         )

@@ -37,7 +37,7 @@ from bot.flows.evidence import address_now
 from bot.flows.outcome import alarm, reconsider, record
 from bot.flows.runtime import LOOK_PATIENCE, Runtime
 from bot.flows.witnesses import ask
-from storage import chats, clock, late, outbox, runs
+from storage import chats, clock, late, outbox, runs, said
 from storage.chats import Chat
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
@@ -185,7 +185,7 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case LookUp(facts):
-                return Look(by_id[facts.id], outbox.owned_receipts(tx, chat.id))
+                return Look(by_id[facts.id], said.owned_receipts(tx, chat.id))
             case Wait(until, why, awaited):
                 return _wait(tx, way, until - now, why, awaited)
             case SendPart(facts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.domain.message import Inbound
-from storage import caughtup, events, runs
+from storage import births, caughtup, events
 from storage.chats import Chat
 from storage.tx import Tx
 
@@ -15,7 +15,7 @@ def enrich(tx: Tx, account: int, chat: Chat, message: Inbound) -> int | None:
     if found is None:
         return None
     stored, run = found
-    if run is None or runs.touch_unclaimed(tx, run):
+    if run is None or births.touch_unclaimed(tx, run):
         caughtup.enrich(tx, stored, message)
         events.note(tx, "platform", "told more by its webhook", run=run, chat=chat.id)
     return stored

@@ -14,10 +14,10 @@ from bot.flows import notices
 from bot.flows.ended import after_end
 from bot.flows.runtime import Runtime
 from bot.texts import Text
-from storage import caughtup, chats, clock, events, inbox, outbox, runs, said
+from storage import births, caughtup, chats, clock, events, inbox, outbox, runs, said
+from storage.births import NewRun
 from storage.chats import Chat
 from storage.outbox import Notice
-from storage.runs import NewRun
 from storage.tx import Tx
 
 PERSON = "person"
@@ -155,8 +155,8 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
         album="",
         stop_revision=chat.stop_revision,
     )
-    run = runs.insert_run(tx, new, None, head=not live and not paused)
-    runs.count_messages(tx, run.id, len(messages))
+    run = births.insert_run(tx, new, None, head=not live and not paused)
+    births.count_messages(tx, run.id, len(messages))
     for stored in messages:
         inbox.assign(tx, stored.id, run.id)
     events.note(tx, who, "asked for again", f"as run {run.id}", run=ended.id, chat=chat.id)

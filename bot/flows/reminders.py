@@ -17,10 +17,10 @@ from bot.domain.reminder import Reminder
 from bot.domain.run import Run
 from bot.flows.desk import Desk
 from bot.flows.runtime import Runtime
-from storage import chats, clock, events, inbox, reminders, runs
+from storage import births, chats, clock, events, inbox, reminders, runs
+from storage.births import NewRun
 from storage.chats import Chat
 from storage.reminders import StoredReminder
-from storage.runs import NewRun
 from storage.tx import Tx
 from storage.wakeup import READY
 
@@ -143,7 +143,7 @@ def _put_into_run(tx: Tx, chat: Chat, reminder: StoredReminder) -> None:
         stop_revision=chat.stop_revision,
     )
     head = not paused and not runs.live_in_chat(tx, chat.id)
-    run = runs.insert_run(tx, new, None, head=head)
+    run = births.insert_run(tx, new, None, head=head)
     inbox.assign(tx, message, run.id)
     late = now - due_at
     events.note(tx, _WHO, "due", f"{late:.0f} s late", run=run.id, chat=chat.id)

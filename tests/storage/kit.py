@@ -13,11 +13,12 @@ from sqlalchemy import Connection, text
 from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundKind, Sender
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
-from storage import accounts, chats, claims, holders, outbox, runs
+from storage import accounts, births, chats, claims, holders, outbox, runs
+from storage.births import NewRun
 from storage.engine import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.outbox import Part
-from storage.runs import Claimant, NewRun
+from storage.runs import Claimant
 from tests.clocks import ShiftedClock, shift_database
 
 P = ParamSpec("P")
@@ -114,7 +115,7 @@ class Hand:
 
         def make(tx: Connection) -> Run:
             chats.lock(tx, chat)
-            return runs.insert_run(tx, new, by, head=head)
+            return births.insert_run(tx, new, by, head=head)
 
         return self.do(make)
 

@@ -7,7 +7,7 @@ import pytest
 from bot.domain.delivery import PartState, Scope
 from bot.domain.ending import Ending
 from bot.domain.reply import PartBody, PartKind
-from storage import accounts, chats, loose, outbox, runs
+from storage import accounts, chats, loose, outbox, runs, said
 from storage.outbox import Attempt, Notice, Part
 from tests.storage.kit import LEASE, Hand
 
@@ -166,12 +166,12 @@ def test_words_of_an_operator_that_arrived_later_answer_the_chat(hand: Hand) -> 
     chat = hand.new_chat()
     before = hand.clock.wall()
     part = hand.post(chat, PartKind.OPERATOR)
-    assert not hand.do(outbox.human_answered, chat, before)
+    assert not hand.do(said.human_answered, chat, before)
     claimed = hand.do(loose.claim, part, hand.holder, LEASE)
     assert claimed is not None
     hand.do(outbox.receive, attempt(claimed), "m1")
-    assert hand.do(outbox.human_answered, chat, before)
-    assert not hand.do(outbox.human_answered, chat, hand.clock.wall() + 60)
+    assert hand.do(said.human_answered, chat, before)
+    assert not hand.do(said.human_answered, chat, hand.clock.wall() + 60)
 
 
 def test_a_note_of_ours_never_counts_as_a_humans_answer(hand: Hand) -> None:
@@ -179,14 +179,14 @@ def test_a_note_of_ours_never_counts_as_a_humans_answer(hand: Hand) -> None:
     claimed = hand.do(loose.claim, hand.post(chat), hand.holder, LEASE)
     assert claimed is not None
     hand.do(outbox.receive, attempt(claimed), "m1")
-    assert not hand.do(outbox.human_answered, chat, 0.0)
+    assert not hand.do(said.human_answered, chat, 0.0)
 
 
 def test_a_look_up_must_not_adopt_what_the_chats_parts_have(hand: Hand) -> None:
     part = begun(hand)
     hand.do(outbox.receive, attempt(part), "m1")
-    assert hand.do(outbox.owned_receipts, part.chat) == {"m1"}
-    assert hand.do(outbox.owned_receipts, hand.new_chat()) == frozenset()
+    assert hand.do(said.owned_receipts, part.chat) == {"m1"}
+    assert hand.do(said.owned_receipts, hand.new_chat()) == frozenset()
 
 
 def test_a_loose_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartKind
-from storage import chats, claims, holders, inbox, loose, outbox, releases, runs
-from storage.runs import NewRun
+from storage import births, chats, claims, holders, inbox, loose, outbox, releases, runs, said
+from storage.births import NewRun
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
 
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
     "insert_run": (
         lambda hand: reading(
             hand,
-            runs.insert_run,
+            births.insert_run,
             NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, "", 0),
             hand.claimant(),
             head=True,
@@ -78,7 +78,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         {"ix_outbox_unsure"},
     ),
     "human_answered": (
-        lambda hand: reading(hand, outbox.human_answered, _chat(hand), 1e9),
+        lambda hand: reading(hand, said.human_answered, _chat(hand), 1e9),
         {"ix_outbox_operator"},
     ),
     "history": (
