@@ -25,6 +25,10 @@ def actions(world: World) -> Sequence[object]:
     return world.telegram.calls_of("sendChatAction", CHAT)
 
 
+async def shown_times(world: World, count: int) -> None:
+    await world.telegram.wait_for(lambda: len(actions(world)) == count)
+
+
 async def typing(world: World, seconds: float) -> None:
     """Set the clock forward when presence has begun, and wait until that is seen."""
     before = len(actions(world))
@@ -49,7 +53,7 @@ async def test_typing_is_shown_after_two_seconds_and_again_every_four(world: Wor
     assert actions(world) == []
     for shown in (1, 2, 3):
         world.advance(2.1 if shown == 1 else 4.1)
-        await world.telegram.wait_for(lambda wanted=shown: len(actions(world)) == wanted)
+        await shown_times(world, shown)
     agent.gate.set()
     await world.settled()
     world.advance(10)
