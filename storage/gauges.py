@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, case, func, select, true
+from sqlalchemy import ColumnElement, Connection, and_, case, func, select, true
 
+from bot.domain.delivery import PartState
+from bot.domain.run import RunState
 from storage.clock import now
-from storage.tables import inbound, outbox, runs
+from storage.tables import outbox, payloads, runs
+from storage.words import is_in, is_not
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
@@ -30,15 +33,17 @@ class Gauges:
 def read_gauges(tx: Connection) -> Gauges:
     """How the service is now."""
     due = case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since)
-    ready = runs.c.state == "ready"
+    ready = is_in(runs.c.state, RunState.READY)
+    waits = and_(is_not(runs.c.state, RunState.ENDED), is_in(runs.c.state, RunState.WAITING))
+    doubtful = is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)
     return Gauges(
         ready=_up_to(tx, ready, runs.c.not_before <= now),
-        running=_up_to(tx, runs.c.state == "running"),
-        waiting=_up_to(tx, runs.c.state == "waiting"),
-        uncertain=_up_to(tx, outbox.c.state == "uncertain"),
-        loose=_up_to(tx, outbox.c.loose == true(), outbox.c.state == "pending"),
+        running=_up_to(tx, is_in(runs.c.state, RunState.RUNNING)),
+        waiting=_up_to(tx, waits),
+        uncertain=_up_to(tx, doubtful, outbox.c.state == "uncertain"),
+        loose=_up_to(tx, outbox.c.loose == true(), is_in(outbox.c.state, PartState.PENDING)),
         oldest_ready=_since(tx, due, ready, runs.c.not_before <= now, runs.c.set_aside.is_(None)),
-        oldest_waiting=_since(tx, runs.c.created_at, runs.c.state == "waiting"),
+        oldest_waiting=_since(tx, runs.c.created_at, waits),
     )
 
 
@@ -55,7 +60,8 @@ def _since(tx: Connection, moment: ColumnElement[float], *conditions: ColumnElem
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What happened within the last `seconds`: endings by name, and messages recorded."""
+    """What happened within the last `seconds`: endings by name, and
+    payloads recorded."""
 
     seconds: float
     recorded: int
@@ -80,8 +86,7 @@ def read_rates(tx: Connection, seconds: float) -> Rates:
         .order_by(runs.c.ended_at.desc())
         .limit(8)
     )
-    newest = select(inbound.c.received_at).order_by(inbound.c.id.desc()).limit(COUNTED).subquery()
-    recorded = select(func.count()).where(newest.c.received_at > now - seconds)
+    recorded = select(func.count()).where(payloads.c.received_at > now - seconds)
     return Rates(
         seconds=seconds,
         recorded=int(tx.scalars(recorded).one()),

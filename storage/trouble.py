@@ -6,14 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Label, and_, case, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Label, Select, and_, case, func, or_, select, true
 
+from bot.domain.delivery import PartState
+from bot.domain.run import RunState
 from storage.clock import lease_clock, lease_now, now
 from storage.holders import alive
 from storage.tables import accounts, chats, holders, outbox, payloads, runs
+from storage.words import is_in, is_not
 
 AT_MOST = 200
 """Rows of one kind."""
+
+_RUNS = 1000
+"""Live runs whose parts are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,15 @@ def _later(one: ColumnElement[float], other: ColumnElement[float]) -> ColumnElem
     return case((one > other, one), else_=other)
 
 
+_LIVE = is_not(runs.c.state, RunState.ENDED)
+_DOUBTFUL = is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)
+"""The conditions of the indexes that these questions read, in their words."""
+
+
+def _waits_or_is_ready() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return _LIVE, runs.c.state != "running"
+
+
 _SINCE_DUE = (now - _later(runs.c.not_before, runs.c.idle_since)).label("since")
 
 
@@ -44,7 +59,7 @@ def dead_runs(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
     question = (
         select(runs.c.id, silent, holders.c.name)
         .join(holders, holders.c.id == runs.c.holder)
-        .where(runs.c.state == "running", ~alive(runs.c.holder, lease_seconds))
+        .where(is_in(runs.c.state, RunState.RUNNING), ~alive(runs.c.holder, lease_seconds))
         .limit(AT_MOST)
     )
     return [Fact(*row) for row in tx.execute(question)]
@@ -54,7 +69,7 @@ def orphan_parts(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
     """Parts that a dead holder was sending."""
     question = (
         select(outbox.c.id, now - outbox.c.started_at, outbox.c.kind, outbox.c.run)
-        .where(outbox.c.state == "sending", ~alive(outbox.c.holder, lease_seconds))
+        .where(is_in(outbox.c.state, PartState.SENDING), ~alive(outbox.c.holder, lease_seconds))
         .limit(AT_MOST)
     )
     return [Fact(*row) for row in tx.execute(question)]
@@ -65,7 +80,9 @@ def late_runs(tx: Connection, older: float) -> Sequence[Fact]:
     question = (
         select(runs.c.id, (now - runs.c.deadline_at).label("since"), runs.c.detail)
         .where(
-            runs.c.state == "running", runs.c.replied != true(), runs.c.deadline_at < now - older
+            is_in(runs.c.state, RunState.RUNNING),
+            runs.c.replied != true(),
+            runs.c.deadline_at < now - older,
         )
         .limit(AT_MOST)
     )
@@ -76,7 +93,7 @@ def runs_set_aside(tx: Connection) -> Sequence[Fact]:
     """Runs that are kept from being claimed."""
     question = (
         select(runs.c.id, (now - runs.c.idle_since).label("since"), runs.c.set_aside)
-        .where(runs.c.state.in_(("ready", "waiting")), runs.c.set_aside.is_not(None))
+        .where(*_waits_or_is_ready(), runs.c.set_aside.is_not(None))
         .limit(AT_MOST)
     )
     return [Fact(*row) for row in tx.execute(question)]
@@ -88,7 +105,7 @@ def unclaimed_runs(tx: Connection, older: float) -> Sequence[Fact]:
         select(runs.c.id, _SINCE_DUE, accounts.c.down_reason, runs.c.id, runs.c.account)
         .join(accounts, accounts.c.id == runs.c.account)
         .where(
-            runs.c.state == "ready",
+            is_in(runs.c.state, RunState.READY),
             runs.c.set_aside.is_(None),
             runs.c.not_before <= now - older,
             runs.c.idle_since <= now - older,
@@ -105,7 +122,7 @@ def put_off_runs(tx: Connection, older: float) -> Sequence[Fact]:
     question = (
         select(runs.c.id, now - runs.c.created_at, runs.c.not_before - now, runs.c.detail)
         .where(
-            runs.c.state == "ready",
+            is_in(runs.c.state, RunState.READY),
             runs.c.set_aside.is_(None),
             runs.c.not_before > now,
             runs.c.created_at <= now - older,
@@ -134,10 +151,11 @@ class Queue:
 def waiting_chats(tx: Connection, older: float) -> Sequence[Queue]:
     """Chats whose oldest waiting run waits for `older` s."""
     head = runs.alias("head")
+    leads = is_in(head.c.state, RunState.READY, RunState.RUNNING)
     oldest = func.min(runs.c.created_at)
     waits = (
         select(runs.c.chat, oldest.label("oldest"), func.count().label("waiting"))
-        .where(runs.c.state == "waiting")
+        .where(_LIVE, is_in(runs.c.state, RunState.WAITING))
         .group_by(runs.c.chat)
         .having(oldest <= now - older)
         .order_by(oldest)
@@ -154,7 +172,7 @@ def waiting_chats(tx: Connection, older: float) -> Sequence[Queue]:
             and_(chats.c.paused_until.is_not(None), chats.c.paused_until > now),
         )
         .join(chats, chats.c.id == waits.c.chat)
-        .outerjoin(head, and_(head.c.chat == waits.c.chat, head.c.state.in_(("ready", "running"))))
+        .outerjoin(head, and_(head.c.chat == waits.c.chat, leads))
     )
     return [Queue(r[0], r[1], r[2], r[3], r[4] or "", bool(r[5])) for r in tx.execute(question)]
 
@@ -168,7 +186,6 @@ def _part_facts(tx: Connection, *conditions: ColumnElement[bool]) -> Sequence[Fa
         select(outbox.c.id, since, outbox.c.error, outbox.c.run, outbox.c.account)
         .outerjoin(runs, runs.c.id == outbox.c.run)
         .where(outbox.c.kind != "notice", *conditions)
-        .order_by(outbox.c.id.desc())
         .limit(AT_MOST)
     )
     return [Fact(*row) for row in tx.execute(question)]
@@ -177,14 +194,14 @@ def _part_facts(tx: Connection, *conditions: ColumnElement[bool]) -> Sequence[Fa
 def uncertain_parts(tx: Connection) -> Sequence[Fact]:
     """Parts that may have arrived and that no process looks after any more."""
     unattended = or_(runs.c.ending.in_(_OPEN_ENDINGS), runs.c.id.is_(None))
-    return _part_facts(tx, outbox.c.state == "uncertain", unattended)
+    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "uncertain", unattended)
 
 
 def refused_parts(tx: Connection, newer: float) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
     unattended = or_(runs.c.ending.in_(("undeliverable", "failed")), runs.c.id.is_(None))
     recent = outbox.c.created_at > now - newer
-    return _part_facts(tx, outbox.c.state == "refused", unattended, recent)
+    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "refused", unattended, recent)
 
 
 def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:
@@ -192,31 +209,33 @@ def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:
     return _part_facts(
         tx,
         outbox.c.loose == true(),
-        outbox.c.state == "pending",
+        is_in(outbox.c.state, PartState.PENDING),
         outbox.c.not_before <= now - older,
         outbox.c.created_at <= now - older,
     )
 
 
 def delayed_parts(tx: Connection, older: float) -> Sequence[Fact]:
-    """Parts that wait for a limit of their platform, of runs that are older than `older` s."""
-    due = _later(outbox.c.not_before, chats.c.not_before)
-    question = (
-        select(outbox.c.id, now - outbox.c.created_at, due - now, outbox.c.error, outbox.c.run)
-        .join(chats, chats.c.id == outbox.c.chat)
-        .outerjoin(runs, runs.c.id == outbox.c.run)
-        .where(
-            outbox.c.state == "pending",
-            or_(runs.c.state.in_(("ready", "running")), outbox.c.loose == true()),
-            due > now,
-            outbox.c.created_at <= now - older,
-        )
-        .limit(AT_MOST)
+    """Parts that wait for a limit of their platform, of runs or loose, older than `older` s."""
+    replied = select(runs.c.id).where(_LIVE, runs.c.replied == true()).limit(_RUNS)
+    of_runs = _delayed(older).where(outbox.c.run.in_(tx.scalars(replied).all()))
+    loose = _delayed(older).where(
+        outbox.c.loose == true(), is_in(outbox.c.state, PartState.PENDING)
     )
+    rows = [*tx.execute(of_runs.limit(AT_MOST)), *tx.execute(loose.limit(AT_MOST))]
     return [
         Fact(r[0], r[1], f"due in {r[2]:.0f} s: {r[3] or 'the platform limits this chat'}", r[4])
-        for r in tx.execute(question)
+        for r in rows
     ]
+
+
+def _delayed(older: float) -> Select[tuple[int, float, float, str, int | None]]:
+    due = _later(outbox.c.not_before, chats.c.not_before)
+    return (
+        select(outbox.c.id, now - outbox.c.created_at, due - now, outbox.c.error, outbox.c.run)
+        .join(chats, chats.c.id == outbox.c.chat)
+        .where(outbox.c.state == "pending", due > now, outbox.c.created_at <= now - older)
+    )
 
 
 def unparsed_payloads(tx: Connection) -> Fact | None:

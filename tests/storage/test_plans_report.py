@@ -1,0 +1,48 @@
+"""What an operator's questions cost with a long past: they read what is unusual, by index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bot.domain.reply import PartKind
+from storage import gauges, named, trouble
+from tests.storage.kit import LEASE, Hand
+from tests.storage.plans import BIG, Reading, fill, reading
+
+QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
+    "dead_runs": lambda hand: reading(hand, trouble.dead_runs, LEASE),
+    "orphan_parts": lambda hand: reading(hand, trouble.orphan_parts, LEASE),
+    "late_runs": lambda hand: reading(hand, trouble.late_runs, 60.0),
+    "runs_set_aside": lambda hand: reading(hand, trouble.runs_set_aside),
+    "unclaimed_runs": lambda hand: reading(hand, trouble.unclaimed_runs, 60.0),
+    "put_off_runs": lambda hand: reading(hand, trouble.put_off_runs, 60.0),
+    "waiting_chats": lambda hand: reading(hand, trouble.waiting_chats, 60.0),
+    "uncertain_parts": lambda hand: reading(hand, trouble.uncertain_parts),
+    "refused_parts": lambda hand: reading(hand, trouble.refused_parts, 604_800.0),
+    "unsent_words": lambda hand: reading(hand, trouble.unsent_words, 60.0),
+    "delayed_parts": lambda hand: reading(hand, trouble.delayed_parts, 60.0),
+    "unparsed_payloads": lambda hand: reading(hand, trouble.unparsed_payloads),
+    "gauges": lambda hand: reading(hand, gauges.read_gauges),
+    "rates": lambda hand: reading(hand, gauges.read_rates, 60.0),
+    "runs_named": lambda hand: reading(hand, named.runs_named, "past-run-7"),
+    "chats_named": lambda hand: reading(hand, named.chats_named, "past-7"),
+    "recorded_under": lambda hand: reading(hand, named.recorded_under, "past-run-7", None),
+}
+
+
+@pytest.fixture
+def full(hand: Hand) -> Hand:
+    """A long past, a backlog, a few that are ready, a few notices."""
+    fill(hand, ended=20_000, waiting=1_000)
+    for _ in range(5):
+        hand.ready(hand.new_chat())
+        hand.post(hand.new_chat(), PartKind.NOTICE)
+    return hand
+
+
+def test_operators_questions_never_read_the_whole_past(full: Hand) -> None:
+    grows = BIG - {"chats", "payloads"}  # the past of this test has few of them
+    whole = {name: ask(full).whole_tables & grows for name, ask in QUESTIONS.items()}
+    assert {name: tables for name, tables in whole.items() if tables} == {}
