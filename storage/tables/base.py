@@ -1,0 +1,29 @@
+"""The one collection of tables, and how their parts are named and spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from sqlalchemy import BigInteger, CheckConstraint, Integer, MetaData, text
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only in a column that is declared exactly INTEGER.
+Id = BigInteger().with_variant(Integer, "sqlite")
+FALSE = text("false")
+ZERO = text("0")
+
+
+def one_of(column: str, values: Iterable[Enum]) -> CheckConstraint:
+    """The column has one of these values."""
+    allowed = ", ".join(f"'{v.value}'" for v in values)
+    return CheckConstraint(f"{column} IN ({allowed})", name=column)
