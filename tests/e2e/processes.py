@@ -254,8 +254,10 @@ class Ground:
         self.world.twilio.webhook_url = f"{PUBLIC}/whatsapp/webhook"
 
     async def close(self) -> None:
+        """End every process. What they said is shown when the test failed."""
         for program in self.programs:
             await program.clear_away()
+            print(f"--- {program.pid}, ended with {program.process.returncode}", program.output)
 
 
 NO_PLATFORM = {"TELEGRAM_BOT_TOKEN": "", "TWILIO_ACCOUNT_SID": "", "PUBLIC_URL": ""}
