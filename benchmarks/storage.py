@@ -32,7 +32,7 @@ from bot.flows.runtime import Runtime
 from bot.schedule import Almanac
 from bot.texts import Words
 from channels.console.channel import ConsoleChannel
-from storage import accounts, chats, claims, holders, outbox, runs
+from storage import accounts, answers, chats, claims, holders, outbox, runs
 from storage.engine import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.migrate import upgrade
@@ -102,7 +102,7 @@ class Turns:
 def _store(tx: Connection, run: Run) -> Part:
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.grip)
-    outbox.store_reply(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
+    answers.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
     to = outbox.Address(run.account, chat.id, run.id)
     body = PartBody("hi", '{"text": "hi"}')
     [part] = outbox.store_parts(tx, to, PartKind.REPLY, [body], run.holder)

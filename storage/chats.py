@@ -286,10 +286,20 @@ def resume(tx: Connection, chat: int) -> bool:
 
 
 def hold_back(tx: Connection, chat: int, seconds: float) -> None:
-    """The platform limits this chat: nothing goes out for so long."""
+    """The platform limits this chat: nothing goes out for so long, in none of its topics."""
     due = now + seconds
+    here = chats.alias("here")
+    topic = chats.alias("topic")
+    same = (topic.c.account == here.c.account) & (topic.c.address == here.c.address)
+    # A topic that somebody is at work on is passed by: waiting for it could be for each other.
+    topics = (
+        select(topic.c.id)
+        .join(here, same)
+        .where(here.c.id == chat)
+        .with_for_update(of=topic, key_share=True, skip_locked=True)
+    )
     tx.execute(
-        update(chats).where(chats.c.id == chat, chats.c.not_before < due).values(not_before=due)
+        update(chats).where(chats.c.id.in_(topics), chats.c.not_before < due).values(not_before=due)
     )
 
 

@@ -28,11 +28,14 @@ from sqlalchemy import (
     update,
 )
 
+from bot.domain.delivery import PartState
 from bot.domain.run import Run, RunState
 from storage import holders as holder_moves
 from storage.clock import now
+from storage.outbox import COLUMNS as PART_COLUMNS
+from storage.outbox import Part, part_of
 from storage.runs import COLUMNS, Claimant, run_of
-from storage.tables import accounts, runs
+from storage.tables import accounts, outbox, runs
 from storage.words import is_in, word
 
 _READY = is_in(runs.c.state, RunState.READY)
@@ -157,6 +160,16 @@ _HELD_BY = select(*COLUMNS).where(
 def held_by(tx: Connection, holder: int) -> Sequence[Run]:
     """The runs that are running under this holder."""
     return [run_of(row) for row in tx.execute(_HELD_BY, {"me": holder})]
+
+
+_SENDING_BY = select(*PART_COLUMNS).where(
+    outbox.c.holder == bindparam("me"), is_in(outbox.c.state, PartState.SENDING)
+)
+
+
+def sending_by(tx: Connection, holder: int) -> Sequence[Part]:
+    """The parts that this holder has begun to send and not heard of."""
+    return [part_of(row) for row in tx.execute(_SENDING_BY, {"me": holder})]
 
 
 _every = select(_earliest.label("due")).select_from(accounts).subquery()

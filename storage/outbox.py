@@ -1,6 +1,6 @@
 """The moves of a part: one outgoing message and what became of it.
 
-    store     ->  pending                        (store_reply, store_apology, post)
+    store     ->  pending                        (store_parts, post)
     pending   ->  sending                        (mark_sending, loose.claim)
     sending   ->  sent                           (receive; whatever the fence)
     sending   ->  pending | refused | uncertain  (not_sent, refuse, doubt)
@@ -38,7 +38,7 @@ from bot.domain.run import Grip
 from bot.domain.verdict import PartFacts
 from storage.clock import now
 from storage.dialect import InsertOrSkip
-from storage.tables import outbox, receipts, replies
+from storage.tables import outbox, receipts
 from storage.words import is_in, word
 
 
@@ -136,24 +136,10 @@ def part_of(row: Row[*tuple[Any, ...]]) -> Part:
     )
 
 
-_STORE_REPLY = insert(replies).values(stored_at=now)
-_STORED_REPLY = select(replies.c.text, replies.c.body).where(replies.c.run == bindparam("of"))
 _STORE_PART = insert(outbox).values(created_at=now).returning(*COLUMNS)
 _STORE_BEGUN = _STORE_PART.values(started_at=now)
 _POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
 _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
-
-
-def store_reply(tx: Connection, run: int, text: str, body: str, attempt: int) -> None:
-    """Keep what the agent returned, once. The run is held."""
-    values = {"run": run, "text": text, "body": body, "attempt": attempt}
-    tx.execute(_STORE_REPLY, values)
-
-
-def stored_reply(tx: Connection, run: int) -> tuple[str, str] | None:
-    """(text, body) of the run's reply, or None."""
-    row = tx.execute(_STORED_REPLY, {"of": run}).first()
-    return None if row is None else (row.text, row.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,13 +396,3 @@ def drop_notice(tx: Connection, run: int, notice: Notice) -> bool:
         .values(state=PartState.DROPPED.value)
     )
     return tx.execute(move).rowcount == 1
-
-
-_SENDING_BY = select(*COLUMNS).where(
-    outbox.c.holder == bindparam("me"), is_in(outbox.c.state, PartState.SENDING)
-)
-
-
-def sending_by(tx: Connection, holder: int) -> Sequence[Part]:
-    """The parts that this holder has begun to send and not heard of."""
-    return [part_of(row) for row in tx.execute(_SENDING_BY, {"me": holder})]

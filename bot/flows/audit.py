@@ -20,7 +20,7 @@ from bot.domain.ports import Clock
 from bot.domain.run import Run
 from bot.flows.desk import Desk
 from bot.flows.sends import record_alone
-from storage import chats, claims, outbox, runs
+from storage import chats, claims, runs
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
 from storage.wakeup import READY
@@ -119,7 +119,7 @@ class Audit:
 
 def _rows(tx: Tx, holder: int) -> _Rows:
     held = {run.id: run for run in claims.held_by(tx, holder)}
-    return _Rows(held, tuple(outbox.sending_by(tx, holder)))
+    return _Rows(held, tuple(claims.sending_by(tx, holder)))
 
 
 def _give_back(tx: Tx, run: Run) -> None:

@@ -10,7 +10,7 @@ from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
 from bot.domain.verdict import Evidence
-from storage import chats, clock, inbox, outbox, said
+from storage import answers, chats, clock, inbox, outbox, said
 from storage.chats import Chat
 from storage.inbox import StoredMessage
 from storage.outbox import Part
@@ -65,7 +65,7 @@ def gather(tx: Tx, run: Run, history_runs: int) -> Case:
         deadline_at=run.deadline_at,
         last_message_at=last,
         window_opened_at=chat.last_inbound_at or last,
-        reply_stored=outbox.stored_reply(tx, run.id) is not None,
+        reply_stored=answers.stored(tx, run.id) is not None,
         apology_stored=any(p.kind is PartKind.APOLOGY for p in parts),
         parts=tuple(p.facts for p in parts),
         human_answered=said.human_answered(tx, chat.id, last),

@@ -15,7 +15,7 @@ from bot.flows.checkpoints import Checkpoint
 from bot.flows.desk import Desk
 from bot.flows.outcome import reconsider
 from bot.flows.workers import Worker
-from storage import accounts, events, outbox, releases
+from storage import accounts, claims, events, outbox, releases
 from storage import holders as holder_rows
 from storage.outbox import Attempt
 from storage.tx import Tx
@@ -44,6 +44,8 @@ async def hand_over(desk: Desk, worker: Worker | None, grace: float) -> None:
             await _leave(desk)
     except (DatabaseUnavailable, TimeoutError) as error:
         _log.warning("leaving without a database, the lease will run out: %s", error)
+    finally:
+        desk.lease.forget_name()
 
 
 async def _drain(desk: Desk) -> None:
@@ -71,7 +73,7 @@ def _give_back_all(tx: Tx, holder: int, who: str) -> int:
     for run in given:
         events.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
     # Every call has told its outcome or was given up: what is still marked was never called.
-    for part in outbox.sending_by(tx, holder):
+    for part in claims.sending_by(tx, holder):
         outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
         if part.run is not None:
             reconsider(tx, part.run)

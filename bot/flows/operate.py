@@ -20,7 +20,7 @@ from bot.flows.evidence import gather
 from bot.flows.obey import again
 from bot.flows.runtime import Runtime
 from bot.texts import Text
-from storage import by_hand, chats, clock, events, inbox, outbox, runs
+from storage import answers, by_hand, chats, clock, events, inbox, outbox, runs
 from storage.chats import Chat
 from storage.outbox import Address, Part
 from storage.tx import Tx
@@ -167,7 +167,7 @@ def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
         return s.refused(closed)
     if gather(tx, s.run, 0).evidence.human_answered and not may_duplicate:
         return s.refused("somebody answered by hand after its last message; --may-duplicate sends")
-    if outbox.stored_reply(tx, s.run.id) is not None:
+    if answers.stored(tx, s.run.id) is not None:
         return _send_rest(tx, rt, by, s, may_duplicate=may_duplicate)
     new = again(tx, s.chat, s.run, by.name)
     chats.settle_pause(tx, s.chat.id)

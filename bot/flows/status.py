@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.domain.ending import Ending, TurnStatus, status_of
 from bot.domain.run import RunState
-from storage import outbox, runs
+from storage import answers, runs
 from storage.named import recorded_under
 from storage.tx import Tx
 
@@ -62,7 +62,7 @@ def _of_run(tx: Tx, request_id: str, run_id: int) -> TurnAnswer:
     run = runs.find(tx, run_id)
     assert run is not None
     status = status_of(run.ending)
-    stored = outbox.stored_reply(tx, run.id) if status is TurnStatus.COMPLETED else None
+    stored = answers.stored(tx, run.id) if status is TurnStatus.COMPLETED else None
     return TurnAnswer(
         request_id=request_id,
         status=status,

@@ -25,7 +25,7 @@ from bot.flows.presence import present
 from bot.flows.runtime import Runtime
 from bot.observe.context import bind
 from bot.texts import Text
-from storage import chats, clock, events, outbox, runs
+from storage import answers, chats, clock, events, outbox, runs
 from storage.outbox import Address
 from storage.tx import Tx
 from storage.wakeup import READY
@@ -263,7 +263,7 @@ def _store_parts(
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.grip)
     if stored.kind is PartKind.REPLY:
-        outbox.store_reply(tx, run.id, stored.text, stored.body, run.attempts)
+        answers.store(tx, run.id, stored.text, stored.body, run.attempts)
         choices.offer(tx, rt, chat, stored.parts)
     else:
         runs.explain(tx, run.grip, stored.body)

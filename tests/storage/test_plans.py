@@ -9,7 +9,7 @@ import pytest
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartKind
-from storage import births, chats, claims, holders, inbox, loose, outbox, releases, runs, said
+from storage import births, chats, claims, holders, inbox, loose, releases, runs, said
 from storage.births import NewRun
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
     ),
     "held_by": (lambda hand: reading(hand, claims.held_by, -1), {"ix_runs_running"}),
     "sending_by": (
-        lambda hand: reading(hand, outbox.sending_by, hand.holder),
+        lambda hand: reading(hand, claims.sending_by, hand.holder),
         {"ix_outbox_sending"},
     ),
 }
