@@ -9,6 +9,7 @@ import pytest
 from bot.domain.turn import Turn
 from bot.flows import accept
 from bot.flows.catchup import YOUNG
+from bot.wiring import Role
 from tests.fakes.twilio import faults, forms
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.flows.held import HeldAgent
@@ -258,3 +259,23 @@ async def test_what_waits_is_read_in_the_order_in_which_it_was_written(world: Wo
     agent.gate.set()
     await world.settled()
     assert agent.texts == ["one", "two\nthree"]
+
+
+async def test_a_lease_that_lapsed_is_a_gap_and_is_caught_up_at_once(world: World) -> None:
+    await world.start(agent=echo, lease_seconds=2, heartbeat_seconds=0.2)
+    await caught_up(world)
+    await world.twilio.wait_for(lambda: world.twilio.calls_of("list"))
+    await world.twilio.inbound("hello", webhook=False)
+    world.advance(YOUNG + 5)
+    await world.settled()
+    await world.until("SELECT ending FROM runs", lambda rows: rows == [("answered",)])
+    assert world.twilio.texts() == ["you said: hello"]
+
+
+async def test_a_worker_catches_up_while_nobody_takes_webhooks(world: World) -> None:
+    await world.start(agent=echo, role=Role.WORKER, **CALM)
+    await caught_up(world)
+    await world.twilio.inbound("hello", webhook=False)
+    await next_look(world)
+    await world.until("SELECT ending FROM runs", lambda rows: rows == [("answered",)])
+    assert world.twilio.texts() == ["you said: hello"]
