@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    CompoundSelect,
     Connection,
     Double,
     Row,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    union_all,
     update,
 )
 
@@ -365,16 +367,23 @@ def recent_messages(
     return int(tx.scalars(_COUNT_RECENTLY_WRITTEN, asked | {"written": sent_at}).one())
 
 
+_SINCE = now - bindparam("within", type_=Double)
+_TURNS: CompoundSelect[Any] = union_all(
+    select(literal_column("1")).where(
+        runs.c.chat == bindparam("of"), runs.c.ended_at > _SINCE, runs.c.created_at > _SINCE
+    ),
+    select(literal_column("1")).where(
+        runs.c.chat == bindparam("of"),
+        is_not(runs.c.state, RunState.ENDED),
+        runs.c.created_at > _SINCE,
+    ),
+)
+_COUNT_TURNS = select(func.count()).select_from(_TURNS.limit(bindparam("at_most")).subquery())
+
+
 def recent_turns(tx: Connection, chat: int, seconds: float, at_most: int) -> int:
     """How many runs were made within the last `seconds`, counted up to `at_most`."""
-    recent = (
-        select(1)
-        .select_from(runs)
-        .where(runs.c.chat == chat, runs.c.created_at > now - seconds)
-        .limit(at_most)
-        .subquery()
-    )
-    return int(tx.scalars(select(func.count()).select_from(recent)).one())
+    return int(tx.scalars(_COUNT_TURNS, {"of": chat, "within": seconds, "at_most": at_most}).one())
 
 
 def waiting_messages(tx: Connection, chat: int) -> int:

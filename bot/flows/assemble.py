@@ -39,7 +39,8 @@ def place(
         if _join(tx, run, message, order_at, rt.terms.intake):
             inbox.assign(tx, stored, run.id)
             _adopt(tx, run.id, chat, message, rt.terms.intake)
-            return Placed(None)
+            # A worker that looked in this very moment passed the run by.
+            return Placed(None, run.state is RunState.READY)
     woken = bool(live) and release_chat(tx, rt, chat.id, "intake")
     new = NewRun(
         account=chat.account,

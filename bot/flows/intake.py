@@ -170,7 +170,7 @@ def _lead_on(tx: Tx, rt: Runtime, chat: Chat, new: _New, by: Claimant | None) ->
         case Answer():
             placed = place(tx, rt, chat, message, stored, by)
             if placed.made is None:
-                return Recorded(Became.JOINED)
+                return Recorded(Became.JOINED, wake=placed.wake)
             return Recorded(Became.RUN, run=placed.made, wake=placed.wake)
         case Obey(command):
             inbox.ignore(tx, stored, f"{Unanswered.COMMAND}: {command}")

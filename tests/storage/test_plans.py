@@ -53,6 +53,10 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, chats.recent_messages, _chat(hand), 60.0, 60),
         {"ix_inbound_chat"},
     ),
+    "recent_turns": (
+        lambda hand: reading(hand, chats.recent_turns, _chat(hand), 86_400.0, 50),
+        {"ix_runs_chat", "ix_runs_live"},
+    ),
     "waiting_messages": (
         lambda hand: reading(hand, chats.waiting_messages, _chat(hand)),
         {"ix_runs_live"},
@@ -141,6 +145,19 @@ def test_a_claim_reads_no_more_when_thousands_are_ready(postgres_hand: Hand) -> 
     many = _claim(hand)
     assert many.statements == few.statements
     assert many.pages <= few.pages + 20
+
+
+def test_heartbeats_and_failure_counts_stay_within_their_page(postgres_hand: Hand) -> None:
+    hand = postgres_hand
+    run = hand.running()
+    for _ in range(30):
+        hand.do(runs.progress, run.grip)
+        hand.do(holders.renew, hand.holder, LEASE)
+    changes = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = :name"
+    for name in ("runs", "holders"):
+        hand.do(lambda tx: tx.exec_driver_sql("SELECT pg_stat_force_next_flush()"))
+        [(updates, within)] = hand.rows(changes, name=name)
+        assert updates == within == 30
 
 
 def _claim(hand: Hand) -> Reading:
