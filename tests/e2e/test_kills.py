@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -32,6 +33,13 @@ async def endings(ground: Ground) -> dict[str, str]:
     """How each message's run ended."""
     sql = "SELECT i.text, r.ending FROM inbound i JOIN runs r ON r.id = i.run ORDER BY i.id"
     return {row[0]: row[1] for row in await ground.world.rows(sql)}
+
+
+async def listed_as_uncertain(ground: Ground) -> int:
+    """How many parts the operator is shown that may or may not have arrived."""
+    shown = await ground.spawn("outbox", "list", "--json")
+    assert await shown.ended() == 0
+    return sum(part["state"] == "uncertain" for part in json.loads("\n".join(shown.printed)))
 
 
 def three_parts(text: str) -> str:
@@ -84,6 +92,7 @@ async def test_one_kill_finds_every_chat_somewhere_else_and_each_gets_one_answer
     assert answer.text == "sending"
     assert note.buttons
     assert await state(ground, "sending") == ["uncertain"]
+    assert await listed_as_uncertain(ground) == 1
     assert world.telegram.texts(DAN.number) == ["done"]
     assert world.twilio.texts(EVA) == ["sending too"]
     assert await endings(ground) == {
