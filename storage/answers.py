@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, select
 
 from storage.clock import now
+from storage.dialect import InsertOrSkip
 from storage.tables import replies
 
-_STORE = insert(replies).values(stored_at=now)
+_STORE = InsertOrSkip(replies, replies.c.run, stored_at=now)
 _STORED = select(replies.c.text, replies.c.body).where(replies.c.run == bindparam("of"))
 
 
 def store(tx: Connection, run: int, text: str, body: str, attempt: int) -> None:
-    """Keep a run's reply, once: its text and its JSON. The run is held."""
-    tx.execute(_STORE, {"run": run, "text": text, "body": body, "attempt": attempt})
+    """Keep a run's reply, its text and its JSON. The first one stays: a commit whose answer
+    was lost is made once more. The run is held."""
+    _STORE.run(tx, {"run": run, "text": text, "body": body, "attempt": attempt})
 
 
 def stored(tx: Connection, run: int) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Table
+from sqlalchemy import Column, ColumnElement, Connection, Row, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 
@@ -14,21 +14,19 @@ class InsertOrSkip:
     whose values are SQL."""
 
     def __init__(
-        self, table: Table, returning: Column[Any], **computed: ColumnElement[Any]
+        self, table: Table, *returning: Column[Any], **computed: ColumnElement[Any]
     ) -> None:
         self._by_database = {
-            "sqlite": sqlite.insert(table)
-            .values(**computed)
-            .on_conflict_do_nothing()
-            .returning(returning),
-            "postgresql": postgresql.insert(table)
-            .values(**computed)
-            .on_conflict_do_nothing()
-            .returning(returning),
+            name: insert(table).values(**computed).on_conflict_do_nothing().returning(*returning)
+            for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
         }
 
+    def row(self, tx: Connection, values: Mapping[str, object]) -> Row[*tuple[Any, ...]] | None:
+        """The returned columns of the new row; None when a row was there."""
+        return tx.execute(self._by_database[tx.dialect.name], values).first()
+
     def run(self, tx: Connection, values: Mapping[str, object]) -> Any | None:
-        """The new row's returned column; None when a row was there."""
+        """The first returned column of the new row; None when a row was there."""
         return tx.execute(self._by_database[tx.dialect.name], values).scalar()
 
 

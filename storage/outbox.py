@@ -8,10 +8,9 @@
     sent      ->  delivered -> read              (late.confirm; forward only)
     pending   ->  dropped                        (drop_pending, drop_notice)
 
-A part of a running run moves only under that run's grip (`runs.hold` locks the run first).
-A loose part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it is
-written on (part, attempt) whoever holds the run by now, and a second receipt for one part is
-kept and reported, because it is a double.
+A part of a running run moves only under that run's grip (`runs.hold` locks the run first). A
+loose part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it counts
+whoever holds the run by now, and a second one for a part is kept and reported: a double.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from sqlalchemy import (
     Row,
     Update,
     bindparam,
-    insert,
     select,
     update,
 )
@@ -136,8 +134,8 @@ def part_of(row: Row[*tuple[Any, ...]]) -> Part:
     )
 
 
-_STORE_PART = insert(outbox).values(created_at=now).returning(*COLUMNS)
-_STORE_BEGUN = _STORE_PART.values(started_at=now)
+_STORE_PART = InsertOrSkip(outbox, *COLUMNS, created_at=now)
+_STORE_BEGUN = InsertOrSkip(outbox, *COLUMNS, created_at=now, started_at=now)
 _POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
 _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
 
@@ -158,8 +156,9 @@ def store_parts(
     bodies: Sequence[PartBody],
     first_by: int | None = None,
 ) -> Sequence[Part]:
-    """Insert a run's parts, pending; the first one already `sending` for holder `first_by`."""
-    rows = []
+    """Insert a run's parts, pending; the first one already `sending` for holder `first_by`.
+    Parts that are there stay as they are: a commit whose answer was lost is made once more."""
+    stored = []
     for number, body in enumerate(bodies, start=1):
         begun = first_by if number == 1 else None
         values = {
@@ -176,8 +175,11 @@ def store_parts(
             "attempts": 0 if begun is None else 1,
         }
         store = _STORE_PART if begun is None else _STORE_BEGUN
-        rows.append(tx.execute(store, values).one())
-    return [part_of(row) for row in rows]
+        row = store.row(tx, values)
+        if row is None:
+            return [part for part in of_run(tx, to.run or 0) if part.kind is kind]
+        stored.append(part_of(row))
+    return stored
 
 
 class Notice(IntEnum):
@@ -321,8 +323,8 @@ _DOUBT = _ATTEMPT.values(**_TOLD, state=word(PartState.UNCERTAIN))
 def _told(
     tx: Connection, move: Update, attempt: Attempt, error: str, code: str, **values: object
 ) -> bool:
-    said = {"of": attempt.part, "try": attempt.number, "said": error, "by_code": code}
-    return tx.execute(move, said | values).rowcount == 1
+    values |= {"of": attempt.part, "try": attempt.number, "said": error, "by_code": code}
+    return tx.execute(move, values).rowcount == 1
 
 
 def not_sent(tx: Connection, attempt: Attempt, wait: float, error: str, code: str) -> bool:

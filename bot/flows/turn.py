@@ -8,6 +8,7 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import assert_never
 
+from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.reply import PartBody, PartKind, Reply
@@ -278,4 +279,5 @@ def _store_parts(
     to = Address(run.account, chat.id, run.id)
     first_by = run.grip.holder if free else None
     parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
-    return Send(parts[0], address_now(case.recipient, chat)) if free and parts else None
+    begun = bool(parts) and parts[0].state is PartState.SENDING
+    return Send(parts[0], address_now(case.recipient, chat)) if begun else None

@@ -7,7 +7,7 @@ import pytest
 from bot.domain.delivery import PartState, Scope
 from bot.domain.ending import Ending
 from bot.domain.reply import PartBody, PartKind
-from storage import accounts, chats, loose, outbox, runs, said
+from storage import accounts, answers, chats, loose, outbox, runs, said
 from storage.outbox import Attempt, Notice, Part
 from tests.storage.kit import LEASE, Hand
 
@@ -19,6 +19,15 @@ def begun(hand: Hand) -> Part:
 
 def attempt(part: Part) -> Attempt:
     return Attempt(part.id, part.attempts)
+
+
+def test_a_reply_that_is_stored_again_stays_as_it_is(hand: Hand) -> None:
+    run = hand.running()
+    first = hand.parts(run, "one", "two", begun=True)
+    hand.do(answers.store, run.id, "one two", "{}", 1)
+    assert hand.parts(run, "one", "two", begun=True) == first
+    hand.do(answers.store, run.id, "something else", "{}", 1)
+    assert hand.do(answers.stored, run.id) == ("one two", "{}")
 
 
 def test_a_part_is_begun_once(hand: Hand) -> None:
