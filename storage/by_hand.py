@@ -30,6 +30,9 @@ from storage.tables import (
     steps,
 )
 
+_AT_ONCE = 200
+"""Rows from which one transaction takes the words."""
+
 
 def make_due(tx: Connection, run: int) -> bool:
     """A run that waits for its time, or was set aside, may be claimed now. False: it may be
@@ -127,31 +130,32 @@ def dismiss_letter(tx: Connection, payload: int, why: str) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def forget_messages(tx: Connection, chat: int, after: int, limit: int) -> int | None:
-    """Take the words out of a chat's messages, `limit` of them from id `after` on; returns
-    the last id, or None when there were no more."""
-    ids = _page(tx, inbound.c.id, inbound.c.chat == chat, after, limit)
+def forget_messages(tx: Connection, chat: int, after: int, until: int) -> int | None:
+    """Take the words out of a bounded number of the chat's messages, from id `after` to
+    `until`; returns the last id, or None when there were no more."""
+    ids = _page(tx, inbound.c.id, inbound.c.chat == chat, after, until)
     if not ids:
         return None
-    blank = {"text": "", "sender_name": "", "button": "", "attachments": "[]", "extra": "{}"}
-    tx.execute(update(inbound).where(inbound.c.id.in_(ids)).values(**blank, quoted=None))
+    blank = dict.fromkeys(("text", "sender_name", "forwarded_from", "button"), "")
+    empty = {"attachments": "[]", "extra": "{}", "quoted": None}
+    tx.execute(update(inbound).where(inbound.c.id.in_(ids)).values(**blank, **empty))
     tx.execute(update(payloads).where(payloads.c.inbound.in_(ids)).values(body=""))
     tx.execute(update(edits).where(edits.c.inbound.in_(ids)).values(text="", text_before=""))
     return ids[-1]
 
 
-def forget_parts(tx: Connection, chat: int, after: int, limit: int) -> int | None:
+def forget_parts(tx: Connection, chat: int, after: int, until: int) -> int | None:
     """The same for what was sent to the chat."""
-    ids = _page(tx, outbox.c.id, outbox.c.chat == chat, after, limit)
+    ids = _page(tx, outbox.c.id, outbox.c.chat == chat, after, until)
     if not ids:
         return None
     tx.execute(update(outbox).where(outbox.c.id.in_(ids)).values(text="", wire=""))
     return ids[-1]
 
 
-def forget_runs(tx: Connection, chat: int, after: int, limit: int) -> int | None:
+def forget_runs(tx: Connection, chat: int, after: int, until: int) -> int | None:
     """The same for stored replies and the results of steps."""
-    ids = _page(tx, runs.c.id, runs.c.chat == chat, after, limit)
+    ids = _page(tx, runs.c.id, runs.c.chat == chat, after, until)
     if not ids:
         return None
     tx.execute(update(replies).where(replies.c.run.in_(ids)).values(text="", body="{}"))
@@ -168,6 +172,17 @@ def forget_chat(tx: Connection, chat: int) -> None:
     tx.execute(update(reminders).where(reminders.c.chat == chat).values(text=""))
 
 
-def _page(tx: Connection, column, whose, after: int, limit: int) -> Sequence[int]:  # type: ignore[no-untyped-def]
-    question = select(column).where(whose, column > after).order_by(column).limit(limit)
-    return tx.scalars(question).all()
+def newest(tx: Connection, chat: int) -> tuple[int, int, int]:
+    """The last ids of the chat's messages, parts and runs; 0 where there is none."""
+    return (
+        tx.scalar(select(func.max(inbound.c.id)).where(inbound.c.chat == chat)) or 0,
+        tx.scalar(select(func.max(outbox.c.id)).where(outbox.c.chat == chat)) or 0,
+        tx.scalar(select(func.max(runs.c.id)).where(runs.c.chat == chat)) or 0,
+    )
+
+
+def _page(  # type: ignore[no-untyped-def]
+    tx: Connection, column, whose, after: int, until: int
+) -> Sequence[int]:
+    inside = and_(whose, column > after, column <= until)
+    return tx.scalars(select(column).where(inside).order_by(column).limit(_AT_ONCE)).all()

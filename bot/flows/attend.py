@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
@@ -26,9 +25,6 @@ from storage.chats import Chat
 from storage.outbox import Address, Part
 from storage.tx import Tx
 from storage.wakeup import READY, part_topic, stop_topic
-
-_AT_ONCE = 200
-"""Rows that one transaction of `forget` changes."""
 
 
 def _done(chat: int, said: str, *wake: str) -> Acted:
@@ -94,41 +90,27 @@ def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
     return _done(chat, f"part {', '.join(map(str, posted))} goes out next", READY)
 
 
-@dataclass(frozen=True, slots=True)
-class Forgetting:
-    """How far `forget` has come: the last id of each kind, None when it is through."""
-
-    messages: int | None = 0
-    parts: int | None = 0
-    runs: int | None = 0
-
-    @property
-    def through(self) -> bool:
-        return self.messages is None and self.parts is None and self.runs is None
-
-
-def may_forget(tx: Tx, chat: int) -> Acted | None:
-    """Why the words of this chat can't be deleted now; None when they can."""
+def may_forget(tx: Tx, chat: int) -> Acted | tuple[int, int, int]:
+    """Up to which messages, parts and runs the words of this chat may be deleted, or why
+    they can't be now."""
     if runs.live_in_chat(tx, chat) or by_hand.unfinished_parts(tx, chat):
         return _refused(chat, "something of it is still open; `runs close` it first")
-    return None
+    return by_hand.newest(tx, chat)
 
 
-def forget_some(tx: Tx, chat: int, so_far: Forgetting) -> Forgetting:
-    """Delete the words of a bounded number of rows; the rows themselves stay as the audit."""
+ForgetPage = Callable[[Tx, int, int, int], int | None]
 
+
+async def _forget_all(rt: Runtime, chat: int, page: ForgetPage, until: int) -> None:
+    """Delete words page by page up to the id `until`: what comes meanwhile is not touched."""
+    after: int | None = 0
+    while after is not None:
+        after = await rt.db.write(_forget_page, page, chat, after, until)
+
+
+def _forget_page(tx: Tx, page: ForgetPage, chat: int, after: int, until: int) -> int | None:
     chats.lock(tx, chat)
-    return Forgetting(
-        messages=_onward(by_hand.forget_messages, tx, chat, so_far.messages),
-        parts=_onward(by_hand.forget_parts, tx, chat, so_far.parts),
-        runs=_onward(by_hand.forget_runs, tx, chat, so_far.runs),
-    )
-
-
-def _onward(
-    forget_page: Callable[[Tx, int, int, int], int | None], tx: Tx, chat: int, after: int | None
-) -> int | None:
-    return None if after is None else forget_page(tx, chat, after, _AT_ONCE)
+    return page(tx, chat, after, until)
 
 
 def forgotten(tx: Tx, by: Operator, chat: int) -> Acted:
@@ -144,12 +126,13 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
 
     Raises DatabaseUnavailable; what was deleted by then stays deleted.
     """
-    refused = await rt.db.read(may_forget, chat)
-    if refused is not None:
-        return refused
-    so_far = Forgetting()
-    while not so_far.through:
-        so_far = await rt.db.write(forget_some, chat, so_far)
+    may = await rt.db.read(may_forget, chat)
+    if isinstance(may, Acted):
+        return may
+    messages, parts, last_run = may
+    await _forget_all(rt, chat, by_hand.forget_messages, messages)
+    await _forget_all(rt, chat, by_hand.forget_parts, parts)
+    await _forget_all(rt, chat, by_hand.forget_runs, last_run)
     return await rt.db.write(forgotten, by, chat)
 
 

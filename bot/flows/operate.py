@@ -146,6 +146,8 @@ def _release(tx: Tx, rt: Runtime, by: Operator, s: _Subject) -> Acted:
 
 
 def _hurry(tx: Tx, by: Operator, s: _Subject) -> Acted:
+    if s.chat.paused_until is not None and s.chat.paused_until > clock.read(tx):
+        return s.refused("its chat is paused: `chats resume` answers what waits")
     aside = by_hand.set_aside_reason(tx, s.run.id)
     if not by_hand.make_due(tx, s.run.id):
         what = "behind another run of its chat" if s.run.state is RunState.WAITING else "and due"
