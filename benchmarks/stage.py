@@ -181,7 +181,10 @@ def new_database(postgres: Postgres) -> str:
 async def _fake(name: str) -> AsyncIterator[str]:
     """A fake provider's URL while it runs."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"tests.fakes.{name}", "--port", "0"), cwd=ROOT, stdout=PIPE
+        *(sys.executable, "-m", f"tests.fakes.{name}", "--port", "0"),
+        cwd=ROOT,
+        stdout=PIPE,
+        stderr=DEVNULL,  # it tells of every caller that was killed
     )
     assert process.stdout is not None
     try:
