@@ -124,3 +124,24 @@ async def test_a_library_that_insists_on_a_field_never_costs_a_message(world: Wo
     assert (await process.post_update(update)).status_code == 200
     await world.settled()
     assert world.telegram.texts(CHAT) == ["hello"]
+
+
+async def test_what_cannot_be_recorded_is_kept_and_acknowledged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of our own must not make a platform deliver one update for ever."""
+    process = await world.start(agent=repeats)
+
+    def broken(*_: object) -> None:
+        raise LookupError("swordfish")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.flows.intake.admit", broken)
+        response = await process.post_update(Person(700100295).text("hello"))
+    assert response.status_code == 200
+    letters = await world.rows("SELECT error FROM payloads WHERE error IS NOT NULL")
+    assert [row[0] for row in letters] == ["could not be recorded: LookupError"]
+    assert await world.rows("SELECT count(*) FROM inbound") == [(0,)]
+    await process.post_update(Person(700100296).text("hello"))
+    await world.settled()
+    assert world.telegram.texts(700100296) == ["hello"]

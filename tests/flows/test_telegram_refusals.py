@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.telegram.faults import blocked, flood_wait, unauthorized
-from tests.fakes.updates import Person
+from tests.fakes.updates import Person, entity, forum
 from tests.flows.held import repeats
 from tests.world import World
 
@@ -38,6 +38,24 @@ async def test_b43_a_flood_wait_is_waited_out_over_a_restart_and_other_chats_go_
     assert second.at - first.at >= 37
     assert len(flood.hits) == 2
     assert world.telegram.texts(CHAT) == ["hello"]
+
+
+async def test_a_limit_of_a_group_holds_for_all_its_topics(world: World) -> None:
+    process = await world.start(agent=repeats)
+    chat = forum(-1007000000403)
+    text = "@relay_test_bot hi"
+    marks = entity("mention", text, "@relay_test_bot")
+    world.telegram.fail("sendMessage", flood_wait(12), chat=-1007000000403)
+    one, other = (Person(CHAT + n, chat, topic=77 + n) for n in range(2))
+    await process.post_update(other.text("only to be known"))
+    await process.post_update(one.text(text, marks))
+    await world.until(RUNS, lambda rows: [r[0] for r in rows] == ["ready"])
+    await process.post_update(other.text(text, marks))
+    await world.until(RUNS, lambda rows: [r[0] for r in rows] == ["ready", "ready"])
+    assert len(world.telegram.calls_of("sendMessage", -1007000000403)) == 1
+    world.advance(12.5)
+    await world.settled()
+    assert len(world.telegram.texts(-1007000000403)) == 2
 
 
 async def test_b45_a_block_parks_the_chat_until_the_person_writes_again(world: World) -> None:
