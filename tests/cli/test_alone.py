@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from bot.domain.ending import Ending
 from tests.cli.asking import call
 from tests.e2e.processes import Ground
 from tests.fakes import faults
@@ -61,3 +62,26 @@ async def test_the_schema_is_made_shown_and_demanded(tmp_path: Path, sqlite_grou
     current = await call(sqlite_ground, "db", "current", "--json", DATABASE_URL=url)
     assert current.code == 0
     assert current.json["current"] == current.json["newest"]
+
+
+async def test_the_live_view_the_endings_and_dead_letters_are_shown(sqlite_ground: Ground) -> None:
+    ground = sqlite_ground
+    service = await ground.serve()
+    await service.post_update({"update_id": 1, "message": {"chat": "nonsense"}})
+    await service.post_update(Person(ADA).text("hello"))
+    await ground.world.settled()
+    top, picture, explained, letters = await asyncio.gather(
+        call(ground, "top", "--json"),
+        call(ground, "top", "--once"),
+        call(ground, "explain", "--json"),
+        call(ground, "letters", "list", "--json"),
+    )
+    assert top.json["ended_last_minute"] == {"answered": 1}
+    assert [holder["alive"] for holder in top.json["holders"]] == [True]
+    assert "oldest ready" in picture.out
+    assert {row["ending"] for row in explained.json} == {ending.value for ending in Ending}
+    assert all(row["sentence"] for row in explained.json)
+    (letter,) = letters.json
+    dismissed = await call(ground, "letters", "dismiss", str(letter["id"]))
+    stuck = await call(ground, "stuck", "--offline", "--json")
+    assert (dismissed.code, stuck.code, stuck.json) == (0, 0, [])
