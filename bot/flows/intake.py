@@ -24,7 +24,16 @@ from bot.domain.admit import (
     admit,
 )
 from bot.domain.commands import Command, command_of, needs_subject
-from bot.domain.message import Address, Edited, Event, Ignored, Inbound, Membership, Migrated
+from bot.domain.message import (
+    Address,
+    Addressing,
+    Edited,
+    Event,
+    Ignored,
+    Inbound,
+    Membership,
+    Migrated,
+)
 from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
 from bot.flows import changes, notices
@@ -210,8 +219,10 @@ def _chat_of(tx: Tx, account: int, message: Inbound) -> Chat:
 
 
 def _heard(tx: Tx, chat: Chat, message: Inbound) -> None:
+    """A person wrote. A group speaks the language of whoever spoke to us last."""
     name = message.chat_name or message.sender.name
-    chats.heard(tx, chat.id, message.sent_at, name, message.sender.language, message.address)
+    language = "" if message.addressing is Addressing.NOT_US else message.sender.language
+    chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
 
 
 def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFacts:

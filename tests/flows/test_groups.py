@@ -51,6 +51,17 @@ async def test_a_group_is_answered_when_it_mentions_or_replies_and_otherwise_hea
     assert (await world.rows("SELECT count(*) FROM chats")) == [(1,)]
 
 
+async def test_a_group_speaks_the_language_of_who_spoke_to_us(world: World) -> None:
+    process = await world.start(agent=repeats)
+    ada = Person(1, supergroup(GROUP), sender=user(700100251, language_code="de"))
+    bob = Person(2, supergroup(GROUP), sender=user(700100252, "Bob", language_code="fr"))
+    await process.post_update(mention(ada, "@relay_test_bot hallo"))
+    await process.post_update(bob.text("salut tout le monde"))
+    assert await world.rows("SELECT language FROM chats") == [("de",)]
+    await process.post_update(mention(bob, "@relay_test_bot salut"))
+    assert await world.rows("SELECT language FROM chats") == [("fr",)]
+
+
 async def test_several_speakers_of_one_burst_keep_their_names(world: World) -> None:
     agent = HeldAgent()
     process = await world.start(agent=agent)
