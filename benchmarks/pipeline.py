@@ -15,6 +15,7 @@ from benchmarks.stage import new_database
 from bot.agents.echo import EchoAgent
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
+from bot.domain.terms import Burst
 from bot.flows.handover import hand_over
 from bot.flows.intake import Arrival
 from bot.settings import Settings
@@ -50,7 +51,9 @@ async def measure(name: str, postgres: Postgres | None, messages: int) -> None:
 
     with tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder:
         url = new_database(postgres) if postgres else f"sqlite:///{folder}/bench.db"
-        settings = Settings(_env_file=None, database_url=url, chat_messages_per_minute=1000)
+        settings = Settings(
+            _env_file=None, database_url=url, burst=Burst.EACH, chat_messages_per_minute=1000
+        )
         async with running(settings, parts=Parts(terminal=terminal)) as process:
             assert isinstance(process.desk.agent, EchoAgent)
             began = time.monotonic()
