@@ -12,7 +12,7 @@ from bot.cli.acting import Act, Manner, carry_out
 from bot.cli.session import CommandFailed, at_desk, names_given
 from bot.cli.shapes import letter_shape
 from bot.cli.wording import span
-from bot.flows.operate import Acted, Operator, Result
+from bot.flows.acts import Acted, Operator, Result
 from bot.wiring import Office
 from storage import by_hand, events, parts
 from storage.tx import Tx

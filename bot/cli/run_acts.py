@@ -17,6 +17,7 @@ from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from bot.flows import operate
+from bot.flows.acts import Operator
 from bot.flows.operate import CloseAs
 from bot.wiring import Office
 from storage import report
@@ -56,7 +57,7 @@ def requeue(
     wanted = _filter(state, ending, channel, older, newer, error)
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(desk: Office, by: operate.Operator, number: int) -> Act:
+    def act(desk: Office, by: Operator, number: int) -> Act:
         return lambda tx: operate.requeue(tx, desk.rt, by, number, may_duplicate=may_duplicate)
 
     _for_each(run, wanted, chat, manner, act)
@@ -87,7 +88,7 @@ def close(
     wanted = _filter(state, ending, channel, older, newer, error)
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(desk: Office, by: operate.Operator, number: int) -> Act:
+    def act(desk: Office, by: Operator, number: int) -> Act:
         if wanted_as is As.APOLOGISE:
             return lambda tx: operate.apologise(tx, desk.rt, by, number)
         return lambda tx: operate.close(tx, desk.rt, by, number, CloseAs(wanted_as.value))
@@ -117,7 +118,7 @@ def apologise(
     wanted = _filter(state, None, channel, older, newer, error)
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(desk: Office, by: operate.Operator, number: int) -> Act:
+    def act(desk: Office, by: Operator, number: int) -> Act:
         return lambda tx: operate.apologise(tx, desk.rt, by, number)
 
     _for_each(run, wanted, chat, manner, act)
@@ -147,7 +148,7 @@ def _for_each(
     wanted: RunFilter,
     chat: list[str] | None,
     manner: Manner,
-    act: Callable[[Office, operate.Operator, int], Act],
+    act: Callable[[Office, Operator, int], Act],
 ) -> None:
     """Do an act on the runs that are named, or on those that the filter finds."""
     given, piped = names_given(names or [])

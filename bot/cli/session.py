@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from bot.flows.operate import Operator
+from bot.flows.acts import Operator
 from bot.observe.logs import set_up_logs
 from bot.wiring import Office, Settings, office, read_settings
 from storage import named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.cli.wording import moment
-from bot.flows.operate import Acted
+from bot.flows.acts import Acted
 from bot.flows.status import TurnAnswer
 from bot.flows.stuck import Stuck
 from bot.observe.findings import Finding

@@ -9,15 +9,9 @@ from bot.domain.ending import Ending
 from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.flows import notices
+from bot.flows.acts import NOT_CONFIGURED, Acted, Operator, Result
 from bot.flows.ended import after_end
-from bot.flows.operate import (
-    NOT_CONFIGURED,
-    Acted,
-    Operator,
-    Result,
-    cannot_write,
-    too_old,
-)
+from bot.flows.operate import cannot_write, too_old
 from bot.flows.outcome import reconsider
 from bot.flows.runtime import Runtime
 from storage import by_hand, chats, clock, events, outbox, runs

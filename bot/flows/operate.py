@@ -5,7 +5,6 @@ same answer twice. Two shells at once: the chat's lock lets one win, and the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -15,6 +14,7 @@ from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
 from bot.flows import notices, recover
+from bot.flows.acts import NOT_CONFIGURED, Acted, Operator, Result
 from bot.flows.ended import after_end
 from bot.flows.evidence import gather
 from bot.flows.obey import again
@@ -25,66 +25,6 @@ from storage.chats import Chat
 from storage.outbox import Address, Part
 from storage.tx import Tx
 from storage.wakeup import READY, stop_topic
-
-
-class Result(StrEnum):
-    """What became of an act."""
-
-    DONE = "done"
-    TOO_LATE = "too late"
-    """Somebody or something was quicker; nothing was changed."""
-    REFUSED = "refused"
-    """It would do harm, or can't work; nothing was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """Who acts, and why."""
-
-    name: str
-    reason: str = ""
-
-    def because(self, otherwise: str) -> str:
-        """The reason as it is kept."""
-        return self.reason or otherwise
-
-
-@dataclass(frozen=True, slots=True)
-class Acted:
-    """One act's outcome in one sentence. `wake` are the hints to tell after the commit."""
-
-    subject: str
-    result: Result
-    said: str
-    wake: tuple[str, ...] = ()
-
-
-class _Rehearsed(Exception):
-    """Carries a plan out of the transaction that is rolled back."""
-
-    def __init__(self, acted: Acted) -> None:
-        super().__init__("rolled back: a rehearsal")
-        self.acted = acted
-
-
-async def perform(rt: Runtime, act: Callable[[Tx], Acted], *, rehearse: bool = False) -> Acted:
-    """Do the act in its transaction and tell who waits; or only find out what it would do.
-
-    Raises DatabaseUnavailable.
-    """
-    if rehearse:
-        try:
-            return await rt.db.write(_rehearse, act)
-        except _Rehearsed as rehearsed:
-            return rehearsed.acted
-    acted = await rt.db.write(act)
-    for topic in acted.wake:
-        rt.wakeups.tell(topic)
-    return acted
-
-
-def _rehearse(tx: Tx, act: Callable[[Tx], Acted]) -> Acted:
-    raise _Rehearsed(act(tx))
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +244,3 @@ def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
     outbox.store_parts(tx, place, PartKind.APOLOGY, bodies)
     s.note(tx, by, "apology asked for", "given up by hand")
     return s.done("the apology goes out when its turn comes", stop_topic(run), READY)
-
-
-NOT_CONFIGURED = "its account is not configured here: run this where the service's environment is"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.flows import operate
-from bot.flows.operate import Acted, CloseAs, Operator, perform
+from bot.flows.acts import Acted, Operator, perform
+from bot.flows.operate import CloseAs
 from storage.tx import Tx
 from tests.world import Running, World
 

@@ -10,7 +10,8 @@ import pytest
 from bot.domain.ending import Ending
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
-from bot.flows.operate import CloseAs, Operator, close, perform
+from bot.flows.acts import Operator, perform
+from bot.flows.operate import CloseAs, close
 from bot.texts import Text, Words
 from bot.wiring import Role
 from tests.fakes.telegram.faults import blocked, hang_after_storing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.domain.reply import PartKind
 from bot.domain.turn import Turn
 from bot.flows import attend
-from bot.flows.operate import Acted, Result
+from bot.flows.acts import Acted, Result
 from bot.wiring import Role
 from storage.parts import PartFilter, parts_listed
 from tests.fakes import faults

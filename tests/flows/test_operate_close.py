@@ -6,7 +6,8 @@ import asyncio
 from functools import partial
 
 from bot.domain.turn import Turn
-from bot.flows.operate import CloseAs, Operator, Result
+from bot.flows.acts import Operator, Result
+from bot.flows.operate import CloseAs
 from bot.wiring import Role
 from tests.fakes import faults
 from tests.fakes.updates import Person

@@ -8,8 +8,8 @@ from typing import Any
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.turn import Turn
 from bot.flows import operate
+from bot.flows.acts import Result, perform
 from bot.flows.checkpoints import Checkpoint
-from bot.flows.operate import Result, perform
 from bot.wiring import Role, office
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.domain.turn import Turn
 from bot.flows import attend
-from bot.flows.operate import Result
+from bot.flows.acts import Result
 from bot.texts import Text, Words
 from tests.fakes.twilio.faults import refused
 from tests.flows.held import HeldAgent, repeats
