@@ -24,6 +24,7 @@ from bot.flows.tell import sending, told
 from storage import chats
 from storage.outbox import Attempt, Part
 from storage.tx import Tx
+from storage.wakeup import READY
 
 _log = logging.getLogger("answerback.sends")
 
@@ -140,6 +141,7 @@ class Sends:
                 pause = min(pause * 2, 5.0)
             else:
                 self._over(call)
+                self._rt.wakeups.tell(READY)
                 return
 
     async def _write(self, call: _Call, outcome: Outcome) -> None:
