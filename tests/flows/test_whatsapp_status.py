@@ -144,14 +144,20 @@ async def test_what_is_delivered_after_it_had_failed_is_answered(world: World) -
     assert (await world.rows(ONE))[0].state == "delivered"
 
 
+WAITS = "SELECT state, resends FROM outbox WHERE kind = 'reply'"
+
+
 async def test_a_failure_that_proves_nothing_left_is_sent_once_more_after_a_while(
     world: World,
 ) -> None:
-    failing = StatusPlan(("sent", "undelivered"), 63010)
-    world.twilio.plan = lambda _message: failing
+    world.twilio.plan = lambda _message: StatusPlan.nothing()
     await world.start(agent=echo, **CALM)
     await world.twilio.inbound("hello")
-    await world.until("SELECT ending FROM runs", lambda rows: rows == [("uncertain",)])
+    await world.settled()
+    (message,) = world.twilio.messages()
+    await world.twilio.report(message.sid, "sent")
+    await world.twilio.report(message.sid, "undelivered", 63010)
+    assert await endings(world) == ["uncertain"]
     assert len(world.twilio.calls_of("create")) == 1
     world.twilio.plan = lambda _message: StatusPlan()
     world.advance(31)
@@ -164,7 +170,7 @@ async def test_it_is_never_sent_a_third_time(world: World) -> None:
     world.twilio.plan = lambda _message: StatusPlan(("undelivered",), 63010)
     await world.start(agent=echo, **CALM)
     await world.twilio.inbound("hello")
-    await world.until("SELECT ending FROM runs", lambda rows: rows == [("uncertain",)])
+    await world.until(WAITS, lambda rows: rows == [("pending", 1)])
     world.advance(31)
     await world.until("SELECT ending FROM runs", lambda rows: rows == [("undeliverable",)])
     world.advance(600)
