@@ -78,9 +78,15 @@ async def hook_states(desk: Office) -> Sequence[HookState]:
 
 
 async def _telegram(desk: Office, channel: TelegramChannel) -> HookState:
+    from channels.telegram.errors import (  # noqa: PLC0415 - loaded where configured
+        TelegramMethodUnknown,
+    )
+
     wanted = telegram_url(desk.settings)
     try:
         info = await channel.webhook_info()
+    except TelegramMethodUnknown as error:
+        return HookState("telegram", wanted=wanted, by_hand=str(error))
     except REFUSALS as error:
         return HookState("telegram", wanted=wanted, trouble=str(error))
     age = None if info.last_error_at is None else desk.rt.clock.wall() - info.last_error_at
@@ -106,7 +112,7 @@ def hook_finding(state: HookState) -> Finding:
     if state.trouble:
         return problem(name, state.trouble, "check the token, the account and the network")
     if state.by_hand:
-        return warning(name, state.by_hand, f"the URL is {state.wanted}")
+        return warning(name, state.by_hand, f"it should be {state.wanted or 'none'}")
     if state.url and not state.wanted:
         fix = "answerback webhook delete, or set PUBLIC_URL and TELEGRAM_MODE=webhook"
         return problem(name, f"set to {state.url} while updates are polled", fix)

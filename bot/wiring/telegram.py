@@ -24,6 +24,7 @@ from bot.texts import Text, Words
 from bot.webhooks import NotReadable, Posted
 from channels.telegram.channel import TelegramChannel
 from channels.telegram.config import TelegramConfig
+from channels.telegram.errors import TelegramRefused
 from channels.telegram.parse import BotIdentity, parse
 from channels.telegram.verify import secret_matches
 from storage import accounts
@@ -95,19 +96,25 @@ class TelegramUpdates:
             _log.info("the channel is still down: %s", error)
 
     async def introduce(self, rt: Runtime, account: int) -> None:
-        """Learn who we are and set the menu of commands; tried until it works."""
+        """Learn who we are and set the menu of commands; tried until it works or is refused."""
         tries = 0
         while True:
             tries += 1
             try:
                 await self._learn(rt, account)
-                await self._channel.set_commands(_menus(rt))
+                await self._show_menu(rt)
             except _TROUBLE as error:
                 wait = backoff(tries, rt.clock.jitter())
                 _log.warning("getMe or setMyCommands failed, again in %.0f s: %s", wait, error)
                 await rt.clock.sleep(wait)
             else:
                 return
+
+    async def _show_menu(self, rt: Runtime) -> None:
+        try:
+            await self._channel.set_commands(_menus(rt))
+        except TelegramRefused as error:
+            _log.warning("there is no menu of commands: %s", error)
 
 
 def _menus(rt: Runtime) -> Mapping[str, Sequence[tuple[str, str]]]:

@@ -40,7 +40,7 @@ class WebhookInfo:
 
 class TelegramAccount:
     """One bot account. Every method raises TelegramUnavailable, TelegramTokenInvalid,
-    TelegramConflict or TelegramRefused."""
+    TelegramConflict or TelegramRefused (of which TelegramMethodUnknown is one)."""
 
     def __init__(self, config: TelegramConfig) -> None:
         self.config = config
@@ -61,7 +61,7 @@ class TelegramAccount:
         try:
             return await self._api.call(method, params, read_timeout=read_timeout)
         except TelegramError as error:
-            raise trouble_of(error) from error
+            raise trouble_of(error, method) from error
 
     async def _ask_for_object(self, method: str, params: Mapping[str, object]) -> Raw:
         result = await self._ask(method, params)

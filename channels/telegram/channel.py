@@ -17,7 +17,7 @@ from channels.telegram.account import TelegramAccount
 from channels.telegram.buttons import full_data
 from channels.telegram.compose import compose
 from channels.telegram.config import TelegramConfig
-from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of
+from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of, unknown_method
 from channels.telegram.fields import whole, words
 from channels.telegram.http import Rejected
 from channels.telegram.wire import Wire
@@ -104,6 +104,8 @@ class TelegramChannel(TelegramAccount):
         try:
             result = await self._api.call(wire.method, params, files)
         except TelegramError as error:
+            if unknown_method(error, wire.method):
+                return Refused(Scope.PAYLOAD, f"this Bot API has no {wire.method}", "404")
             return outcome_of(error)
         self._drafted.pop(address, None)
         number = whole(result, "message_id") if isinstance(result, dict) else None

@@ -104,12 +104,14 @@ def _text(styled: Styled) -> _Part:
 
 
 def _as_document(markdown: str, styled: Styled, over: str) -> _Part:
-    """The whole reply as a file, its beginning above it."""
+    """The whole reply as a file, its beginning above it; where no file may be sent, as much
+    of its beginning as one message holds."""
     teaser = shorten(styled.text, _TEASER, utf16_len)
     caption = f"{shorten(over, _OVER_FILE, utf16_len)}\n\n{teaser}" if over else teaser
     params: dict[str, object] = {"caption": caption}
     upload = Upload("document", "answer.md", markdown)
-    return markdown, Wire("sendDocument", params, upload)
+    plain = shorten(styled.text, TEXT_LIMIT, utf16_len)
+    return markdown, Wire("sendDocument", params, upload, plain=plain)
 
 
 def _file(file: FileOut, limits: _Limits) -> list[_Part]:

@@ -60,6 +60,8 @@ _CHAT = (
 )
 """Descriptions (in any case) after which nothing reaches the chat until something changes."""
 
+_EVERYWHERE = frozenset({"getMe", "getUpdates", "sendMessage"})
+
 _TOKEN = re.compile(r"[0-9]{3,}:[A-Za-z0-9_-]{8,}")
 
 
@@ -77,6 +79,10 @@ class TelegramConflict(PollConflict):
 
 class TelegramRefused(PollRefused):
     """The Bot API does not take what we asked for; asking again changes nothing."""
+
+
+class TelegramMethodUnknown(TelegramRefused):
+    """The server at TELEGRAM_API_URL is older or smaller than what we ask of it."""
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -136,11 +142,19 @@ def reason_of(error: Rejected) -> str:
     return plain[:120] or "no description"
 
 
-def trouble_of(error: TelegramError) -> AnswerbackError:
+def unknown_method(error: BaseException, method: str) -> bool:
+    """Whether this server lacks the method. A bad token answers the same, but to every call:
+    only the calls that every server has say something about the token."""
+    return isinstance(error, Rejected) and error.status == 404 and method not in _EVERYWHERE
+
+
+def trouble_of(error: TelegramError, method: str) -> AnswerbackError:
     """What a failed call about the bot itself asks of its caller."""
     if isinstance(error, Rejected):
         reason = reason_of(error)
         match error.status:
+            case 404 if unknown_method(error, method):
+                return TelegramMethodUnknown(f"this Bot API has no {method}: {reason}")
             case 401 | 404:
                 return TelegramTokenInvalid(f"Telegram refuses the token: {reason}")
             case 409:

@@ -10,6 +10,7 @@ from channels.telegram.account import WebhookInfo
 from channels.telegram.config import TelegramConfig, account_of
 from channels.telegram.errors import (
     TelegramConflict,
+    TelegramMethodUnknown,
     TelegramRefused,
     TelegramTokenInvalid,
     TelegramUnavailable,
@@ -105,7 +106,7 @@ async def test_a_hanging_poll_does_not_keep_messages_from_going_out() -> None:
     ("fault", "error"),
     [
         (faults.unauthorized(), TelegramTokenInvalid),
-        (faults.refused(404, "Not Found"), TelegramTokenInvalid),
+        (faults.refused(404, "Not Found"), TelegramMethodUnknown),
         (faults.refused(409, "Conflict: terminated by other getUpdates request"), TelegramConflict),
         (faults.refused(400, "Bad Request: no"), TelegramRefused),
         (faults.server_error(), TelegramUnavailable),
@@ -185,3 +186,17 @@ async def test_the_command_menu_is_set_for_every_language_and_for_the_rest() -> 
             },
         ]
         assert at.fake.violations == []
+
+
+async def test_a_method_that_the_server_lacks_says_nothing_about_the_token() -> None:
+    async with line() as at:
+        lacking = faults.refused(404, "Not Found")
+        at.fake.fail("getWebhookInfo", lacking)
+        at.fake.fail("setMyCommands", lacking)
+        with pytest.raises(TelegramMethodUnknown, match="no getWebhookInfo"):
+            await at.channel.webhook_info()
+        with pytest.raises(TelegramRefused):
+            await at.channel.set_commands({"": [("help", "What I can do")]})
+        at.fake.fail("getMe", lacking)
+        with pytest.raises(TelegramTokenInvalid):
+            await at.channel.me()

@@ -70,6 +70,32 @@ async def test_a_file_that_telegram_does_not_take_becomes_a_link() -> None:
         assert at.fake.texts(CHAT) == ["cat\nhttps://x.y/a.png"]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.refused(404, "Not Found"),
+        faults.refused(400, "Bad Request: not enough rights to send documents to the chat"),
+    ],
+)
+async def test_where_no_file_may_be_sent_a_person_gets_the_beginning_as_text(fault: Fault) -> None:
+    async with line() as at:
+        at.fake.fail("sendDocument", fault)
+        (part,) = at.parts("All of it. " * 6000)
+        assert isinstance(await at.channel.send(private(), part, REF), Sent)
+        (text,) = at.fake.texts(CHAT)
+        assert text.startswith("All of it. All")
+        assert text.endswith("…")
+        assert len(text) > 4000
+
+
+async def test_a_file_that_nothing_can_stand_for_is_refused_by_itself() -> None:
+    async with line() as at:
+        at.fake.fail("sendDocument", faults.refused(404, "Not Found"))
+        reply = Reply(files=(FileOut("document", content="x" * 5000, name="t.csv"),))
+        outcome = await at.send(reply)
+        assert outcome == Refused(Scope.PAYLOAD, "this Bot API has no sendDocument", "404")
+
+
 async def test_a_text_file_is_uploaded_with_its_name() -> None:
     async with line() as at:
         reply = Reply(files=(FileOut("document", content="ü,1", name="t.csv"),))
