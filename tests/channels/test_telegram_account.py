@@ -106,7 +106,6 @@ async def test_a_hanging_poll_does_not_keep_messages_from_going_out() -> None:
     ("fault", "error"),
     [
         (faults.unauthorized(), TelegramTokenInvalid),
-        (faults.refused(404, "Not Found"), TelegramMethodUnknown),
         (faults.refused(409, "Conflict: terminated by other getUpdates request"), TelegramConflict),
         (faults.refused(400, "Bad Request: no"), TelegramRefused),
         (faults.server_error(), TelegramUnavailable),
