@@ -15,8 +15,10 @@ from redis.exceptions import RedisError
 from bot.domain.ports import Clock
 
 _log = logging.getLogger("answerback.pace")
-_PATIENCE = 0.25
+_PATIENCE = 1.0
 """Seconds that Redis may take; a process without an answer keeps to its share."""
+_CONNECTIONS = 4
+"""Askers wait for one of them: a question takes less than opening one more."""
 _AWAY = 5.0
 """Seconds for which Redis is not asked after it gave no answer."""
 
@@ -69,12 +71,15 @@ class SharedPace:
 
     def __init__(self, url: str, account: str, clock: Clock, prefix: str = "answerback") -> None:
         self._clock = clock
-        self._redis = aioredis.Redis.from_url(
+        pool = aioredis.BlockingConnectionPool.from_url(
             url,
+            max_connections=_CONNECTIONS,
+            timeout=_PATIENCE,
             socket_timeout=_PATIENCE,
             socket_connect_timeout=_PATIENCE,
             retry=Retry(NoBackoff(), 0),
         )
+        self._redis = aioredis.Redis.from_pool(pool)
         # The braces keep an account's keys in one slot of a cluster.
         self._keys = f"{prefix}:pace:{{{account}}}:"
         self._reserve = self._redis.register_script(_RESERVE)

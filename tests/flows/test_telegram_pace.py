@@ -130,6 +130,23 @@ async def test_a_hot_group_does_not_hold_up_private_chats(world: World) -> None:
     assert world.telegram.main.rates.excess == []
 
 
+@pytest.mark.parametrize("with_redis", [True, False])
+async def test_two_processes_together_stay_within_the_pace(
+    world: World, valkey_url: str, with_redis: bool
+) -> None:
+    redis_url = valkey_url if with_redis else ""
+    processes = [await world.start(agent=repeats, redis_url=redis_url) for _ in range(2)]
+    for process in processes:
+        await process.process.sweep()
+    people = [Person(700500000 + n) for n in range(80)]
+    await asyncio.gather(
+        *(processes[n % 2].post_update(p.text("hi")) for n, p in enumerate(people))
+    )
+    await world.settled()
+    assert all(world.telegram.texts(person.number) == ["hi"] for person in people)
+    assert world.telegram.main.rates.excess == []
+
+
 async def test_b103_a_backlog_of_many_chats_is_answered_in_order_within_the_pace(
     world: World,
 ) -> None:
