@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.flows.kit import ADA, BOB, Echo, Gated, endings, moment, post
 from tests.world import World
 
 COUNTS = "SELECT deaths, failures FROM runs"
-LONG_LEASE = {"lease_seconds": 3600.0, "heartbeat_seconds": 60.0, "burst": "each"}
+LONG_LEASE: dict[str, Any] = {"lease_seconds": 3600.0, "heartbeat_seconds": 60.0, "burst": "each"}
 
 
 async def test_a_turn_that_ends_within_the_grace_is_answered_by_the_leaver(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from bot.clock import SystemClock
 from tests.clocks import ShiftedClock
@@ -12,7 +13,7 @@ from tests.fakes.updates import Person
 from tests.flows.kit import ADA, SHORT, Echo, Gated, endings, post, until_running
 from tests.world import Running, World
 
-CALM = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0}
+CALM: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0}
 _AGE = "SELECT answerback_lease_now() - renewed_at FROM holders ORDER BY id LIMIT 1"
 _LEFT_BEHIND = "SELECT deaths, failures, attempts FROM runs"
 
@@ -108,7 +109,7 @@ async def test_b65_a_zombie_that_goes_on_sends_nothing_and_moves_nothing(world: 
     """Its clock did not tell it that time passed: only the rows stop it."""
     clock = Stopping(world.clock)
     slow, quick = Gated("A: "), Gated("B: ")
-    terms = {"lease_seconds": 30.0, "heartbeat_seconds": 10.0}
+    terms: dict[str, Any] = {"lease_seconds": 30.0, "heartbeat_seconds": 10.0}
     zombie = await world.start(agent=slow, clock=clock, **terms)
     assert await post(zombie, Person(ADA).text("hello")) == [200]
     await slow.begun.wait()
@@ -133,7 +134,11 @@ async def test_b65_a_zombie_that_goes_on_sends_nothing_and_moves_nothing(world: 
 async def test_a_zombie_keeps_the_receipt_of_a_send_that_it_had_begun(world: World) -> None:
     clock = Stopping(world.clock)
     held = world.telegram.fail("sendMessage", faults.held_after_storing())
-    terms = {"lease_seconds": 30.0, "heartbeat_seconds": 10.0, "telegram_read_timeout": 30.0}
+    terms: dict[str, Any] = {
+        "lease_seconds": 30.0,
+        "heartbeat_seconds": 10.0,
+        "telegram_read_timeout": 30.0,
+    }
     zombie = await world.start(agent=Echo(), clock=clock, **terms)
     assert await post(zombie, Person(ADA).text("hello")) == [200]
     await world.telegram.wait_for(lambda: held.hits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.servers import Postgres
 from tests.servers.daemon import Stop
 from tests.world import Running, World, dies_at, open_world
 
-CALM = {
+CALM: dict[str, Any] = {
     "burst": "each",
     "lease_seconds": 3600.0,
     "heartbeat_seconds": 60.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from typing import Any
 
 from bot.agents.function import FunctionAgent
 from bot.domain.errors import GiveUp, Retry
@@ -17,7 +18,7 @@ from tests.fakes.updates import Person
 from tests.flows.kit import ADA, BOB, Echo, endings, post
 from tests.world import World
 
-CALM = {
+CALM: dict[str, Any] = {
     "burst": "each",
     "lease_seconds": 3600.0,
     "heartbeat_seconds": 60.0,
@@ -88,7 +89,7 @@ async def test_the_word_asks_again_where_there_are_no_buttons(world: World) -> N
 async def test_an_agent_that_never_returns_is_apologised_for_at_its_deadline(
     world: World,
 ) -> None:
-    async def stuck(_turn: Turn) -> str:
+    async def stuck(turn: Turn) -> str:
         await asyncio.Event().wait()
         return "never"
 
@@ -121,7 +122,7 @@ async def test_asking_to_be_tried_later_counts_nothing_but_ends_by_the_deadline(
 
 
 async def test_one_wait_that_is_longer_than_the_deadline_is_cut_to_it(world: World) -> None:
-    async def tomorrow(_turn: Turn) -> str:
+    async def tomorrow(turn: Turn) -> str:
         raise Retry(80_000.0)
 
     running = await world.start(agent=tomorrow, run_deadline=900.0, **CALM)
@@ -133,7 +134,7 @@ async def test_one_wait_that_is_longer_than_the_deadline_is_cut_to_it(world: Wor
 
 
 async def test_giving_up_says_what_the_agent_says(world: World) -> None:
-    async def give_up(_turn: Turn) -> str:
+    async def give_up(turn: Turn) -> str:
         raise GiveUp("I can't read this file.")
 
     running = await world.start(agent=give_up, **CALM)
@@ -146,7 +147,7 @@ async def test_giving_up_says_what_the_agent_says(world: World) -> None:
 
 
 async def test_giving_up_without_a_word_is_still_no_silence(world: World) -> None:
-    async def give_up(_turn: Turn) -> str:
+    async def give_up(turn: Turn) -> str:
         raise GiveUp(" ")
 
     running = await world.start(agent=give_up, **CALM)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
 
 import psycopg
 import pytest
@@ -20,7 +22,7 @@ from tests.servers import Postgres
 from tests.servers.daemon import Stop
 from tests.world import World, open_world
 
-CALM = {
+CALM: dict[str, Any] = {
     "burst": "each",
     "lease_seconds": 3600.0,
     "heartbeat_seconds": 60.0,
@@ -75,7 +77,7 @@ async def test_a_reader_that_meets_a_dead_run_releases_it_and_does_nothing_else(
     world: World,
 ) -> None:
     agent = Gated()
-    terms = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0, "burst": "each"}
+    terms: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0, "burst": "each"}
     dead = await world.start(agent=agent, **terms)
     update = Person(ADA).text("hello")
     assert await post(dead, update) == [200]
@@ -92,7 +94,7 @@ async def test_a_reader_that_meets_a_dead_run_releases_it_and_does_nothing_else(
 
 async def test_two_passes_at_once_release_a_run_once(world: World) -> None:
     agent = Gated()
-    terms = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0, "burst": "each"}
+    terms: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0, "burst": "each"}
     dead = await world.start(agent=agent, **terms)
     for person in people(5):
         assert await post(dead, person.text("hello")) == [200]
@@ -119,7 +121,7 @@ async def test_a_pass_survives_a_restart_of_the_database_in_its_middle(
 ) -> None:
     world = on_postgres
     agent = Gated()
-    terms = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0, "burst": "each"}
+    terms: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0, "burst": "each"}
     dead = await world.start(agent=agent, **terms)
     assert await post(dead, Person(ADA).text("hello")) == [200]
     await agent.begun.wait()
@@ -129,7 +131,7 @@ async def test_a_pass_survives_a_restart_of_the_database_in_its_middle(
     world.advance(12.0)
     await heir.process.lease.renew()
     world.advance(8.0)
-    with psycopg.connect(world.database_url) as blocker:
+    with suppress(psycopg.Error), psycopg.connect(world.database_url) as blocker:
         blocker.execute("SELECT 1 FROM holders ORDER BY id LIMIT 1 FOR UPDATE")
         sweeping = asyncio.create_task(recover.sweep(heir.process.rt, heir.process.lease))
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot.domain.turn import Turn
 from bot.texts import Text, Words
 from tests.crash.play import settle
 from tests.fakes.faults import Fault
@@ -18,7 +19,7 @@ LONG = "\n\n".join(f"part {n} ".ljust(3900, ".") for n in (1, 2, 3))
 STATES = "SELECT part, state FROM outbox WHERE kind = 'reply' ORDER BY part"
 
 
-async def long_reply(_turn: object) -> str:
+async def long_reply(turn: Turn) -> str:
     return LONG
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from bot.domain.turn import Turn
 from bot.texts import Text, Words
 from tests.crash.play import settle
+from tests.fakes.faults import Fault
 from tests.fakes.telegram import faults
 from tests.fakes.telegram.chats import Shown
 from tests.fakes.twilio import faults as twilio_faults
@@ -31,7 +33,7 @@ def doubles(running: Running) -> float | None:
     return running.process.rt.observer.registry.get_sample_value(DOUBLES)
 
 
-async def long_reply(_turn: object) -> str:
+async def long_reply(turn: Turn) -> str:
     return "\n\n".join(f"part {n} ".ljust(3900, ".") for n in (1, 2, 3))
 
 
@@ -135,7 +137,7 @@ async def test_on_telegram_the_following_parts_go_out_at_once(world: World) -> N
     ids=lambda value: getattr(value, "name", value),
 )
 async def test_on_whatsapp_the_list_tells_and_the_person_gets_it_once(
-    world: World, fault: twilio_faults.Fault, attempts: int
+    world: World, fault: Fault, attempts: int
 ) -> None:
     world.twilio.plan = lambda _message: StatusPlan(("sent", "delivered"), told=False)
     world.twilio.fail("create", fault)
@@ -153,7 +155,7 @@ async def test_on_whatsapp_the_list_tells_and_the_person_gets_it_once(
 async def test_on_whatsapp_the_following_parts_wait_for_the_looks(world: World) -> None:
     world.twilio.fail("create", twilio_faults.drop_before_storing())
 
-    async def in_parts(_turn: object) -> str:
+    async def in_parts(turn: Turn) -> str:
         return "\n\n".join(f"part {n} ".ljust(1500, ".") for n in (1, 2, 3))
 
     await world.start(agent=in_parts, **PATIENT)
