@@ -103,9 +103,7 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
     return Obeyed()
 
 
-def _stop(
-    tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text
-) -> Obeyed:
+def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Obeyed:
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
     chats.raise_stop(tx, chat.id)
