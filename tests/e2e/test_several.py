@@ -148,12 +148,15 @@ async def test_one_web_and_two_workers_share_the_work_and_lose_nothing_with_one_
     assert [world.telegram.texts(p.number) for p in people] == [["re: hello"]] * len(people)
 
 
-async def test_without_redis_another_process_finds_the_work_within_a_poll(
+async def test_without_redis_a_worker_finds_the_work_by_itself_even_where_its_port_is_taken(
     postgres_ground: Ground,
 ) -> None:
     ground = postgres_ground
-    web, _ = await ground.serve("web"), await ground.serve("worker")
+    web = await ground.serve("web")
+    port = web.url.rpartition(":")[2]
+    worker = await ground.spawn("serve", "--role", "worker", PORT=port)
     assert (await web.post_update(CYD.text("hello"))).status_code == 200
     await ground.world.settled()
-    await pulse()
     assert ground.world.telegram.texts(CYD.number) == ["re: hello"]
+    assert "serves no health or metrics" in worker.output
+    assert await worker.stop() == 0
