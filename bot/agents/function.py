@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+from bot.agents.contained import contained
 from bot.agents.loading import OURS, fault, import_module, reason
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
@@ -15,7 +16,8 @@ from bot.threads import Threads
 
 
 class FunctionAgent:
-    """Answers with a function: `async def` on the loop, plain `def` in a thread."""
+    """Answers with a function: `async def` on the loop, plain `def` in a thread. Neither can
+    end the process by an exit, or outstay a cancellation."""
 
     def __init__(self, name: str, function: Callable[[Turn], object], threads: Threads) -> None:
         self.name = name
@@ -27,10 +29,7 @@ class FunctionAgent:
 
     async def __call__(self, turn: Turn) -> Reply | str | None:
         """Raises what the function raises, and TypeError when it returned something else."""
-        try:
-            result = await self._call(turn)
-        except SystemExit as error:
-            raise RuntimeError(f"{self.name} called sys.exit()") from error
+        result = await contained(self.name, self._call(turn))
         if result is None or isinstance(result, Reply | str):
             return result
         hint = ""

@@ -119,6 +119,9 @@ async def test_another_result_is_a_failure_that_names_its_type(
         ("GiveUp('Sorry')", GiveUp),
         ("ValueError('x')", ValueError),
         ("SystemExit(1)", RuntimeError),
+        ("KeyboardInterrupt", RuntimeError),
+        ("GeneratorExit", RuntimeError),
+        ("type('Odd', (BaseException,), {})", RuntimeError),
     ],
 )
 async def test_errors_pass_and_an_exit_is_only_a_failure(
@@ -143,6 +146,34 @@ async def test_cancelling_the_turn_reaches_a_coroutine(module: Module) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert sys.modules[name].told == ["cancelled"]
+
+
+async def test_a_coroutine_that_cancels_itself_is_only_a_failure(module: Module) -> None:
+    name = module("import asyncio\nasync def reply(turn): raise asyncio.CancelledError")
+    with pytest.raises(RuntimeError, match="cancelled itself"):
+        await loaded(f"{name}:reply")(turn(""))
+
+
+async def test_a_coroutine_that_ignores_its_cancellation_is_left_alone(
+    module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.agents.contained.PATIENCE", 0.01)
+    name = module(
+        "import asyncio\nbegun, end, told = asyncio.Event(), asyncio.Event(), []\n"
+        "async def reply(turn):\n"
+        "  begun.set()\n"
+        "  while not end.is_set():\n"
+        "    try: await end.wait()\n"
+        "    except asyncio.CancelledError: told.append('cancelled')\n"
+        "  raise ValueError('nobody hears this')\n"
+    )
+    running = asyncio.ensure_future(loaded(f"{name}:reply")(turn("")))
+    await sys.modules[name].begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert sys.modules[name].told == ["cancelled"]
+    sys.modules[name].end.set()
 
 
 @pytest.mark.parametrize(
