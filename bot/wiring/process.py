@@ -33,6 +33,7 @@ from bot.observe import Check
 from bot.observe.context import held_by
 from bot.observe.logs import report_from_loop
 from bot.observe.traces import Tracer
+from bot.pulse import Pulse
 from bot.schedule import Almanac, Chore, Schedule
 from bot.settings import Settings, TelegramMode
 from bot.texts import Words
@@ -141,7 +142,7 @@ class Process:
         await self.lease.begin()
         await self.sweep()
         await self.repair()
-        await self._share()
+        await self.share_pace()
         await measure(self.rt, self.lease, self.schedule, lambda: self.last_sweep)
         self._schedule()
         self._start("wakeups", self.rt.wakeups.relay())
@@ -169,12 +170,12 @@ class Process:
         self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
         self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
         self.schedule.add(Chore("reminders", _REMIND_EVERY, self.remind))
-        self.schedule.add(Chore("share", beat, self._share))
+        self.schedule.add(Chore("share", beat, self.share_pace))
         if self.updates is not None:
             self.schedule.add(Chore("probe", _PROBE_EVERY, self._probe))
         self.schedule.start()
 
-    async def _share(self) -> None:
+    async def share_pace(self) -> None:
         """Learn how many processes the limits of a platform are divided between."""
         try:
             count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
@@ -263,8 +264,15 @@ async def running(
         )
         hired = Hired(parts.agent) if parts.agent else hire(settings, rt.words, parts.clock)
         stack.push_async_callback(hired.close)
+        pulse = Pulse()
+        stack.callback(pulse.stop)
+        pulse.start()
         lease = LeaseKeeper(
-            rt.db, rt.clock, rt.terms.work.lease, _identity(settings, rt.clock, role)
+            rt.db,
+            rt.clock,
+            rt.terms.work.lease,
+            _identity(settings, rt.clock, role),
+            pulse.stood,
         )
         rt = replace(rt, may_judge=lease.may_judge)
         paced = pacers(rt, settings.redis_url, stack)
