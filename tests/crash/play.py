@@ -205,7 +205,7 @@ SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
 async def settle(world: World, timeout: float = 20.0) -> None:
     """Let time pass until nothing is live: quickly where everybody only waits for it."""
     async with asyncio.timeout(timeout):
-        while await _moves(world):
+        while await moves(world):
             pass
 
 
@@ -216,18 +216,19 @@ async def _until_dead(world: World, died: asyncio.Event, plot: Plot) -> None:
             if plot is Plot.TWICE:
                 await died.wait()
             else:
-                await _moves(world)
+                await moves(world)
 
 
-async def _moves(world: World) -> bool:
-    """Wait a moment, and let as much time pass as everybody waits for. False: nothing is live."""
+async def moves(world: World, at_most: float = 1e6) -> bool:
+    """Wait a moment, and let as much time pass as everybody waits for, up to `at_most` seconds.
+    False: nothing is live."""
     [row] = await world.rows(_LIVE)
     ahead = 0.0 if row[3] else max(row[4], row[5]) - world.clock.wall()
     try:
         async with asyncio.timeout(0.02):
             await asyncio.Event().wait()
     except TimeoutError:
-        world.advance(max(0.5, ahead + 0.01))
+        world.advance(min(at_most, max(0.5, ahead + 0.01)))
     return bool(row[0] or row[1] or row[2])
 
 

@@ -51,7 +51,7 @@ class TelegramStage:
     _updates: dict[str, dict[str, object]] = field(default_factory=dict)
 
     async def start(self, world: World, **options: object) -> Running:
-        return await world.start(**options)  # type: ignore[arg-type]
+        return await world.start(twilio_account_sid="", **options)  # type: ignore[arg-type]
 
     async def say(self, running: Running, text: str) -> bool:
         update = self._updates.setdefault(text, self._ada.text(text))
@@ -81,7 +81,7 @@ class WhatsAppStage:
     _forms: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     async def start(self, world: World, **options: object) -> Running:
-        return await world.start(**options)  # type: ignore[arg-type]
+        return await world.start(telegram_bot_token="", **options)  # type: ignore[arg-type]
 
     async def say(self, running: Running, text: str) -> bool:
         self.world.twilio.reach["https://bot.example.test"] = running.url

@@ -1,0 +1,266 @@
+"""Everything that can go wrong with processes, providers and clocks, one act at a time.
+
+An act is a short coroutine; between acts nothing runs. `quiet()` heals what is broken and
+waits until nothing moves; what must be true then is in `tests/crash/truths.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import httpx
+
+from bot.domain.turn import Turn
+from bot.flows import attend, operate
+from bot.flows.acts import Acted, Operator, perform
+from bot.flows.checkpoints import Checkpoint
+from bot.flows.operate import CloseAs
+from bot.flows.runtime import Runtime
+from storage.tx import Tx
+from tests.clocks import ShiftedClock
+from tests.crash.play import moves
+from tests.fakes.faults import Fault
+from tests.fakes.updates import Person
+from tests.world import PUBLIC, Running, World
+
+ANN = Operator("ann@desk", "a test")
+TERMS: dict[str, Any] = {
+    "burst": "each",
+    "still_working_after": 1e6,
+    "lease_seconds": 15.0,
+    "heartbeat_seconds": 5.0,
+    "telegram_read_timeout": 0.2,
+    "twilio_timeout": 0.2,
+    "chat_messages_per_minute": 1000,
+}
+PHONE = "whatsapp:+15550100015"
+ADA, BOB = 700100201, 700100202
+CHATS = (str(ADA), str(BOB), PHONE)
+
+
+class Halting(ShiftedClock):
+    """The world's clock; while it stands, its process does not notice that time passes."""
+
+    def __init__(self, world: ShiftedClock) -> None:
+        super().__init__()
+        self._world = world
+        self.stands: float | None = None
+
+    def wall(self) -> float:
+        return self._world.wall()
+
+    def boot(self) -> tuple[str, float]:
+        return self._world.boot()
+
+    def monotonic(self) -> float:
+        return self._world.monotonic() if self.stands is None else self.stands
+
+    async def sleep(self, seconds: float) -> None:
+        await self._world.sleep(seconds)
+
+
+@dataclass
+class Body:
+    """One process, with what a test does to it."""
+
+    running: Running
+    clock: Halting
+    zombie: bool = False
+
+
+@dataclass
+class Mayhem:
+    """The world, its processes, and what was said and shown in it."""
+
+    world: World
+    bodies: list[Body] = field(default_factory=list)
+    deaths: list[Checkpoint] = field(default_factory=list)
+    said: dict[str, list[str]] = field(default_factory=lambda: {chat: [] for chat in CHATS})
+    acknowledged: set[str] = field(default_factory=set)
+    answered_again: list[int] = field(default_factory=list)
+    by_hand: bool = False
+    _people: dict[str, Person] = field(
+        default_factory=lambda: {str(n): Person(n) for n in (ADA, BOB)}
+    )
+    _sent: dict[str, Any] = field(default_factory=dict)
+    _number: int = 0
+
+    async def agent(self, turn: Turn) -> str:
+        """Answers in one part or three; may fail once; never for a run whose reply exists."""
+        stored = await self.world.rows("SELECT 1 FROM replies WHERE run = :run", run=turn.run_id)
+        if stored:
+            self.answered_again.append(turn.run_id)
+        await turn.step("look it up", lambda: "found", safe_to_repeat=True)
+        if "fail" in turn.text and turn.attempt == 1:
+            raise RuntimeError("the agent broke")
+        if "never" in turn.text:
+            raise RuntimeError("the agent breaks every time")
+        size = 1500 if turn.chat.address == PHONE else 3900
+        numbers = (1, 2, 3) if "long" in turn.text else (1,)
+        parts = [
+            f"re {n} {turn.text} ".ljust(size if len(numbers) > 1 else 0, ".") for n in numbers
+        ]
+        return "\n\n".join(parts)
+
+    async def begin(self) -> None:
+        """One more process."""
+        clock = Halting(self.world.clock)
+
+        async def reached(checkpoint: Checkpoint) -> None:
+            if checkpoint in self.deaths and body and body[0] in self.bodies:
+                self.deaths.remove(checkpoint)
+                self.bodies.remove(body[0])
+                body[0].running.kill()
+                raise asyncio.CancelledError("the process died here")
+
+        body: list[Body] = []
+        running = await self.world.start(agent=self.agent, clock=clock, reached=reached, **TERMS)
+        body.append(Body(running, clock))
+        self.bodies.append(body[0])
+
+    async def say(self, chat: str, how: str) -> None:
+        """A new message; if nobody took it, the platform will bring it again."""
+        self._number += 1
+        text = f"{how} {self._number}"
+        self.said[chat].append(text)
+        if chat == PHONE:
+            self._sent[text] = (await self.world.twilio.inbound(text, webhook=False)).form
+        else:
+            self._sent[text] = self._people[chat].text(text)
+        await self.deliver(text)
+
+    async def deliver(self, text: str) -> None:
+        """Bring a message to one of the processes, again or for the first time."""
+        if not self.bodies:
+            return
+        running = self.bodies[self._number % len(self.bodies)].running
+        sent = self._sent[text]
+        try:
+            async with asyncio.timeout(3.0):
+                if isinstance(sent, list):
+                    self.world.twilio.reach[PUBLIC] = running.url
+                    [attempt] = await self.world.twilio.repeat(sent)
+                    ok = attempt.acknowledged
+                else:
+                    ok = (await running.post_update(sent)).status_code == 200
+        except (httpx.HTTPError, TimeoutError, RuntimeError):
+            ok = False
+        if ok:
+            self.acknowledged.add(text)
+
+    async def stop_word(self, chat: str) -> None:
+        """/stop."""
+        self._number += 1
+        name = f"/stop {self._number}"
+        if chat == PHONE:
+            self._sent[name] = (await self.world.twilio.inbound("/stop", webhook=False)).form
+        else:
+            self._sent[name] = self._people[chat].command("/stop")
+        await self.deliver(name)
+
+    async def edit(self, chat: str) -> None:
+        """The last message of a Telegram chat is changed; its words stay, for the count."""
+        texts = [t for t in self.said[chat] if t in self._sent]
+        if texts and chat != PHONE and self.bodies:
+            update = self._people[chat].edit(self._sent[texts[-1]], texts[-1])
+            try:
+                await self.bodies[-1].running.post_update(update)
+            except (httpx.HTTPError, RuntimeError):
+                return
+
+    def fail(self, provider: str, fault: Fault) -> None:
+        """The provider misbehaves once."""
+        if provider == "telegram":
+            self.world.telegram.fail("sendMessage", fault)
+        else:
+            self.world.twilio.fail("create", fault)
+
+    async def kill(self) -> None:
+        if self.bodies:
+            await self.bodies.pop().running.die()
+
+    async def leave(self) -> None:
+        if self.bodies:
+            await self.bodies.pop().running.stop(grace=0.0)
+
+    async def lapse(self, *, unnoticed: bool) -> None:
+        """A process stands still for longer than its lease and then goes on."""
+        if not self.bodies:
+            return
+        body = self.bodies[0]
+        body.running.process.schedule.stop()
+        body.zombie = True
+        if unnoticed:
+            body.clock.stands = self.world.clock.monotonic()
+        await self.pass_time(20.0)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Time passes; the processes that are well renew in between."""
+        while seconds > 0:
+            self.world.advance(min(4.0, seconds))
+            seconds -= 4.0
+            await self._beat()
+
+    async def _beat(self) -> None:
+        for body in tuple(self.bodies):
+            if not body.zombie:
+                await body.running.process.lease.renew()
+                await body.running.process.sweep()
+
+    async def operate(self, act: str, pick: int) -> None:
+        """Something that an operator does to one of the runs or chats."""
+        if not self.bodies:
+            return
+        rt = self.bodies[-1].running.process.rt
+        rows = await self.world.rows("SELECT id, chat FROM runs ORDER BY id")
+        if not rows:
+            return
+        run, chat = rows[pick % len(rows)]
+        acts: dict[str, Callable[[Any], Any]] = {
+            "cancel": lambda tx: operate.close(tx, rt, ANN, run, CloseAs.CANCELLED),
+            "requeue": lambda tx: operate.requeue(tx, rt, ANN, run),
+            "pause": lambda tx: attend.pause(tx, ANN, chat, None),
+            "resume": lambda tx: attend.resume(tx, rt, ANN, chat, drop=False),
+        }
+        self.by_hand = self.by_hand or act == "requeue"
+        await perform(rt, acts[act])
+
+    def away(self, away: bool) -> None:
+        for body in self.bodies:
+            body.running.away(away)
+
+    async def moment(self, ticks: int) -> None:
+        """Let things go on for a little."""
+        for _ in range(ticks):
+            await moves(self.world, at_most=1.0)
+            await self._beat()
+
+    async def quiet(self) -> None:
+        """Heal everything, have every message brought that nobody took, and wait."""
+        self.away(False)
+        self.deaths.clear()
+        self.world.telegram.script.clear()
+        self.world.twilio.script.clear()
+        for body in [b for b in self.bodies if b.zombie]:
+            self.bodies.remove(body)
+            await body.running.die()
+        if not self.bodies:
+            await self.begin()
+        await self._beat()
+        for text in [t for t in self._sent if t not in self.acknowledged]:
+            await self.deliver(text)
+            assert text in self.acknowledged, f"{text} is refused by a process that is well"
+        rt = self.bodies[-1].running.process.rt
+        for [chat] in await self.world.rows("SELECT id FROM chats WHERE paused_until IS NOT NULL"):
+            await perform(rt, partial(_resume, rt=rt, chat=chat))
+        async with asyncio.timeout(40.0):
+            while await moves(self.world, at_most=4.0):
+                await self._beat()
+
+
+def _resume(tx: Tx, rt: Runtime, chat: int) -> Acted:
+    return attend.resume(tx, rt, ANN, chat, drop=False)

@@ -1,0 +1,221 @@
+"""Whatever happens, in whatever order: when it is quiet again, what we promise is true.
+
+Each example is a story of deliveries, repeats, deaths at checkpoints, zombies, clock jumps,
+provider faults, stops, operators and outages; between the acts the truths are checked
+whenever the story becomes quiet, and at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+from psycopg import sql
+
+from bot.flows.checkpoints import Checkpoint
+from tests.crash import truths
+from tests.crash.mayhem import ADA, BOB, CHATS, Mayhem
+from tests.fakes.faults import Fault
+from tests.fakes.telegram import faults
+from tests.fakes.twilio import faults as twilio_faults
+from tests.servers import Postgres
+from tests.world import open_world
+
+chats = st.sampled_from(CHATS)
+_HOW = st.sampled_from(["short", "short", "long", "fail", "never"])
+_TELEGRAM = st.sampled_from(
+    [
+        faults.hang_after_storing(),
+        faults.hang_before_storing(),
+        faults.drop_after_storing(),
+        faults.drop_unread(),
+        faults.too_many(2),
+        faults.server_error(),
+        faults.cut_answer(),
+    ]
+)
+_TWILIO = st.sampled_from(
+    [
+        twilio_faults.hang_after_storing(),
+        twilio_faults.drop_before_storing(),
+        twilio_faults.drop_after_storing(),
+        twilio_faults.bad_gateway(),
+        twilio_faults.too_many(),
+        twilio_faults.unavailable(),
+    ]
+)
+
+
+class Machine(RuleBasedStateMachine):
+    """One story. `fresh` makes an empty database and returns its URL."""
+
+    fresh: ClassVar[Callable[[], str]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.stack = AsyncExitStack()
+        self.do(self._open())
+
+    def do(self, act: Coroutine[Any, Any, None]) -> None:
+        self.loop.run_until_complete(act)
+
+    async def _open(self) -> None:
+        world = await self.stack.enter_async_context(open_world(type(self).fresh()))
+        self.mayhem = Mayhem(world)
+        await self.mayhem.begin()
+
+    @initialize(chat=chats, how=_HOW)
+    def first(self, chat: str, how: str) -> None:
+        self.do(self.mayhem.say(chat, how))
+
+    @rule(chat=chats, how=_HOW, ticks=st.integers(0, 3))
+    def say(self, chat: str, how: str, ticks: int) -> None:
+        self.do(self.mayhem.say(chat, how))
+        self.do(self.mayhem.moment(ticks))
+
+    @rule(chat=chats)
+    def repeat(self, chat: str) -> None:
+        if self.mayhem.said[chat]:
+            self.do(self.mayhem.deliver(self.mayhem.said[chat][-1]))
+
+    @rule(chat=chats)
+    def stop(self, chat: str) -> None:
+        self.do(self.mayhem.stop_word(chat))
+
+    @rule(chat=st.sampled_from([str(ADA), str(BOB)]))
+    def edit(self, chat: str) -> None:
+        self.do(self.mayhem.edit(chat))
+
+    @rule(death=st.sampled_from(Checkpoint), chat=chats, how=_HOW)
+    def die_at(self, death: Checkpoint, chat: str, how: str) -> None:
+        """A death waits at this checkpoint; then somebody writes."""
+        self.mayhem.deaths.append(death)
+        self.do(self.mayhem.say(chat, how))
+        self.do(self.mayhem.moment(2))
+
+    @rule()
+    def kill(self) -> None:
+        self.do(self.mayhem.kill())
+
+    @rule()
+    def leave(self) -> None:
+        self.do(self.mayhem.leave())
+
+    @rule()
+    def begin(self) -> None:
+        if len(self.mayhem.bodies) < 2:
+            self.do(self.mayhem.begin())
+
+    @rule(unnoticed=st.booleans())
+    def zombie(self, unnoticed: bool) -> None:
+        self.do(self.mayhem.lapse(unnoticed=unnoticed))
+
+    @rule(seconds=st.sampled_from([1.0, 5.0, 40.0]))
+    def time(self, seconds: float) -> None:
+        self.do(self.mayhem.pass_time(seconds))
+
+    @rule(fault=_TELEGRAM)
+    def telegram_fails(self, fault: Fault) -> None:
+        self.mayhem.fail("telegram", fault)
+
+    @rule(fault=_TWILIO)
+    def twilio_fails(self, fault: Fault) -> None:
+        self.mayhem.fail("twilio", fault)
+
+    @rule(act=st.sampled_from(["cancel", "requeue", "pause", "resume"]), pick=st.integers(0, 9))
+    def operate(self, act: str, pick: int) -> None:
+        self.do(self.mayhem.operate(act, pick))
+
+    @rule(ticks=st.integers(1, 5), chat=chats)
+    def outage(self, ticks: int, chat: str) -> None:
+        """The database is away; what is written meanwhile is not acknowledged."""
+        self.mayhem.away(True)
+        self.do(self.mayhem.say(chat, "short"))
+        self.do(self.mayhem.moment(ticks))
+        self.mayhem.away(False)
+
+    @rule()
+    def quiet(self) -> None:
+        self.do(self.mayhem.quiet())
+        self.do(truths.hold(self.mayhem))
+
+    def teardown(self) -> None:
+        try:
+            self.quiet()
+        finally:
+            self.do(self.stack.aclose())
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+
+
+def _run(fresh: Callable[[], str], examples: int) -> None:
+    bound = type("Bound", (Machine,), {"fresh": staticmethod(fresh)})
+    run_state_machine_as_test(
+        bound,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=14,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.timeout(600)
+def test_whatever_happens_what_we_promise_is_true_on_sqlite(
+    sqlite_template: Path, tmp_path: Path
+) -> None:
+    numbers = count(1)
+
+    def fresh() -> str:
+        file = tmp_path / f"{next(numbers)}.db"
+        shutil.copyfile(sqlite_template, file)
+        return f"sqlite:///{file}"
+
+    _run(fresh, examples=20)
+
+
+@pytest.fixture
+def databases(postgres: Postgres, postgres_template: str) -> Iterator[Callable[[], str]]:
+    """Makes empty databases, and drops them in the end."""
+    postgres.ensure_running()
+    made: list[str] = []
+
+    def fresh() -> str:
+        made.append(f"machine_{len(made) + 1}")
+        template, name = sql.Identifier(postgres_template), sql.Identifier(made[-1])
+        _ask(postgres, sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, template))
+        return postgres.url(made[-1])
+
+    yield fresh
+    for name in made:
+        _ask(postgres, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _ask(postgres: Postgres, statement: sql.Composed) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.timeout(600)
+def test_whatever_happens_what_we_promise_is_true_on_postgresql(
+    databases: Callable[[], str],
+) -> None:
+    _run(databases, examples=8)
