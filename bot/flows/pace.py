@@ -118,6 +118,7 @@ class Pacer:
         self._clock = clock
         self._shared = shared
         self._beats = Beats()
+        self._left = Beats()
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._processes = 1
         self._asked = 0
@@ -144,6 +145,27 @@ class Pacer:
             self._kept[who] = _Kept(now + answer.delay, slot)
             return Slot(answer.delay)
         return slot
+
+    async def leave(self, to: Recipient) -> None:
+        """Wait for the moment at which a message may really leave.
+
+        A place is reserved before a commit, and commits take uneven times: without this,
+        places that lie apart could be used together.
+        """
+        now = self._clock.monotonic()
+        limits = tuple(self._exact(to))
+        at = now + max((self._left.wait(limit, now) for limit in limits), default=0.0)
+        for limit in limits:
+            self._left.take(limit, at)
+        if at > now:
+            await self._clock.sleep(at - now)
+
+    def _exact(self, to: Recipient) -> Iterator[Limit]:
+        """What lies between two messages that leave, at the rates that the platform names."""
+        if self._pace.overall is not None:
+            yield Limit("all", self._processes / self._pace.overall)
+        if self._pace.per_chat is not None:
+            yield Limit(f"chat:{to.address.chat}", 1 / self._pace.per_chat, shared=False)
 
     async def _ask(self, limits: Sequence[Limit], now: float) -> tuple[Answer, Slot]:
         queue = self._queue()
@@ -199,8 +221,9 @@ class Pacer:
 
     def _tidy(self, now: float) -> None:
         self._beats.tidy(now)
+        self._left.tidy(now)
         for who in [who for who, kept in self._kept.items() if kept.at + _LATE < now]:
             del self._kept[who]
 
     def __len__(self) -> int:
-        return len(self._beats) + len(self._kept)
+        return len(self._beats) + len(self._left) + len(self._kept)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from bot.domain.ports import Channel, Recipient, SendRef
 from bot.flows.checkpoints import Checkpoint
 from bot.flows.lease import LeaseKeeper
 from bot.flows.outcome import alarm, reconsider, record
+from bot.flows.pace import Pacer
 from bot.flows.runtime import Runtime
 from bot.flows.tell import sending, told
 from storage import chats
@@ -49,9 +50,10 @@ class _Call:
 class Sends:
     """Owns this process's calls to providers."""
 
-    def __init__(self, rt: Runtime, lease: LeaseKeeper) -> None:
+    def __init__(self, rt: Runtime, lease: LeaseKeeper, pacers: Mapping[int, Pacer]) -> None:
         self._rt = rt
         self._lease = lease
+        self._pacers = pacers
         self._calls: dict[Attempt, _Call] = {}
         self._writers: set[asyncio.Task[None]] = set()
         self._moved = asyncio.Event()
@@ -112,6 +114,7 @@ class Sends:
         await self._rt.reached(
             Checkpoint.LOOSE_BEFORE_SEND if part.loose else Checkpoint.BEFORE_SEND
         )
+        await self._pacers[part.account].leave(to)
         if not self._lease.holds():
             return NotSent("the lease ran out before the call")
         ref = SendRef(part.id, part.attempts, part.started_at)
