@@ -116,12 +116,14 @@ class SqliteWriter:
                 self._refuse(job, error)
 
     def _refuse(self, job: _Job, error: Exception) -> None:
-        """SQLite can't be written now: whoever waits learns it at once, not one by one."""
+        """SQLite can't be written now: whoever waits learns it at once, not one by one. Who comes
+        later has a try of their own."""
         failure = DatabaseUnavailable(f"SQLite did not take the write: {error}")
         failure.__cause__ = error
-        job.fail(failure)
-        while (waiting := self._next()) is not None:
-            waiting.fail(failure)
+        waiting = [self._next() for _ in range(self._queue.qsize())]
+        for refused in (job, *waiting):
+            if refused is not None:
+                refused.fail(failure)
 
     def _next(self) -> _Job | None:
         try:
