@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain.errors import Retry, StepInterrupted, StepResultInvalid
+from bot.domain.message import clean
 from bot.domain.run import Grip
 from bot.domain.turn import Cost
 from bot.flows.checkpoints import Checkpoint
@@ -54,8 +55,8 @@ class Steps:
     async def take(self, step: Step) -> Any:
         """The stored result, or that of the call made now. One key is at work once at a time:
         who asks meanwhile gets the same result. Raises StepInterrupted, StepResultInvalid."""
-        if not step.key or len(step.key) > _LONGEST_KEY:
-            raise StepResultInvalid(f"a step's key has 1 to {_LONGEST_KEY} characters")
+        if not step.key or len(step.key) > _LONGEST_KEY or clean(step.key) != step.key:
+            raise StepResultInvalid(f"a step's key has 1 to {_LONGEST_KEY} characters of text")
         with _inside(step.key):
             async with self._turns[step.key]:
                 return await self._once(step)

@@ -11,6 +11,7 @@ from typing import assert_never
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.retry import backoff
 from bot.domain.run import Run
@@ -100,6 +101,10 @@ def _must_hold(desk: Desk, run: Run) -> None:
 
 DEADLINE_PASSED = "the deadline passed"
 
+_SOONEST = 1.0
+"""Seconds before an agent that asked to be tried again is called anew, however soon it
+wants that: a turn that comes round at once would come round for ever."""
+
 
 def _apology_text(why: str) -> Text:
     return Text.APOLOGY_DEADLINE if why == DEADLINE_PASSED else Text.APOLOGY
@@ -142,15 +147,20 @@ async def _think(desk: Desk, case: Case) -> None:
             text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
             await _apologise(desk, case, text, DEADLINE_PASSED)
         case Later(after, why):
-            wait = backoff(run.attempts, rt.clock.jitter())
-            wait = wait if after is None else after * (1 + rt.clock.jitter() / 10)
-            await _put_back(desk, run, max(wait, after or 0.0), why, failed=False)
+            wait = _asked_wait(after, run.attempts, rt.clock.jitter())
+            await _put_back(desk, run, wait, why, failed=False)
         case Failed(why):
             last = run.failures + 1 >= rt.terms.work.max_failures
             wait = 0.0 if last else backoff(run.failures + 1, rt.clock.jitter())
             await _put_back(desk, run, wait, why, failed=True)
         case other:
             assert_never(other)
+
+
+def _asked_wait(after: float | None, attempts: int, jitter: float) -> float:
+    if after is None:
+        return backoff(attempts, jitter)
+    return max(_SOONEST, after) * (1 + jitter / 10)
 
 
 async def _ask(desk: Desk, case: Case) -> Thought:
@@ -163,9 +173,9 @@ async def _ask(desk: Desk, case: Case) -> Thought:
     except TimeoutError as error:
         return OutOfTime() if limit.expired() else Failed(_describe(error))
     except Retry as error:
-        return Later(error.after, str(error))
+        return Later(error.after, clean(str(error)))
     except GiveUp as error:
-        return GaveUp(error.text, error.reason)
+        return GaveUp(clean(error.text), clean(error.reason))
     except StaleLease:
         raise
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
@@ -177,7 +187,7 @@ async def _ask(desk: Desk, case: Case) -> Thought:
 def _describe(error: Exception) -> str:
     """An error for operators. Only our own errors' words are kept: others may quote a chat."""
     if isinstance(error, AnswerbackError):
-        return f"{type(error).__name__}: {error}"
+        return clean(f"{type(error).__name__}: {error}")
     return type(error).__name__
 
 
@@ -220,7 +230,7 @@ async def _reply(desk: Desk, case: Case, reply: Reply) -> None:
     if not bodies:
         reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
         bodies = channel.compose(reply, to)
-    stored = _Stored(reply.text, json.dumps(asdict(reply)), PartKind.REPLY, tuple(bodies))
+    stored = _Stored(clean(reply.text), json.dumps(asdict(reply)), PartKind.REPLY, tuple(bodies))
     first = await _store(desk, case, stored)
     await rt.reached(Checkpoint.REPLY_STORED)
     await deliver(desk, case.run, to, first)

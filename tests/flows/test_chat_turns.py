@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.domain.errors import GiveUp
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.texts import Text, Words
@@ -108,3 +109,35 @@ async def test_a_very_long_answer_is_a_file_with_words_in_the_persons_language(
     [shown] = world.telegram.messages(CHAT)
     assert shown.kind == "document"
     assert shown.text.startswith(WORDS.say(Text.LONG_REPLY_FILE, "fr") + "\n\nline 0 ")
+
+
+@pytest.mark.parametrize("answer", ["a\x00b", "a\ud83db", Reply("a\udc00b")])
+async def test_an_answer_that_no_database_takes_is_cleaned_and_sent(
+    world: World, answer: str | Reply
+) -> None:
+    calls = 0
+
+    async def agent(turn: Turn) -> str | Reply:
+        nonlocal calls
+        calls += 1
+        return answer
+
+    process = await world.start(agent=agent)
+    await process.post_update(Person(CHAT).text("hello"))
+    await world.settled()
+    assert world.telegram.texts(CHAT) == ["a\ufffdb"]
+    assert calls == 1
+    assert await world.rows("SELECT text FROM replies") == [("a\ufffdb",)]
+
+
+@pytest.mark.parametrize("error", [GiveUp("a\ud83db", "no\x00"), GiveUp("a\x00b", "\udc00")])
+async def test_last_words_that_no_database_takes_are_cleaned_too(
+    world: World, error: GiveUp
+) -> None:
+    async def agent(turn: Turn) -> str:
+        raise error
+
+    process = await world.start(agent=agent)
+    await process.post_update(Person(CHAT).text("hello"))
+    await world.settled()
+    assert world.telegram.texts(CHAT) == ["a\ufffdb"]

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from bot.agents.function import FunctionAgent
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.turn import Turn
@@ -119,6 +121,22 @@ async def test_asking_to_be_tried_later_counts_nothing_but_ends_by_the_deadline(
     assert world.clock.wall() - began < 1000.0
     assert world.telegram.texts(ADA) == [TOO_LONG]
     assert await world.rows(RUNS) == [("apologised", "the deadline passed", 0)]
+
+
+@pytest.mark.parametrize("after", [0.0, -5.0, float("nan")])
+async def test_asking_to_be_tried_at_once_is_no_endless_loop(world: World, after: float) -> None:
+    asked = 0
+
+    async def impatient(turn: Turn) -> str:
+        nonlocal asked
+        asked += 1
+        raise Retry(after)
+
+    running = await world.start(agent=impatient, run_deadline=10.0, **CALM)
+    assert await post(running, Person(ADA).text("hello")) == [200]
+    await settle(world)
+    assert 5 <= asked <= 11
+    assert world.telegram.texts(ADA) == [TOO_LONG]
 
 
 async def test_one_wait_that_is_longer_than_the_deadline_is_cut_to_it(world: World) -> None:
