@@ -124,11 +124,11 @@ def release_dead(tx: Connection, chat: int | None = None) -> Sequence[Released]:
     return _release(tx, _DEAD, count=True, here=here) if here else []
 
 
-def release_own(tx: Connection, holder: int) -> Sequence[Released]:
-    """running -> ready, uncounted, for all runs of a life that ends or has ended unnoticed
-    while the database was away: nobody's fault, no death."""
+def release_own(tx: Connection, holder: int, *, count: bool = False) -> Sequence[Released]:
+    """running -> ready for all runs of a life that ends or has ended unnoticed: uncounted
+    where that is nobody's fault (the database was away, the process leaves), else a death."""
     tx.execute(_chats_of_own, {"of": holder}).all()
-    return _release(tx, _OWN, count=False, of=holder)
+    return _release(tx, _OWN, count=count, of=holder)
 
 
 def _release(

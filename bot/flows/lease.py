@@ -3,7 +3,9 @@
 What a lease is worth and why: `bot/domain/lease.py`. The keeper renews every heartbeat; when
 the trust window closes before a renewal succeeds, the life is over: everything that acts in
 its name is told to stop, and once the database answers again a new life begins, which gives
-the old one's runs back without counting anything against them.
+the old one's runs back without counting anything against them: a database that was away is
+nobody's fault. When it was lost because something blocked the loop, though, one of the agents
+that ran is the cause, and it counts as the death of the process would.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class LeaseKeeper:
         clock: Clock,
         terms: LeaseTerms,
         identity: Identity,
+        stood: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -50,6 +53,8 @@ class LeaseKeeper:
         self._names = NameLock(db.url, identity.name)
         self._life: Life | None = None
         self._lapsed: int | None = None
+        self._stood = stood
+        self._blocked = False
         self._judges_from = 0.0
         self._draining = False
         self._on_lapse: list[Callable[[], None]] = []
@@ -95,9 +100,11 @@ class LeaseKeeper:
         """Begin a life. Earlier lives of our name are dead when the name's lock is ours."""
         began = self._clock.monotonic()
         identity = replace(self._identity, boot=self._clock.token())
-        holder, name = await self._db.renew(_begin, identity, self._lapsed, self._names)
+        holder, name = await self._db.renew(
+            _begin, identity, self._lapsed, self._names, blocked=self._blocked
+        )
         self._identity = replace(identity, name=name)
-        self._lapsed = None
+        self._lapsed, self._blocked = None, False
         self._life = Life(holder, TrustWindow.opened(began, self._terms))
 
     async def renew(self) -> None:
@@ -120,6 +127,7 @@ class LeaseKeeper:
             if self._life is not life:
                 return False  # `watch` ended it while the database was slow.
             if renewed:
+                self._stood()  # What it survived is nobody's fault any more.
                 self._life = replace(life, window=TrustWindow.opened(began, self._terms))
                 return True
         self._lapse()
@@ -151,19 +159,23 @@ class LeaseKeeper:
         if self._life is None:
             return
         _log.error("lease lost: this process stops what it was doing and begins anew")
+        self._blocked = self._stood() >= self._terms.seconds / 2
         self._lapsed = self._life.holder
         self._life = None
         for stop in self._on_lapse:
             stop()
 
 
-def _begin(tx: Tx, identity: Identity, lapsed: int | None, names: NameLock) -> tuple[int, str]:
+def _begin(
+    tx: Tx, identity: Identity, lapsed: int | None, names: NameLock, *, blocked: bool
+) -> tuple[int, str]:
     name = names.take(tx)
     holder = holder_rows.register(tx, replace(identity, name=name))
     if lapsed is not None:
         holder_rows.retire(tx, lapsed)
-        for released in releases.release_own(tx, lapsed):
-            events.note(tx, name, "given back", "the lease lapsed", run=released.run)
+        why = "the loop was blocked" if blocked else "the lease lapsed"
+        for released in releases.release_own(tx, lapsed, count=blocked):
+            events.note(tx, name, "given back", why, run=released.run)
     holder_rows.bury_earlier_boots(tx, name, holder)
     return holder, name
 

@@ -33,7 +33,7 @@ from bot.observe import Check
 from bot.observe.context import held_by
 from bot.observe.logs import report_from_loop
 from bot.observe.traces import Tracer
-from bot.pulse import Pulse
+from bot.pulse import pulse
 from bot.schedule import Almanac, Chore, Schedule
 from bot.settings import Settings, TelegramMode
 from bot.texts import Words
@@ -264,19 +264,16 @@ async def running(
         )
         hired = Hired(parts.agent) if parts.agent else hire(settings, rt.words, parts.clock)
         stack.push_async_callback(hired.close)
-        pulse = Pulse()
-        stack.callback(pulse.stop)
-        pulse.start()
         lease = LeaseKeeper(
             rt.db,
             rt.clock,
             rt.terms.work.lease,
             _identity(settings, rt.clock, role),
-            pulse.stood,
+            stack.enter_context(pulse()).stood,
         )
         rt = replace(rt, may_judge=lease.may_judge)
         paced = pacers(rt, settings.redis_url, stack)
-        desk = Desk(rt, lease, Sends(rt, lease), hired.agent, paced)
+        desk = Desk(rt, lease, Sends(rt, lease, paced), hired.agent, paced)
         process = _process(settings, role, desk, channels, rows)
         held_by(lambda: process.lease.name)
         try:

@@ -280,3 +280,19 @@ async def test_a_restart_under_the_same_name_and_pid_takes_over_at_once(world: W
     assert [bool(row[2]) for row in names] == [False, True]
     assert heir.process.lease.name == names[1][0]
     assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_a_loop_that_is_blocked_past_the_lease_counts_as_a_death(world: World) -> None:
+    agent = Gated()
+    running = await world.start(agent=agent, **CALM)
+    stand_still(running)
+    assert await post(running, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    running.process.lease._stood = lambda: 9.0  # What the pulse saw.
+    world.advance(15.0)
+    running.process.lease.watch()
+    agent.go.set()
+    await running.process.lease.renew()
+    await world.settled()
+    assert await world.rows(_LEFT_BEHIND) == [(1, 0, 2)]
+    assert world.telegram.texts(ADA) == ["re: hello"]

@@ -1,0 +1,91 @@
+"""Notices that the loop stands still while the process does not: something blocks it.
+
+A stopped process, a machine that slept and a clock that was set all look alike from inside the
+loop. A thread tells them apart: it counts its own beats, and a process that is stopped has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from traceback import walk_stack
+
+BEAT = 0.25
+"""Seconds between two looks."""
+
+_WORTH_A_WORD = 2.0
+"""Seconds of standing still after which the log says where."""
+
+_FRAMES = 4
+
+_log = logging.getLogger("answerback.pulse")
+
+
+class Pulse:
+    """Watches the loop that it was made in, until it is stopped."""
+
+    def __init__(self, beat: float = BEAT) -> None:
+        self._beat = beat
+        self._loop = asyncio.get_running_loop()
+        self._of = threading.get_ident()
+        self._answered = True
+        self._missed = 0
+        self._longest = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="pulse")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more; the thread ends within a moment."""
+        self._ended.set()
+        self._thread.join()
+
+    def stood(self) -> float:
+        """Seconds of the longest standstill since this was asked before."""
+        longest, self._longest = self._longest, 0
+        return longest * self._beat
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._beat):
+            if self._answered:
+                self._missed, self._answered = 0, False
+                try:
+                    self._loop.call_soon_threadsafe(self._answer)
+                except RuntimeError:
+                    return  # The loop is closed.
+                continue
+            self._missed += 1
+            self._longest = max(self._longest, self._missed)
+            if self._missed == round(_WORTH_A_WORD / self._beat):
+                _log.error(
+                    "nothing moves, because this blocks the loop: %s; an agent that blocks "
+                    "must be a plain function",
+                    self._where(),
+                )
+
+    def _answer(self) -> None:
+        self._answered = True
+
+    def _where(self) -> str:
+        """The innermost calls of the loop's thread: names and lines, never values."""
+        stack = walk_stack(sys._current_frames().get(self._of))  # noqa: SLF001 - its only name
+        inner = [f"{f.f_globals.get('__name__')}:{line}" for f, line in islice(stack, _FRAMES)]
+        return " < ".join(inner)
+
+
+@contextmanager
+def pulse() -> Iterator[Pulse]:
+    """One that beats until the body ends."""
+    watch = Pulse()
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
