@@ -46,7 +46,6 @@ class NewRun:
     order_at: float
     wait: float
     album: str
-    stop_revision: int
 
 
 _INSERT = (
@@ -85,7 +84,6 @@ def insert_run(tx: Connection, new: NewRun, by: Claimant | None, *, head: bool) 
         "last_message_at": new.order_at,
         "wait": new.wait,
         "album": new.album,
-        "stop_revision": new.stop_revision,
     }
     if head and by is not None and not new.wait:
         values |= {

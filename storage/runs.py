@@ -380,8 +380,3 @@ def last_ended(tx: Connection, chat: int, endings: Sequence[Ending]) -> Run | No
 
 
 _ALBUM = select(runs.c.album).where(runs.c.id == bindparam("run"))
-
-
-def album_of(tx: Connection, run: int) -> str:
-    """The album that a run gathers; empty for none."""
-    return str(tx.scalars(_ALBUM, {"run": run}).one())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -195,6 +195,3 @@ class Carrier(Protocol):
     def choice_of(self, offered: str, text: str) -> Button | None:
         """The choice that a person's words name, by number or by label; or None."""
         ...
-
-
-StepCall = Callable[[], Awaitable[object]]

@@ -49,7 +49,6 @@ def place(
         order_at=order_at,
         wait=_wait(message, rt.terms.intake),
         album=message.album,
-        stop_revision=chat.stop_revision,
     )
     paused = chat.paused_until is not None and chat.paused_until > now
     at_once = by if chat.not_before <= now else None

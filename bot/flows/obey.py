@@ -151,7 +151,6 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
         order_at=ended.created_at,
         wait=0.0,
         album="",
-        stop_revision=chat.stop_revision,
     )
     run = births.insert_run(tx, new, None, head=not live and not paused)
     births.count_messages(tx, run.id, len(messages))

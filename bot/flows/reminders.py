@@ -140,7 +140,6 @@ def _put_into_run(tx: Tx, chat: Chat, reminder: StoredReminder) -> None:
         order_at=now,
         wait=0.0,
         album="",
-        stop_revision=chat.stop_revision,
     )
     head = not paused and not runs.live_in_chat(tx, chat.id)
     run = births.insert_run(tx, new, None, head=head)

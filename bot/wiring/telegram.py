@@ -26,7 +26,7 @@ from channels.telegram.channel import TelegramChannel
 from channels.telegram.config import TelegramConfig
 from channels.telegram.errors import TelegramRefused
 from channels.telegram.parse import BotIdentity, parse
-from channels.telegram.verify import secret_matches
+from channels.telegram.verify import SECRET_HEADER, secret_matches
 from storage import accounts
 from storage.wakeup import READY
 
@@ -34,7 +34,6 @@ _log = logging.getLogger("answerback.telegram")
 _TROUBLE = (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable)
 _MEET_WITHIN = 5.0
 TELEGRAM_PATH = "/telegram/webhook"
-_SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
 
 
 def telegram_channel(settings: Settings, clock: Clock, words: Words) -> TelegramChannel:
@@ -135,7 +134,7 @@ class TelegramHook:
     acknowledgement: str = ""
 
     def authentic(self, posted: Posted) -> bool:
-        return secret_matches(posted.headers.get(_SECRET_HEADER), self.secret)
+        return secret_matches(posted.headers.get(SECRET_HEADER), self.secret)
 
     def text(self, posted: Posted) -> str:
         """The body as it came. Raises NotReadable when it is not JSON: Telegram sends

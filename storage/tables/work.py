@@ -40,7 +40,6 @@ runs = Table(
     Column("deaths", Integer, nullable=False, server_default=ZERO),
     Column("replied", Boolean, nullable=False, server_default=FALSE),
     Column("lane", Boolean, nullable=False, server_default=FALSE),
-    Column("stop_revision", Integer, nullable=False, server_default=ZERO),
     Column("album", Text, nullable=False, server_default=""),
     Column("messages", Integer, nullable=False, server_default=ZERO),
     Column("order_at", Double, nullable=False),

@@ -110,7 +110,6 @@ class Hand:
             order_at=order_at or self.clock.wall(),
             wait=wait,
             album="",
-            stop_revision=0,
         )
 
         def make(tx: Connection) -> Run:

@@ -39,7 +39,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(
             hand,
             births.insert_run,
-            NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, "", 0),
+            NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, ""),
             hand.claimant(),
             head=True,
         ),

@@ -33,7 +33,7 @@ def end(rival: First, *, commits: Won) -> None:
 def arrive(tx: Connection, hand: Hand, chat: int) -> Run:
     """A message comes: its run is the head of an idle chat, or waits."""
     chats.lock(tx, chat)
-    new = NewRun(hand.account, chat, "tg-1", 1.0, 0.0, "", 0)
+    new = NewRun(hand.account, chat, "tg-1", 1.0, 0.0, "")
     return births.insert_run(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
 
 

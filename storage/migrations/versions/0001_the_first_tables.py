@@ -163,7 +163,6 @@ def upgrade() -> None:
         sa.Column("deaths", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("replied", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.Column("lane", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
-        sa.Column("stop_revision", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("album", sa.Text(), server_default="", nullable=False),
         sa.Column("messages", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("order_at", sa.Double(), nullable=False),
