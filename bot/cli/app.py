@@ -12,6 +12,7 @@ import uvloop
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.leaving import to_the_end
 from bot.wiring import Role, read_settings
 
 app = typer.Typer(
@@ -32,7 +33,7 @@ def serve(
     """
     from bot.main import serve as run  # noqa: PLC0415 - a web server, only where one serves
 
-    uvloop.run(run(settings_with_logs(), role))
+    uvloop.run(to_the_end(run(settings_with_logs(), role)))
 
 
 @app.command()
@@ -43,7 +44,7 @@ def chat() -> None:
     """
     from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
 
-    uvloop.run(talk(settings_with_logs("WARNING")))
+    uvloop.run(to_the_end(talk(settings_with_logs("WARNING"))))
 
 
 @app.command()

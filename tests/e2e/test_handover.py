@@ -141,3 +141,28 @@ async def test_while_it_starts_it_is_alive_and_not_ready_and_may_be_told_to_stop
     assert await early.ended() == 0
     assert "told to stop while starting" in early.output
     assert "Traceback" not in early.output
+
+
+STUBBORN = """
+import asyncio
+async def stubborn(turn):
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+"""
+
+
+async def test_an_agent_that_ignores_its_end_keeps_neither_its_chat_nor_the_process(
+    sqlite_ground: Ground,
+) -> None:
+    ground, world = sqlite_ground, sqlite_ground.world
+    (ground.folder / "my_bot.py").write_text(STUBBORN)
+    wanted = {"AGENT": "my_bot:stubborn", "RUN_DEADLINE": "2", "SHUTDOWN_GRACE": "1"}
+    program = await ground.serve(**wanted)
+    assert (await program.post_update(ADA.text("hello"))).status_code == 200
+    await until(lambda: len(world.telegram.texts(ADA.number)) == 1)
+    assert (await program.post_update(OTHERS[0].text("hi"))).status_code == 200
+    assert await program.stop() == 0
+    assert any("left without 2 tasks" in line for line in program.said)

@@ -1,0 +1,32 @@
+"""The end of a program whose tasks are not all its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+
+_PATIENCE = 1.0
+"""Seconds in which what is left may end by itself."""
+
+_log = logging.getLogger("answerback")
+
+
+async def to_the_end(program: Coroutine[object, object, None]) -> None:
+    """Run `program`, which closes what it opened, and leave with code 0.
+
+    A loop waits for each of its tasks before it closes. One of an agent that ignores its
+    cancellation would hold the process for ever, so that is left without a goodbye.
+    """
+    await program
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if not rest:
+        return
+    _, stubborn = await asyncio.wait(rest, timeout=_PATIENCE)
+    if stubborn:
+        _log.error("left without %d tasks that go on although they were cancelled", len(stubborn))
+        logging.shutdown()
+        os._exit(0)
