@@ -7,7 +7,7 @@ waits until nothing moves; what must be true then is in `tests/crash/truths.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -134,7 +134,18 @@ class Mayhem:
         await self.deliver(text)
 
     async def deliver(self, text: str) -> None:
-        """Bring a message to one of the processes, again or for the first time."""
+        """Bring a message to one of the processes, again or for the first time; what came
+        before it and nobody took is brought before it."""
+        for earlier in self._sent:
+            if earlier == text:
+                break
+            if earlier not in self.acknowledged:
+                await self._deliver_once(earlier)
+                if earlier not in self.acknowledged:
+                    return
+        await self._deliver_once(text)
+
+    async def _deliver_once(self, text: str) -> None:
         if not self.bodies:
             return
         running = self.bodies[self._number % len(self.bodies)].running
@@ -208,8 +219,8 @@ class Mayhem:
     async def _beat(self) -> None:
         for body in tuple(self.bodies):
             if not body.zombie:
-                await body.running.process.lease.renew()
-                await body.running.process.sweep()
+                await _unless_dead(body.running.process.lease.renew())
+                await _unless_dead(body.running.process.sweep())
 
     async def operate(self, act: str, pick: int) -> None:
         """Something that an operator does to one of the runs or chats."""
@@ -227,7 +238,7 @@ class Mayhem:
             "resume": lambda tx: attend.resume(tx, rt, ANN, chat, drop=False),
         }
         self.by_hand = self.by_hand or act == "requeue"
-        await perform(rt, acts[act])
+        await _unless_dead(perform(rt, acts[act]))
 
     def away(self, away: bool) -> None:
         for body in self.bodies:
@@ -260,6 +271,14 @@ class Mayhem:
         async with asyncio.timeout(40.0):
             while await moves(self.world, at_most=4.0):
                 await self._beat()
+
+
+async def _unless_dead(act: Coroutine[Any, Any, object]) -> None:
+    """Do something in a process that may die in it."""
+    task = asyncio.create_task(act)
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.result()
 
 
 def _resume(tx: Tx, rt: Runtime, chat: int) -> Acted:
