@@ -56,6 +56,7 @@ class Settings(BaseSettings):
         extra="ignore",
         frozen=True,
         hide_input_in_errors=True,
+        allow_inf_nan=False,
     )
 
     database_url: str = DEFAULT_DATABASE
@@ -167,7 +168,8 @@ class Settings(BaseSettings):
         if not value:
             return value
         parts = urlsplit(value.strip())
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        spaced = re.search(r"\s", value.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname or spaced:
             raise ValueError("must be a base such as https://bot.example.com")
         if parts.query or parts.fragment:
             raise ValueError("must not carry a query or a fragment")

@@ -17,6 +17,7 @@ from bot.domain.delivery import (
     Unknown,
     Witness,
 )
+from bot.domain.errors import ConfigurationError
 from bot.domain.message import Attachment, ChannelName, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
 from bot.domain.reply import Button, PartBody, Reply
@@ -195,7 +196,10 @@ class WhatsAppChannel:
         try:
             return await senders.webhook_info(self._api, self.config)
         except CallFailed as failure:
-            raise catchup.TwilioUnavailable(f"the senders can't be read: {failure}") from None
+            said = f"the senders can't be read: {failure}"
+            if isinstance(failure, ErrorAnswer) and failure.status == 404:
+                raise ConfigurationError(f"{said}; see the webhook in the console") from None
+            raise catchup.TwilioUnavailable(said) from None
 
     async def webhook_set(self, url: str, fallback: str = "", status: str = "") -> None:
         """Point our sender at these URLs, empty ones at nothing. Raises as `webhook_info`."""

@@ -58,6 +58,13 @@ async def test_a_twilio_that_does_not_answer_is_unavailable() -> None:
             await at.channel.webhook_set(HOOK)
 
 
+async def test_an_api_without_senders_leaves_the_webhook_to_the_console() -> None:
+    async with line() as at:
+        at.fake.fail("senders", faults.refused(20404), times=None)
+        with pytest.raises(ConfigurationError, match="console"):
+            await at.channel.webhook_info()
+
+
 async def test_alerts_are_read_from_twilios_monitor() -> None:
     async with line() as at:
         row = {

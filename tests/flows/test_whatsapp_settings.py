@@ -54,6 +54,11 @@ def test_statuses_come_to_the_public_url(monkeypatch: pytest.MonkeyPatch) -> Non
         ("TWILIO_CHOICE_TEMPLATES", '{"two": "HX2"}'),
         ("TWILIO_FALLBACK_URL", "bot.example.test"),
         ("PUBLIC_URL", ""),
+        ("PUBLIC_URL", "https://bot.example.test/a path"),
+        ("PUBLIC_URL", "https://bot.example.test /"),
+        ("LEASE_SECONDS", "inf"),
+        ("RUN_DEADLINE", "nan"),
+        ("ANSWER_MAX_AGE", "infinity"),
     ],
 )
 def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
