@@ -233,9 +233,15 @@ def _stored(row: Row) -> StoredMessage:  # type: ignore[type-arg]
 
 
 def of_run(tx: Connection, run: int) -> Sequence[StoredMessage]:
-    """The messages that a run answers, by the provider's time, then as they came."""
+    """The messages that a run answers, by the provider's time, within a second by its numbers
+    where it counts its messages, then as they came."""
     rows = tx.execute(select(*_MESSAGE).where(inbound.c.run == run)).all()
-    return sorted((_stored(r) for r in rows), key=lambda m: (m.at, m.id))
+    return sorted((_stored(r) for r in rows), key=_place)
+
+
+def _place(message: StoredMessage) -> tuple[float, int, int]:
+    counted = message.provider_id.isdecimal()
+    return message.at, int(message.provider_id) if counted else 0, message.id
 
 
 _SEEN = ("answered", "uncertain")

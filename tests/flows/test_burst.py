@@ -34,6 +34,22 @@ async def test_b23_a_burst_over_two_processes_is_answered_in_order_without_overl
     assert await world.rows(LOOSE_ROWS) == [(0,)]
 
 
+async def test_b23_what_two_doors_took_in_at_once_is_read_in_the_order_of_writing(
+    world: World,
+) -> None:
+    agent = HeldAgent()
+    process = await world.start(agent=agent)
+    ada = Person(700100212)
+    await process.post_update(ada.text("hi"))
+    await agent.asked.wait()
+    written = [ada.text(words) for words in ("one", "two", "three")]
+    for update in reversed(written):
+        await process.post_update(update)
+    agent.gate.set()
+    await world.settled()
+    assert agent.texts == ["hi", "one\ntwo\nthree"]
+
+
 async def test_b23_each_message_has_its_own_turn_where_the_operator_wants_that(
     world: World,
 ) -> None:
