@@ -75,7 +75,7 @@ def _show(text: str) -> None:
 
 async def _talk(process: Process, *, interactive: bool) -> None:
     """Record every line, then wait until all of them have their answer."""
-    conversation = process.rt.clock.token()
+    conversation = process.rt.clock.token()[:16]
     number = 0
     async for line in _lines():
         number += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import getdoc
+
 import typer
 
 from bot.cli import (
@@ -37,3 +39,14 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(checks.webhook, name="webhook")
     app.add_typer(database.app, name="db")
     app.add_typer(checks.agent, name="agent")
+    _shorten(app)
+
+
+def _shorten(app: typer.Typer) -> None:
+    """In a list of commands each is told by its first sentence."""
+    for command in app.registered_commands:
+        said = " ".join((getdoc(command.callback) or "").split())
+        command.short_help = said.partition(". ")[0].rstrip(".") + "."
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _shorten(group.typer_instance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
@@ -17,6 +17,9 @@ from bot.cli.wording import safe
 
 _PIPED_WIDTH = 240
 """Columns where no terminal says how wide it is: lines must not be cut there."""
+_SHORT = 26
+"""Columns that are no wider are not broken, such as times, while the others keep so much."""
+_LEAST = 14
 
 _STYLES = {
     "done": "green",
@@ -46,8 +49,12 @@ def complain(text: str) -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
-    """Print rows under their names."""
-    _console().print(_table(head, rows, title))
+    """Print rows under their names. A terminal is spared the columns without anything."""
+    if sys.stdout.isatty() and rows:
+        told = [at for at in range(len(head)) if any(row[at] not in (None, "") for row in rows)]
+        head, rows = [head[at] for at in told], [[row[at] for at in told] for row in rows]
+    console = _console()
+    console.print(_table(head, rows, title, console.width))
 
 
 def _console() -> Console:
@@ -55,13 +62,31 @@ def _console() -> Console:
     return Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> Table:
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str, width: int) -> Table:
     drawn = Table(title=Text(safe(title)) if title else None, title_justify="left", box=None)
-    for name in head:
-        drawn.add_column(Text(safe(name), style="bold"), overflow="fold")
-    for row in rows:
-        drawn.add_row(*(_cell(value) for value in row))
+    cells = [[_cell(value) for value in row] for row in rows]
+    names = [Text(safe(name), style="bold") for name in head]
+    whole = _unbroken(
+        [max(text.cell_len for text in column) for column in zip(names, *cells, strict=True)], width
+    )
+    for at, name in enumerate(names):
+        drawn.add_column(name, overflow="fold", no_wrap=at in whole)
+    for row in cells:
+        drawn.add_row(*row)
     return drawn
+
+
+def _unbroken(widths: Sequence[int], width: int) -> set[int]:
+    """Which columns keep their lines whole: the short ones, as long as the rest can be read."""
+    left = width - 2 * len(widths)
+    whole: set[int] = set()
+    for at in sorted(range(len(widths)), key=lambda at: widths[at]):
+        others = len(widths) - len(whole) - 1
+        if widths[at] > _SHORT or left - widths[at] < _LEAST * others:
+            break
+        whole.add(at)
+        left -= widths[at]
+    return whole
 
 
 def _cell(value: object) -> Text:
@@ -72,13 +97,16 @@ def _cell(value: object) -> Text:
 class Screen:
     """A picture that is drawn over and over."""
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
+    def __init__(self, console: Console, put: Callable[[Group], None]) -> None:
+        self._width = console.width
+        self._fills = console.is_terminal
+        self._put = put
         self._blocks: list[RenderableType] = []
 
     def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Add a table to the next picture."""
-        self._blocks.append(Panel(_table(head, rows), title=Text(title), title_align="left"))
+        drawn = _table(head, rows, "", self._width - 4)
+        self._blocks.append(Panel(drawn, title=Text(title), title_align="left", expand=self._fills))
 
     def line(self, text: str) -> None:
         """Add a line to the next picture."""
@@ -86,12 +114,17 @@ class Screen:
 
     def show(self) -> None:
         """Show what was added, in place of the last picture."""
-        self._live.update(Group(*self._blocks), refresh=True)
+        self._put(Group(*self._blocks))
         self._blocks = []
 
 
 @contextmanager
-def screen() -> Iterator[Screen]:
-    """A live picture while the body runs."""
-    with Live(console=_console(), auto_refresh=False, screen=sys.stdout.isatty()) as live:
-        yield Screen(live)
+def screen(*, once: bool) -> Iterator[Screen]:
+    """A live picture while the body runs. One that is shown once stays to be read, and in a
+    pipe each follows the last."""
+    console = _console()
+    if once or not sys.stdout.isatty():
+        yield Screen(console, console.print)
+        return
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+        yield Screen(console, lambda picture: live.update(picture, refresh=True))

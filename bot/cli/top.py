@@ -50,7 +50,7 @@ def top(
         if json:
             render.as_json(_shape(await desk.rt.db.read(_look, desk.settings.lease_seconds)))
             return
-        with render.screen() as picture:
+        with render.screen(once=once) as picture:
             while True:
                 _draw(picture, await desk.rt.db.read(_look, desk.settings.lease_seconds))
                 if once:

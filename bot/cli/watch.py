@@ -91,7 +91,7 @@ async def _wake_ups(settings: Settings) -> Sequence[Stuck]:
 
 
 async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
-    with render.screen() as picture:
+    with render.screen(once=False) as picture:
         async with office(settings, speaks=not offline) as desk:
             while True:
                 _draw(picture, await _all(desk, older, offline=offline))

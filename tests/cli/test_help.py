@@ -43,3 +43,14 @@ def test_the_verbs_are_those_that_are_promised_and_each_has_help() -> None:
         assert "For example: " in said, name
         for parameter in getattr(command, "params", ()):
             assert getattr(parameter, "help", ""), f"{name} {parameter}"
+
+
+def test_a_list_of_commands_tells_each_by_its_first_sentence() -> None:
+    for name, command in _verbs().items():
+        said = getattr(command, "short_help", None)
+        if name not in ("serve", "chat", "up"):
+            assert said, name
+        if said:
+            assert "\n" not in said, name
+            assert said.count(".") == 1, f"{name}: {said}"
+            assert said.endswith("."), name
