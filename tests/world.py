@@ -31,6 +31,7 @@ from bot.wiring import Parts, Process, Role, running
 from bot.wiring.doors import doorway
 from storage.engine import Database, DatabaseSettings
 from tests.clocks import ShiftedClock, shift_database
+from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
 
@@ -181,7 +182,9 @@ class World:
                 async with (
                     running(settings, role, parts) as process,
                     listening(build_app(doorway(process)), listener),
-                    httpx.AsyncClient(trust_env=False, timeout=10.0) as client,
+                    httpx.AsyncClient(
+                        verify=NO_CERTIFICATES, trust_env=False, timeout=10.0
+                    ) as client,
                 ):
                     up.set_result(Running(process, url, client, ended, task))
                     await ended.wait()

@@ -15,6 +15,8 @@ import httpx
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
+from channels.tls import certificates
+
 _POOL_TIMEOUT = 10.0
 _WRITE_TIMEOUT = 20.0
 _UPLOAD_TIMEOUT = 120.0
@@ -68,7 +70,9 @@ class BotHttp(BaseRequest):
     def _ready(self) -> httpx.AsyncHTTPTransport:
         if self._transport is None:
             limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=5.0)
-            self._transport = httpx.AsyncHTTPTransport(trust_env=False, limits=limits)
+            self._transport = httpx.AsyncHTTPTransport(
+                verify=certificates(), trust_env=False, limits=limits
+            )
         return self._transport
 
     async def shutdown(self) -> None:

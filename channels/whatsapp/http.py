@@ -18,6 +18,7 @@ import httpx
 from twilio.http.response import Response
 
 from bot.domain.errors import AnswerbackError
+from channels.tls import certificates
 
 _STARTED = ".send_request_headers.started"
 
@@ -73,7 +74,9 @@ class TwilioHttp:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._transport = httpx.AsyncHTTPTransport(
-            trust_env=False, limits=httpx.Limits(max_connections=100, keepalive_expiry=4.0)
+            verify=certificates(),
+            trust_env=False,
+            limits=httpx.Limits(max_connections=100, keepalive_expiry=4.0),
         )
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 
 from tests.e2e.agent import FakeAgent
+from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
@@ -269,7 +270,7 @@ async def open_ground(database_url: str, folder: Path) -> AsyncIterator[Ground]:
     async with (
         open_world(database_url) as world,
         FakeAgent() as agent,
-        httpx.AsyncClient(trust_env=False, timeout=30.0) as client,
+        httpx.AsyncClient(verify=NO_CERTIFICATES, trust_env=False, timeout=30.0) as client,
     ):
         ground = Ground(world, agent, folder, client)
         try:

@@ -14,6 +14,7 @@ from twilio.http.http_client import TwilioHttpClient
 from twilio.rest import Client
 
 from tests.fakes.faults import Fault, How
+from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.twilio import FakeTwilio
 
@@ -30,7 +31,9 @@ def patience(fault: Fault) -> float:
 @asynccontextmanager
 async def http(base_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A plain client."""
-    async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=PATIENCE) as client:
+    async with httpx.AsyncClient(
+        verify=NO_CERTIFICATES, base_url=base_url, trust_env=False, timeout=PATIENCE
+    ) as client:
         yield client
 
 

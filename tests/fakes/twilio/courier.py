@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urldefrag, urlencode
 
 import httpx
 
+from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.recording import Now
 from tests.fakes.twilio.signing import SharedKey, signed_headers
 
@@ -77,7 +78,7 @@ class Courier:
     _client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
-        self._client = httpx.AsyncClient(trust_env=False)
+        self._client = httpx.AsyncClient(verify=NO_CERTIFICATES, trust_env=False)
 
     async def close(self) -> None:
         if self._client is not None:
