@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -27,8 +29,40 @@ settings.register_profile(
 )
 settings.load_profile("answerback")
 
+_ON_BOTH_DATABASES = re.compile(
+    r"tests/(storage|crash|e2e|cli)/"
+    r"|tests/flows/test_(main_job|recovery|lease|handover|stop|uncertain|burst|steps)"
+)
 _numbers = count(1)
 S = TypeVar("S", bound=Server)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-databases",
+        action="store_true",
+        help="run every test of the whole program on both databases",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is about leases, moves and deaths runs on both databases. Of the rest, which is
+    about what people see, each test runs on one of the two, chosen by its name."""
+    if config.getoption("--all-databases"):
+        return
+    left = [item for item in items if _is_for_the_other_database(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+
+
+def _is_for_the_other_database(item: pytest.Item) -> bool:
+    name = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
+    if name is None or _ON_BOTH_DATABASES.search(item.nodeid):
+        return False
+    both = item.nodeid.replace("postgresql", "*").replace("sqlite", "*")
+    chosen = ("sqlite", "postgresql")[zlib.crc32(both.encode()) % 2]
+    return bool(name != chosen)
 
 
 @pytest.fixture(scope="session")

@@ -47,16 +47,16 @@ async def test_an_album_waits_for_its_next_member_and_never_longer_than_six_seco
 
 
 async def test_an_album_that_was_being_gathered_outlives_the_process(world: World) -> None:
-    process = await world.start(agent=HeldAgent())
+    process = await world.start(agent=HeldAgent(), quiet_ms=20_000)
     ada = Person(700100216)
     first, second = ada.album("mg-1", "these two", 2)
     await process.post_update(first)
     await process.die()
     agent = HeldAgent()
     agent.gate.set()
-    process = await world.start(agent=agent)
+    process = await world.start(agent=agent, quiet_ms=20_000)
     await process.post_update(second)
-    world.advance(2)
+    world.advance(21)
     await world.settled()
     assert [len(turn.messages) for turn in agent.turns] == [2]
 

@@ -211,7 +211,7 @@ async def test_the_deadline_reaches_the_tool(world: World) -> None:
         return word
 
     model = ScriptedModel(call("look", word="tea"), "never")
-    process = await world.start(agent=assistant(model, look), run_deadline=0.5)
+    process = await world.start(agent=assistant(model, look), run_deadline=3.0)
     await process.post_update(Person(ADA).text("tea?"))
     await world.settled()
     assert cancelled.is_set()
