@@ -20,7 +20,7 @@ TESTABLE := $(VENV)/.testable-$(PLACE)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help run test check lint format bench bench-kills lock clean
+.PHONY: help install run test check lint format bench bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -28,6 +28,8 @@ help: ## Show this list
 
 run: $(READY) ## Start Answerback: a chat in the terminal, or the channels that are configured
 	@exec $(BIN)/answerback up
+
+install: $(READY) ## Set up what `run` needs, and start nothing
 
 test: $(TESTABLE) ## Run all tests, on a real PostgreSQL and Valkey of their own
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)

@@ -19,6 +19,7 @@ from tests.servers.postgres import public_copy
 
 STARTER = """
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background ignores it.
 from tests.servers import Postgres, Valkey
 with Postgres() as postgres, Valkey() as valkey:
     print(*(pid for server in (postgres, valkey) for pid in (server.pid, server.watchdog_pid)))

@@ -11,7 +11,7 @@ from bot.domain.errors import ConfigurationError
 from bot.observe.findings import Finding, Level
 from bot.settings import Settings
 
-_FIX = "see the protocol of HTTP agents in the documentation"
+_FIX = "see docs/agents.md, An agent over HTTP"
 
 
 async def examine_agent(settings: Settings, url: str) -> Sequence[Finding]:

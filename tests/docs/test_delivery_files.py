@@ -7,6 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pydantic_core import PydanticUndefined
+
+from bot.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,3 +64,13 @@ def test_what_pyproject_asks_for_is_locked() -> None:
 
 def _names(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[<>=!~; ]", requirement)[0] for requirement in requirements}
+
+
+def test_the_example_names_every_setting_with_its_default() -> None:
+    example = dict(re.findall(r"^#([A-Z_]+)=(.*)$", _read(".env.example"), re.MULTILINE))
+    fields = {name.upper(): field.default for name, field in Settings.model_fields.items()}
+    assert set(fields) - set(example) == set()
+    for name, default in fields.items():
+        if default not in ("", None, PydanticUndefined, frozenset()):
+            set_so = Settings.model_validate({name.lower(): example[name]})
+            assert getattr(set_so, name.lower()) == default, name
