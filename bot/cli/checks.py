@@ -12,6 +12,7 @@ from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, at_desk, settings_with_logs
 from bot.cli.shapes import finding_shape
 from bot.cli.wording import span
+from bot.domain.errors import ConfigurationError
 from bot.observe.findings import Finding, Level
 from bot.wiring import Office, opened
 from bot.wiring.conformance import examine_agent
@@ -86,6 +87,8 @@ def delete() -> None:
 def _say(work: Callable[[Office], Awaitable[Sequence[str]]]) -> None:
     try:
         said = at_desk(work, speaks=True)
+    except ConfigurationError:
+        raise
     except REFUSALS as error:
         raise CommandFailed(str(error)) from error
     render.lines(said or ["no platform is configured"])

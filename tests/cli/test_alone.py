@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bot.domain.ending import Ending
 from tests.cli.asking import call
-from tests.e2e.processes import Ground
+from tests.e2e.processes import NO_PLATFORM, Ground
 from tests.fakes import faults
 from tests.fakes.updates import Person
 
@@ -40,10 +40,11 @@ async def test_what_is_not_there_is_said_with_the_fix(sqlite_ground: Ground) -> 
     ground = sqlite_ground
     missing = ground.folder / "elsewhere.db"
     url = f"sqlite:///{missing}"
-    listed, examined, current = await asyncio.gather(
+    listed, examined, current, pointed = await asyncio.gather(
         call(ground, "runs", "list", DATABASE_URL=url),
         call(ground, "doctor", "--json", DATABASE_URL=url),
         call(ground, "doctor", "--json", LEASE_SECONDS="1", HEARTBEAT_SECONDS="3"),
+        call(ground, "webhook", "set", **NO_PLATFORM),
     )
     assert (listed.code, listed.out) == (2, "")
     assert "answerback serve" in listed.err
@@ -53,6 +54,8 @@ async def test_what_is_not_there_is_said_with_the_fix(sqlite_ground: Ground) -> 
     assert not missing.exists()
     assert current.code == 1
     assert "HEARTBEAT_SECONDS" in current.out
+    assert pointed.code == 2
+    assert "PUBLIC_URL is empty" in pointed.err
 
 
 async def test_the_schema_is_made_shown_and_demanded(tmp_path: Path, sqlite_ground: Ground) -> None:
