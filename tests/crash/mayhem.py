@@ -83,6 +83,8 @@ class Mayhem:
     acknowledged: set[str] = field(default_factory=set)
     answered_again: list[int] = field(default_factory=list)
     by_hand: bool = False
+    slow: asyncio.Event = field(default_factory=asyncio.Event)
+    at_work: asyncio.Event = field(default_factory=asyncio.Event)
     _people: dict[str, Person] = field(
         default_factory=lambda: {str(n): Person(n) for n in (ADA, BOB)}
     )
@@ -94,6 +96,9 @@ class Mayhem:
         stored = await self.world.rows("SELECT 1 FROM replies WHERE run = :run", run=turn.run_id)
         if stored:
             self.answered_again.append(turn.run_id)
+        if "slow" in turn.text and turn.attempt == 1:
+            self.at_work.set()
+            await self.slow.wait()
         await turn.step("look it up", lambda: "found", safe_to_repeat=True)
         if "fail" in turn.text and turn.attempt == 1:
             raise RuntimeError("the agent broke")
@@ -183,12 +188,14 @@ class Mayhem:
             except (httpx.HTTPError, RuntimeError):
                 return
 
-    def fail(self, provider: str, fault: Fault) -> None:
-        """The provider misbehaves once."""
-        if provider == "telegram":
-            self.world.telegram.fail("sendMessage", fault)
+    async def fail(self, chat: str, fault: Fault, how: str) -> None:
+        """The provider misbehaves once, while it is sent an answer."""
+        if chat == PHONE:
+            rule = self.world.twilio.fail("create", fault)
         else:
-            self.world.twilio.fail("create", fault)
+            rule = self.world.telegram.fail("sendMessage", fault)
+        await self.say(chat, how)
+        await self.until(lambda: bool(rule.hits))
 
     async def kill(self) -> None:
         if self.bodies:
@@ -198,16 +205,39 @@ class Mayhem:
         if self.bodies:
             await self.bodies.pop().running.stop(grace=0.0)
 
-    async def lapse(self, *, unnoticed: bool) -> None:
-        """A process stands still for longer than its lease and then goes on."""
-        if not self.bodies:
+    async def lapse(self, chat: str, *, unnoticed: bool) -> None:
+        """A process stands still in the middle of a turn for longer than its lease, another
+        one takes over, and then it goes on."""
+        if len(self.bodies) != 1:
             return
-        body = self.bodies[0]
+        [body] = self.bodies
+        self.slow.clear()
+        self.at_work.clear()
+        await self.say(chat, "slow")
+        await self.until(self.at_work.is_set)
         body.running.process.schedule.stop()
         body.zombie = True
         if unnoticed:
             body.clock.stands = self.world.clock.monotonic()
         await self.pass_time(20.0)
+        await self.begin()
+        await self.moment(8)
+        self.slow.set()
+        await self.moment(4)
+
+    async def die_at(self, death: Checkpoint, chat: str, how: str) -> None:
+        """A death waits at this checkpoint; then somebody writes, and things go on for a while
+        or until it happened."""
+        self.deaths.append(death)
+        await self.say(chat, how)
+        await self.until(lambda: death not in self.deaths)
+
+    async def until(self, happened: Callable[[], bool], ticks: int = 25) -> None:
+        """Let things go on until something happened, or for so long."""
+        for _ in range(ticks):
+            if happened():
+                return
+            await self.moment(1)
 
     async def pass_time(self, seconds: float) -> None:
         """Time passes; the processes that are well renew in between."""
@@ -253,6 +283,7 @@ class Mayhem:
     async def quiet(self) -> None:
         """Heal everything, have every message brought that nobody took, and wait."""
         self.away(False)
+        self.slow.set()
         self.deaths.clear()
         self.world.telegram.script.clear()
         self.world.twilio.script.clear()

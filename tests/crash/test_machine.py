@@ -29,7 +29,7 @@ from psycopg import sql
 
 from bot.flows.checkpoints import Checkpoint
 from tests.crash import truths
-from tests.crash.mayhem import ADA, BOB, CHATS, Mayhem
+from tests.crash.mayhem import ADA, BOB, CHATS, PHONE, Mayhem
 from tests.fakes.faults import Fault
 from tests.fakes.telegram import faults
 from tests.fakes.twilio import faults as twilio_faults
@@ -38,6 +38,12 @@ from tests.world import open_world
 
 chats = st.sampled_from(CHATS)
 _HOW = st.sampled_from(["short", "short", "long", "fail", "never"])
+_SENDING = (
+    Checkpoint.REPLY_STORED,
+    Checkpoint.BEFORE_SEND,
+    Checkpoint.AFTER_SEND,
+    Checkpoint.PART_RECORDED,
+)
 _TELEGRAM = st.sampled_from(
     [
         faults.hang_after_storing(),
@@ -104,10 +110,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(death=st.sampled_from(Checkpoint), chat=chats, how=_HOW)
     def die_at(self, death: Checkpoint, chat: str, how: str) -> None:
-        """A death waits at this checkpoint; then somebody writes."""
-        self.mayhem.deaths.append(death)
-        self.do(self.mayhem.say(chat, how))
-        self.do(self.mayhem.moment(2))
+        self.do(self.mayhem.die_at(death, chat, how))
+
+    @rule(death=st.sampled_from(_SENDING), chat=chats, how=_HOW)
+    def die_sending(self, death: Checkpoint, chat: str, how: str) -> None:
+        self.do(self.mayhem.die_at(death, chat, how))
 
     @rule()
     def kill(self) -> None:
@@ -122,21 +129,21 @@ class Machine(RuleBasedStateMachine):
         if len(self.mayhem.bodies) < 2:
             self.do(self.mayhem.begin())
 
-    @rule(unnoticed=st.booleans())
-    def zombie(self, unnoticed: bool) -> None:
-        self.do(self.mayhem.lapse(unnoticed=unnoticed))
+    @rule(chat=chats, unnoticed=st.booleans())
+    def zombie(self, chat: str, unnoticed: bool) -> None:
+        self.do(self.mayhem.lapse(chat, unnoticed=unnoticed))
 
     @rule(seconds=st.sampled_from([1.0, 5.0, 40.0]))
     def time(self, seconds: float) -> None:
         self.do(self.mayhem.pass_time(seconds))
 
-    @rule(fault=_TELEGRAM)
-    def telegram_fails(self, fault: Fault) -> None:
-        self.mayhem.fail("telegram", fault)
+    @rule(fault=_TELEGRAM, chat=st.sampled_from([str(ADA), str(BOB)]), how=_HOW)
+    def telegram_fails(self, fault: Fault, chat: str, how: str) -> None:
+        self.do(self.mayhem.fail(chat, fault, how))
 
-    @rule(fault=_TWILIO)
-    def twilio_fails(self, fault: Fault) -> None:
-        self.mayhem.fail("twilio", fault)
+    @rule(fault=_TWILIO, how=_HOW)
+    def twilio_fails(self, fault: Fault, how: str) -> None:
+        self.do(self.mayhem.fail(PHONE, fault, how))
 
     @rule(act=st.sampled_from(["cancel", "requeue", "pause", "resume"]), pick=st.integers(0, 9))
     def operate(self, act: str, pick: int) -> None:
@@ -170,7 +177,7 @@ def _run(fresh: Callable[[], str], examples: int) -> None:
         bound,
         settings=settings(
             max_examples=examples,
-            stateful_step_count=14,
+            stateful_step_count=25,
             deadline=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
@@ -189,7 +196,7 @@ def test_whatever_happens_what_we_promise_is_true_on_sqlite(
         shutil.copyfile(sqlite_template, file)
         return f"sqlite:///{file}"
 
-    _run(fresh, examples=20)
+    _run(fresh, examples=25)
 
 
 @pytest.fixture

@@ -223,10 +223,10 @@ async def test_b67_a_wall_clock_ten_minutes_ahead_takes_nothing_from_the_living(
     world: World,
 ) -> None:
     agent, thief = Gated(), Echo()
-    owner = await world.start(agent=agent, **SHORT)
+    owner = await world.start(agent=agent, **CALM)
     assert await post(owner, Person(ADA).text("hello")) == [200]
     await agent.begun.wait()
-    ahead = await world.start(agent=thief, clock=Wrong(world.clock, 600.0), **SHORT)
+    ahead = await world.start(agent=thief, clock=Wrong(world.clock, 600.0), **CALM)
     for _ in range(3):
         await ahead.process.sweep()
         await owner.process.lease.renew()
