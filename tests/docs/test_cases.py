@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-CASES = (
-    "B01 B04 B05 B07 B10 B12 B13 B15 B17 B19 B21 B23 B26 B27 B29 B31 B33 B35 B37 B40 B42 B43 "
-    "B45 B47 B49 B51 B53 B55 B57 B59 B61 B63 B65 B67 B69 B71 B74 B76 B78 B80 B82 B85 B86 B88 "
-    "B90 B91 B93 B95 B97 B99 B101 B103 B105 B107 B109"
-).split()
+CASES = """
+B01 B04 B05 B07 B10 B12 B13 B15 B17 B19 B21 B23 B26 B27 B29 B31 B33 B35 B37 B40 B42 B43 B45
+B47 B49 B51 B53 B55 B57 B59 B61 B63 B65 B67 B69 B71 B74 B76 B78 B80 B82 B85 B86 B88 B90 B91
+B93 B95 B97 B99 B101 B103 B105 B107 B109
+"""
 _NAMED = re.compile(r"def test_(b\d+)_")
 
 
@@ -26,6 +26,6 @@ def named() -> set[str]:
     }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES.split())
 def test_the_case_has_a_test_of_its_name(named: set[str], case: str) -> None:
     assert case in named
