@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import floor
 
@@ -41,6 +41,34 @@ def recorded(
         )
         found.update(tx.scalars(question))
     return frozenset(found), clock.read(tx)
+
+
+def tell_times(tx: Connection, account: int, times: Mapping[str, float | None]) -> int:
+    """Give messages that came without the platform's time (epoch seconds, by request id) what
+    its list tells, and order their runs by it if nobody has begun them. Returns how many."""
+    told = 0
+    known = {name: at for name, at in times.items() if at is not None}
+    for row in tx.execute(
+        select(inbound.c.id, inbound.c.run, inbound.c.request_id)
+        .join(runs, runs.c.id == inbound.c.run)
+        .where(
+            inbound.c.account == account,
+            inbound.c.request_id.in_(list(known)[-_AT_ONCE:]),
+            inbound.c.sent_at.is_(None),
+            runs.c.attempts == 0,
+            runs.c.state.in_([state.value for state in LIVE]),
+        )
+        .order_by(inbound.c.id)
+    ).all():
+        at = known[row.request_id]
+        tx.execute(update(inbound).where(inbound.c.id == row.id).values(sent_at=at))
+        tx.execute(
+            update(runs)
+            .where(runs.c.id == row.run, runs.c.attempts == 0, runs.c.order_at > at)
+            .values(order_at=at)
+        )
+        told += 1
+    return told
 
 
 def poorer(tx: Connection, account: int, message: Inbound) -> tuple[int, int | None] | None:

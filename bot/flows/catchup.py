@@ -106,6 +106,9 @@ class CatchUp:
             nonlocal newest, young
             newest = max([newest, *(at for at in seen.values() if at is not None)])
             recorded, now = await rt.db.read(caughtup.recorded, self._account, list(seen))
+            if recorded:
+                times = {name: seen[name] for name in recorded}
+                await rt.db.write(caughtup.tell_times, self._account, times)
             young = _young(seen, now) - recorded
             return recorded | young
 

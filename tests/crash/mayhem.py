@@ -83,6 +83,10 @@ class Mayhem:
     acknowledged: set[str] = field(default_factory=set)
     answered_again: list[int] = field(default_factory=list)
     by_hand: bool = False
+    """An operator had answers made or sent again: they come when they come."""
+    unseen: bool = False
+    """A process was stopped between its last look at its lease and the provider's socket: what
+    it sends then comes when it comes, the one thing that no bot can prevent."""
     slow: asyncio.Event = field(default_factory=asyncio.Event)
     at_work: asyncio.Event = field(default_factory=asyncio.Event)
     _people: dict[str, Person] = field(
@@ -218,6 +222,7 @@ class Mayhem:
         body.running.process.schedule.stop()
         body.zombie = True
         if unnoticed:
+            self.unseen = True
             body.clock.stands = self.world.clock.monotonic()
         await self.pass_time(20.0)
         await self.begin()
