@@ -1,4 +1,7 @@
-"""A webhook for a message that the platform's list told of first: the list tells less."""
+"""A message that a webhook and the platform's list both told of: each knows something more.
+
+The list tells less of the content, but it knows when the message was written.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from storage.tx import Tx
 def enrich(tx: Tx, account: int, chat: Chat, message: Inbound) -> int | None:
     """Let a run that was never claimed read what the webhook tells beyond the list. Returns
     the message whose payload this is, or None when it tells nothing new. The chat is locked."""
+    if message.sent_at is not None:
+        caughtup.tell_times(tx, account, {message.request_id: message.sent_at})
     found = caughtup.poorer(tx, account, message)
     if found is None:
         return None

@@ -44,3 +44,24 @@ async def test_what_a_late_webhook_brought_goes_before_what_the_list_told_of_lat
     await world.start(agent=Echo(), role=Role.WORKER, burst="each")
     await world.settled()
     assert world.twilio.texts() == ["re: one", "re: two", "re: three"]
+
+
+async def test_a_message_that_webhook_and_list_bring_at_once_keeps_its_place(
+    world: World,
+) -> None:
+    door = await world.start(agent=Echo(), role=Role.WEB, burst="each")
+    first = await world.twilio.inbound("one", webhook=False)
+    written = world.clock.wall()
+    world.advance(12.0)
+    await world.twilio.repeat(first.form)
+    account = door.process.ids["whatsapp"]
+    two = await world.twilio.inbound("two", webhook=False)
+    await world.twilio.repeat(two.form)
+    for message in (
+        listed(f"wa-{two.sid}", "two", written + 1.0),
+        listed("wa-SM" + "3" * 32, "three", written + 2.0),
+    ):
+        await door.process.intake.take(Arrival(account, "{}"), [message])
+    await world.start(agent=Echo(), role=Role.WORKER, burst="each")
+    await world.settled()
+    assert world.twilio.texts() == ["re: one", "re: two", "re: three"]
