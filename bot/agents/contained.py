@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 PATIENCE = 1.0
 """Seconds in which a cancelled coroutine may still tidy up before it is left alone."""
+
+_abandoned: set[asyncio.Task[Any]] = set()
+"""Tasks that go on although they were cancelled. A loop keeps no task alive by itself: one
+that nobody owns would be destroyed at some collection of garbage, in the middle of its work."""
 
 _log = logging.getLogger("answerback.agents")
 
@@ -30,6 +34,8 @@ async def contained(name: str, work: Awaitable[T]) -> T:
         task.add_done_callback(_look_away)
         await asyncio.wait({task}, timeout=PATIENCE)
         if not task.done():
+            _abandoned.add(task)
+            task.add_done_callback(_abandoned.discard)
             _log.error("%s goes on although it was cancelled; it is left alone", name)
         raise
     if task.cancelled():
