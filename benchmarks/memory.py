@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.figures import show
 from benchmarks.pipeline import answered, take_in
-from bot.flows.handover import hand_over
+from bot.runs.shutdown import hand_over
 from bot.settings import Settings
 from bot.wiring import Parts, Process, running
 from tests.e2e.containers import lengths

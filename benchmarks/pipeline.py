@@ -16,11 +16,11 @@ from bot.agents.echo import EchoAgent
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
 from bot.domain.terms import Burst
-from bot.flows.handover import hand_over
-from bot.flows.intake import Arrival
+from bot.intake.record import Arrival
+from bot.runs.shutdown import hand_over
 from bot.settings import Settings
 from bot.wiring import Parts, Process, running
-from storage import report
+from storage.views import runs as run_views
 from tests.e2e.processes import pulse
 from tests.servers import Postgres
 
@@ -90,7 +90,7 @@ async def take_in(process: Process, messages: range, chats: int) -> int:
 
 async def answered(process: Process) -> None:
     """Wait until nothing is pending."""
-    while await process.rt.db.read(report.pending_in_account, process.ids["console"]):
+    while await process.rt.db.read(run_views.pending_in_account, process.ids["console"]):
         await pulse()
 
 

@@ -20,25 +20,26 @@ from sqlalchemy import Connection
 
 from benchmarks.figures import quantile, show
 from bot.clock import SystemClock
+from bot.delivery.deliver import Told, Way, advance
 from bot.domain.delivery import Sent
 from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundKind, Sender
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
 from bot.domain.terms import Terms
-from bot.flows.deliver import Told, Way, advance
-from bot.flows.intake import Arrival, record_event
-from bot.flows.runtime import Runtime
+from bot.intake.record import Arrival, record_event
+from bot.leases.runtime import Runtime
 from bot.schedule import Almanac
 from bot.texts import Words
 from channels.console.channel import ConsoleChannel
-from storage import accounts, answers, chats, claims, holders, outbox, runs
-from storage.engine import Database, DatabaseSettings
+from storage import accounts, chats, holders, outbox, replies, runs
+from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
-from storage.migrate import upgrade
-from storage.outbox import Attempt, Part
-from storage.runs import Claimant
-from storage.wakeup import Wakeups
+from storage.notify import Wakeups
+from storage.outbox.moves import Attempt, Part
+from storage.runs import claims
+from storage.runs.moves import Claimant
+from storage.schema.migrate import upgrade
 from tests.servers import Postgres
 
 _CALLERS = 32
@@ -102,7 +103,7 @@ class Turns:
 def _store(tx: Connection, run: Run) -> Part:
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.grip)
-    answers.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
+    replies.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
     to = outbox.Address(run.account, chat.id, run.id)
     body = PartBody("hi", '{"text": "hi"}')
     [part] = outbox.store_parts(tx, to, PartKind.REPLY, [body], run.holder)

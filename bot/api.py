@@ -15,7 +15,7 @@ from bot.domain.errors import (
     StepResultInvalid,
 )
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind, Quoted
-from bot.domain.reminder import Reminder, Reminders
+from bot.domain.reminders import Reminder, Reminders
 from bot.domain.reply import Button, FileOut, Reply
 from bot.domain.tool import safe_to_repeat
 from bot.domain.turn import (

@@ -12,10 +12,10 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.errors import ConfigurationError
-from bot.flows.handover import hand_over
-from bot.webhooks import build_app, build_waiting_app
+from bot.http import build_app, build_waiting_app
+from bot.runs.shutdown import hand_over
 from bot.wiring import Process, Role, Settings, running
-from bot.wiring.doors import doorway
+from bot.wiring.routes import doorway
 from bot.wiring.signals import stop_signals
 
 _log = logging.getLogger("answerback")

@@ -19,7 +19,7 @@ from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.domain.errors import ReminderRefused
-from bot.domain.reminder import Occasion
+from bot.domain.reminders import Occasion
 
 
 @dataclass(frozen=True, slots=True)

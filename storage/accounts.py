@@ -9,9 +9,9 @@ from sqlalchemy import Connection, exists, or_, select, update
 
 from bot.domain.message import ChannelName
 from storage import holders as holder_moves
-from storage.clock import now
-from storage.dialect import insert_or_skip
-from storage.tables import accounts, holders
+from storage.engine.clock import now
+from storage.engine.insert import insert_or_skip
+from storage.schema.tables import accounts, holders
 
 
 @dataclass(frozen=True, slots=True)

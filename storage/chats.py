@@ -26,10 +26,10 @@ from sqlalchemy import (
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import RunState
-from storage.clock import now
-from storage.dialect import InsertOrSkip
-from storage.tables import chat_addresses, chats, inbound, runs, told
-from storage.words import is_in, is_not
+from storage.engine.clock import now
+from storage.engine.insert import InsertOrSkip
+from storage.engine.literals import is_in, is_not
+from storage.schema.tables import chat_addresses, chats, inbound, runs, told
 
 
 @dataclass(frozen=True, slots=True)

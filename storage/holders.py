@@ -28,9 +28,9 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
-from storage.clock import lease_clock, lease_now, now
-from storage.tables import holders, outbox, runs
-from storage.words import is_in
+from storage.engine.clock import lease_clock, lease_now, now
+from storage.engine.literals import is_in
+from storage.schema.tables import holders, outbox, runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Connection, Row, and_, bindparam, func, insert, select, update
 
 from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
-from storage.clock import now
-from storage.dialect import InsertOrSkip, insert_or_skip
-from storage.tables import edits, inbound, outbox, payloads, replies, runs
+from storage.engine.clock import now
+from storage.engine.insert import InsertOrSkip, insert_or_skip
+from storage.schema.tables import edits, inbound, outbox, payloads, replies, runs
 
 
 @dataclass(frozen=True, slots=True)

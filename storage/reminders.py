@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from bot.domain.reminder import Occasion
-from storage.clock import now
-from storage.dialect import insert_or_skip
-from storage.tables import reminders
+from bot.domain.reminders import Occasion
+from storage.engine.clock import now
+from storage.engine.insert import insert_or_skip
+from storage.schema.tables import reminders
 
 _COLUMNS = (
     reminders.c.id,

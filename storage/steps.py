@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, update
 
-from storage.clock import now
-from storage.dialect import insert_or_skip
-from storage.tables import steps
+from storage.engine.clock import now
+from storage.engine.insert import insert_or_skip
+from storage.schema.tables import steps
 
 
 @dataclass(frozen=True, slots=True)

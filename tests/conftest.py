@@ -30,8 +30,8 @@ settings.register_profile(
 settings.load_profile("answerback")
 
 _ON_BOTH_DATABASES = re.compile(
-    r"tests/(storage|crash|e2e|cli)/"
-    r"|tests/flows/test_(main_job|recovery|lease|handover|stop|uncertain|burst|steps)"
+    r"tests/(storage|crash|e2e|cli|leases)/"
+    r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps)"
 )
 _numbers = count(1)
 S = TypeVar("S", bound=Server)
@@ -143,7 +143,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _upgrade(url: str) -> None:
-    from storage.migrate import upgrade  # noqa: PLC0415 - Alembic only where a database is used
+    from storage.schema.migrate import upgrade  # noqa: PLC0415 - Alembic only where a database is used
 
     upgrade(url)
 

@@ -21,15 +21,15 @@ from sqlalchemy import Connection, text
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
-from bot.flows.checkpoints import Checkpoint, Reached, nowhere
-from bot.flows.handover import hand_over
+from bot.http import build_app
+from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening
-from bot.observe.traces import Tracer
+from bot.observability.tracing import Tracer
+from bot.runs.shutdown import hand_over
 from bot.settings import Settings
-from bot.webhooks import build_app
 from bot.wiring import Parts, Process, Role, running
-from bot.wiring.doors import doorway
-from storage.engine import Database, DatabaseSettings
+from bot.wiring.routes import doorway
+from storage.engine.database import Database, DatabaseSettings
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram

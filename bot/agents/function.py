@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from bot.agents.contained import contained
+from bot.agents.isolation import contained
 from bot.agents.loading import OURS, fault, import_module, reason
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn

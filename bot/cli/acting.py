@@ -11,9 +11,9 @@ import typer
 from bot.cli import render
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, me
 from bot.cli.shapes import acted_shape
-from bot.flows.acts import Acted, Operator, Result, perform
+from bot.operations.actions import Acted, Operator, Result, perform
 from bot.wiring import Office
-from storage.tx import Tx
+from storage.engine.tx import Tx
 
 Act = Callable[[Tx], Acted]
 

@@ -12,7 +12,7 @@ import uvloop
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from bot.leaving import to_the_end
+from bot.exit import to_the_end
 from bot.wiring import Role, read_settings
 
 app = typer.Typer(

@@ -11,11 +11,11 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 
 from bot.domain.errors import DatabaseUnavailable
-from bot.flows.handover import hand_over
+from bot.runs.shutdown import hand_over
 from bot.wiring import Parts, Process, Settings, running, typed
 from bot.wiring.signals import Stop, stop_signals
-from storage import report
-from storage.wakeup import READY
+from storage.notify import READY
+from storage.views import runs as run_views
 
 PROMPT = "you> "
 _HELLO = (
@@ -109,7 +109,7 @@ async def _settled(process: Process) -> None:
 
 async def _pending(process: Process, account: int) -> bool:
     try:
-        return await process.rt.db.read(report.pending_in_account, account)
+        return await process.rt.db.read(run_views.pending_in_account, account)
     except DatabaseUnavailable:
         return True
 

@@ -15,12 +15,13 @@ from bot.cli.runs import print_course
 from bot.cli.session import CommandFailed, at_desk, names_given, one_chat
 from bot.cli.shapes import chat_shape, moment_shape, run_shape
 from bot.cli.wording import moment, span
-from bot.flows import attend
+from bot.operations import chats
 from bot.wiring import Office
-from storage import parts, report
-from storage.parts import Moment
-from storage.report import ChatLine, RunFilter, RunLine
-from storage.tx import Tx
+from storage.engine.tx import Tx
+from storage.views import parts
+from storage.views import runs as run_views
+from storage.views.parts import Moment
+from storage.views.runs import ChatLine, RunFilter, RunLine
 
 app = typer.Typer(no_args_is_help=True, help="Conversations, and taking one over by hand.")
 _NEWEST = 20
@@ -42,7 +43,7 @@ def list_(
     """
 
     def ask(tx: Tx) -> Sequence[ChatLine]:
-        return report.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
+        return run_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
     found = at_desk(lambda desk: desk.rt.db.read(ask))
     if json:
@@ -107,8 +108,8 @@ def show(chat: options.Chat, *, json: options.Json = False) -> None:
 
 def _whole(tx: Tx, name: str, lease: float) -> tuple[ChatLine, Sequence[RunLine], Sequence[Moment]]:
     chat = one_chat(tx, name)
-    newest = report.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease)
-    return report.chats_listed(tx, [chat])[0], newest, parts.chat_events(tx, chat, _NEWEST)
+    newest = run_views.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease)
+    return run_views.chats_listed(tx, [chat])[0], newest, parts.chat_events(tx, chat, _NEWEST)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
@@ -133,7 +134,7 @@ def pause(
     manner = Manner(who, reason, dry_run, yes, json)
 
     def act(_desk: Office, manner: Manner, number: int) -> Act:
-        return lambda tx: attend.pause(tx, manner.operator, number, seconds)
+        return lambda tx: chats.pause(tx, manner.operator, number, seconds)
 
     _for_each(chat, manner, act)
 
@@ -159,7 +160,7 @@ def resume(
     manner = Manner(who, reason, dry_run, yes, json)
 
     def act(desk: Office, manner: Manner, number: int) -> Act:
-        return lambda tx: attend.resume(tx, desk.rt, manner.operator, number, drop=drop)
+        return lambda tx: chats.resume(tx, desk.rt, manner.operator, number, drop=drop)
 
     _for_each(chat, manner, act)
 
@@ -185,7 +186,7 @@ def reply(
         number = await desk.rt.db.read(one_chat, chat)
         by = manner.operator
         return await carry_out(
-            desk, [lambda tx: attend.reply(tx, desk.rt, by, number, words)], manner
+            desk, [lambda tx: chats.reply(tx, desk.rt, by, number, words)], manner
         )
 
     raise typer.Exit(at_desk(work, tells=True))
@@ -211,7 +212,7 @@ def forget(
         number = await desk.rt.db.read(one_chat, chat)
         if not yes and not typer.confirm(f"Delete every text of chat {number} for ever?"):
             raise CommandFailed("nothing was done")
-        return await do_each([lambda: attend.forget(desk.rt, manner.operator, number)], manner)
+        return await do_each([lambda: chats.forget(desk.rt, manner.operator, number)], manner)
 
     raise typer.Exit(at_desk(work))
 

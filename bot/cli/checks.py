@@ -13,11 +13,11 @@ from bot.cli.session import DONE, NOT_DONE, CommandFailed, at_desk, settings_wit
 from bot.cli.shapes import finding_shape
 from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError
-from bot.observe.findings import Finding, Level
+from bot.observability.findings import Finding, Level
 from bot.wiring import Office, opened
 from bot.wiring.conformance import examine_agent
 from bot.wiring.doctor import examine
-from bot.wiring.platforms import (
+from bot.wiring.webhooks import (
     REFUSALS,
     HookState,
     delete_hooks,

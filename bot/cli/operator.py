@@ -6,17 +6,7 @@ from inspect import getdoc
 
 import typer
 
-from bot.cli import (
-    chats,
-    checks,
-    database,
-    letters,
-    outbox,
-    run_acts,
-    runs,
-    top,
-    watch,
-)
+from bot.cli import chats, checks, database, dead_letters, outbox, run_acts, runs, top, watch
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(runs.app, name="runs")
     app.add_typer(chats.app, name="chats")
     app.add_typer(outbox.app, name="outbox")
-    app.add_typer(letters.app, name="letters")
+    app.add_typer(dead_letters.app, name="letters")
     app.add_typer(checks.webhook, name="webhook")
     app.add_typer(database.app, name="db")
     app.add_typer(checks.agent, name="agent")

@@ -15,11 +15,12 @@ from bot.cli.session import MISUSED, CommandFailed, at_desk, names_given
 from bot.cli.shapes import part_shape
 from bot.cli.wording import span
 from bot.domain.reply import PartKind
-from bot.flows import attend
+from bot.operations import chats
 from bot.wiring import Office
-from storage import outbox, parts
-from storage.parts import PartFilter, PartLine
-from storage.tx import Tx
+from storage import outbox
+from storage.engine.tx import Tx
+from storage.views import parts
+from storage.views.parts import PartFilter, PartLine
 
 app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve what is uncertain.")
 
@@ -108,7 +109,7 @@ def resolve(
         numbers = [await desk.rt.db.read(_known, name) for name in given]
         by = manner.operator
         acts = [
-            lambda tx, n=n: attend.resolve(tx, desk.rt, by, n, arrived=delivered) for n in numbers
+            lambda tx, n=n: chats.resolve(tx, desk.rt, by, n, arrived=delivered) for n in numbers
         ]
         return await carry_out(desk, acts, manner)
 

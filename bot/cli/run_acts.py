@@ -16,12 +16,12 @@ from bot.cli.session import MISUSED, CommandFailed, at_desk, names_given, one_ru
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
-from bot.flows import operate
-from bot.flows.acts import Operator
-from bot.flows.operate import CloseAs
+from bot.operations import runs
+from bot.operations.actions import Operator
+from bot.operations.runs import CloseAs
 from bot.wiring import Office
-from storage import report
-from storage.report import RunFilter
+from storage.views import runs as run_views
+from storage.views.runs import RunFilter
 
 
 class As(StrEnum):
@@ -58,7 +58,7 @@ def requeue(
     manner = Manner(who, reason, dry_run, yes, json)
 
     def act(desk: Office, by: Operator, number: int) -> Act:
-        return lambda tx: operate.requeue(tx, desk.rt, by, number, may_duplicate=may_duplicate)
+        return lambda tx: runs.requeue(tx, desk.rt, by, number, may_duplicate=may_duplicate)
 
     _for_each(run, wanted, chat, manner, act)
 
@@ -90,8 +90,8 @@ def close(
 
     def act(desk: Office, by: Operator, number: int) -> Act:
         if wanted_as is As.APOLOGISE:
-            return lambda tx: operate.apologise(tx, desk.rt, by, number)
-        return lambda tx: operate.close(tx, desk.rt, by, number, CloseAs(wanted_as.value))
+            return lambda tx: runs.apologise(tx, desk.rt, by, number)
+        return lambda tx: runs.close(tx, desk.rt, by, number, CloseAs(wanted_as.value))
 
     _for_each(run, wanted, chat, manner, act)
 
@@ -119,7 +119,7 @@ def apologise(
     manner = Manner(who, reason, dry_run, yes, json)
 
     def act(desk: Office, by: Operator, number: int) -> Act:
-        return lambda tx: operate.apologise(tx, desk.rt, by, number)
+        return lambda tx: runs.apologise(tx, desk.rt, by, number)
 
     _for_each(run, wanted, chat, manner, act)
 
@@ -177,5 +177,5 @@ async def _numbers(
     if not (wanted.names_any or chat):
         return []
     chosen = replace(wanted, chats=await chats_of(desk, chat))
-    lines = await desk.rt.db.read(report.runs_listed, chosen, desk.settings.lease_seconds)
+    lines = await desk.rt.db.read(run_views.runs_listed, chosen, desk.settings.lease_seconds)
     return sorted(line.id for line in lines)

@@ -11,13 +11,14 @@ from bot.cli import options, render
 from bot.cli.session import at_desk, one_chat, one_run
 from bot.cli.shapes import Shape, moment_shape, part_shape, run_shape
 from bot.cli.wording import moment, span
-from bot.flows.judged import Judged, judged
+from bot.operations.explain import Judged, judged
 from bot.wiring import Office
-from storage import parts, report, usage
-from storage.parts import Moment, PartFilter, PartLine
-from storage.report import RunFilter, RunLine
-from storage.tx import Tx
-from storage.usage import Usage
+from storage.engine.tx import Tx
+from storage.views import parts, usage
+from storage.views import runs as run_views
+from storage.views.parts import Moment, PartFilter, PartLine
+from storage.views.runs import RunFilter, RunLine
+from storage.views.usage import Usage
 
 app = typer.Typer(no_args_is_help=True, help="The obligations to answer, and what may be done.")
 AT_MOST = 1000
@@ -56,7 +57,7 @@ def list_(
             before=before,
             limit=limit,
         )
-        return await desk.rt.db.read(report.runs_listed, wanted, _lease(desk))
+        return await desk.rt.db.read(run_views.runs_listed, wanted, _lease(desk))
 
     found = at_desk(work)
     if json:
@@ -120,7 +121,7 @@ def _whole(
     tx: Tx, name: str, lease: float
 ) -> tuple[RunLine, Sequence[Moment], Sequence[PartLine], Usage]:
     run = one_run(tx, name)
-    line = report.run_line(tx, run, lease)
+    line = run_views.run_line(tx, run, lease)
     assert line is not None
     sent = parts.parts_listed(tx, PartFilter(runs=(run,), limit=AT_MOST))
     return line, parts.timeline(tx, run), sent, usage.of_run(tx, run)

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from bot.flows.acts import Operator
-from bot.observe.logs import set_up_logs
+from bot.observability.logs import set_up_logs
+from bot.operations.actions import Operator
 from bot.wiring import Office, Settings, office, read_settings
-from storage import named
-from storage.tx import Tx
+from storage.engine.tx import Tx
+from storage.views import lookup
 
 T = TypeVar("T")
 
@@ -75,13 +75,13 @@ def _user() -> str:
 
 def one_run(tx: Tx, name: str) -> int:
     """The run of this number or request id. Raises CommandFailed."""
-    found = named.runs_named(tx, name)
+    found = lookup.runs_named(tx, name)
     return _only(found, name, "run", "`runs list` shows what there is")
 
 
 def one_chat(tx: Tx, name: str) -> int:
     """The chat of this number or address. Raises CommandFailed."""
-    found = named.chats_named(tx, name)
+    found = lookup.chats_named(tx, name)
     return _only(found, name, "chat", "`chats list` shows what there is")
 
 

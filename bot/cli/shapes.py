@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bot.cli.wording import moment
-from bot.flows.acts import Acted
-from bot.flows.status import TurnAnswer
-from bot.flows.stuck import Stuck
-from bot.observe.findings import Finding
+from bot.observability.findings import Finding
+from bot.operations.actions import Acted
+from bot.operations.status import TurnAnswer
+from bot.operations.stuck import Stuck
 from storage.holders import HolderRow
-from storage.parts import DeadLetter, Moment, PartLine
-from storage.report import ChatLine, RunLine
+from storage.views.parts import DeadLetter, Moment, PartLine
+from storage.views.runs import ChatLine, RunLine
 
 Shape = dict[str, object]
 

@@ -15,11 +15,12 @@ from bot.cli.session import at_desk
 from bot.cli.shapes import holder_shape
 from bot.cli.wording import span
 from bot.wiring import Office
-from storage import accounts, gauges, holders
+from storage import accounts, holders
 from storage.accounts import Account
-from storage.gauges import Gauges, Rates
+from storage.engine.tx import Tx
 from storage.holders import HolderRow
-from storage.tx import Tx
+from storage.views import gauges
+from storage.views.gauges import Gauges, Rates
 
 _LATELY = 60.0
 """Seconds over which rates are taken."""

@@ -15,13 +15,13 @@ from bot.cli.session import DONE, NOT_DONE, at_desk, me, settings_with_logs
 from bot.cli.shapes import status_shape, stuck_shape
 from bot.cli.wording import span
 from bot.domain.ending import Ending
-from bot.flows import recover as recovery
-from bot.flows.status import turn_status
-from bot.flows.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
+from bot.leases import recovery
+from bot.operations.status import turn_status
+from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
 from bot.wiring import Office, Settings, office, opened, schema_problem
-from bot.wiring.platforms import stuck_hooks
-from storage import by_hand
-from storage.probe import RedisUnreachable, ping_redis
+from bot.wiring.webhooks import stuck_hooks
+from storage import operator_moves
+from storage.engine.probe import RedisUnreachable, ping_redis
 
 _HEAD = ("what", "id", "since", "why", "next")
 _REDIS_PATIENCE = 2.0
@@ -138,7 +138,7 @@ def recover(*, who: options.Who = "", json: options.Json = False) -> None:
 
     async def work(desk: Office) -> tuple[int, int, int]:
         rt, lease = desk.rt, desk.settings.lease_seconds
-        if await rt.db.read(by_hand.overdue_holders, lease):
+        if await rt.db.read(operator_moves.overdue_holders, lease):
             await rt.clock.sleep(2 * desk.settings.heartbeat_seconds)
         swept = await recovery.pass_by_hand(rt, by.name)
         return len(swept.released), swept.doubted, await recovery.repair(rt)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bot.domain.message import Attachment, ChannelName, ChatKind, Quoted
-from bot.domain.reminder import Reminders
+from bot.domain.reminders import Reminders
 from bot.domain.reply import Reply
 
 

@@ -1,9 +1,9 @@
 """The composition root: the one package that knows everything."""
 
 from bot.settings import Settings, read_settings
-from bot.wiring.office import Office, office, opened, schema_problem
+from bot.wiring.console import typed
 from bot.wiring.process import Parts, Process, Role, running
-from bot.wiring.typed import typed
+from bot.wiring.session import Office, office, opened, schema_problem
 
 __all__ = [
     "Office",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.agents.echo import EchoAgent
 from bot.agents.function import load
-from bot.agents.http import HttpAgent, HttpAgentConfig
+from bot.agents.http.client import HttpAgent, HttpAgentConfig
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.agents import conformance
-from bot.agents.http import HttpAgentConfig
+from bot.agents.http import conformance
+from bot.agents.http.client import HttpAgentConfig
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
-from bot.observe.findings import Finding, Level
+from bot.observability.findings import Finding, Level
 from bot.settings import Settings
 
 _FIX = "see docs/agents.md, An agent over HTTP"

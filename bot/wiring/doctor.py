@@ -12,15 +12,15 @@ import httpx
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
-from bot.observe.findings import Finding, fine, problem, warning
+from bot.observability.findings import Finding, fine, problem, warning
 from bot.settings import Settings, TelegramMode, read_settings
 from bot.texts import Words
 from bot.wiring.agents import hire
-from bot.wiring.office import Office, database_exists, office, opened, schema_problem
-from bot.wiring.platforms import REFUSALS, hook_finding, hook_states
+from bot.wiring.session import Office, database_exists, office, opened, schema_problem
+from bot.wiring.webhooks import REFUSALS, hook_finding, hook_states
 from storage import holders
-from storage.engine import Database, DatabaseSettings, parsed_url
-from storage.probe import DatabaseFacts, RedisUnreachable, database_facts, ping_redis
+from storage.engine.database import Database, DatabaseSettings, parsed_url
+from storage.engine.probe import DatabaseFacts, RedisUnreachable, database_facts, ping_redis
 
 SAFE_SQLITE = (3, 51, 3)
 """Earlier versions can corrupt a WAL file when two connections write and checkpoint at once."""

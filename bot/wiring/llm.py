@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.agents.llm import DEFAULT_PROMPT, LlmAgent, LlmConfig
-from bot.agents.llm_provider import make_model, settings_of
-from bot.agents.tools import load_tools, make_tool, unique
-from bot.agents.tools_builtin import builtin_functions
-from bot.agents.tools_web import WebReader
+from bot.agents.assistant.agent import DEFAULT_PROMPT, LlmAgent, LlmConfig
+from bot.agents.assistant.builtin_tools import builtin_functions
+from bot.agents.assistant.provider import make_model, settings_of
+from bot.agents.assistant.tools import load_tools, make_tool, unique
+from bot.agents.assistant.web_page import WebReader
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Clock
 from bot.settings import Settings, lend_to_packages

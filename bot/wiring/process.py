@@ -14,40 +14,41 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
+from bot.delivery.context import Desk
+from bot.delivery.inflight import Sends
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import ChannelName
 from bot.domain.ports import Channel, Clock
 from bot.domain.turn import Agent
-from bot.flows import recover
-from bot.flows.accept import Intake
-from bot.flows.catchup import CatchUp
-from bot.flows.checkpoints import Reached, nowhere
-from bot.flows.desk import Desk
-from bot.flows.lease import LeaseKeeper
-from bot.flows.poll import Poller
-from bot.flows.reminders import fire_due
-from bot.flows.runtime import Runtime
-from bot.flows.sends import Sends
-from bot.flows.workers import Worker
-from bot.observe import Check
-from bot.observe.context import held_by
-from bot.observe.logs import report_from_loop
-from bot.observe.traces import Tracer
-from bot.pulse import pulse
+from bot.intake.accept import Intake
+from bot.intake.backfill import CatchUp
+from bot.intake.polling import Poller
+from bot.leases import recovery
+from bot.leases.checkpoints import Reached, nowhere
+from bot.leases.keeper import LeaseKeeper
+from bot.leases.runtime import Runtime
+from bot.loop_watchdog import pulse
+from bot.observability import Check
+from bot.observability.context import held_by
+from bot.observability.logs import report_from_loop
+from bot.observability.tracing import Tracer
+from bot.runs.reminders import fire_due
+from bot.runs.worker import Worker
 from bot.schedule import Almanac, Chore, Schedule
 from bot.settings import Settings, TelegramMode
 from bot.texts import Words
 from bot.wiring.agents import Hired, hire
 from bot.wiring.channels import Configured, configure
-from bot.wiring.measures import measure
-from bot.wiring.paces import pacers
-from bot.wiring.traces import tracer_of
-from storage import accounts, claims, holders
+from bot.wiring.metrics import measure
+from bot.wiring.rate_limits import pacers
+from bot.wiring.tracing import tracer_of
+from storage import accounts, holders
 from storage.accounts import Account
-from storage.engine import Database, DatabaseSettings
+from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
-from storage.migrate import upgrade
-from storage.wakeup import Wakeups
+from storage.notify import Wakeups
+from storage.runs import claims
+from storage.schema.migrate import upgrade
 
 if TYPE_CHECKING:
     from bot.wiring.telegram import TelegramUpdates
@@ -116,7 +117,7 @@ class Process:
     async def sweep(self) -> None:
         """One recovery pass; a database that is away is noted and waited for."""
         try:
-            await recover.sweep(self.rt, self.lease)
+            await recovery.sweep(self.rt, self.lease)
             self.last_sweep = self.rt.clock.monotonic()
         except DatabaseUnavailable as error:
             _log.warning("recovery pass put off: %s", error)
@@ -131,7 +132,7 @@ class Process:
     async def repair(self) -> None:
         """The slower repairs."""
         try:
-            await recover.repair(self.rt)
+            await recovery.repair(self.rt)
         except DatabaseUnavailable as error:
             _log.warning("repair put off: %s", error)
         for pacer in self.desk.pacers.values():
@@ -231,7 +232,7 @@ async def running(
     settings: Settings, role: Role = Role.ALL, parts: Parts | None = None
 ) -> AsyncIterator[Process]:
     """A process that works, from its first renewal until the body ends. The body hands over
-    (`bot.flows.handover`) before it leaves; without that, leaving is like dying.
+    (`bot.runs.shutdown`) before it leaves; without that, leaving is like dying.
 
     Raises ConfigurationError, DatabaseUnavailable.
     """

@@ -18,17 +18,17 @@ from bot.domain.errors import (
 from bot.domain.message import Event, PayloadError, clean
 from bot.domain.ports import Clock
 from bot.domain.retry import backoff
-from bot.flows.runtime import Runtime
+from bot.http import NotReadable, Posted
+from bot.leases.runtime import Runtime
 from bot.settings import Settings
 from bot.texts import Text, Words
-from bot.webhooks import NotReadable, Posted
 from channels.telegram.channel import TelegramChannel
 from channels.telegram.config import TelegramConfig
 from channels.telegram.errors import TelegramRefused
 from channels.telegram.parse import BotIdentity, parse
 from channels.telegram.verify import SECRET_HEADER, secret_matches
 from storage import accounts
-from storage.wakeup import READY
+from storage.notify import READY
 
 _log = logging.getLogger("answerback.telegram")
 _TROUBLE = (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from bot.delivery.status import hear
 from bot.domain.message import Event
 from bot.domain.ports import Clock
-from bot.flows.accept import in_time
-from bot.flows.runtime import Runtime
-from bot.flows.witnesses import hear
+from bot.http import NotReadable, Posted
+from bot.intake.accept import in_time
+from bot.leases.runtime import Runtime
 from bot.settings import Settings
-from bot.webhooks import NotReadable, Posted
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp.config import TwilioConfig, sender_address
 from channels.whatsapp.parse import parse, parse_status

@@ -15,7 +15,7 @@ import httpx
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
-from channels.tls import certificates
+from channels.http import certificates
 
 _POOL_TIMEOUT = 10.0
 _WRITE_TIMEOUT = 20.0

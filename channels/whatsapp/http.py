@@ -18,7 +18,7 @@ import httpx
 from twilio.http.response import Response
 
 from bot.domain.errors import AnswerbackError
-from channels.tls import certificates
+from channels.http import certificates
 
 _STARTED = ".send_request_headers.started"
 

@@ -17,8 +17,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from bot.agents.llm import LlmAgent, LlmConfig
-from bot.agents.tools import Function, make_tool
+from bot.agents.assistant.agent import LlmAgent, LlmConfig
+from bot.agents.assistant.tools import Function, make_tool
 from bot.clock import SystemClock
 from bot.domain.ports import Clock
 from bot.texts import Words

@@ -14,9 +14,9 @@ import pytest
 from examples.order_tool import shopping
 
 import bot.api
-from bot.agents.conformance import Level, check
 from bot.agents.function import load
-from bot.agents.http import HttpAgent, HttpAgentConfig
+from bot.agents.http.client import HttpAgent, HttpAgentConfig
+from bot.agents.http.conformance import Level, check
 from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.message import Attachment, InboundKind

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.agents.llm_prompt import as_messages, is_blank, tokens, within
+from bot.agents.assistant.prompt import as_messages, is_blank, tokens, within
 from bot.domain.turn import HistoryMessage
 from tests.agents.models import check_whole
 

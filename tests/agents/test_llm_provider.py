@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic_ai import models
 
-from bot.agents.llm import LlmAgent
-from bot.agents.llm_provider import make_model
+from bot.agents.assistant.agent import LlmAgent
+from bot.agents.assistant.provider import make_model
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, GiveUp, Retry
 from bot.settings import Settings
@@ -125,7 +125,9 @@ def test_what_is_wrong_with_the_settings_is_said(
 
 
 def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [n for n in sys.modules if n.startswith(("bot.agents.llm", "bot.wiring.llm"))]:
+    for name in [
+        n for n in sys.modules if n.startswith(("bot.agents.assistant", "bot.wiring.llm"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'answerback\[llm\]'"):

@@ -10,9 +10,9 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from bot.agents.tools import load_tools, make_tool, unique
-from bot.agents.tools_builtin import builtin_functions
-from bot.agents.tools_web import WebReader
+from bot.agents.assistant.builtin_tools import builtin_functions
+from bot.agents.assistant.tools import load_tools, make_tool, unique
+from bot.agents.assistant.web_page import WebReader
 from bot.domain.errors import ConfigurationError
 from bot.domain.turn import Turn
 from tests.agents.models import ScriptedModel, assistant, call, results

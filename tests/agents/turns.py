@@ -10,7 +10,7 @@ from typing import Any
 
 from bot.domain.errors import AttachmentUnavailable, StepInterrupted
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
-from bot.domain.reminder import NoReminders, Reminders
+from bot.domain.reminders import NoReminders, Reminders
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
 CHAT = TurnChat(7, ChannelName.TELEGRAM, "700100201", "", ChatKind.PRIVATE, "Ada", "en")

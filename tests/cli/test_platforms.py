@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bot.domain.errors import ConfigurationError
-from bot.flows.stuck import Trouble
-from bot.observe.findings import Finding, Level
+from bot.observability.findings import Finding, Level
+from bot.operations.stuck import Trouble
 from bot.wiring import Office, office, opened
 from bot.wiring.doctor import examine
-from bot.wiring.platforms import (
+from bot.wiring.webhooks import (
     HookState,
     delete_hooks,
     hook_finding,

@@ -15,12 +15,12 @@ from typing import Any
 import httpx
 
 from bot.domain.turn import Turn
-from bot.flows import attend, operate
-from bot.flows.acts import Acted, Operator, perform
-from bot.flows.checkpoints import Checkpoint
-from bot.flows.operate import CloseAs
-from bot.flows.runtime import Runtime
-from storage.tx import Tx
+from bot.leases.checkpoints import Checkpoint
+from bot.leases.runtime import Runtime
+from bot.operations import chats, runs
+from bot.operations.actions import Acted, Operator, perform
+from bot.operations.runs import CloseAs
+from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.crash.play import moves
 from tests.fakes.faults import Fault
@@ -267,10 +267,10 @@ class Mayhem:
             return
         run, chat = rows[pick % len(rows)]
         acts: dict[str, Callable[[Any], Any]] = {
-            "cancel": lambda tx: operate.close(tx, rt, ANN, run, CloseAs.CANCELLED),
-            "requeue": lambda tx: operate.requeue(tx, rt, ANN, run),
-            "pause": lambda tx: attend.pause(tx, ANN, chat, None),
-            "resume": lambda tx: attend.resume(tx, rt, ANN, chat, drop=False),
+            "cancel": lambda tx: runs.close(tx, rt, ANN, run, CloseAs.CANCELLED),
+            "requeue": lambda tx: runs.requeue(tx, rt, ANN, run),
+            "pause": lambda tx: chats.pause(tx, ANN, chat, None),
+            "resume": lambda tx: chats.resume(tx, rt, ANN, chat, drop=False),
         }
         self.by_hand = self.by_hand or act == "requeue"
         await _unless_dead(perform(rt, acts[act]))
@@ -318,4 +318,4 @@ async def _unless_dead(act: Coroutine[Any, Any, object]) -> None:
 
 
 def _resume(tx: Tx, rt: Runtime, chat: int) -> Acted:
-    return attend.resume(tx, rt, ANN, chat, drop=False)
+    return chats.resume(tx, rt, ANN, chat, drop=False)

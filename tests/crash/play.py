@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
-from bot.flows.checkpoints import Checkpoint, nowhere
+from bot.leases.checkpoints import Checkpoint, nowhere
 from tests.crash.stages import Stage
 from tests.world import Running, World, dies_at
 

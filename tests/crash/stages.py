@@ -9,7 +9,7 @@ from typing import Protocol, assert_never
 import httpx
 
 from bot.domain.message import ChannelName
-from bot.wiring.typed import typed
+from bot.wiring.console import typed
 from tests.fakes.twilio.forms import PERSON
 from tests.fakes.updates import Person
 from tests.world import Running, World

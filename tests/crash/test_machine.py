@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 )
 from psycopg import sql
 
-from bot.flows.checkpoints import Checkpoint
+from bot.leases.checkpoints import Checkpoint
 from tests.crash import truths
 from tests.crash.mayhem import ADA, BOB, CHATS, PHONE, Mayhem
 from tests.fakes.faults import Fault

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.message import ChannelName
-from bot.flows.checkpoints import Checkpoint
+from bot.leases.checkpoints import Checkpoint
 from bot.texts import Text, Words
 from tests.crash.play import FIRST, Line, Played, Plot, play, plot_of
 from tests.crash.stages import stage_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bot.observe.logs import OUR_FIELDS
+from bot.observability.logs import OUR_FIELDS
 from bot.settings import Settings
 
 ROOT = Path(__file__).parents[2]

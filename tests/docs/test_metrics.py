@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.observe import Observer
-from bot.observe.readings import Readings
+from bot.observability import Observer
+from bot.observability.readings import Readings
 
 ROOT = Path(__file__).parents[2]
 _NAME = re.compile(r"answerback_[a-z_]+")

@@ -13,12 +13,13 @@ from sqlalchemy import Connection, text
 from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundKind, Sender
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
-from storage import accounts, births, chats, claims, holders, outbox, runs
-from storage.births import NewRun
-from storage.engine import Database, DatabaseSettings
+from storage import accounts, chats, holders, outbox, runs
+from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
-from storage.outbox import Part
-from storage.runs import Claimant
+from storage.outbox.moves import Part
+from storage.runs import claims, creation
+from storage.runs.creation import NewRun
+from storage.runs.moves import Claimant
 from tests.clocks import ShiftedClock, shift_database
 
 P = ParamSpec("P")
@@ -114,7 +115,7 @@ class Hand:
 
         def make(tx: Connection) -> Run:
             chats.lock(tx, chat)
-            return births.insert_run(tx, new, by, head=head)
+            return creation.insert_run(tx, new, by, head=head)
 
         return self.do(make)
 

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, Engine, event, text
 
-from storage import postgres, sqlite
-from storage.engine import parsed_url
+from storage.engine import postgres, sqlite
+from storage.engine.database import parsed_url
 from tests.storage.kit import Hand
 
 BIG = frozenset({"runs", "outbox", "inbound", "payloads", "receipts", "chats", "chat_addresses"})

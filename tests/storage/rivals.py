@@ -12,8 +12,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from storage.engine import parsed_url
-from storage.postgres import open_engine
+from storage.engine.database import parsed_url
+from storage.engine.postgres import open_engine
 from tests.storage.kit import Hand
 
 P = ParamSpec("P")

@@ -6,7 +6,8 @@ import pytest
 
 from bot.domain.ending import Ending
 from bot.domain.run import Run, RunState
-from storage import accounts, chats, claims, holders, releases, runs
+from storage import accounts, chats, holders, runs
+from storage.runs import claims, releases
 from tests.storage.kit import DEADLINE, LEASE, Hand
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine import Database, DatabaseSettings
+from storage.engine.database import Database, DatabaseSettings
 from tests.servers import Postgres
 
 NOTE = text("INSERT INTO events (at, who, what) VALUES (1, 'test', :what)")

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from bot.domain.errors import DatabaseUnavailable
-from storage import sqlite
-from storage.engine import Database, DatabaseSettings
+from storage.engine import sqlite
+from storage.engine.database import Database, DatabaseSettings
 from tests.clocks import ShiftedClock
 
 NOTE = text("INSERT INTO events (at, who, what) VALUES (1, 'test', :what)")

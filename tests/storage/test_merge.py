@@ -8,8 +8,9 @@ from sqlalchemy import Connection
 from bot.domain.ending import Ending
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
-from bot.flows.merge import link
-from storage import chats, releases, runs
+from storage import chats, runs
+from storage.chat_merge import link
+from storage.runs import releases
 from tests.storage.kit import Hand
 
 

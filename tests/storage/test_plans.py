@@ -9,8 +9,10 @@ import pytest
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartKind
-from storage import births, chats, claims, holders, inbox, loose, releases, runs, said
-from storage.births import NewRun
+from storage import chats, holders, inbox, runs
+from storage.outbox import sent_parts, standalone
+from storage.runs import claims, creation, releases
+from storage.runs.creation import NewRun
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
 
@@ -38,7 +40,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
     "insert_run": (
         lambda hand: reading(
             hand,
-            births.insert_run,
+            creation.insert_run,
             NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, ""),
             hand.claimant(),
             head=True,
@@ -71,18 +73,18 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         set(),
     ),
     "bury_overdue": (lambda hand: reading(hand, holders.bury_overdue, LEASE), set()),
-    "doubt_orphans": (lambda hand: reading(hand, loose.doubt_orphans), {"ix_outbox_sending"}),
+    "doubt_orphans": (lambda hand: reading(hand, standalone.doubt_orphans), {"ix_outbox_sending"}),
     "forget_gone": (lambda hand: reading(hand, holders.forget_gone, 86_400.0), set()),
     "due": (
-        lambda hand: reading(hand, loose.due, [hand.account], 20),
+        lambda hand: reading(hand, standalone.due, [hand.account], 20),
         {"ix_outbox_loose", "ix_outbox_line", "ix_outbox_sending"},
     ),
     "doubtful": (
-        lambda hand: reading(hand, loose.doubtful, hand.account, 5, 20),
+        lambda hand: reading(hand, standalone.doubtful, hand.account, 5, 20),
         {"ix_outbox_unsure"},
     ),
     "human_answered": (
-        lambda hand: reading(hand, said.human_answered, _chat(hand), 1e9),
+        lambda hand: reading(hand, sent_parts.human_answered, _chat(hand), 1e9),
         {"ix_outbox_operator"},
     ),
     "history": (

@@ -7,28 +7,28 @@ from collections.abc import Callable
 import pytest
 
 from bot.domain.reply import PartKind
-from storage import gauges, named, trouble
+from storage.views import diagnostics, gauges, lookup
 from tests.storage.kit import LEASE, Hand
 from tests.storage.plans import BIG, Reading, fill, reading
 
 QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
-    "dead_runs": lambda hand: reading(hand, trouble.dead_runs, LEASE),
-    "orphan_parts": lambda hand: reading(hand, trouble.orphan_parts, LEASE),
-    "late_runs": lambda hand: reading(hand, trouble.late_runs, 60.0),
-    "runs_set_aside": lambda hand: reading(hand, trouble.runs_set_aside),
-    "unclaimed_runs": lambda hand: reading(hand, trouble.unclaimed_runs, 60.0),
-    "put_off_runs": lambda hand: reading(hand, trouble.put_off_runs, 60.0),
-    "waiting_chats": lambda hand: reading(hand, trouble.waiting_chats, 60.0),
-    "uncertain_parts": lambda hand: reading(hand, trouble.uncertain_parts),
-    "refused_parts": lambda hand: reading(hand, trouble.refused_parts, 604_800.0),
-    "unsent_words": lambda hand: reading(hand, trouble.unsent_words, 60.0),
-    "delayed_parts": lambda hand: reading(hand, trouble.delayed_parts, 60.0),
-    "unparsed_payloads": lambda hand: reading(hand, trouble.unparsed_payloads),
+    "dead_runs": lambda hand: reading(hand, diagnostics.dead_runs, LEASE),
+    "orphan_parts": lambda hand: reading(hand, diagnostics.orphan_parts, LEASE),
+    "late_runs": lambda hand: reading(hand, diagnostics.late_runs, 60.0),
+    "runs_set_aside": lambda hand: reading(hand, diagnostics.runs_set_aside),
+    "unclaimed_runs": lambda hand: reading(hand, diagnostics.unclaimed_runs, 60.0),
+    "put_off_runs": lambda hand: reading(hand, diagnostics.put_off_runs, 60.0),
+    "waiting_chats": lambda hand: reading(hand, diagnostics.waiting_chats, 60.0),
+    "uncertain_parts": lambda hand: reading(hand, diagnostics.uncertain_parts),
+    "refused_parts": lambda hand: reading(hand, diagnostics.refused_parts, 604_800.0),
+    "unsent_words": lambda hand: reading(hand, diagnostics.unsent_words, 60.0),
+    "delayed_parts": lambda hand: reading(hand, diagnostics.delayed_parts, 60.0),
+    "unparsed_payloads": lambda hand: reading(hand, diagnostics.unparsed_payloads),
     "gauges": lambda hand: reading(hand, gauges.read_gauges),
     "rates": lambda hand: reading(hand, gauges.read_rates, 60.0),
-    "runs_named": lambda hand: reading(hand, named.runs_named, "past-run-7"),
-    "chats_named": lambda hand: reading(hand, named.chats_named, "past-7"),
-    "recorded_under": lambda hand: reading(hand, named.recorded_under, "past-run-7", None),
+    "runs_named": lambda hand: reading(hand, lookup.runs_named, "past-run-7"),
+    "chats_named": lambda hand: reading(hand, lookup.chats_named, "past-7"),
+    "recorded_under": lambda hand: reading(hand, lookup.recorded_under, "past-run-7", None),
 }
 
 

@@ -13,8 +13,9 @@ from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import Run, RunState
-from storage import accounts, births, chats, claims, holders, inbox, outbox, releases, runs
-from storage.births import NewRun
+from storage import accounts, chats, holders, inbox, outbox, runs
+from storage.runs import claims, creation, releases
+from storage.runs.creation import NewRun
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.rivals import First, first, outcome
 
@@ -34,7 +35,7 @@ def arrive(tx: Connection, hand: Hand, chat: int) -> Run:
     """A message comes: its run is the head of an idle chat, or waits."""
     chats.lock(tx, chat)
     new = NewRun(hand.account, chat, "tg-1", 1.0, 0.0, "")
-    return births.insert_run(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
+    return creation.insert_run(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
 
 
 def finish(tx: Connection, run: Run) -> int | None:
@@ -104,7 +105,7 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
         assert len(rival.do(claims.claim, hand.claimant(), [hand.account], 1)) == 1
-        waiting = rival.rival(births.join, run.id, 1.0, 0.0, 0.0)
+        waiting = rival.rival(creation.join, run.id, 1.0, 0.0, 0.0)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
     assert hand.value("SELECT messages FROM runs") == (1 if commits else 2)
@@ -116,7 +117,7 @@ def test_a_claim_does_not_wait_for_a_message_that_is_joining_and_takes_it_along(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(births.join, run.id, 1.0, 0.0, 0.0)
+        assert rival.do(creation.join, run.id, 1.0, 0.0, 0.0)
         assert hand.claim() == []
         rival.commit()
     assert [claimed.id for claimed in hand.claim()] == [run.id]
@@ -131,7 +132,7 @@ def test_an_edit_is_not_used_by_a_run_that_is_being_claimed(
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
         rival.do(claims.claim, hand.claimant(), [hand.account], 1)
-        waiting = rival.rival(births.touch_unclaimed, run.id)
+        waiting = rival.rival(creation.touch_unclaimed, run.id)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
 
@@ -140,7 +141,7 @@ def test_a_claim_passes_by_a_run_whose_message_is_being_edited(postgres_hand: Ha
     hand = postgres_hand
     run, other = hand.ready(hand.new_chat()), hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(births.touch_unclaimed, run.id)
+        assert rival.do(creation.touch_unclaimed, run.id)
         assert [claimed.id for claimed in hand.claim()] == [other.id]
     assert [claimed.id for claimed in hand.claim()] == [run.id]
 

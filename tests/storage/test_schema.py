@@ -15,15 +15,15 @@ from sqlalchemy.exc import IntegrityError
 
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from storage import postgres, sqlite
-from storage.engine import parsed_url
-from storage.migrate import NEWEST, revisions, upgrade
-from storage.revisions import head
-from storage.tables import metadata
+from storage.engine import postgres, sqlite
+from storage.engine.database import parsed_url
+from storage.schema.migrate import NEWEST, revisions, upgrade
+from storage.schema.revisions import head
+from storage.schema.tables import metadata
 from tests.servers import Postgres
 from tests.storage.kit import Hand
 
-_UPGRADE = "import sys; from storage.migrate import upgrade; print(upgrade(sys.argv[1]))"
+_UPGRADE = "import sys; from storage.schema.migrate import upgrade; print(upgrade(sys.argv[1]))"
 _DIES_BEFORE_THE_COMMIT = """
 import os, sys
 from storage import migrate, revisions

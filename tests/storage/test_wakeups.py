@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from bot.clock import SystemClock
-from storage.wakeup import READY, Wakeups, part_topic, stop_topic
+from storage.notify import READY, Wakeups, part_topic, stop_topic
 from tests.servers import Valkey
 
 PATIENCE = 20.0

@@ -1,0 +1,167 @@
+"""AGENT=llm: an assistant on pydantic-ai, with any of its providers.
+
+A turn is one run of a pydantic-ai agent that can be cut off anywhere: what the model answered
+and what the tools returned are steps of the turn, so the next attempt plays the run again and
+goes on where it stopped (`bot/agents/assistant/model.py`, `bot/agents/assistant/toolset.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pydantic_ai
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ContentFilterError,
+    ModelAPIError,
+    ModelContextWindowExceededError,
+    OutputTokenLimitExceeded,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import UsageLimits
+
+from bot.agents.assistant.errors import ModelFailed, concerns_operator, later, passes, spell
+from bot.agents.assistant.model import StoredModel
+from bot.agents.assistant.prompt import Prompt, as_messages, past, prompt_of, tokens, within
+from bot.agents.assistant.tools import Tool
+from bot.agents.assistant.toolset import Deps, as_pydantic
+from bot.domain.errors import GiveUp, ReminderRefused
+from bot.domain.ports import Clock
+from bot.domain.turn import HistoryMessage, Turn
+from bot.texts import Text, Words
+
+MAX_CALLS = 30
+"""Responses of the model in one turn: a model that calls tools for ever ends there."""
+_WRONG_ARGUMENTS = 3
+"""Times in a row that a model may call a tool with arguments that don't fit."""
+
+_log = logging.getLogger("answerback.llm")
+
+DEFAULT_PROMPT = (
+    "You are a helpful assistant in a chat. Answer briefly, in the language of the person. Never "
+    "say that something was done unless a tool's result says so."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LlmConfig:
+    """`history_tokens` bounds what the model sees of earlier turns; `settings` go with every
+    request."""
+
+    prompt: str = DEFAULT_PROMPT
+    history_tokens: int = 8000
+    settings: ModelSettings | None = None
+
+
+class LlmAgent:
+    """Answers with a model and its tools."""
+
+    def __init__(
+        self, model: Model, config: LlmConfig, tools: Sequence[Tool], words: Words, clock: Clock
+    ) -> None:
+        self._model = model
+        self._config = config
+        self._words = words
+        self._clock = clock
+        self._opening = asyncio.Lock()
+        self._open = False
+        # Its greeting would stand between the lines of a terminal chat.
+        pydantic_ai.BANNER_ENABLED = False
+        self._agent: Agent[Deps, str] = Agent(
+            deps_type=Deps,
+            output_type=str,
+            instructions=[config.prompt, _circumstances],
+            tools=as_pydantic(tools),
+            retries={"tools": _WRONG_ARGUMENTS, "output": 1},
+        )
+
+    async def __call__(self, turn: Turn) -> str:
+        """Raises Retry, GiveUp or ModelFailed."""
+        prompt = prompt_of(turn)
+        if prompt.is_blank:
+            return self._say(Text.NOTHING_TO_READ, turn)
+        await self._enter()
+        empty = self._say(Text.EMPTY_ANSWER, turn)
+        model = StoredModel(self._model, turn, prompt.files, empty)
+        try:
+            return await self._within_window(turn, prompt, Deps(turn, model))
+        except (ContentFilterError, OutputTokenLimitExceeded) as error:
+            _log.warning("run %s: %s", turn.run_id, spell(error))
+            return empty
+        except ModelAPIError as error:
+            raise self._reaction(error, turn) from None
+        except (UsageLimitExceeded, UnexpectedModelBehavior) as error:
+            # Played again, the stored responses would lead here again.
+            raise GiveUp(self._say(Text.APOLOGY, turn), f"the model: {spell(error)}") from None
+        except AgentRunError as error:
+            raise ModelFailed(spell(error)) from None
+
+    async def _within_window(self, turn: Turn, prompt: Prompt, deps: Deps) -> str:
+        """Run, with half of the history each time that the model's window is too small."""
+        said = past(turn)
+        history = within(said, self._config.history_tokens)
+        while True:
+            deps.model.rewind()
+            try:
+                return await self._run(prompt, history, deps)
+            except ModelContextWindowExceededError as error:
+                if not history:
+                    reason = "the model's window is too small even without the history"
+                    raise GiveUp(self._say(Text.APOLOGY, turn), reason) from error
+                spent = sum(tokens(message.text) for message in history)
+                history = within(said, spent // 2)
+                _log.info("run %s: the history is cut to fit the model", turn.run_id)
+
+    async def _run(self, prompt: Prompt, history: Sequence[HistoryMessage], deps: Deps) -> str:
+        result = await self._agent.run(
+            prompt.content,
+            message_history=as_messages(history),
+            deps=deps,
+            model=deps.model,
+            model_settings=self._config.settings,
+            usage_limits=UsageLimits(request_limit=MAX_CALLS),
+        )
+        return result.output
+
+    def _reaction(self, error: ModelAPIError, turn: Turn) -> Exception:
+        """What to raise instead of a provider's error."""
+        if passes(error):
+            return later(error, turn, self._clock)
+        if concerns_operator(error):
+            _log.error("the model refuses us: %s; check LLM_MODEL and its key", spell(error))
+            unavailable = self._say(Text.UNAVAILABLE, turn)
+            return GiveUp(unavailable, f"the model refuses us: {spell(error)}")
+        return ModelFailed(spell(error))
+
+    def _say(self, text: Text, turn: Turn) -> str:
+        return self._words.say(text, turn.chat.language)
+
+    async def _enter(self) -> None:
+        """Open the provider's connections, once for all turns."""
+        async with self._opening:
+            if not self._open:
+                await self._model.__aenter__()
+                self._open = True
+
+    async def close(self) -> None:
+        """Close the provider's connections."""
+        if self._open:
+            self._open = False
+            await self._model.__aexit__(None, None, None)
+
+
+def _circumstances(ctx: RunContext[Deps]) -> str:
+    """What the model can't know: the time, and where it speaks."""
+    chat = ctx.deps.turn.chat
+    where = f"This is a {chat.kind.value} chat on {chat.channel.value}."
+    try:
+        return f"{where} It is {ctx.deps.turn.reminders.now()}."
+    except ReminderRefused:
+        return where

@@ -1,0 +1,144 @@
+"""An agent behind an address: AGENT=https://... One POST a turn.
+
+    POST {"request_id", "idempotency_key", "attempt", "interrupted", "deadline", "chat",
+          "messages", "history"}
+    200  {"text", "buttons", "attachments"} or {"silent": true}
+    422  {"give_up": text}: the person is told that text
+    429, 503 with Retry-After: the turn is tried again then
+    anything else is a failure; nothing of it reaches the chat or a log
+
+Times are epoch seconds. A file comes as `base64` while it fits, else with an `error`. With a
+secret the request is signed (bot/agents/http/signature.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx
+
+from bot.agents.http.answer import AgentFailed, HttpAnswer, read_answer
+from bot.agents.http.question import ACTION, request_body
+from bot.agents.http.signature import SIGNATURE_HEADER, sign
+from bot.domain.errors import ConfigurationError
+from bot.domain.ports import Clock
+from bot.domain.reply import Reply
+from bot.domain.turn import Turn
+
+CONNECT_SECONDS = 10.0
+_READ = frozenset({200, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAgentConfig:
+    """Where the agent is, and its bounds.
+
+    `timeout` in seconds bounds a whole exchange, and so does the turn's deadline. `max_body`
+    bounds an answer, `file_bytes` the files sent with a turn (0: described only).
+    """
+
+    url: str
+    secret: str = ""
+    timeout: float = 600.0
+    max_body: int = 1_000_000
+    file_bytes: int = 5_000_000
+
+
+class HttpAgent:
+    """Asks the server, and keeps its errors away from the chat.
+
+    No redirects, no proxies of the environment, no cookies (they would tie chats together)
+    and no retries of its own: the turn is tried again by the flow, with the same key.
+    """
+
+    def __init__(self, config: HttpAgentConfig, clock: Clock) -> None:
+        self.place = _place(config.url)
+        self._config = config
+        self._clock = clock
+        self._client = httpx.AsyncClient(
+            follow_redirects=False,
+            trust_env=False,
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        )
+
+    async def __call__(self, turn: Turn) -> Reply:
+        """Raises Retry, GiveUp, or AgentFailed that names the place and what was wrong."""
+        left = min(self._config.timeout, turn.deadline - self._clock.wall())
+        if left <= 0:
+            raise AgentFailed(f"{self.place}: no time is left before the turn's deadline")
+        try:
+            async with asyncio.timeout(left):
+                body = await request_body(turn, self._config.file_bytes)
+                answer = await self.post(body, turn.idempotency_key(ACTION), self.signed(body))
+        except TimeoutError as error:
+            raise AgentFailed(f"{self.place}: no answer within {left:.1f} s") from error
+        try:
+            return read_answer(answer, self._clock.wall())
+        except AgentFailed as error:
+            raise AgentFailed(f"{self.place}: {error}") from None
+
+    def signed(self, body: bytes) -> str:
+        """The signature of a body that is sent now; empty when there is no secret."""
+        secret = self._config.secret
+        return sign(secret, body, int(self._clock.wall())) if secret else ""
+
+    async def post(self, body: bytes, key: str, signature: str) -> HttpAnswer:
+        """One exchange. Raises AgentFailed when there was none, or the answer is too large."""
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",
+            "user-agent": "answerback",
+            "idempotency-key": key,
+        }
+        if signature:
+            headers[SIGNATURE_HEADER] = signature
+        request = self._client.build_request(
+            "POST", self._config.url, content=body, headers=headers
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+            try:
+                return await self._received(response)
+            finally:
+                await response.aclose()
+        except httpx.ConnectError as error:
+            raise AgentFailed(f"{self.place}: can't connect ({error})") from error
+        except httpx.HTTPError as error:
+            raise AgentFailed(f"{self.place}: {type(error).__name__}") from error
+
+    async def _received(self, response: httpx.Response) -> HttpAnswer:
+        status = response.status_code
+        body = b""
+        if status in _READ:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise AgentFailed(
+                    f"{self.place}: its answer is compressed, which was not asked for"
+                )
+            chunks = bytearray()
+            async for chunk in response.aiter_raw():
+                chunks += chunk
+                if len(chunks) > self._config.max_body:
+                    raise AgentFailed(
+                        f"{self.place}: its answer is longer than {self._config.max_body} bytes"
+                    )
+            body = bytes(chunks)
+        return HttpAnswer(status, body, response.headers.get("retry-after", ""))
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def _place(address: str) -> str:
+    """The address without what may be secret in it: user, password, query."""
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise ConfigurationError(f"AGENT: the address can't be read: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigurationError("AGENT: an address looks like https://agent.example/turn")
+    return f"{url.scheme}://{url.netloc.decode()}{url.path}"

@@ -1,0 +1,53 @@
+"""Choices that a platform shows as words: what is offered, and the words that name one.
+
+A person answers a numbered list with a number or with the words behind it. That counts for
+the choices of the newest reply of the chat, and, however old it is, for the message that the
+person replied to. After the next reply a bare number is a number again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bot.domain.message import Inbound, InboundKind
+from bot.domain.reply import PartBody
+from bot.leases.runtime import Runtime
+from storage import chats
+from storage.chats import Chat
+from storage.engine.tx import Tx
+from storage.outbox import sent_parts
+
+
+def offer(tx: Tx, rt: Runtime, chat: Chat, parts: Sequence[PartBody]) -> None:
+    """These are the parts of the chat's newest reply. The chat is locked."""
+    carrier = rt.carriers.get(chat.account)
+    if carrier is None:
+        return
+    offered = carrier.offered(parts) or None
+    if offered != chat.offered:
+        chats.offer(tx, chat.id, offered)
+
+
+def chosen(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inbound:
+    """The message as the press of the button that its words name, if they name one."""
+    carrier = rt.carriers.get(chat.account)
+    if carrier is None or message.kind is not InboundKind.TEXT or message.forwarded_from:
+        return message
+    offered = _replied_to(tx, rt, chat, message) or chat.offered
+    button = carrier.choice_of(offered, message.text) if offered else None
+    if button is None:
+        return message
+    extra = {**message.extra, "typed": message.text}
+    return replace(
+        message, kind=InboundKind.BUTTON, text=button.label, button=button.data, extra=extra
+    )
+
+
+def _replied_to(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> str:
+    if message.quoted is None:
+        return ""
+    part = sent_parts.by_receipt(tx, chat.account, message.quoted.provider_id)
+    if part is None or part.chat != chat.id:
+        return ""
+    return rt.carriers[chat.account].offered([part.body])

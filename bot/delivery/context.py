@@ -1,0 +1,57 @@
+"""A working process's tools: the runtime plus what only a holder of a lease has."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from bot.delivery.inflight import Sends
+from bot.delivery.rate_limit import Pacer
+from bot.domain.ending import Ending
+from bot.domain.errors import DatabaseUnavailable, StaleLease
+from bot.domain.run import Run
+from bot.domain.turn import Agent
+from bot.leases.keeper import LeaseKeeper
+from bot.leases.runtime import Runtime
+from storage.engine.tx import Tx
+from storage.notify import READY
+
+_log = logging.getLogger("answerback.turn")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where turns are worked on."""
+
+    rt: Runtime
+    lease: LeaseKeeper
+    sends: Sends
+    agent: Agent
+    pacers: Mapping[int, Pacer]
+
+    async def persist(
+        self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Write what must not be lost: tried again while the database is away, until the
+        lease is over. Raises StaleLease then."""
+        pause = 0.1
+        while True:
+            try:
+                return await self.rt.db.write(move, *args, **kwargs)
+            except DatabaseUnavailable as error:
+                if not self.lease.holds():
+                    raise StaleLease("the lease ran out while the database was away") from error
+                await self.rt.clock.sleep(pause)
+                pause = min(pause * 2, 1.0)
+
+    def ended(self, run: Run, ending: Ending) -> None:
+        """A run of ours ended: count it, and let who waits look for the next."""
+        self.rt.observer.endings.labels(ending.value).inc()
+        took = max(0.0, self.rt.clock.wall() - run.created_at)
+        self.rt.observer.run_seconds.labels(ending.value).observe(took)
+        _log.info("the run ended: %s", ending)
+        self.rt.wakeups.tell(READY)

@@ -1,0 +1,148 @@
+"""Writing down what a provider said of an attempt, with what it means for chat and account."""
+
+from __future__ import annotations
+
+import logging
+from typing import assert_never
+
+from bot.delivery import window
+from bot.domain.delivery import (
+    ChannelDown,
+    Lookup,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Sent,
+    Unknown,
+)
+from bot.domain.ending import Ending
+from bot.domain.message import Address
+from bot.domain.retry import backoff
+from bot.domain.review import review
+from bot.leases.runtime import Runtime
+from storage import accounts, audit_log, chats, outbox, runs
+from storage.chat_merge import migrate
+from storage.chats import Chat
+from storage.engine.tx import Tx
+from storage.outbox import delivery_status
+from storage.outbox.moves import Attempt
+
+_log = logging.getLogger("answerback.delivery")
+_DOUBLE = "two receipts for one part"
+
+
+def record(
+    tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat, jitter: float
+) -> bool:
+    """Write the outcome on its attempt. The chat is locked. An outcome that comes after the
+    part moved on changes nothing, except for a receipt, which always counts.
+
+    True: the part had arrived before, so the person has it twice (`alarm` after the commit).
+    """
+    match outcome:
+        case Sent(receipt):
+            named = receipt or f"unnamed-{attempt.part}-{attempt.number}"
+            return receive(tx, attempt, named, chat.id)
+        case NotSent() as failed:
+            _not_sent(tx, rt, attempt, failed, chat, jitter)
+        case Refused() as refused:
+            _refused(tx, rt, attempt, refused, chat)
+        case ChannelDown() as down:
+            _down(tx, attempt, down, chat)
+        case Unknown(reason, code):
+            outbox.doubt(tx, attempt, reason, code)
+        case Lookup.NOT_FOUND:
+            outbox.looked(tx, attempt.part, attempt.number)
+        case Lookup.CANNOT_TELL:
+            pass
+        case other:
+            assert_never(other)
+    return False
+
+
+def receive(tx: Tx, attempt: Attempt, receipt: str, chat: int) -> bool:
+    """Write a receipt down. True: the part had arrived before."""
+    if outbox.receive(tx, attempt, receipt):
+        return False
+    part = outbox.get(tx, attempt.part)
+    run = None if part is None else part.run
+    audit_log.note(tx, "delivery", _DOUBLE, f"part {attempt.part}", run=run, chat=chat)
+    return True
+
+
+def alarm(rt: Runtime, part: int, *, doubled: bool) -> None:
+    """After the commit: count and report a part that the person has twice."""
+    if doubled:
+        _log.error("part %d has two receipts: the person has it twice", part)
+        rt.observer.double_receipts.inc()
+
+
+def _down(tx: Tx, attempt: Attempt, down: ChannelDown, chat: Chat) -> None:
+    outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
+    if accounts.mark_down(tx, chat.account, down.reason):
+        audit_log.note(tx, "delivery", "channel down", down.reason)
+
+
+def _refused(tx: Tx, rt: Runtime, attempt: Attempt, refused: Refused, chat: Chat) -> None:
+    if not outbox.refuse(tx, attempt, refused.scope, refused.reason, refused.code):
+        return
+    match refused.scope:
+        case Scope.CHAT:
+            chats.park(tx, chat.id, refused.reason)
+            audit_log.note(tx, "delivery", "chat parked", refused.reason, chat=chat.id)
+        case Scope.CONSENT:
+            opt_out(tx, chat, refused.reason)
+        case Scope.WINDOW:
+            part = outbox.get(tx, attempt.part)
+            if part is not None:
+                window.try_template(tx, rt, part, loose=part.loose)
+        case Scope.PAYLOAD:
+            pass
+        case other:
+            assert_never(other)
+
+
+def opt_out(tx: Tx, chat: Chat, why: str) -> None:
+    """The platform says that the person asked it for silence: it holds here too."""
+    if chat.opted_out_at is None:
+        chats.opt_out(tx, chat.id, out=True)
+        audit_log.note(tx, "platform", "opted out", why, chat=chat.id)
+
+
+def _not_sent(
+    tx: Tx, rt: Runtime, attempt: Attempt, failed: NotSent, chat: Chat, jitter: float
+) -> None:
+    wait = failed.retry_after
+    if failed.moved_to:
+        _readdress(tx, chat, failed.moved_to)
+        wait = 0.0
+    elif wait is None:
+        wait = backoff(attempt.number, jitter, cap=rt.terms.delivery.backoff_cap)
+    if failed.limited:
+        chats.hold_back(tx, chat.id, wait)
+    outbox.not_sent(tx, attempt, wait, failed.reason, failed.code)
+
+
+def _readdress(tx: Tx, chat: Chat, to: str) -> None:
+    """A group became a supergroup: the same conversation under its new address."""
+    migrate(tx, chat.account, chat.address, Address(to, chat.address.topic))
+
+
+def reconsider(tx: Tx, run: int) -> None:
+    """A word on a part came after its run had ended. What was proven not to have left is never
+    sent any more, and the ending is the one that fits the parts by now. The chat is locked.
+    """
+    found = runs.find(tx, run)
+    if found is None or found.ending is None:
+        return
+    outbox.drop_pending(tx, run)
+    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.error != delivery_status.REPLACED]
+    fits = review(found.ending, answer)
+    if fits is None or not runs.correct_ending(tx, run, found.ending, fits.ending, fits.detail):
+        return
+    audit_log.note(
+        tx, "delivery", f"{fits.ending.value} after all", fits.detail, run=run, chat=found.chat
+    )
+    if fits.ending is Ending.ANSWERED:
+        outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)

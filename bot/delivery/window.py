@@ -1,0 +1,82 @@
+"""Words for a chat whose window is closed: an answer in a template, or an invitation.
+
+Without a template nothing leaves, and the run is undeliverable. When the person writes
+again, the new message makes a new run, and its turn's history shows what was not answered.
+"""
+
+from __future__ import annotations
+
+from bot.domain.delivery import PartState
+from bot.domain.ports import OutsideWindow
+from bot.domain.reply import PartBody, PartKind
+from bot.leases.runtime import Runtime
+from bot.texts import Text
+from storage import audit_log, chats, outbox
+from storage.chats import Chat
+from storage.engine.tx import Tx
+from storage.outbox import delivery_status
+from storage.outbox.moves import Address, Part
+
+_INVITED_AGAIN_AFTER = 86_400.0
+_MISSING = frozenset({PartState.PENDING, PartState.REFUSED})
+
+
+def may_leave(tx: Tx, rt: Runtime, part: Part) -> bool:
+    """Whether this pending part may go out in a closed window: it is in a template, or is put
+    into one now, together with the parts behind it. The chat is locked."""
+    carrier = rt.carriers.get(part.account)
+    if carrier is not None and carrier.leaves_outside(part.body):
+        return True
+    body = _template(tx, rt, part)
+    if body is None or not delivery_status.rewrite(tx, part.id, body):
+        return False
+    _took_over(tx, part)
+    return True
+
+
+def try_template(tx: Tx, rt: Runtime, part: Part, *, loose: bool) -> bool:
+    """The platform refused a part because the window is closed: send it once more in a
+    template, if there is one and this was none. The chat is locked."""
+    carrier = rt.carriers.get(part.account)
+    if carrier is None or carrier.leaves_outside(part.body):
+        return False
+    body = _template(tx, rt, part)
+    if body is None or not delivery_status.send_again(tx, part.id, 0.0, loose=loose, body=body):
+        return False
+    _took_over(tx, part)
+    return True
+
+
+def invite(tx: Tx, rt: Runtime, chat: Chat) -> None:
+    """Ask the person, in the template that was made for this, to write again; once a day."""
+    carrier = rt.carriers.get(chat.account)
+    if carrier is None or chat.opted_out_at is not None:
+        return
+    if rt.channels[chat.account].traits.outside_window is not OutsideWindow.INVITATION:
+        return
+    body = carrier.outside_window(rt.words.say(Text.TOO_OLD, chat.language))
+    if body is not None and chats.tell_once(tx, chat.id, "invited", _INVITED_AGAIN_AFTER):
+        outbox.post(tx, Address(chat.account, chat.id, None), PartKind.NOTICE, body)
+
+
+def _template(tx: Tx, rt: Runtime, part: Part) -> PartBody | None:
+    """What the part and those behind it say, in a template; notices are not worth one."""
+    carrier = rt.carriers.get(part.account)
+    carries = rt.channels[part.account].traits.outside_window is OutsideWindow.ANSWER
+    if carrier is None or not carries or part.kind is PartKind.NOTICE:
+        return None
+    return carrier.outside_window("\n".join(body.text for body in _words(tx, part)))
+
+
+def _words(tx: Tx, part: Part) -> list[PartBody]:
+    if part.run is None or part.kind is PartKind.OPERATOR:
+        return [part.body]
+    answer = outbox.of_run_any(tx, part.run)
+    behind = [p.body for p in answer if p.number > part.number and p.state in _MISSING]
+    return [part.body, *behind]
+
+
+def _took_over(tx: Tx, part: Part) -> None:
+    if part.run is not None and part.kind is not PartKind.OPERATOR:
+        delivery_status.drop_others(tx, part.run, part.id)
+    audit_log.note(tx, "delivery", "put into a template", run=part.run, chat=part.chat)

@@ -1,0 +1,124 @@
+"""Taking a payload in: one commit an event, within two seconds, and then what follows it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from bot.domain.errors import DatabaseUnavailable
+from bot.domain.message import Event
+from bot.domain.run import RunState
+from bot.intake.record import Arrival, Became, Recorded, record_dead_letter, record_event
+from bot.intake.telemetry import taking
+from bot.leases.checkpoints import Checkpoint
+from bot.leases.runtime import Runtime
+from bot.runs.worker import Worker
+from storage.notify import READY, stop_topic
+
+COMMIT_WITHIN = 1.8
+"""Seconds in which a webhook is committed, or answered with 503."""
+
+_log = logging.getLogger("answerback.intake")
+
+
+class Intake:
+    """Records what arrives at this process. `worker` is None in a process that only listens."""
+
+    def __init__(self, rt: Runtime, worker: Worker | None) -> None:
+        self._rt = rt
+        self._worker = worker
+        self._aside: set[asyncio.Task[None]] = set()
+        self.turned_away = 0
+        """Payloads that could not be committed, so that their platform was told to try again."""
+
+    async def take(self, arrival: Arrival, events: Sequence[Event]) -> Sequence[Recorded]:
+        """Commit every event of a payload. Raises DatabaseUnavailable: then the platform must
+        deliver it again, and what was committed by then is known as a duplicate."""
+        try:
+            recorded = [await self._take_surely(arrival, event) for event in events]
+        except DatabaseUnavailable:
+            self.turned_away += 1
+            raise
+        await self._rt.reached(Checkpoint.MESSAGE_COMMITTED)
+        return recorded
+
+    async def take_dead_letter(self, arrival: Arrival, error: str) -> None:
+        """Keep a payload that can't be parsed. Raises DatabaseUnavailable."""
+        async with in_time():
+            await self._rt.db.write(record_dead_letter, arrival, error)
+        _log.warning("dead letter for account %s: %s", arrival.account, error)
+        self._count(arrival, Became.DEAD_LETTER.value)
+
+    async def close(self) -> None:
+        """Wait for acknowledgements of buttons that are under way."""
+        if self._aside:
+            await asyncio.wait(self._aside, timeout=2.0)
+
+    async def _take_surely(self, arrival: Arrival, event: Event) -> Recorded:
+        """Commit an event. One that can't be recorded though the database is well becomes a
+        dead letter: a platform would deliver it for ever and hold back what is behind it."""
+        for last in (False, False, True):
+            try:
+                return await self._take(arrival, event)
+            except DatabaseUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - the payload's edge: see above
+                name = type(error).__name__
+                _log.error(
+                    "an update of account %s was not recorded", arrival.account, exc_info=error
+                )
+                if last:
+                    await self.take_dead_letter(arrival, f"could not be recorded: {name}")
+        return Recorded(Became.DEAD_LETTER)
+
+    async def _take(self, arrival: Arrival, event: Event) -> Recorded:
+        with taking(self._rt, arrival, event) as became:
+            recorded = await self._record(arrival, event)
+            became(recorded)
+            return recorded
+
+    async def _record(self, arrival: Arrival, event: Event) -> Recorded:
+        by = None if self._worker is None else self._worker.expect()
+        recorded: Recorded | None = None
+        try:
+            async with in_time():
+                recorded = await self._rt.db.write(record_event, self._rt, arrival, event, by)
+        finally:
+            if by is not None and self._worker is not None:
+                run = None if recorded is None else recorded.run
+                if run is not None and run.state is RunState.RUNNING:
+                    self._worker.take_expected(run)
+                else:
+                    self._worker.cancel_expected()
+        self._count(arrival, recorded.became.value)
+        self._follow(arrival, recorded)
+        return recorded
+
+    def _follow(self, arrival: Arrival, recorded: Recorded) -> None:
+        """Hints after the commit. None of them is needed for correctness."""
+        if recorded.wake:
+            self._rt.wakeups.tell(READY)
+        for run in recorded.stopped:
+            self._rt.wakeups.tell(stop_topic(run))
+        if recorded.callback_id and recorded.became is not Became.DUPLICATE:
+            channel = self._rt.channels[arrival.account]
+            task = asyncio.create_task(channel.acknowledge(recorded.callback_id, recorded.toast))
+            self._aside.add(task)
+            task.add_done_callback(self._aside.discard)
+
+    def _count(self, arrival: Arrival, outcome: str) -> None:
+        channel = self._rt.channels[arrival.account]
+        self._rt.observer.inbound.labels(channel.name.value, outcome).inc()
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Turns a commit that takes too long into DatabaseUnavailable. What the database does
+    with it afterwards is harmless: the next delivery finds it or records it."""
+    try:
+        async with asyncio.timeout(COMMIT_WITHIN):
+            yield
+    except TimeoutError as late:
+        raise DatabaseUnavailable("the database took too long") from late

@@ -1,0 +1,167 @@
+"""Reading in a platform's own records what people wrote while nobody listened.
+
+A webhook that fails is not delivered again for long, but the platform keeps the message. So
+its records are listed at every start, after every gap of ours, and every few minutes: what
+is missing goes through the same intake as everything else, which knows what it has.
+
+The mark says where the next listing begins. It moves only after a listing that was read to
+its end, to the newest message that was seen, less an overlap for what a list shows late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from bot.delivery.status import ask
+from bot.domain.errors import DatabaseUnavailable, RecordsUnavailable, StaleLease
+from bot.domain.message import Inbound
+from bot.intake.accept import Intake
+from bot.intake.record import Arrival
+from bot.leases.keeper import LeaseKeeper
+from bot.leases.runtime import Runtime
+from storage import accounts, backfill
+from storage.notify import READY
+from storage.outbox import delivery_status
+
+EVERY = 120.0
+"""Seconds between two looks while nothing happens."""
+AGAIN = 30.0
+"""Seconds until the next look after one that broke off."""
+OVERLAP = 900.0
+"""Seconds that are listed once more: what a list may show late, and clocks that differ."""
+YOUNG = 20.0
+"""Seconds for which a message is left to its webhook, which tells more than a list."""
+
+_ASKING = 30.0
+"""Seconds that one round of questions about parts may take."""
+_AT_ONCE = 50
+
+_log = logging.getLogger("answerback.catchup")
+
+Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
+"""Which of these request ids, given with the platform's times, are recorded already."""
+
+
+class Records(Protocol):
+    """A platform's own records of what people wrote to one account."""
+
+    def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
+        """Every message since then that is not known, oldest first. Raises RecordsUnavailable
+        at the end when that was not all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look found: messages that were missing, and whether some were left to webhooks
+    that may still come."""
+
+    missing: int
+    young: bool
+
+
+class CatchUp:
+    """Looks into one account's records: regularly where no other process does, and after
+    every gap of this process's own."""
+
+    def __init__(
+        self, rt: Runtime, lease: LeaseKeeper, intake: Intake, account: int, records: Records
+    ) -> None:
+        self._rt = rt
+        self._lease = lease
+        self._intake = intake
+        self._account = account
+        self._records = records
+        self._lapses = 0
+        lease.on_lapse(self._lapsed)
+
+    async def run(self) -> None:
+        """Look until cancelled; the first time at once."""
+        clock, tick = self._rt.clock, min(self._lease.terms.heartbeat, EVERY)
+        seen, due = -1, clock.monotonic()
+        while True:
+            gaps, now = self._gaps(), clock.monotonic()
+            if self._lease.holds() and not self._lease.draining and (gaps != seen or now >= due):
+                wait = await self._try(alone=gaps == seen)
+                seen = gaps
+                due = clock.monotonic() + wait
+            await clock.sleep(tick)
+
+    async def look(self) -> Looked:
+        """Record what is missing.
+
+        Raises RecordsUnavailable when the listing was not complete, DatabaseUnavailable.
+        """
+        rt = self._rt
+        since = await rt.db.write(backfill.begin_mark, self._account)
+        newest, young = since, frozenset[str]()
+
+        async def known(seen: Mapping[str, float | None]) -> frozenset[str]:
+            nonlocal newest, young
+            newest = max([newest, *(at for at in seen.values() if at is not None)])
+            recorded, now = await rt.db.read(backfill.recorded, self._account, list(seen))
+            if recorded:
+                times = {name: seen[name] for name in recorded}
+                await rt.db.write(backfill.tell_times, self._account, times)
+            young = _young(seen, now) - recorded
+            return recorded | young
+
+        found = 0
+        async for message in self._records.inbound_since(datetime.fromtimestamp(since, UTC), known):
+            body = json.dumps(asdict(message), ensure_ascii=False)
+            await self._intake.take(Arrival(self._account, body), [message])
+            found += 1
+        await rt.db.write(accounts.move_mark, self._account, newest - OVERLAP)
+        return Looked(found, bool(young))
+
+    async def _try(self, *, alone: bool) -> float:
+        """One look, with `alone` only if no other process has taken it upon itself. Returns
+        the seconds until the next one."""
+        try:
+            mine = await self._rt.db.write(
+                accounts.take_polling,
+                self._account,
+                self._lease.holder(),
+                self._lease.terms.seconds,
+            )
+            if alone and not mine:
+                return EVERY
+            looked = await self.look()
+            if await self._rt.db.write(accounts.mark_up, self._account):
+                _log.info("the platform takes the account again")
+                self._rt.wakeups.tell(READY)
+            await self._ask_after()
+        except (RecordsUnavailable, DatabaseUnavailable, StaleLease) as error:
+            _log.warning("not caught up, again in %.0f s: %s", AGAIN, error)
+            return AGAIN
+        if looked.missing:
+            _log.warning("%d messages had come without a webhook", looked.missing)
+        return YOUNG if looked.young else EVERY
+
+    async def _ask_after(self) -> None:
+        """Ask about parts on which no callback came: what failed later must not look answered."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ASKING):
+                for part in await self._rt.db.read(
+                    delivery_status.unreported, self._account, _AT_ONCE
+                ):
+                    await ask(self._rt, part)
+
+    def _gaps(self) -> int:
+        """How often this process may have missed something."""
+        return self._lapses + self._lease.late_renewals + self._intake.turned_away
+
+    def _lapsed(self) -> None:
+        self._lapses += 1
+
+
+def _young(seen: Mapping[str, float | None], now: float) -> frozenset[str]:
+    """What was written a moment ago. A time in the future is a clock that is wrong."""
+    return frozenset(name for name, at in seen.items() if at is not None and 0 <= now - at < YOUNG)

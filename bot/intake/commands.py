@@ -1,0 +1,175 @@
+"""Commands of a person, carried out inside the transaction that records them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from bot.delivery import notices
+from bot.delivery.finish import after_end
+from bot.domain.commands import Command
+from bot.domain.ending import Ending
+from bot.domain.message import ChannelName, Inbound
+from bot.domain.reply import Reply
+from bot.domain.run import Run, RunState
+from bot.leases.runtime import Runtime
+from bot.texts import Text
+from storage import audit_log, backfill, chats, inbox, outbox, runs
+from storage.chats import Chat
+from storage.engine import clock
+from storage.engine.tx import Tx
+from storage.outbox import sent_parts
+from storage.outbox.moves import Notice
+from storage.runs import creation
+from storage.runs.creation import NewRun
+
+PERSON = "person"
+RETRIABLE = (Ending.APOLOGISED, Ending.FAILED)
+"""Endings after which a person may ask for another try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obeyed:
+    """What a command did beside its reply: the runs that it ended, and the words that are
+    shown over a pressed button."""
+
+    stopped: tuple[int, ...] = ()
+    toast: str = ""
+
+
+def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
+    """Whether there is something that this command could act on now."""
+    match command:
+        case Command.STOP:
+            return bool(runs.live_in_chat(tx, chat.id))
+        case Command.RETRY:
+            return runs.last_ended(tx, chat.id, RETRIABLE) is not None
+        case Command.RESEND:
+            return runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,)) is not None
+        case Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN:
+            return True
+        case other:
+            assert_never(other)
+
+
+def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) -> Obeyed:
+    """Carry out a command and post its reply. The chat is locked."""
+    match command:
+        case Command.START | Command.OPT_IN:
+            again = chat.opted_out_at is not None
+            chats.opt_out(tx, chat.id, out=False)
+            chat = replace(chat, opted_out_at=None)
+            return _answer(tx, rt, chat, message, Text.OPTED_IN if again else Text.WELCOME)
+        case Command.HELP:
+            by_words = rt.channels[chat.account].name is ChannelName.WHATSAPP
+            notices.say(tx, rt, chat, Reply(rt.words.help(chat.language, by_words=by_words)))
+            return Obeyed()
+        case Command.STATUS:
+            return _status(tx, rt, chat)
+        case Command.STOP:
+            return _stop(tx, rt, chat, message, Text.STOPPED, Text.NOTHING_TO_STOP)
+        case Command.OPT_OUT:
+            sent_parts.drop_loose(tx, chat.id)
+            chats.opt_out(tx, chat.id, out=True)
+            return _stop(tx, rt, chat, message, Text.OPTED_OUT, Text.OPTED_OUT)
+        case Command.RETRY:
+            return _retry(tx, rt, chat, message)
+        case Command.RESEND:
+            return _resend(tx, rt, chat, message)
+        case other:
+            assert_never(other)
+
+
+def _answer(
+    tx: Tx, rt: Runtime, chat: Chat, message: Inbound, text: Text, **values: str | int
+) -> Obeyed:
+    """Say it: over the button that was pressed, else as a message."""
+    if message.callback_id:
+        return Obeyed(toast=rt.words.say(text, chat.language, **values))
+    notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
+    return Obeyed()
+
+
+def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
+    live = runs.live_in_chat(tx, chat.id)
+    waiting = chats.waiting_messages(tx, chat.id)
+    values: dict[str, str | int] = {}
+    if chat.paused_until is not None and chat.paused_until > clock.read(tx):
+        text = Text.STATUS_PAUSED
+    elif any(run.state in (RunState.RUNNING, RunState.READY) for run in live):
+        text = Text.STATUS_WORKING
+    elif waiting:
+        text, values = Text.STATUS_WAITING, {"count": waiting}
+    else:
+        text = Text.STATUS_IDLE
+    notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
+    return Obeyed()
+
+
+def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Obeyed:
+    """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
+    What was written after a stop that came late (in a platform's records) goes on."""
+    chats.raise_stop(tx, chat.id)
+    later = backfill.runs_after(tx, chat.id, message.sent_at)
+    stopped = []
+    for run in (live for live in runs.live_in_chat(tx, chat.id) if live.id not in later):
+        if runs.end_live(tx, run.id, Ending.WITHDRAWN, "the person stopped it"):
+            after_end(tx, rt, run, Ending.WITHDRAWN, "the person stopped it", PERSON)
+            stopped.append(run.id)
+    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
+    return Obeyed(tuple(stopped))
+
+
+def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
+    """One new run for the messages of a run that was apologised for, however often asked."""
+    own = notices.pressed(message.button)
+    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, RETRIABLE)
+    if found is None or found.chat != chat.id or found.ending not in RETRIABLE:
+        return _answer(tx, rt, chat, message, Text.NOTHING_TO_RETRY)
+    said_now = notices.say(
+        tx,
+        rt,
+        chat,
+        notices.plain(rt, chat, Text.RETRIED),
+        run=found.id,
+        notice=Notice.RETRIED,
+    )
+    if said_now is not None:
+        again(tx, chat, found, PERSON)
+        return Obeyed(toast=rt.words.say(Text.RETRIED, chat.language))
+    busy = bool(runs.live_in_chat(tx, chat.id))
+    text = Text.STATUS_WORKING if busy else Text.NOTHING_TO_RETRY
+    return _answer(tx, rt, chat, message, text)
+
+
+def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
+    """A new run for the messages of one that ended. The chat is locked."""
+    live = runs.live_in_chat(tx, chat.id)
+    paused = chat.paused_until is not None and chat.paused_until > clock.read(tx)
+    messages = inbox.of_run(tx, ended.id)
+    new = NewRun(
+        account=chat.account,
+        chat=chat.id,
+        request_id=messages[0].request_id if messages else "",
+        order_at=ended.created_at,
+        wait=0.0,
+        album="",
+    )
+    run = creation.insert_run(tx, new, None, head=not live and not paused)
+    creation.count_messages(tx, run.id, len(messages))
+    for stored in messages:
+        inbox.assign(tx, stored.id, run.id)
+    audit_log.note(tx, who, "asked for again", f"as run {run.id}", run=ended.id, chat=chat.id)
+    return run
+
+
+def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
+    """Send the parts of an uncertain answer once more, on their own rows."""
+    own = notices.pressed(message.button)
+    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,))
+    if found is None or found.chat != chat.id or found.ending is not Ending.UNCERTAIN:
+        return _answer(tx, rt, chat, message, Text.NOTHING_TO_RESEND)
+    for part in outbox.of_run_any(tx, found.id):
+        outbox.resend(tx, part.id, part.attempts, loose=True)
+    audit_log.note(tx, PERSON, "asked to send again", run=found.id, chat=chat.id)
+    return Obeyed(toast=rt.words.say(Text.RESENT, chat.language))

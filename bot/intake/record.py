@@ -1,0 +1,261 @@
+"""Recording what arrived, exactly once, before anybody is told that it was received.
+
+One transaction an event: find and lock the chat, insert the message (the insert is the
+duplicate check), decide what it leads to, and put it into a run. When the chat is idle and
+this process has room, that run is inserted already running here, so that the common case
+costs one commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import assert_never
+
+from bot.delivery import notices
+from bot.delivery.choices import chosen
+from bot.domain.admission import (
+    TOLD_ONCE,
+    Admission,
+    Answer,
+    ChatFacts,
+    Ignore,
+    Obey,
+    Unanswered,
+    admit,
+)
+from bot.domain.commands import Command, command_of, needs_subject
+from bot.domain.message import (
+    Address,
+    Addressing,
+    Edited,
+    Event,
+    Ignored,
+    Inbound,
+    Membership,
+    Migrated,
+)
+from bot.domain.run import Run
+from bot.domain.terms import IntakeTerms
+from bot.intake import edits
+from bot.intake.batching import place, with_its_album
+from bot.intake.commands import obey, subject_of
+from bot.intake.enrich import enrich
+from bot.leases.recovery import release_chat
+from bot.leases.runtime import Runtime
+from bot.texts import Text
+from storage import chats, inbox
+from storage.chat_merge import link
+from storage.chats import Chat
+from storage.engine.tx import Tx
+from storage.outbox import sent_parts
+from storage.runs.moves import Claimant
+
+_MINUTE = 60.0
+_DAY = 86_400.0
+
+
+class Became(Enum):
+    """What an event led to."""
+
+    RUN = "run"
+    JOINED = "joined"
+    DUPLICATE = "duplicate"
+    COMMAND = "command"
+    IGNORED = "ignored"
+    EDIT = "edit"
+    NOTED = "noted"
+    DEAD_LETTER = "dead_letter"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The outcome of one event. `run` is set when a run was made; `stopped` are runs that a
+    command ended; `wake` says that a worker should look. `callback_id` names a button press
+    to be answered, with `toast` as its words."""
+
+    became: Became
+    run: Run | None = None
+    stopped: tuple[int, ...] = ()
+    wake: bool = False
+    callback_id: str = ""
+    toast: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One payload of one account, verified; `body` is what came over the wire."""
+
+    account: int
+    body: str
+    via: str = "webhook"
+    """How it came: the name of its span."""
+
+    @property
+    def digest(self) -> str:
+        """Names the payload, so that a dead letter is kept once."""
+        return hashlib.sha256(self.body.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def record_event(
+    tx: Tx, rt: Runtime, arrival: Arrival, event: Event, by: Claimant | None
+) -> Recorded:
+    """Record one event of a payload; everything that it leads to is in this transaction."""
+    match event:
+        case Inbound():
+            return _record_message(tx, rt, arrival, event, by)
+        case Edited(message, edited_at):
+            known = edits.edit(tx, arrival.account, message, edited_at)
+            _keep(tx, arrival, message=known, ignored=_UNKNOWN_EDIT if known is None else None)
+            return Recorded(Became.NOTED if known is None else Became.EDIT)
+        case Membership():
+            edits.membership(tx, arrival.account, event)
+            _keep(tx, arrival, ignored=f"not a message: {event.reason}")
+            return Recorded(Became.NOTED, wake=True)
+        case Migrated():
+            edits.migrated(tx, arrival.account, event)
+            _keep(tx, arrival, ignored="not a message: the chat moved")
+            return Recorded(Became.NOTED, wake=True)
+        case Ignored(reason):
+            _keep(tx, arrival, ignored=reason)
+            return Recorded(Became.IGNORED)
+        case other:
+            assert_never(other)
+
+
+def record_dead_letter(tx: Tx, arrival: Arrival, error: str) -> None:
+    """Keep a payload that can't be parsed, once."""
+    inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest, error=error)
+
+
+_UNKNOWN_EDIT = "an edit of a message that was never recorded"
+
+
+def _keep(
+    tx: Tx, arrival: Arrival, *, message: int | None = None, ignored: str | None = None
+) -> None:
+    """Store what came over the wire, with what it is: a message's, or answered by nothing."""
+    body, digest = arrival.body, arrival.digest
+    inbox.store_payload(tx, arrival.account, body, digest, message=message, ignored=ignored)
+
+
+def _record_message(
+    tx: Tx, rt: Runtime, arrival: Arrival, message: Inbound, by: Claimant | None
+) -> Recorded:
+    chat = _chat_of(tx, arrival.account, message)
+    sent_before = sent_parts.bodies(tx, chat.id, message.provider_id)
+    message = rt.channels[chat.account].recall(message, sent_before)
+    message = chosen(tx, rt, chat, message)
+    facts = _facts(tx, chat, message, rt.terms.intake)
+    stored = inbox.store_message(tx, arrival.account, chat.id, message)
+    if stored is None:
+        inbox.count_delivery(tx, arrival.account, message.request_id)
+        richer = enrich(tx, arrival.account, chat, message)
+        if richer is not None:
+            _keep(tx, arrival, message=richer)
+        woken = release_chat(tx, rt, chat.id, "intake")
+        return Recorded(Became.DUPLICATE, wake=woken)
+    _keep(tx, arrival, message=stored)
+    if not message.sender.is_bot:
+        _heard(tx, chat, message)
+    message = with_its_album(tx, chat, message)
+    admission = admit(message, _command(tx, rt, chat, message), facts, rt.terms.intake)
+    done = _lead_on(tx, rt, chat, _New(message, stored, admission), by)
+    return replace(done, callback_id=message.callback_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A message that was not known, its row, and what was decided about it."""
+
+    message: Inbound
+    stored: int
+    admission: Admission
+
+
+def _lead_on(tx: Tx, rt: Runtime, chat: Chat, new: _New, by: Claimant | None) -> Recorded:
+    """What a new message leads to: a run, a command carried out, or nothing with a reason."""
+    message, stored = new.message, new.stored
+    match new.admission:
+        case Answer():
+            placed = place(tx, rt, chat, message, stored, by)
+            if placed.made is None:
+                return Recorded(Became.JOINED, wake=placed.wake)
+            return Recorded(Became.RUN, run=placed.made, wake=placed.wake)
+        case Obey(command):
+            inbox.ignore(tx, stored, f"{Unanswered.COMMAND}: {command}")
+            obeyed = obey(tx, rt, chats.get(tx, chat.id), message, command)
+            return Recorded(Became.COMMAND, stopped=obeyed.stopped, wake=True, toast=obeyed.toast)
+        case Ignore(reason):
+            inbox.ignore(tx, stored, reason)
+            told = reason in TOLD_ONCE and _tell(tx, rt, chat, reason)
+            return Recorded(Became.IGNORED, wake=told)
+        case other:
+            assert_never(other)
+
+
+def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | None:
+    """The command that this message is; a mere word counts only if it has a subject."""
+    own = notices.pressed(message.button)
+    if own is not None:
+        return Command.RESEND if own.ask is notices.Ask.RESEND else Command.RETRY
+    channel = rt.channels[chat.account].name
+    command = command_of(message, channel, rt.command_words)
+    if command is None or not needs_subject(command, message):
+        return command
+    return command if subject_of(tx, chat, command) else None
+
+
+def _chat_of(tx: Tx, account: int, message: Inbound) -> Chat:
+    """The chat of a message, made if it is new, locked, with its further addresses known."""
+    topic = message.address.topic
+    aliases = [Address(alias, topic) for alias in message.aliases]
+    found = chats.locate(tx, account, [message.address, *aliases])
+    if found is None:
+        name = message.chat_name or message.sender.name
+        found = chats.create(
+            tx, account, message.address, message.chat_kind, name, message.sender.language
+        )
+    return link(tx, account, found, [message.address, *aliases])
+
+
+def _heard(tx: Tx, chat: Chat, message: Inbound) -> None:
+    """A person wrote. A group speaks the language of whoever spoke to us last."""
+    name = message.chat_name or message.sender.name
+    language = "" if message.addressing is Addressing.NOT_US else message.sender.language
+    chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
+
+
+def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFacts:
+    turns, fast = terms.turns_per_day, terms.messages_per_minute
+    return ChatFacts(
+        opted_out=chat.opted_out_at is not None,
+        recent_messages=chats.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
+        waiting_messages=chats.waiting_messages(tx, chat.id),
+        recent_turns=chats.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
+    )
+
+
+_REFUSAL_TEXTS = {
+    Unanswered.NOT_ALLOWED: Text.NOT_ALLOWED,
+    Unanswered.TOO_FAST: Text.TOO_FAST,
+    Unanswered.TOO_MANY_WAITING: Text.TOO_MANY_WAITING,
+    Unanswered.DAILY_LIMIT: Text.DAILY_LIMIT,
+}
+# Once for a burst that is too much, so that no burst is refused in silence.
+_TOLD_AGAIN_AFTER = {
+    Unanswered.NOT_ALLOWED: 10 * 365 * _DAY,
+    Unanswered.TOO_FAST: _MINUTE,
+    Unanswered.TOO_MANY_WAITING: _MINUTE,
+    Unanswered.DAILY_LIMIT: _DAY / 2,
+}
+
+
+def _tell(tx: Tx, rt: Runtime, chat: Chat, reason: Unanswered) -> bool:
+    """Say once why there is no answer."""
+    if not chats.tell_once(tx, chat.id, reason.value, _TOLD_AGAIN_AFTER[reason]):
+        return False
+    chat = chats.get(tx, chat.id)
+    notices.say(tx, rt, chat, notices.plain(rt, chat, _REFUSAL_TEXTS[reason]))
+    return True

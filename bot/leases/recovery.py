@@ -1,0 +1,119 @@
+"""The recovery pass: take from the dead what they held, so that the living go on with it.
+
+A run whose holder is gone is only *released* here: ready again under a higher fence, the
+death counted. Whoever claims it next gathers the evidence and asks `judge()`, exactly as for
+a new run; there is one path that decides, whether anybody died or not. The pass can be cut
+off anywhere and simply runs again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.leases.checkpoints import Checkpoint
+from bot.leases.keeper import LeaseKeeper
+from bot.leases.runtime import Runtime
+from storage import audit_log, holders, runs
+from storage import chats as chat_rows
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.outbox import standalone
+from storage.runs import releases
+from storage.runs.releases import Released
+
+_log = logging.getLogger("answerback.recover")
+_CHATS_AT_ONCE = 200
+_FORGET_HOLDERS_AFTER = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one pass found."""
+
+    released: Sequence[Released] = ()
+    doubted: int = 0
+
+
+async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
+    """Release what dead holders left. Does nothing while this process may not judge.
+
+    Raises DatabaseUnavailable.
+    """
+    if not lease.may_judge():
+        return Swept()
+    with rt.tracer.span("sweep") as span:
+        swept = await _sweep_all(rt, lease.terms.seconds, lease.name)
+        span.tell(released=len(swept.released), doubted=swept.doubted)
+    if swept.released or swept.doubted:
+        _log.warning(
+            "released %d runs of dead holders, %d parts uncertain",
+            len(swept.released),
+            swept.doubted,
+        )
+        rt.observer.takeovers.inc(len(swept.released))
+        await rt.reached(Checkpoint.RELEASED)
+        rt.wakeups.tell(READY)
+    return swept
+
+
+async def pass_by_hand(rt: Runtime, who: str) -> Swept:
+    """One pass that an operator asked for, in a process without a lease of its own.
+
+    Raises DatabaseUnavailable.
+    """
+    swept = await _sweep_all(rt, rt.terms.work.lease.seconds, who)
+    if swept.released or swept.doubted:
+        rt.wakeups.tell(READY)
+    return swept
+
+
+async def _sweep_all(rt: Runtime, lease_seconds: float, who: str) -> Swept:
+    """One pass in transactions of a bounded size."""
+    swept = Swept()
+    while True:
+        more = await rt.db.write(_sweep, lease_seconds, who)
+        swept = Swept((*swept.released, *more.released), swept.doubted + more.doubted)
+        if len(more.released) < releases.AT_ONCE:
+            return swept
+
+
+def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
+    holders.bury_overdue(tx, lease_seconds)
+    released = releases.release_dead(tx)
+    for run in released:
+        _note(tx, who, run)
+    return Swept(released, len(standalone.doubt_orphans(tx)))
+
+
+def release_chat(tx: Tx, rt: Runtime, chat: int, who: str) -> bool:
+    """A reader met this chat: release its run if that run's holder is dead. The chat is
+    locked. It never judges the run or sends; True when a worker should look."""
+    if rt.may_judge():
+        holders.bury_overdue(tx, rt.terms.work.lease.seconds)
+    released = releases.release_dead(tx, chat)
+    for run in released:
+        _note(tx, who, run)
+    return bool(released)
+
+
+def _note(tx: Tx, who: str, run: Released) -> None:
+    why = "its holder died" + ("" if run.counted else ", not counted")
+    audit_log.note(tx, who, "released", why, run=run.run, chat=run.chat)
+
+
+async def repair(rt: Runtime) -> int:
+    """Promote in chats whose runs wait behind nothing; forget holders that are long gone."""
+    stranded = await rt.db.read(releases.stranded_chats, _CHATS_AT_ONCE)
+    for chat in stranded:
+        await rt.db.write(_promote, chat)
+    await rt.db.write(holders.forget_gone, _FORGET_HOLDERS_AFTER)
+    if stranded:
+        rt.wakeups.tell(READY)
+    return len(stranded)
+
+
+def _promote(tx: Tx, chat: int) -> None:
+    chat_rows.lock(tx, chat)
+    runs.promote(tx, chat)

@@ -1,0 +1,91 @@
+"""What every flow is handed: the database, the channels, the bounds, the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from bot.domain.commands import Command
+from bot.domain.ports import Carrier, Channel, Clock, OutsideWindow
+from bot.domain.reminders import Calendar
+from bot.domain.terms import Terms
+from bot.domain.verdict import Policy, window_closed
+from bot.leases.checkpoints import Reached, nowhere
+from bot.observability import Observer
+from bot.observability.context import Fact, chat_tag
+from bot.observability.tracing import NoTracer, Tracer, story_of
+from bot.texts import Words
+from storage.engine.database import Database
+from storage.notify import Wakeups
+
+STATUS_WAIT = 30.0
+"""Seconds to wait at most for `sent` before the next part, where parts could swap."""
+LOOK_PATIENCE = 900.0
+"""Seconds after an attempt in which a provider's list is asked that can't be asked now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One process's tools. `channels` are the accounts that it can send for, by their row;
+    `carriers` those of them whose platform reports later on what it took."""
+
+    db: Database
+    clock: Clock
+    channels: Mapping[int, Channel]
+    terms: Terms
+    words: Words
+    wakeups: Wakeups
+    calendar: Calendar
+    observer: Observer = field(default_factory=Observer)
+    carriers: Mapping[int, Carrier] = field(default_factory=dict)
+    reached: Reached = nowhere
+    tracer: Tracer = field(default_factory=NoTracer)
+    may_judge: Callable[[], bool] = lambda: True
+    """Whether this process may call another dead: not right after it failed to renew itself."""
+
+    @property
+    def command_words(self) -> Mapping[str, Command]:
+        """The phrases that are commands on channels without slashes."""
+        return self.words.command_words() if self.terms.intake.words else {}
+
+    @property
+    def mine(self) -> list[int]:
+        """The accounts this process claims for."""
+        return sorted(self.channels)
+
+    def names(self, account: int, chat: int | None = None) -> dict[str, Fact]:
+        """What log lines and spans call an account and one of its chats."""
+        channel = self.channels.get(account)
+        if channel is None:
+            return {"account": account}
+        named: dict[str, Fact] = {"account": account, "channel": channel.name.value}
+        return named if chat is None else {**named, "chat": chat_tag(channel.account, chat)}
+
+    def story(self, account: int, run: int) -> str:
+        """The trace that all spans of a run belong to, whichever process makes them."""
+        channel = self.channels.get(account)
+        return story_of(str(account) if channel is None else channel.account, run)
+
+    def policy(self, account: int) -> Policy:
+        """The bounds of a verdict on this account's channel."""
+        channel = self.channels.get(account)
+        delivery = self.terms.delivery
+        common = {
+            "max_failures": self.terms.work.max_failures,
+            "answer_max_age": delivery.answer_max_age,
+            "uncertain": delivery.uncertain,
+        }
+        if channel is None:
+            return Policy(**common)  # type: ignore[arg-type]
+        traits = channel.traits
+        return Policy(
+            **common,  # type: ignore[arg-type]
+            free_text_window=traits.free_text_window,
+            templates=traits.outside_window is OutsideWindow.ANSWER,
+            looks=traits.looks,
+            status_wait=0.0 if traits.ordered else STATUS_WAIT,
+        )
+
+    def window_closed(self, account: int, opened_at: float | None, now: float) -> bool:
+        """Whether the platform forbids free text to a chat that last wrote at `opened_at`."""
+        return window_closed(now if opened_at is None else opened_at, now, self.policy(account))

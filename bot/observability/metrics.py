@@ -1,0 +1,122 @@
+"""The process's metrics. No label grows with chats, and none holds what a person wrote.
+
+What each is for stands in docs/metrics.md, which a test holds against this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from bot.domain.ending import Ending
+from bot.observability.readings import Readings, readings_of
+
+_FAST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+_SLOW = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 45.0, 90.0, 300.0, 900.0)
+_LONG = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 45.0, 120.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
+
+
+class Observer:
+    """Counts what happens. Each process (and each test) has its own registry."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._came_in()
+        self._was_worked_on()
+        self._went_out()
+        self._stands()
+
+    def _came_in(self) -> None:
+        self.webhook_seconds = self._histogram(
+            "answerback_webhook_seconds",
+            "Seconds from a webhook's arrival to its commit.",
+            _FAST,
+            "channel",
+        )
+        self.inbound = self._counter(
+            "answerback_inbound", "Deliveries by what became of them.", "channel", "outcome"
+        )
+        self.database_wait = self._histogram(
+            "answerback_database_wait_seconds",
+            "Seconds that a transaction waited for a connection or for its turn to write.",
+            (0.001, *_FAST),
+        )
+
+    def _was_worked_on(self) -> None:
+        self.agent_seconds = self._histogram(
+            "answerback_agent_seconds", "Seconds an agent took for one attempt.", _SLOW, "outcome"
+        )
+        self.agent_tokens = self._counter(
+            "answerback_agent_tokens", "Tokens that agents' steps said they used.", "direction"
+        )
+        self.run_seconds = self._histogram(
+            "answerback_run_seconds",
+            "Seconds from a run's first message to its end.",
+            _LONG,
+            "ending",
+        )
+        self.endings = self._counter(
+            "answerback_runs_ended", "Runs that ended, by ending.", "ending"
+        )
+        for ending in Ending:
+            self.endings.labels(ending.value)
+        self.takeovers = self._counter("answerback_takeovers", "Runs released from a dead holder.")
+        self.in_flight = self._gauge(
+            "answerback_runs_in_flight", "Runs that this process works on."
+        )
+
+    def _went_out(self) -> None:
+        self.sends = self._counter(
+            "answerback_sends",
+            "Calls to a provider that send, by what they told us.",
+            "channel",
+            "outcome",
+        )
+        self.limit_wait = self._histogram(
+            "answerback_rate_limit_wait_seconds",
+            "Waits that a provider named when it refused a send for its rate limit.",
+            _LONG,
+            "channel",
+        )
+        self.double_receipts = self._counter(
+            "answerback_double_receipts",
+            "Parts for which a second receipt appeared: the person has them twice.",
+        )
+
+    def _stands(self) -> None:
+        """What the whole service's database says; refreshed every few seconds."""
+        self.runs = self._gauge(
+            "answerback_runs", "Runs of the whole service by state, counted to 10000.", "state"
+        )
+        self.oldest = self._gauge(
+            "answerback_oldest_run_seconds",
+            "Seconds for which the oldest due or waiting run of the service waits.",
+            "state",
+        )
+        self.uncertain_parts = self._gauge(
+            "answerback_uncertain_parts", "Messages that may or may not have arrived."
+        )
+        self.loose_parts = self._gauge(
+            "answerback_loose_parts", "Notices, operators' words and re-sends that wait."
+        )
+
+    def read(self, readings: Readings) -> None:
+        """Export these numbers, asked for at every scrape."""
+        self.registry.register(readings_of(readings))
+
+    def stand(self, counts: Mapping[str, int], ages: Mapping[str, float]) -> None:
+        """The whole service's runs by state, and the age in seconds of the oldest."""
+        for state, count in counts.items():
+            self.runs.labels(state).set(count)
+        for state, age in ages.items():
+            self.oldest.labels(state).set(age)
+
+    def _counter(self, name: str, says: str, *labels: str) -> Counter:
+        return Counter(name, says, labels, registry=self.registry)
+
+    def _gauge(self, name: str, says: str, *labels: str) -> Gauge:
+        return Gauge(name, says, labels, registry=self.registry)
+
+    def _histogram(self, name: str, says: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        return Histogram(name, says, labels, buckets=buckets, registry=self.registry)

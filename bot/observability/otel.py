@@ -1,0 +1,160 @@
+"""Traces over OpenTelemetry. Loaded only where an endpoint is configured (extra `otel`)."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.trace import NonRecordingSpan, SpanContext, Status, StatusCode, TraceFlags
+
+from bot.observability.context import Fact, about
+from bot.observability.tracing import Span
+
+_EXPORT_WITHIN = 5.0
+_CLOSE_WITHIN = 2.0
+"""Seconds. A collector that is away must not hold up a process that leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtlpSettings:
+    """Where spans go. `endpoint` is the base, as in OTEL_EXPORTER_OTLP_ENDPOINT; other
+    variables of OpenTelemetry (sampler, batches) are read by its SDK itself."""
+
+    endpoint: str
+    headers: Mapping[str, str]
+    service: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    trace: int
+    span: int
+
+
+class OtelTracer:
+    """`Tracer` that hands its spans to `processor`."""
+
+    def __init__(self, processor: SpanProcessor, service: str, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        resource = Resource.create({"service.name": service})
+        self._provider = TracerProvider(
+            resource=resource, id_generator=_GivenIds(), shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(processor)
+        self._tracer = self._provider.get_tracer("answerback")
+
+    @contextmanager
+    def span(self, name: str, story: str = "", **facts: Fact) -> Iterator[Span]:
+        with self._tracer.start_as_current_span(
+            name,
+            context=self._where(story),
+            attributes=_attributes(facts),
+            # Both would write down the exception's words.
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            trace_id = f"{span.get_span_context().trace_id:032x}"
+            try:
+                with about(trace_id=trace_id):
+                    yield _Open(span)
+            except BaseException as error:
+                kind = type(error).__qualname__
+                span.set_attribute("error.type", kind)
+                span.set_status(Status(StatusCode.ERROR, kind))
+                raise
+
+    def first(self, name: str, story: str, seconds: float, **facts: Fact) -> None:
+        end = self._wall()
+        given = _given.set(_ids_of(story))
+        try:
+            span = self._tracer.start_span(
+                name,
+                context=Context(),
+                attributes=_attributes(facts),
+                start_time=_nanoseconds(end - seconds),
+            )
+        finally:
+            _given.reset(given)
+        span.end(end_time=_nanoseconds(end))
+
+    def close(self) -> None:
+        closing = threading.Thread(target=self._provider.shutdown, daemon=True, name="spans")
+        closing.start()
+        closing.join(_CLOSE_WITHIN)
+
+    def _where(self, story: str) -> Context | None:
+        """The context to begin a span in: the one that is open, unless its story is another."""
+        if not story:
+            return None
+        ids = _ids_of(story)
+        if trace.get_current_span().get_span_context().trace_id == ids.trace:
+            return None
+        first = SpanContext(ids.trace, ids.span, is_remote=True, trace_flags=self._flags(ids))
+        return trace.set_span_in_context(NonRecordingSpan(first), Context())
+
+    def _flags(self, ids: _Ids) -> TraceFlags:
+        """Whether this trace is sampled: every process finds the same, from the id alone."""
+        decision = self._provider.sampler.should_sample(Context(), ids.trace, "").decision
+        sampled = decision is Decision.RECORD_AND_SAMPLE
+        return TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+
+
+def over_http(settings: OtlpSettings, wall: Callable[[], float]) -> OtelTracer:
+    """A tracer that sends its spans to a collector."""
+    exporter = OTLPSpanExporter(
+        endpoint=f"{settings.endpoint.rstrip('/')}/v1/traces",
+        headers=dict(settings.headers) or None,
+        timeout=_EXPORT_WITHIN,
+    )
+    return OtelTracer(BatchSpanProcessor(exporter), settings.service, wall)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """`Span` over OpenTelemetry's."""
+
+    span: trace.Span
+
+    def tell(self, **facts: Fact) -> None:
+        self.span.set_attributes(_attributes(facts))
+
+
+_given: ContextVar[_Ids | None] = ContextVar("given_ids", default=None)
+
+
+class _GivenIds(RandomIdGenerator):
+    """Random ids, save for a span whose ids follow from its story."""
+
+    def generate_trace_id(self) -> int:
+        given = _given.get()
+        return super().generate_trace_id() if given is None else given.trace
+
+    def generate_span_id(self) -> int:
+        given = _given.get()
+        return super().generate_span_id() if given is None else given.span
+
+
+def _ids_of(story: str) -> _Ids:
+    digest = hashlib.sha256(story.encode()).digest()
+    # Zero is no id.
+    return _Ids(int.from_bytes(digest[:16]) or 1, int.from_bytes(digest[16:24]) or 1)
+
+
+def _attributes(facts: Mapping[str, Fact]) -> dict[str, Fact]:
+    return {f"answerback.{key}": value for key, value in facts.items()}
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000_000)

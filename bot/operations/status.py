@@ -1,0 +1,73 @@
+"""What became of a message, for anyone who asks by its request id. Read only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.domain.ending import Ending, TurnStatus, status_of
+from bot.domain.run import RunState
+from storage import replies, runs
+from storage.engine.tx import Tx
+from storage.views.lookup import recorded_under
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAnswer:
+    """One of six answers, each with its one right reaction in `text`.
+
+    `queued` says that nobody works on it yet; `answer` is the stored answer of a completed
+    turn, None where there was none to store.
+    """
+
+    request_id: str
+    status: TurnStatus
+    queued: bool
+    ending: Ending | None
+    answer: str | None
+    text: str
+
+    @property
+    def send_again(self) -> bool:
+        """Whether the right reaction is to send the message again."""
+        return self.status in (TurnStatus.INTERRUPTED, TurnStatus.UNKNOWN)
+
+
+def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnswer:
+    """What became of the message. Without an account the newest message of that id counts:
+    ids are unique only within an account."""
+    said = recorded_under(tx, request_id, account)
+    if said is None:
+        return _plain(request_id, TurnStatus.UNKNOWN)
+    if said.run is None:
+        told = f"It was recorded and gets no answer: {said.ignored or 'a command'}."
+        return _plain(request_id, TurnStatus.COMPLETED, told)
+    return _of_run(tx, request_id, said.run)
+
+
+def submitted_again(tx: Tx, request_id: str, account: int) -> TurnAnswer | None:
+    """For a submission under this id: `already_accepted` when it was recorded before; None
+    when it is new."""
+    if recorded_under(tx, request_id, account) is None:
+        return None
+    return _plain(request_id, TurnStatus.ALREADY_ACCEPTED)
+
+
+def _plain(request_id: str, status: TurnStatus, text: str = "") -> TurnAnswer:
+    return TurnAnswer(
+        request_id, status, queued=False, ending=None, answer=None, text=text or status.text
+    )
+
+
+def _of_run(tx: Tx, request_id: str, run_id: int) -> TurnAnswer:
+    run = runs.find(tx, run_id)
+    assert run is not None
+    status = status_of(run.ending)
+    stored = replies.stored(tx, run.id) if status is TurnStatus.COMPLETED else None
+    return TurnAnswer(
+        request_id=request_id,
+        status=status,
+        queued=run.state in (RunState.WAITING, RunState.READY),
+        ending=run.ending,
+        answer=None if stored is None else stored[0],
+        text=status.text,
+    )

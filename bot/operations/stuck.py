@@ -1,0 +1,193 @@
+"""What stands still and needs somebody's eyes: the worst first, each with its cause in one
+sentence and the command that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from storage.engine.tx import Tx
+from storage.views import diagnostics
+from storage.views.diagnostics import Fact, Queue
+
+
+class Trouble(Enum):
+    """Kinds of trouble, the worst first; the value is the name that is shown."""
+
+    SCHEMA = "old schema"
+    DEAD_LEASE = "dead lease"
+    WORKER_GONE = "no worker"
+    CHANNEL_DOWN = "channel down"
+    WEBHOOK = "webhook fails"
+    SET_ASIDE = "set aside"
+    OVER_DEADLINE = "over the deadline"
+    UNCLAIMED = "nobody claims it"
+    UNCERTAIN = "sent? unknown"
+    REFUSED = "refused"
+    BLOCKED = "chat blocked"
+    PAUSED = "chat paused"
+    UNSENT = "not sent yet"
+    DELAYED = "delayed"
+    DEAD_LETTER = "dead letter"
+    WAKE_UPS = "wake-ups lost"
+
+    @property
+    def rank(self) -> int:
+        """0 is the worst."""
+        return list(Trouble).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """One thing that stands still since `since` seconds. `id` names the run, part, chat,
+    payload or account; `act` is the command that helps and what it does."""
+
+    kind: Trouble
+    id: int | str
+    since: float
+    why: str
+    act: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`older`: what moved within so many seconds is not stuck; `lease` seconds a renewal is
+    worth; `refusals` is for how many seconds a refused part is listed."""
+
+    older: float
+    lease: float
+    refusals: float = 7 * 86_400.0
+
+
+def find_stuck(tx: Tx, bounds: Bounds) -> Sequence[Stuck]:
+    """Everything that the database knows to stand still, worst first, then oldest."""
+    found = [
+        *_dead(tx, bounds),
+        *_unclaimed(tx, bounds),
+        *_put_off(tx, bounds),
+        *_runs(tx, bounds),
+        *_parts(tx, bounds),
+        *_chats(tx, bounds),
+        *_letters(tx),
+        *_channels(tx),
+    ]
+    return in_order(found)
+
+
+def in_order(found: Sequence[Stuck]) -> Sequence[Stuck]:
+    """Worst first, then oldest."""
+    return sorted(found, key=lambda stuck: (stuck.kind.rank, -stuck.since))
+
+
+def _dead(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
+    for fact in diagnostics.dead_runs(tx, bounds.lease):
+        why = f"{fact.says} died or hangs while it worked on run {fact.id}"
+        act = "answerback recover  # releases what dead processes held"
+        yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
+    for fact in diagnostics.orphan_parts(tx, bounds.lease):
+        why = f"part {fact.id} was being sent by a process that died: sent? unknown"
+        act = "answerback recover  # marks it as uncertain, sends nothing"
+        yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
+
+
+def _unclaimed(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
+    late = diagnostics.unclaimed_runs(tx, bounds.older)
+    if not late:
+        return
+    workers = diagnostics.live_senders(tx, bounds.lease)
+    for fact in late:
+        if not workers:
+            why = "it is due and no worker is alive"
+            act = "answerback serve  # starts one; it takes what is due"
+            yield Stuck(Trouble.WORKER_GONE, fact.id, fact.since, why, act)
+        elif fact.says:
+            why = f"its channel is down: {fact.says}"
+            act = "answerback doctor  # says what is wrong with the account"
+            yield Stuck(Trouble.UNCLAIMED, fact.id, fact.since, why, act)
+        else:
+            why = "it is due, and the workers are full or do not serve its account"
+            act = f"answerback runs why {fact.id}  # then `answerback top` for the workers"
+            yield Stuck(Trouble.UNCLAIMED, fact.id, fact.since, why, act)
+
+
+def _put_off(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
+    for fact in diagnostics.put_off_runs(tx, bounds.older):
+        act = f"answerback runs requeue {fact.id}  # makes it due at once"
+        yield Stuck(Trouble.DELAYED, fact.id, fact.since, f"the run is {fact.says}", act)
+
+
+def _runs(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
+    for fact in diagnostics.runs_set_aside(tx):
+        why = f"it is kept from being claimed: {fact.says}"
+        act = f"answerback runs requeue {fact.id}  # or apologise; it then may be claimed again"
+        yield Stuck(Trouble.SET_ASIDE, fact.id, fact.since, why, act)
+    for fact in diagnostics.late_runs(tx, bounds.older):
+        why = "its agent is past the deadline and did not stop"
+        act = f"answerback runs apologise {fact.id}  # ends the work and says so to the person"
+        yield Stuck(Trouble.OVER_DEADLINE, fact.id, fact.since, why, act)
+
+
+def _parts(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
+    for fact in diagnostics.uncertain_parts(tx):
+        why = f"sent? unknown: {fact.says or 'nobody told'}{_of(fact)}"
+        act = (
+            f"answerback outbox resolve {fact.id} --delivered  # after a look at the chat;"
+            " --lost sends it once more"
+        )
+        yield Stuck(Trouble.UNCERTAIN, fact.id, fact.since, why, act)
+    for fact in diagnostics.refused_parts(tx, bounds.refusals):
+        why = f"the platform refused it: {fact.says or 'without a reason'}{_of(fact)}"
+        yield Stuck(Trouble.REFUSED, fact.id, fact.since, why, _after_refusal(fact))
+    for fact in diagnostics.unsent_words(tx, bounds.older):
+        why = f"it is due and nobody sends it{': ' + fact.says if fact.says else ''}{_of(fact)}"
+        act = "answerback top  # is a worker alive that serves its account?"
+        yield Stuck(Trouble.UNSENT, fact.id, fact.since, why, act)
+    for fact in diagnostics.delayed_parts(tx, bounds.older):
+        act = "answerback outbox list --state pending  # it goes out by itself when it is due"
+        yield Stuck(Trouble.DELAYED, fact.id, fact.since, f"{fact.says}{_of(fact)}", act)
+
+
+def _of(fact: Fact) -> str:
+    return "" if fact.run is None else f" (run {fact.run})"
+
+
+def _after_refusal(fact: Fact) -> str:
+    if fact.run is None:
+        return f"answerback outbox list --before {fact.id + 1} --limit 1  # shows it"
+    return (
+        f"answerback runs requeue {fact.run}  # sends it once more;"
+        f" `runs close {fact.run} --as cancelled` takes it off this list"
+    )
+
+
+def _chats(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
+    for queue in diagnostics.waiting_chats(tx, bounds.older):
+        yield _queue(queue)
+
+
+def _queue(queue: Queue) -> Stuck:
+    wait = f"{queue.waiting} run(s) wait, the oldest for {queue.since:.0f} s"
+    if queue.paused:
+        act = f"answerback chats resume {queue.chat}  # answers what waits; --drop cancels it"
+        return Stuck(Trouble.PAUSED, queue.chat, queue.since, f"{wait}: the chat is paused", act)
+    if queue.head is None:
+        act = "answerback recover  # lets the first of them begin"
+        return Stuck(Trouble.BLOCKED, queue.chat, queue.since, f"{wait}, behind nothing", act)
+    act = f"answerback runs why {queue.head}  # says what may be done with it"
+    why = f"{wait} behind run {queue.head}, which is {queue.head_state}"
+    return Stuck(Trouble.BLOCKED, queue.chat, queue.since, why, act)
+
+
+def _letters(tx: Tx) -> Iterator[Stuck]:
+    fact = diagnostics.unparsed_payloads(tx)
+    if fact is not None:
+        why = f"{fact.count} payload(s) could not be read, the last one: {fact.says}"
+        act = "answerback letters list  # then `letters dismiss`"
+        yield Stuck(Trouble.DEAD_LETTER, fact.id, fact.since, why, act)
+
+
+def _channels(tx: Tx) -> Iterator[Stuck]:
+    for fact in diagnostics.accounts_down(tx):
+        act = "answerback doctor  # says what is wrong; a restart tries the account again"
+        yield Stuck(Trouble.CHANNEL_DOWN, fact.id, fact.since, f"it can't send: {fact.says}", act)

@@ -1,0 +1,128 @@
+"""What this process believes, held against the rows: the answer of a commit can get lost.
+
+A claim, a mark or a settlement may be committed although its answer never came (the
+connection broke, the caller was cancelled). Then the rows say something that nobody here
+knows, or a turn goes on whose run is no longer ours. One look can be wrong, because answers
+take time to arrive; only what looks wrong for a while is acted on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from bot.delivery.context import Desk
+from bot.delivery.inflight import record_alone
+from bot.domain.delivery import NotSent
+from bot.domain.errors import StaleLease
+from bot.domain.ports import Clock
+from bot.domain.run import Run
+from storage import chats, runs
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.outbox.moves import Attempt, Part
+from storage.runs import claims
+
+_log = logging.getLogger("answerback.audit")
+_LOST_FOR = 0.1
+"""Seconds after which a turn is stopped whose run is not ours: longer than a turn takes to end
+whose settlement has just been committed."""
+_UNKNOWN_FOR = 2.0
+"""Seconds after which what the rows call ours is let go: longer than an answer is on its way."""
+
+K = TypeVar("K")
+
+
+class _Lasting(Generic[K]):
+    """What looked wrong at every look since some moment."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._since: dict[K, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def seen(self, wrong: Collection[K]) -> list[K]:
+        """Note what looks wrong now; returns what has looked so for long enough."""
+        now = self._clock.monotonic()
+        self._since = {key: self._since.get(key, now) for key in wrong}
+        return [key for key, since in self._since.items() if now - since >= self._seconds]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    held: Mapping[int, Run]
+    sending: tuple[Part, ...]
+
+
+class Audit:
+    """Compares a worker's turns and calls with the rows under its holder."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._lost: _Lasting[asyncio.Task[None]] = _Lasting(desk.rt.clock, _LOST_FOR)
+        self._unknown: _Lasting[Run] = _Lasting(desk.rt.clock, _UNKNOWN_FOR)
+        self._uncalled: _Lasting[Attempt] = _Lasting(desk.rt.clock, _UNKNOWN_FOR)
+
+    @property
+    def again_in(self) -> float:
+        """Seconds until the next look."""
+        return 1.5 * _LOST_FOR if len(self._lost) else self._desk.rt.terms.work.poll
+
+    async def look(self, turns: Mapping[int, asyncio.Task[None]]) -> None:
+        """Stop turns whose run was ended or taken by somebody else; give back runs and parts
+        that the rows call ours and that nobody here works on.
+
+        Raises DatabaseUnavailable.
+        """
+        lease = self._desk.lease
+        if not lease.holds():
+            return
+        # Before the question: the claims of these turns are in its snapshot.
+        before = dict(turns)
+        rows = await self._desk.rt.db.read(_rows, lease.holder())
+        lost = [task for run, task in before.items() if run not in rows.held]
+        for task in self._lost.seen(lost):
+            task.cancel()
+        unknown = [run for run in rows.held.values() if run.id not in turns]
+        for run in self._unknown.seen(unknown):
+            await self._let_go(run)
+        await self._put_back(rows.sending, turns)
+
+    async def _let_go(self, run: Run) -> None:
+        try:
+            await self._desk.rt.db.write(_give_back, run)
+        except StaleLease as error:
+            _log.info("run %d: %s", run.id, error)
+        self._desk.rt.wakeups.tell(READY)
+
+    async def _put_back(self, sending: tuple[Part, ...], turns: Mapping[int, object]) -> None:
+        """Parts that are marked as being sent, and whose call nobody has made or will make."""
+        calling = self._desk.sends.calling
+        uncalled = {
+            Attempt(part.id, part.attempts): part
+            for part in sending
+            if part.id not in calling and (part.loose or part.run not in turns)
+        }
+        rt = self._desk.rt
+        for attempt in self._uncalled.seen(uncalled):
+            never = NotSent("it was marked as being sent, and never was")
+            await rt.db.write(
+                record_alone, rt, uncalled[attempt], attempt, never, rt.clock.jitter()
+            )
+            rt.wakeups.tell(READY)
+
+
+def _rows(tx: Tx, holder: int) -> _Rows:
+    held = {run.id: run for run in claims.held_by(tx, holder)}
+    return _Rows(held, tuple(claims.sending_by(tx, holder)))
+
+
+def _give_back(tx: Tx, run: Run) -> None:
+    chats.lock(tx, run.chat)
+    runs.give_back(tx, run.grip, 0.0, "claimed by a process that did not hear of it")

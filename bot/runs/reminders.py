@@ -1,0 +1,150 @@
+"""Reminders: kept as rows of their own, and turned into messages when they are due.
+
+A reminder that is due becomes a message of its chat (kind `reminder`) with a run of its own,
+in the transaction that moves the reminder on: whatever the number of processes, once. What
+was missed while nobody ran is told once, late. Until then it is no run: a run that is due in
+a month would be its chat's head, and everything that the person writes would wait behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.delivery.context import Desk
+from bot.domain.errors import ReminderRefused
+from bot.domain.message import clean
+from bot.domain.reminders import Reminder
+from bot.domain.run import Run
+from bot.leases.runtime import Runtime
+from storage import audit_log, chats, inbox, reminders, runs
+from storage.chats import Chat
+from storage.engine import clock
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.reminders import StoredReminder
+from storage.runs import creation
+from storage.runs.creation import NewRun
+
+MOST_WAITING = 50
+"""Reminders that one chat may have before it."""
+LONGEST_TEXT = 1000
+_AT_ONCE = 100
+_WHO = "reminder"
+
+
+class ChatReminders:
+    """The reminders of one chat, for the agent that talks there."""
+
+    def __init__(self, desk: Desk, run: Run) -> None:
+        self._desk = desk
+        self._run = run
+
+    async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
+        text = clean(text).strip()
+        if not text or len(text) > LONGEST_TEXT:
+            raise ReminderRefused(f"a reminder's text has 1 to {LONGEST_TEXT} characters")
+        rt = self._desk.rt
+        stored = await self._desk.persist(_add, rt, self._run, _Wish(when, zone, text, key))
+        return _told(rt, stored)
+
+    async def waiting(self) -> Sequence[Reminder]:
+        rt = self._desk.rt
+        found = await rt.db.read(reminders.waiting, self._run.chat)
+        return [_told(rt, stored) for stored in found]
+
+    async def cancel(self, number: int) -> bool:
+        return await self._desk.persist(_cancel, self._run, number)
+
+    def now(self, zone: str = "") -> str:
+        return self._desk.rt.calendar.spell(self._desk.rt.clock.wall(), zone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What was asked for, as it was asked."""
+
+    when: str
+    zone: str
+    text: str
+    key: str
+
+
+def _add(tx: Tx, rt: Runtime, run: Run, wish: _Wish) -> StoredReminder:
+    """The reminder under this key. What `when` meant is settled when it is made: asked again
+    after a crash, "in 20 minutes" still counts from then. Raises StaleLease."""
+    chats.lock(tx, run.chat)
+    runs.hold(tx, run.grip)
+    key = f"{run.id}:{wish.key}"
+    found = reminders.find(tx, key)
+    if found is not None:
+        return found
+    if reminders.count_waiting(tx, run.chat) >= MOST_WAITING:
+        raise ReminderRefused(f"this chat has {MOST_WAITING} reminders already; cancel one first")
+    occasion = rt.calendar.read(wish.when, wish.zone, clock.read(tx))
+    return reminders.add(tx, run.account, run.chat, key, wish.text, occasion)
+
+
+def _cancel(tx: Tx, run: Run, number: int) -> bool:
+    runs.hold(tx, run.grip)
+    return reminders.cancel(tx, run.chat, number)
+
+
+def _told(rt: Runtime, stored: StoredReminder) -> Reminder:
+    due = rt.calendar.spell(stored.occasion.due_at, stored.occasion.zone)
+    return Reminder(stored.id, stored.text, due, stored.occasion)
+
+
+async def fire_due(rt: Runtime) -> int:
+    """Turn what is due on our accounts into messages; returns how many. Any process may do
+    so at any time. Raises DatabaseUnavailable."""
+    due = await rt.db.read(reminders.due, rt.mine, _AT_ONCE)
+    fired = [await rt.db.write(_fire, rt, reminder) for reminder in due]
+    if any(fired):
+        rt.wakeups.tell(READY)
+    return sum(fired)
+
+
+def _fire(tx: Tx, rt: Runtime, reminder: StoredReminder) -> bool:
+    """One reminder becomes a message and a run. False: another process was first, or it is
+    not wanted any more."""
+    chat = chats.lock(tx, reminder.chat)
+    opted_out = chat.opted_out_at is not None
+    following = None if opted_out else _following(tx, rt, reminder)
+    if not reminders.fire(tx, reminder, following):
+        return False
+    if opted_out:
+        audit_log.note(tx, _WHO, "dropped", "the person opted out", chat=chat.id)
+        return False
+    _put_into_run(tx, chat, reminder)
+    return True
+
+
+def _following(tx: Tx, rt: Runtime, reminder: StoredReminder) -> float | None:
+    """The next time after now: times that were missed meanwhile fall together into this one."""
+    try:
+        return rt.calendar.following(reminder.occasion, clock.read(tx))
+    except ReminderRefused as error:
+        audit_log.note(tx, _WHO, "ends", str(error), chat=reminder.chat)
+        return None
+
+
+def _put_into_run(tx: Tx, chat: Chat, reminder: StoredReminder) -> None:
+    now = clock.read(tx)
+    request_id = f"reminder-{reminder.id}-{reminder.fired + 1}"
+    due_at = reminder.occasion.due_at
+    message = inbox.store_reminder(tx, chat.account, chat.id, request_id, reminder.text, due_at)
+    paused = chat.paused_until is not None and chat.paused_until > now
+    new = NewRun(
+        account=chat.account,
+        chat=chat.id,
+        request_id=request_id,
+        order_at=now,
+        wait=0.0,
+        album="",
+    )
+    head = not paused and not runs.live_in_chat(tx, chat.id)
+    run = creation.insert_run(tx, new, None, head=head)
+    inbox.assign(tx, message, run.id)
+    late = now - due_at
+    audit_log.note(tx, _WHO, "due", f"{late:.0f} s late", run=run.id, chat=chat.id)

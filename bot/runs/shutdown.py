@@ -1,0 +1,83 @@
+"""Leaving well: stop claiming, let turns end, give the rest back, so that nobody waits.
+
+A process that is told to stop has a grace. Within it running turns end by themselves and
+sends that are under way get their receipts; what is left goes back to ready uncounted, and
+the lease is released so that another process takes it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from bot.delivery.context import Desk
+from bot.delivery.outcome import reconsider
+from bot.domain.errors import DatabaseUnavailable
+from bot.leases.checkpoints import Checkpoint
+from bot.runs.worker import Worker
+from storage import accounts, audit_log, outbox
+from storage import holders as holder_rows
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.outbox.moves import Attempt
+from storage.runs import claims, releases
+
+_log = logging.getLogger("answerback.handover")
+_FOR_SENDS = 2.0
+"""Seconds kept back from the grace for sends whose turns were cut."""
+_FOR_HINTS = 0.5
+"""Seconds that the last hint to other processes may take."""
+
+
+async def hand_over(desk: Desk, worker: Worker | None, grace: float) -> None:
+    """Drain within `grace` seconds and release the lease. Never raises for a database that
+    is away: then the lease runs out by itself."""
+    ends_at = desk.rt.clock.monotonic() + grace
+    if worker is not None:
+        worker.stop_claiming()
+    await _drain(desk)
+    if worker is not None:
+        await worker.finish(max(0.0, grace - _FOR_SENDS))
+    left = ends_at - desk.rt.clock.monotonic()
+    try:
+        async with asyncio.timeout(max(0.0, left) + _FOR_SENDS):
+            await desk.sends.finish(max(_FOR_SENDS / 2, left))
+            await _leave(desk)
+    except (DatabaseUnavailable, TimeoutError) as error:
+        _log.warning("leaving without a database, the lease will run out: %s", error)
+    finally:
+        desk.lease.forget_name()
+
+
+async def _drain(desk: Desk) -> None:
+    """Say that we leave. Without a database turns may end all the same: it may come back."""
+    try:
+        async with asyncio.timeout(_FOR_SENDS):
+            await desk.lease.drain()
+    except (DatabaseUnavailable, TimeoutError) as error:
+        _log.warning("could not say that this process leaves: %s", error)
+
+
+async def _leave(desk: Desk) -> None:
+    if desk.lease.holds():
+        given = await desk.rt.db.write(_give_back_all, desk.lease.holder(), desk.lease.name)
+        if given:
+            _log.info("gave back %d runs", given)
+            await desk.rt.reached(Checkpoint.GIVEN_BACK)
+    await desk.lease.retire()
+    desk.rt.wakeups.tell(READY)
+    await desk.rt.wakeups.flush(_FOR_HINTS)
+
+
+def _give_back_all(tx: Tx, holder: int, who: str) -> int:
+    given = releases.release_own(tx, holder)
+    for run in given:
+        audit_log.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
+    # Every call has told its outcome or was given up: what is still marked was never called.
+    for part in claims.sending_by(tx, holder):
+        outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
+        if part.run is not None:
+            reconsider(tx, part.run)
+    holder_rows.retire(tx, holder)
+    accounts.leave_all_polling(tx, holder)
+    return len(given)

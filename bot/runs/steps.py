@@ -1,0 +1,182 @@
+"""Steps of a turn: their results outlive a crash, and are returned instead of done again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from bot.delivery.context import Desk
+from bot.domain.errors import Retry, StepInterrupted, StepResultInvalid
+from bot.domain.message import clean
+from bot.domain.run import Grip
+from bot.domain.turn import Cost
+from bot.leases.checkpoints import Checkpoint
+from bot.threads import Threads
+from storage import runs, steps
+from storage.engine.tx import Tx
+from storage.steps import Done, StoredStep
+
+MAX_RESULT = 256 * 1024
+"""Bytes of JSON that a step may return."""
+_LONGEST_KEY = 200
+_THREADS = 16
+"""Blocking steps of one turn that run at the same time; the others wait."""
+
+Call = Callable[[], Awaitable[Any] | Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the agent asked to be done once. With `cost` it is a call of a model."""
+
+    key: str
+    call: Call
+    safe: bool
+    cost: Callable[[Any], Cost] | None
+
+
+class Steps:
+    """The steps of one attempt on one run."""
+
+    def __init__(self, desk: Desk, grip: Grip) -> None:
+        self._desk = desk
+        self._grip = grip
+        self._threads = Threads(_THREADS)
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._begun: set[str] = set()
+
+    async def take(self, step: Step) -> Any:
+        """The stored result, or that of the call made now. One key is at work once at a time:
+        who asks meanwhile gets the same result. Raises StepInterrupted, StepResultInvalid."""
+        if not step.key or len(step.key) > _LONGEST_KEY or clean(step.key) != step.key:
+            raise StepResultInvalid(f"a step's key has 1 to {_LONGEST_KEY} characters of text")
+        with _inside(step.key):
+            async with self._turns[step.key]:
+                return await self._once(step)
+
+    async def _once(self, step: Step) -> Any:
+        desk, key = self._desk, step.key
+        found = await desk.persist(_begin, self._grip, step, before=key in self._begun)
+        self._begun.add(key)
+        if found is not None and found.result is not None:
+            return json.loads(found.result)
+        if found is not None and not (found.safe and step.safe):
+            raise StepInterrupted(key)
+        await desk.rt.reached(Checkpoint.STEP_BEGUN)
+        try:
+            with desk.rt.tracer.span("step", paid=step.cost is not None):
+                value = await self._call(step.call)
+        except Retry:
+            # Its author says that it did not happen and may be tried again.
+            await desk.persist(_take_back, self._grip, key)
+            raise
+        except Exception:
+            if step.cost is not None:
+                await desk.persist(_fail, self._grip, key)
+            raise
+        await desk.rt.reached(Checkpoint.STEP_CALLED)
+        done = _done(step, value)
+        await desk.persist(_finish, self._grip, key, done)
+        for direction, tokens in (("input", done.input_tokens), ("output", done.output_tokens)):
+            desk.rt.observer.agent_tokens.labels(direction).inc(tokens or 0)
+        await desk.rt.reached(Checkpoint.STEP_STORED)
+        return json.loads(done.result)
+
+    async def _call(self, call: Call) -> Any:
+        """Call on the loop what is written for it; anything else may block, so in a thread."""
+        value = call() if _is_async(call) else await self._threads.run(call)
+        return await value if inspect.isawaitable(value) else value
+
+
+def _is_async(call: Call) -> bool:
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+_OPEN: ContextVar[frozenset[str]] = ContextVar("open_steps", default=frozenset())
+
+
+@contextlib.contextmanager
+def _inside(key: str) -> Iterator[None]:
+    """A step that asks for itself would wait for itself until the deadline."""
+    outer = _OPEN.get()
+    if key in outer:
+        raise StepResultInvalid(f"step {key!r} asks for its own result")
+    token = _OPEN.set(outer | {key})
+    try:
+        yield
+    finally:
+        _OPEN.reset(token)
+
+
+def _done(step: Step, value: object) -> Done:
+    result = _as_json(step.key, value)
+    if step.cost is None:
+        return Done(result)
+    cost = step.cost(json.loads(result))
+    return Done(result, cost.input_tokens, cost.output_tokens)
+
+
+def _as_json(key: str, value: object) -> str:
+    try:
+        result = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        if not _is_storable(result):
+            result = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StepResultInvalid(
+            f"step {key!r} returned {type(value).__name__}, which is not JSON: {error}"
+        ) from error
+    size = len(result.encode())
+    if size > MAX_RESULT:
+        raise StepResultInvalid(
+            f"step {key!r} returned {size} bytes of JSON; the bound is {MAX_RESULT}: "
+            "return a reference to it instead"
+        )
+    return result
+
+
+def _is_storable(result: str) -> bool:
+    """Whether it has no lone surrogates, which no database takes; escaped they pass."""
+    try:
+        result.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _begin(tx: Tx, grip: Grip, step: Step, *, before: bool) -> StoredStep | None:
+    """The step as it was left; None when it begins now. `before` says that this attempt began
+    it already: if not, a start under its fence is this very one, whose commit was not heard
+    of. Raises StaleLease."""
+    runs.hold(tx, grip)
+    found = steps.find(tx, grip.run, step.key)
+    if found is not None and found.result is None and found.fence == grip.fence and not before:
+        return None
+    if found is None:
+        paid = step.cost is not None
+        steps.begin(tx, grip.run, step.key, grip.fence, safe=step.safe, paid=paid)
+    elif found.result is None and found.safe and step.safe:
+        steps.begin_again(tx, grip.run, step.key, grip.fence)
+    return found
+
+
+def _take_back(tx: Tx, grip: Grip, key: str) -> None:
+    runs.hold(tx, grip)
+    steps.take_back(tx, grip.run, key)
+
+
+def _fail(tx: Tx, grip: Grip, key: str) -> None:
+    runs.hold(tx, grip)
+    steps.failed(tx, grip.run, key)
+
+
+def _finish(tx: Tx, grip: Grip, key: str, done: Done) -> None:
+    runs.hold(tx, grip)
+    if steps.finish(tx, grip.run, key, done):
+        runs.progress(tx, grip)

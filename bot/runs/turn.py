@@ -1,0 +1,294 @@
+"""One run from claim to end: judge it, think if that is allowed, store the reply, deliver."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import asdict, dataclass
+from typing import assert_never
+
+from bot.delivery import choices, notices
+from bot.delivery.context import Desk
+from bot.delivery.deliver import Send, deliver
+from bot.delivery.finish import end_run
+from bot.domain.delivery import PartState
+from bot.domain.ending import Ending
+from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.message import clean
+from bot.domain.reply import PartBody, PartKind, Reply
+from bot.domain.retry import backoff
+from bot.domain.run import Run
+from bot.domain.verdict import Apologise, Close, Deliver, Think, judge
+from bot.leases.checkpoints import Checkpoint
+from bot.leases.runtime import Runtime
+from bot.observability.context import bind
+from bot.runs.turn_context import LiveTurn
+from bot.runs.typing import present
+from bot.texts import Text
+from storage import audit_log, chats, outbox, replies, runs
+from storage.engine import clock
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.outbox.moves import Address
+from storage.views.evidence import Case, address_now, gather
+
+_log = logging.getLogger("answerback.turn")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The agent returned; None is its choice to say nothing."""
+
+    reply: Reply | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The agent raised something it did not mean to."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The agent asked to be tried again."""
+
+    after: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """The agent can't answer and says so itself."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTime:
+    """The deadline passed while the agent was at work."""
+
+
+Thought = Answer | Failed | Later | GaveUp | OutOfTime
+
+
+async def work(desk: Desk, run: Run) -> None:
+    """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
+    rt = desk.rt
+    await rt.reached(Checkpoint.CLAIMED)
+    _must_hold(desk, run)
+    case = await rt.db.read(gather, run, rt.terms.work.history_runs)
+    bind(request_id=case.messages[0].request_id if case.messages else None)
+    match judge(case.evidence, rt.policy(run.account)):
+        case Close(ending, detail):
+            await _close(desk, run, ending, detail)
+        case Deliver():
+            await deliver(desk, run, case.recipient, None)
+        case Apologise(why):
+            await _apologise(desk, case, rt.words.say(_apology_text(why), _language(case)), why)
+        case Think():
+            await _think(desk, case)
+        case other:
+            assert_never(other)
+
+
+def _must_hold(desk: Desk, run: Run) -> None:
+    """Raises StaleLease when the life that claimed this run is over."""
+    if desk.lease.holder() != run.holder:
+        raise StaleLease(f"run {run.id} was claimed in an earlier life of this process")
+
+
+DEADLINE_PASSED = "the deadline passed"
+
+_SOONEST = 1.0
+"""Seconds before an agent that asked to be tried again is called anew, however soon it
+wants that: a turn that comes round at once would come round for ever."""
+
+
+def _apology_text(why: str) -> Text:
+    return Text.APOLOGY_DEADLINE if why == DEADLINE_PASSED else Text.APOLOGY
+
+
+def _language(case: Case) -> str:
+    return case.chat.language
+
+
+async def _close(desk: Desk, run: Run, ending: Ending, detail: str) -> None:
+    await desk.persist(_end, desk.rt, run, ending, detail)
+    desk.ended(run, ending)
+    await desk.rt.reached(Checkpoint.SETTLED)
+
+
+def _end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> None:
+    chats.lock(tx, run.chat)
+    end_run(tx, rt, run, ending, detail)
+
+
+async def _think(desk: Desk, case: Case) -> None:
+    rt, run = desk.rt, case.run
+    began = rt.clock.monotonic()
+    async with present(desk, case):
+        thought = await _ask(desk, case)
+    taken = rt.clock.monotonic() - began
+    rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
+    await rt.reached(Checkpoint.AGENT_RETURNED)
+    _must_hold(desk, run)
+    match thought:
+        case Answer(None):
+            await _close(desk, run, Ending.SILENT, "the agent chose to say nothing")
+        case Answer(reply):
+            assert reply is not None
+            await _reply(desk, case, reply)
+        case GaveUp(text, reason):
+            said = text.strip() or rt.words.say(Text.APOLOGY, _language(case))
+            await _apologise(desk, case, said, reason)
+        case OutOfTime():
+            text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
+            await _apologise(desk, case, text, DEADLINE_PASSED)
+        case Later(after, why):
+            wait = _asked_wait(after, run.attempts, rt.clock.jitter())
+            await _put_back(desk, run, wait, why, failed=False)
+        case Failed(why):
+            last = run.failures + 1 >= rt.terms.work.max_failures
+            wait = 0.0 if last else backoff(run.failures + 1, rt.clock.jitter())
+            await _put_back(desk, run, wait, why, failed=True)
+        case other:
+            assert_never(other)
+
+
+def _asked_wait(after: float | None, attempts: int, jitter: float) -> float:
+    if after is None:
+        return backoff(attempts, jitter)
+    return max(_SOONEST, after) * (1 + jitter / 10)
+
+
+async def _ask(desk: Desk, case: Case) -> Thought:
+    """Call the agent within the time that is left; whatever it does becomes a value."""
+    turn = LiveTurn(desk, case)
+    limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
+    try:
+        async with limit:
+            answer = await desk.agent(turn)
+    except TimeoutError as error:
+        return OutOfTime() if limit.expired() else Failed(_describe(error))
+    except Retry as error:
+        return Later(error.after, clean(str(error)))
+    except GiveUp as error:
+        return GaveUp(clean(error.text), clean(error.reason))
+    except StaleLease:
+        raise
+    except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
+        _log.warning("run %s: the agent failed", case.run.id, exc_info=error)
+        return Failed(_describe(error))
+    return Answer(_as_reply(answer))
+
+
+def _describe(error: Exception) -> str:
+    """An error for operators. Only our own errors' words are kept: others may quote a chat."""
+    if isinstance(error, AnswerbackError):
+        return clean(f"{type(error).__name__}: {error}")
+    return type(error).__name__
+
+
+def _as_reply(answer: Reply | str | None) -> Reply | None:
+    match answer:
+        case None:
+            return None
+        case str():
+            return Reply(answer)
+        case Reply(silent=True):
+            return None
+        case Reply():
+            return answer
+        case other:
+            assert_never(other)
+
+
+async def _put_back(desk: Desk, run: Run, wait: float, why: str, *, failed: bool) -> None:
+    await desk.persist(_give_back, run, wait, why, failed=failed)
+    await desk.rt.reached(Checkpoint.GIVEN_BACK)
+    if wait <= 0:
+        desk.rt.wakeups.tell(READY)
+
+
+def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None:
+    if run.deadline_at is not None:
+        wait = min(wait, max(0.0, run.deadline_at - clock.read(tx)))
+    chats.lock(tx, run.chat)
+    if failed:
+        runs.fail(tx, run.grip, wait, why)
+    else:
+        runs.retry_later(tx, run.grip, wait, why)
+    audit_log.note(tx, "worker", "failed" if failed else "put off", why, run=run.id, chat=run.chat)
+
+
+async def _reply(desk: Desk, case: Case, reply: Reply) -> None:
+    rt, to = desk.rt, case.recipient
+    channel = rt.channels[case.run.account]
+    bodies = channel.compose(reply, to)
+    if not bodies:
+        reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
+        bodies = channel.compose(reply, to)
+    stored = _Stored(clean(reply.text), json.dumps(asdict(reply)), PartKind.REPLY, tuple(bodies))
+    first = await _store(desk, case, stored)
+    await rt.reached(Checkpoint.REPLY_STORED)
+    await deliver(desk, case.run, to, first)
+
+
+async def _apologise(desk: Desk, case: Case, text: str, why: str) -> None:
+    rt, to = desk.rt, case.recipient
+    bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
+    first = await _store(desk, case, _Stored("", why, PartKind.APOLOGY, tuple(bodies)))
+    await rt.reached(Checkpoint.APOLOGY_STORED)
+    await deliver(desk, case.run, to, first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is stored before anything is sent. `body` is the reply's JSON, or the reason of
+    an apology."""
+
+    text: str
+    body: str
+    kind: PartKind
+    parts: tuple[PartBody, ...]
+
+
+async def _store(desk: Desk, case: Case, stored: _Stored) -> Send | None:
+    """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
+    slot = await desk.pacers[case.run.account].reserve(case.recipient)
+    first: Send | None = None
+    try:
+        first = await desk.persist(_store_parts, desk.rt, case, stored, may_send=slot.wait <= 0)
+    finally:
+        if first is None:
+            slot.refund()
+    return first
+
+
+def _store_parts(
+    tx: Tx, rt: Runtime, case: Case, stored: _Stored, *, may_send: bool
+) -> Send | None:
+    run = case.run
+    chat = chats.lock(tx, run.chat)
+    runs.mark_replied(tx, run.grip)
+    if stored.kind is PartKind.REPLY:
+        replies.store(tx, run.id, stored.text, stored.body, run.attempts)
+        choices.offer(tx, rt, chat, stored.parts)
+    else:
+        runs.explain(tx, run.grip, stored.body)
+    now = clock.read(tx)
+    free = (
+        may_send
+        and chat.not_before <= now
+        and not chat.silence
+        and not (chat.paused_until is not None and chat.paused_until > now)
+        and not rt.window_closed(run.account, chat.last_inbound_at, now)
+    )
+    to = Address(run.account, chat.id, run.id)
+    first_by = run.grip.holder if free else None
+    parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
+    begun = bool(parts) and parts[0].state is PartState.SENDING
+    return Send(parts[0], address_now(case.recipient, chat)) if begun else None

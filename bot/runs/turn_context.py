@@ -1,0 +1,108 @@
+"""A turn as the agent sees it, while one attempt on its run is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot.delivery.context import Desk
+from bot.domain.message import Attachment, ChannelName
+from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
+from bot.runs.reminders import ChatReminders
+from bot.runs.steps import Step, Steps
+from storage.inbox import StoredMessage
+from storage.views.evidence import Case
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFile:
+    """An attachment that is fetched from its channel when it is read."""
+
+    info: Attachment
+    desk: Desk
+    account: int
+
+    async def read(self) -> bytes:
+        return await self.desk.rt.channels[self.account].fetch(self.info)
+
+
+class LiveTurn:
+    """`Turn` for one attempt on one run."""
+
+    def __init__(self, desk: Desk, case: Case) -> None:
+        self._case = case
+        self._run_deadline = desk.rt.terms.work.run_deadline
+        self._steps = Steps(desk, case.run.grip)
+        self.reminders = ChatReminders(desk, case.run)
+        channel = desk.rt.channels[case.run.account]
+        chat = case.chat
+        self.chat = TurnChat(
+            id=chat.id,
+            channel=ChannelName(channel.name),
+            address=chat.address.chat,
+            topic=chat.address.topic,
+            kind=chat.kind,
+            name=chat.name,
+            language=chat.language,
+        )
+        self.messages: Sequence[TurnMessage] = tuple(
+            _message(desk, case.run.account, stored) for stored in case.messages
+        )
+        self.history: Sequence[HistoryMessage] = tuple(
+            HistoryMessage(role, text, at, name) for role, text, at, name in case.history
+        )
+
+    @property
+    def text(self) -> str:
+        return "\n".join(m.text for m in self.messages)
+
+    @property
+    def run_id(self) -> int:
+        return self._case.run.id
+
+    @property
+    def request_id(self) -> str:
+        return self.messages[0].request_id if self.messages else f"run-{self.run_id}"
+
+    @property
+    def attempt(self) -> int:
+        return self._case.run.attempts
+
+    @property
+    def interrupted(self) -> bool:
+        return self._case.run.attempts > 1
+
+    @property
+    def deadline(self) -> float:
+        run = self._case.run
+        return run.deadline_at or run.created_at + self._run_deadline
+
+    def idempotency_key(self, action: str) -> str:
+        return f"{self.request_id}-{self.run_id}:{action}"
+
+    async def step(
+        self,
+        key: str,
+        call: Callable[[], Awaitable[Any] | Any],
+        *,
+        safe_to_repeat: bool = False,
+        cost: Callable[[Any], Cost] | None = None,
+    ) -> Any:
+        return await self._steps.take(Step(key, call, safe_to_repeat, cost))
+
+
+def _message(desk: Desk, account: int, stored: StoredMessage) -> TurnMessage:
+    return TurnMessage(
+        request_id=stored.request_id,
+        text=stored.text,
+        kind=stored.kind,
+        sender_id=stored.sender_id,
+        sender_name=stored.sender_name,
+        sent_at=stored.at,
+        attachments=tuple(ChannelFile(a, desk, account) for a in stored.attachments),
+        quoted=stored.quoted,
+        button=stored.button,
+        edited=stored.edited,
+        forwarded_from=stored.forwarded_from,
+    )

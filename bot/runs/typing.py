@@ -1,0 +1,99 @@
+"""Showing that somebody is at work: typing while the turn is alive, one note when it is long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from bot.delivery import notices
+from bot.delivery.context import Desk
+from bot.domain.errors import DatabaseUnavailable, StaleLease
+from bot.leases.runtime import Runtime
+from bot.texts import Text
+from storage import chats, runs
+from storage.engine import clock
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.outbox import sent_parts
+from storage.outbox.moves import Notice
+from storage.views.evidence import Case
+
+_log = logging.getLogger("answerback.presence")
+
+
+@asynccontextmanager
+async def present(desk: Desk, case: Case) -> AsyncIterator[None]:
+    """Show presence for as long as the body runs and the lease holds. What goes wrong with
+    the showing is logged and never reaches the body."""
+    showing = asyncio.create_task(_show(desk, case), name=f"presence-{case.run.id}")
+    try:
+        yield
+    finally:
+        showing.cancel()
+        # Not awaited itself: its cancellation must not be taken for one of ours.
+        await asyncio.wait((showing,))
+
+
+async def _show(desk: Desk, case: Case) -> None:
+    try:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(_typing(desk, case))
+            both.create_task(_note(desk, case))
+    except Exception:  # noqa: BLE001 - the task's edge: a turn goes on without decoration
+        _log.exception("run %s: showing that it is worked on failed", case.run.id)
+
+
+async def _typing(desk: Desk, case: Case) -> None:
+    """The indicator, after a moment, or at once when an earlier attempt had shown it."""
+    channel = desk.rt.channels[case.run.account]
+    every = channel.traits.typing_every
+    if case.run.attempts == 1:
+        await desk.rt.clock.sleep(desk.rt.terms.work.typing_after)
+    while desk.lease.holds():
+        await channel.typing(case.recipient)
+        if every is None:
+            return
+        await desk.rt.clock.sleep(every)
+
+
+async def _note(desk: Desk, case: Case) -> None:
+    """One "still working" note, when the person has waited so long and heard nothing."""
+    rt = desk.rt
+    left = _silence_left(rt, case.run.created_at, case.evidence.now)
+    while True:
+        await rt.clock.sleep(max(left, rt.terms.work.typing_after))
+        try:
+            left = await rt.db.write(_post_note, rt, case)
+        except (DatabaseUnavailable, StaleLease) as error:
+            _log.info("run %s: no still-working note: %s", case.run.id, error)
+            return
+        if left <= 0:
+            rt.wakeups.tell(READY)
+            return
+
+
+def _silence_left(rt: Runtime, since: float, now: float) -> float:
+    return since + rt.terms.work.still_working_after - now
+
+
+def _post_note(tx: Tx, rt: Runtime, case: Case) -> float:
+    """Post the note, or return the seconds until it is due: counted from the message's
+    arrival, or from the last words that reached the chat since."""
+    runs.hold(tx, case.run.grip)
+    heard = sent_parts.last_word_at(tx, case.run.chat)
+    since = max(case.run.created_at, heard or 0.0)
+    left = _silence_left(rt, since, clock.read(tx))
+    if left > 0:
+        return left
+    chat = chats.get(tx, case.run.chat)
+    notices.say(
+        tx,
+        rt,
+        chat,
+        notices.plain(rt, chat, Text.STILL_WORKING),
+        run=case.run.id,
+        notice=Notice.STILL_WORKING,
+    )
+    return 0.0

@@ -1,0 +1,244 @@
+"""The worker: claims what is ready, owns the turns that are under way, lets go in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
+
+from bot.delivery.context import Desk
+from bot.delivery.standalone import carry, look_again
+from bot.domain.errors import DatabaseUnavailable, StaleLease
+from bot.domain.retry import backoff
+from bot.domain.run import Run
+from bot.observability.context import bind
+from bot.runs.reconcile import Audit
+from bot.runs.turn import work
+from storage import audit_log, chats, runs
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.runs import claims
+from storage.runs.moves import Claimant
+
+_log = logging.getLogger("answerback.worker")
+_BREAKS_UNTIL_SET_ASIDE = 3
+_LOOK_EVERY = 2.0
+"""Seconds between looks for loose messages that may have arrived."""
+
+
+class Worker:
+    """Runs turns of this process, at most `concurrency` at a time."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._turns: dict[int, asyncio.Task[None]] = {}
+        self._expected = 0
+        self._wake = asyncio.Event()
+        self._loose = asyncio.Event()
+        self._draining = False
+        self._closed = False
+        self._audit = Audit(desk)
+        self._claimed_at = desk.rt.clock.monotonic()
+        desk.rt.wakeups.listen(self._hear)
+        desk.lease.on_lapse(self.abandon)
+
+    @property
+    def claimless(self) -> float:
+        """Seconds since claiming last worked, whether it found something or not."""
+        return self._desk.rt.clock.monotonic() - self._claimed_at
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._turns)
+
+    @property
+    def draining(self) -> bool:
+        return self._draining
+
+    def room(self) -> int:
+        """How many more turns may begin here now."""
+        if self._draining or not self._desk.lease.holds():
+            return 0
+        return max(0, self._desk.rt.terms.work.concurrency - len(self._turns) - self._expected)
+
+    def expect(self) -> Claimant | None:
+        """Keep room for a run that intake may make running; None when there is none. Ends
+        with `take` or `cancel_expected`."""
+        if self.room() < 1:
+            return None
+        self._expected += 1
+        return self._claimant()
+
+    def cancel_expected(self) -> None:
+        """The expected run did not come."""
+        self._expected -= 1
+
+    def take_expected(self, run: Run) -> None:
+        """The expected run came, claimed by us."""
+        self._expected -= 1
+        self.take(run)
+
+    def take(self, run: Run) -> None:
+        """Work on a run that is claimed by us."""
+        if self._closed:
+            return  # The last claim's answer came too late: the run is given back.
+        task = asyncio.create_task(self._turn(run), name=f"run-{run.id}")
+        self._turns[run.id] = task
+        self._desk.rt.observer.in_flight.set(len(self._turns))
+        task.add_done_callback(lambda _: self._gone(run.id, task))
+
+    def loops(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """What a worker does all the time, by name: each runs as a task of its own."""
+        yield "claim", self._claim_forever()
+        yield "carry", self._carry_forever()
+        yield "audit", self._every(self._audit_once)
+        yield "look", self._every(self._look_once)
+
+    async def _claim_forever(self) -> None:
+        """Claim until drained: on every hint, and once a second without one."""
+        while not self._draining:
+            self._wake.clear()
+            try:
+                await self._claim()
+                self._claimed_at = self._desk.rt.clock.monotonic()
+            except DatabaseUnavailable as error:
+                _log.warning("can't claim: %s", error)
+            except StaleLease as error:
+                _log.info("not claiming: %s", error)
+            except Exception:  # noqa: BLE001 - the task's edge: a worker that lives claims
+                _log.exception("claiming broke")
+            await _woken(self._wake, self._desk.rt.terms.work.poll)
+
+    async def _carry_forever(self) -> None:
+        """Carry loose messages until drained: on every hint, and once a second without one."""
+        async with asyncio.TaskGroup() as calls:
+            while not self._draining:
+                self._loose.clear()
+                again = self._desk.rt.terms.work.poll
+                try:
+                    if self._desk.lease.holds():
+                        again = await carry(self._desk, calls)
+                except DatabaseUnavailable as error:
+                    _log.warning("can't carry: %s", error)
+                except StaleLease as error:
+                    _log.info("not carrying: %s", error)
+                except Exception:  # noqa: BLE001 - the task's edge: a worker that lives carries
+                    _log.exception("carrying broke")
+                await _woken(self._loose, again)
+
+    async def _every(self, look: Callable[[], Awaitable[float]]) -> None:
+        """Look again and again until cancelled; each look says after how many seconds."""
+        while True:
+            again = self._desk.rt.terms.work.poll
+            try:
+                again = await look()
+            except (DatabaseUnavailable, StaleLease) as error:
+                _log.warning("can't look at what is ours: %s", error)
+            except Exception:  # noqa: BLE001 - the task's edge: the next look may succeed
+                _log.exception("looking at what is ours broke")
+            await self._desk.rt.clock.sleep(again)
+
+    async def _audit_once(self) -> float:
+        await self._audit.look(self._turns)
+        return self._audit.again_in
+
+    async def _look_once(self) -> float:
+        if self._desk.lease.holds() and not self._draining:
+            await look_again(self._desk)
+        return _LOOK_EVERY
+
+    def stop_claiming(self) -> None:
+        """Begin no more turns and no more loose messages."""
+        self._draining = True
+        self._wake.set()
+        self._loose.set()
+
+    async def finish(self, grace: float) -> None:
+        """Let turns end by themselves, at most `grace` seconds; then cut what is left, and
+        take no run any more that was claimed meanwhile."""
+        ends_at = asyncio.get_running_loop().time() + grace
+        while self._turns and (left := ends_at - asyncio.get_running_loop().time()) > 0:
+            await asyncio.wait(self._turns.values(), timeout=left)
+        self._closed = True
+        await self._cut(tuple(self._turns.values()))
+
+    def abandon(self) -> None:
+        """The lease is lost: every turn stops where it is."""
+        for task in self._turns.values():
+            task.cancel()
+
+    async def _cut(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
+
+    def _claimant(self) -> Claimant:
+        terms = self._desk.rt.terms.work
+        return Claimant(self._desk.lease.holder(), terms.lease.seconds, terms.run_deadline)
+
+    async def _claim(self) -> None:
+        room = self.room()
+        if room < 1:
+            return
+        rt = self._desk.rt
+        self._expected += room
+        try:
+            claimed = await rt.db.write(claims.claim, self._claimant(), rt.mine, room)
+        finally:
+            self._expected -= room
+        for run in claimed:
+            self.take(run)
+
+    def _hear(self, topic: str) -> None:
+        kind, _, name = topic.partition(":")
+        if kind == READY:
+            self._wake.set()
+            self._loose.set()
+        elif kind == "stop" and name.isdecimal() and int(name) in self._turns:
+            self._turns[int(name)].cancel()
+
+    def _gone(self, run_id: int, task: asyncio.Task[None]) -> None:
+        if self._turns.get(run_id) is task:
+            del self._turns[run_id]
+        self._desk.rt.observer.in_flight.set(len(self._turns))
+        self._wake.set()
+
+    async def _turn(self, run: Run) -> None:
+        rt, names = self._desk.rt, self._desk.rt.names(run.account, run.chat)
+        bind(run=run.id, attempt=run.attempts, **names)
+        story = rt.story(run.account, run.id)
+        try:
+            with rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names):
+                await work(self._desk, run)
+        except StaleLease as error:
+            _log.info("run %s: %s", run.id, error)
+        except DatabaseUnavailable as error:
+            _log.warning("run %s: the database is away: %s", run.id, error)
+        except Exception:  # noqa: BLE001 - the task's edge: the run must not be lost with it
+            _log.exception("run %s broke its turn", run.id)
+            await self._broke(run)
+
+    async def _broke(self, run: Run) -> None:
+        """Our own code failed on this run: count it, and set aside a run that keeps doing so."""
+        try:
+            await self._desk.persist(_count_break, run, self._desk.rt.clock.jitter())
+        except (StaleLease, DatabaseUnavailable) as error:
+            _log.warning("run %s: could not be put back: %s", run.id, error)
+
+
+async def _woken(hint: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await hint.wait()
+
+
+def _count_break(tx: Tx, run: Run, jitter: float) -> None:
+    chats.lock(tx, run.chat)
+    runs.hold(tx, run.grip)
+    if run.failures >= _BREAKS_UNTIL_SET_ASIDE:
+        runs.set_aside(tx, run.grip, "it keeps breaking its turn")
+        audit_log.note(tx, "worker", "set aside", "it keeps breaking its turn", run=run.id)
+        return
+    runs.fail(tx, run.grip, backoff(run.failures + 1, jitter), "its turn broke")

@@ -1,0 +1,52 @@
+"""What a process measures of itself and of the whole service, for its metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from bot.domain.errors import DatabaseUnavailable
+from bot.leases.keeper import LeaseKeeper
+from bot.leases.runtime import Runtime
+from bot.observability.readings import Readings
+from bot.schedule import Chore, Schedule
+from storage.views.gauges import read_gauges
+
+_EVERY = 15.0
+"""Seconds between two looks at the whole service; each is a handful of bounded questions."""
+
+_log = logging.getLogger("answerback.measures")
+
+
+async def measure(
+    rt: Runtime, lease: LeaseKeeper, schedule: Schedule, swept_at: Callable[[], float]
+) -> None:
+    """Export what the parts of this process know, and keep looking at the whole service.
+    `swept_at` is the monotonic second of the last recovery pass."""
+    rt.db.on_wait = rt.observer.database_wait.observe
+    rt.observer.read(
+        Readings(
+            lease_left=lease.remaining,
+            late_renewals=lambda: lease.late_renewals,
+            hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
+            sweep_age=lambda: rt.clock.monotonic() - swept_at(),
+        )
+    )
+    await refresh(rt)
+    schedule.add(Chore("gauges", _EVERY, partial(refresh, rt)))
+
+
+async def refresh(rt: Runtime) -> None:
+    """Look at the whole service once; while the database is away the last look stands."""
+    try:
+        seen = await rt.db.read(read_gauges)
+    except DatabaseUnavailable as error:
+        _log.debug("gauges not refreshed: %s", error)
+        return
+    rt.observer.stand(
+        {"ready": seen.ready, "running": seen.running, "waiting": seen.waiting},
+        {"ready": seen.oldest_ready, "waiting": seen.oldest_waiting},
+    )
+    rt.observer.uncertain_parts.set(seen.uncertain)
+    rt.observer.loose_parts.set(seen.loose)

@@ -1,0 +1,23 @@
+"""The audit trail: who moved what, when and why. Append only."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert
+
+from storage.engine.clock import now
+from storage.schema.tables import events
+
+_NOTE = insert(events).values(at=now)
+
+
+def note(
+    tx: Connection,
+    who: str,
+    what: str,
+    why: str = "",
+    *,
+    run: int | None = None,
+    chat: int | None = None,
+) -> None:
+    """Append one event. `why` never holds message text or whole phone numbers."""
+    tx.execute(_NOTE, {"run": run, "chat": chat, "who": who, "what": what, "why": why})

@@ -1,0 +1,137 @@
+"""Hints between tasks and processes: something became ready, stopped, or arrived.
+
+A hint is never needed for correctness: whoever waits looks at the database when it comes,
+and once a second when none does. Within a process hints always work; with Redis they reach
+the other processes too. Losing Redis loses speed only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from bot.domain.ports import Clock
+
+_log = logging.getLogger("answerback.wakeup")
+
+_SHORTEST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
+"""Seconds between two tries to reach Redis."""
+
+READY = "ready"
+"""Some run or loose part became due."""
+
+
+def stop_topic(run: int) -> str:
+    """The topic of a run that was ended by somebody else than its worker."""
+    return f"stop:{run}"
+
+
+def part_topic(part: int) -> str:
+    """The topic of a part that its provider reported on."""
+    return f"part:{part}"
+
+
+class RelayBroken(Exception):
+    """The connection to Redis is gone; the text names what it met."""
+
+
+class Wakeups:
+    """Tells waiters within this process, and relays to and from Redis where there is one."""
+
+    def __init__(
+        self, clock: Clock, redis_url: str | None = None, prefix: str = "answerback"
+    ) -> None:
+        self._clock = clock
+        self._waiters: dict[str, set[asyncio.Event]] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        self._redis_url = redis_url
+        self._channel = f"{prefix}:wake"
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
+        self.connected = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether hints are meant to reach other processes."""
+        return self._redis_url is not None
+
+    def tell(self, topic: str) -> None:
+        """Wake who waits for `topic`, here and elsewhere. Never waits, never raises."""
+        self._deliver(topic)
+        if self._redis_url is not None:
+            with contextlib.suppress(asyncio.QueueFull):
+                self._outgoing.put_nowait(topic)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with every topic that is told."""
+        self._listeners.append(listener)
+
+    async def wait(self, topic: str, timeout: float) -> bool:
+        """Wait for `topic`, at most `timeout` seconds. True when it was told."""
+        async with self.expecting(topic) as told:
+            return await _within(told, timeout)
+
+    @asynccontextmanager
+    async def expecting(self, topic: str) -> AsyncIterator[asyncio.Event]:
+        """An event that is set when `topic` is told from now on."""
+        told = asyncio.Event()
+        self._waiters.setdefault(topic, set()).add(told)
+        try:
+            yield told
+        finally:
+            waiting = self._waiters[topic]
+            waiting.discard(told)
+            if not waiting:
+                del self._waiters[topic]
+
+    async def relay(self) -> None:
+        """Carry hints to and from Redis until cancelled. Returns at once without Redis."""
+        if self._redis_url is None:
+            return
+        from storage.notify_redis import Relay  # noqa: PLC0415 - half a second, only with Redis
+
+        relay = Relay(self._redis_url, self._channel, self._clock.token())
+        pause, told = _SHORTEST_PAUSE, False
+        while True:
+            try:
+                await relay.carry(self._outgoing, self._reached, self._deliver)
+            except RelayBroken as error:
+                if self.connected:
+                    pause, told = _SHORTEST_PAUSE, False
+                if not told:
+                    told = True
+                    _log.warning("redis is away, wake-ups wait for the poll: %s", error)
+            self.connected = False
+            self._deliver(READY)
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _reached(self) -> None:
+        """Redis is reached again; hints may have been missed until now."""
+        self.connected = True
+        self._deliver(READY)
+
+    async def flush(self, timeout: float) -> None:
+        """Wait until what was told has left for Redis, at most `timeout` seconds."""
+        if self.connected:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._outgoing.join()
+
+    def _deliver(self, topic: str) -> None:
+        for waiter in self._waiters.get(topic, ()):
+            waiter.set()
+        for listener in self._listeners:
+            listener(topic)
+
+
+async def _within(told: asyncio.Event, timeout: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout):
+            await told.wait()
+    except TimeoutError:
+        return False
+    return True

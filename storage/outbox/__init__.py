@@ -1,0 +1,41 @@
+"""Every statement that moves a part of the outbox."""
+
+from storage.outbox.moves import (
+    Address,
+    Attempt,
+    Notice,
+    doubt,
+    drop_notice,
+    drop_pending,
+    get,
+    looked,
+    mark_sending,
+    not_sent,
+    of_run,
+    of_run_any,
+    post,
+    receive,
+    refuse,
+    resend,
+    store_parts,
+)
+
+__all__ = [
+    "Address",
+    "Attempt",
+    "Notice",
+    "doubt",
+    "drop_notice",
+    "drop_pending",
+    "get",
+    "looked",
+    "mark_sending",
+    "not_sent",
+    "of_run",
+    "of_run_any",
+    "post",
+    "receive",
+    "refuse",
+    "resend",
+    "store_parts",
+]

@@ -1,0 +1,111 @@
+"""Bringing a database to the schema that this program knows, one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pysqlite3.dbapi2 as sqlite3
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.exc import OperationalError
+
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from storage.engine.database import parsed_url
+
+_LOCK = 7_203_615_001
+"""The advisory lock's number: any number that nobody else on this database uses."""
+
+
+NEWEST = "0001"
+"""The newest revision under `migrations/versions`. It is named here as well so that a start
+on a database at this revision loads no Alembic, which takes as long as the rest of it."""
+
+
+def upgrade(url: str) -> str:
+    """Apply what is missing and return the revision. Raises ConfigurationError when the
+    database is newer than this program, DatabaseUnavailable when it does not answer."""
+    current = revisions(url)[0]
+    if current == NEWEST:
+        return current
+    from storage.schema.revisions import apply_missing  # noqa: PLC0415 - see NEWEST
+
+    # One transaction for all of it: a crash leaves the schema as it was.
+    with _locked(url) as connection, connection.begin():
+        apply_missing(connection)
+        return str(_current(connection))
+
+
+def revisions(url: str) -> tuple[str | None, str]:
+    """(the database's revision, this program's)."""
+    engine = _engine(url)
+    try:
+        with engine.connect() as connection:
+            return _current(connection), NEWEST
+    except OperationalError as error:
+        raise _unreachable(url, error) from error
+    finally:
+        engine.dispose()
+
+
+def _unreachable(url: str, error: OperationalError) -> DatabaseUnavailable:
+    """What to say at a start when the database can't be used."""
+    place = parsed_url(url).set(query={}).render_as_string(hide_password=True)
+    why = str(error.orig).partition("\n")[0]
+    return DatabaseUnavailable(f"DATABASE_URL: {place} can't be used now: {why}")
+
+
+def _current(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return None if found is None else str(found)
+
+
+def _engine(url: str) -> Engine:
+    parsed = parsed_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        assert parsed.database is not None
+        folder = Path(parsed.database).absolute().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"DATABASE_URL: the folder {folder} can't be made ({error.strerror}); "
+                "name a file in a folder where this program may write"
+            ) from error
+        engine = create_engine(
+            parsed,
+            module=sqlite3,
+            hide_parameters=True,
+            connect_args={"timeout": 30.0, "isolation_level": None},
+        )
+        # The driver would begin a transaction only before it changes rows, not tables.
+        event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
+        return engine
+    return create_engine(parsed, hide_parameters=True, connect_args={"connect_timeout": 5})
+
+
+@contextmanager
+def _locked(url: str) -> Iterator[Connection]:
+    """A connection that no other migration runs beside."""
+    parsed = parsed_url(url)
+    engine = _engine(url)
+    try:
+        if parsed.get_backend_name() == "sqlite":
+            with Path(f"{parsed.database}.migrate.lock").open("w", encoding="ascii") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                with engine.connect() as connection:
+                    # A property of the file, which can't be set while anybody uses it.
+                    raw: sqlite3.Connection = connection.connection.driver_connection
+                    raw.execute("PRAGMA journal_mode = WAL")
+                    yield connection
+        else:
+            with engine.connect() as guard, engine.connect() as connection:
+                guard.execute(text("SELECT pg_advisory_lock(:n)"), {"n": _LOCK})
+                yield connection
+    except OperationalError as error:
+        raise _unreachable(url, error) from error
+    finally:
+        engine.dispose()

@@ -1,0 +1,17 @@
+"""Alembic's entry: runs on the connection that it is handed and reads no settings."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from storage.schema.tables import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=metadata,
+    transaction_per_migration=True,
+    render_as_batch=context.config.attributes.get("batch", connection.dialect.name == "sqlite"),
+)
+with context.begin_transaction():
+    context.run_migrations()

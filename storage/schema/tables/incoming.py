@@ -1,0 +1,89 @@
+"""What people sent."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from bot.domain.message import InboundKind
+from storage.schema.tables.base import Id, metadata, one_of
+
+inbound = Table(
+    "inbound",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("run", BigInteger, ForeignKey("runs.id")),
+    Column("ignored", Text),
+    Column("request_id", Text, nullable=False),
+    Column("provider_id", Text, nullable=False, server_default=""),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("sender_id", Text, nullable=False, server_default=""),
+    Column("sender_name", Text, nullable=False, server_default=""),
+    Column("address", Text, nullable=False, server_default=""),
+    Column("button", Text, nullable=False, server_default=""),
+    Column("attachments", Text, nullable=False, server_default="[]"),
+    Column("quoted", Text),
+    Column("album", Text, nullable=False, server_default=""),
+    Column("forwarded_from", Text, nullable=False, server_default=""),
+    Column("extra", Text, nullable=False, server_default="{}"),
+    Column("sent_at", Double),
+    Column("received_at", Double, nullable=False),
+    Column("edited_at", Double),
+    Column("deliveries", Integer, nullable=False, server_default=text("1")),
+    UniqueConstraint("account", "request_id"),
+    one_of("kind", InboundKind),
+    CheckConstraint("run IS NULL OR ignored IS NULL", name="one_outcome"),
+    Index("ix_inbound_run", "run"),
+    Index("ix_inbound_chat", "chat", "received_at"),
+)
+
+payloads = Table(
+    "payloads",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("inbound", BigInteger, ForeignKey("inbound.id")),
+    Column("received_at", Double, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("ignored", Text),
+    Column("error", Text),
+    Column("digest", Text, nullable=False),
+    Index("ix_payloads_inbound", "inbound"),
+    Index("ix_payloads_received_at", "received_at"),
+    Index(
+        "uq_payloads_dead_letter",
+        "account",
+        "digest",
+        unique=True,
+        postgresql_where=text("error IS NOT NULL"),
+        sqlite_where=text("error IS NOT NULL"),
+    ),
+)
+"""What arrived, as it arrived. A row with an `error` is a dead letter."""
+
+edits = Table(
+    "edits",
+    metadata,
+    Column("inbound", BigInteger, ForeignKey("inbound.id"), nullable=False),
+    Column("edited_at", Double, nullable=False),
+    Column("text_before", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("used", Boolean, nullable=False),
+    PrimaryKeyConstraint("inbound", "edited_at"),
+)

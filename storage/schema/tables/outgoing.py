@@ -1,0 +1,117 @@
+"""What people are sent."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from bot.domain.delivery import PartState
+from bot.domain.reply import PartKind
+from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("run", BigInteger, ForeignKey("runs.id")),
+    Column("kind", Text, nullable=False),
+    Column("part", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("loose", Boolean, nullable=False),
+    Column("holder", BigInteger),
+    Column("fence", BigInteger, nullable=False, server_default=ZERO),
+    Column("attempts", Integer, nullable=False, server_default=ZERO),
+    Column("resends", Integer, nullable=False, server_default=ZERO),
+    Column("looks", Integer, nullable=False, server_default=ZERO),
+    Column("not_before", Double, nullable=False, server_default=ZERO),
+    Column("started_at", Double, nullable=False, server_default=ZERO),
+    Column("created_at", Double, nullable=False),
+    Column("sent_at", Double),
+    Column("text", Text, nullable=False),
+    Column("wire", Text, nullable=False),
+    Column("receipt", Text),
+    Column("provider_status", Text, nullable=False, server_default=""),
+    Column("confirmed", Boolean, nullable=False, server_default=FALSE),
+    Column("scope", Text),
+    Column("code", Text, nullable=False, server_default=""),
+    Column("error", Text, nullable=False, server_default=""),
+    UniqueConstraint("run", "kind", "part"),
+    one_of("kind", PartKind),
+    one_of("state", PartState),
+    CheckConstraint("(state = 'sending') = (holder IS NOT NULL)", name="held"),
+    CheckConstraint(
+        "state NOT IN ('sent', 'delivered', 'read') OR receipt IS NOT NULL", name="receipt"
+    ),
+    Index(
+        "ix_outbox_loose",
+        "account",
+        "not_before",
+        "id",
+        postgresql_where=text("loose AND state = 'pending'"),
+        sqlite_where=text("loose = 1 AND state = 'pending'"),
+    ),
+    Index(
+        "ix_outbox_line",
+        "chat",
+        "id",
+        postgresql_where=text("loose AND state = 'pending'"),
+        sqlite_where=text("loose = 1 AND state = 'pending'"),
+    ),
+    Index(
+        "ix_outbox_operator",
+        "chat",
+        "sent_at",
+        postgresql_where=text("kind = 'operator'"),
+        sqlite_where=text("kind = 'operator'"),
+    ),
+    Index(
+        "ix_outbox_sending",
+        "chat",
+        "holder",
+        postgresql_where=text("state = 'sending'"),
+        sqlite_where=text("state = 'sending'"),
+    ),
+    Index("ix_outbox_chat", "chat", "id"),
+    Index("ix_outbox_receipt", "account", "receipt"),
+    Index(
+        "ix_outbox_unsure",
+        "account",
+        "id",
+        postgresql_where=text("loose AND state = 'uncertain'"),
+        sqlite_where=text("loose = 1 AND state = 'uncertain'"),
+    ),
+    Index(
+        "ix_outbox_doubtful",
+        "state",
+        "id",
+        postgresql_where=text("state IN ('uncertain', 'refused')"),
+        sqlite_where=text("state IN ('uncertain', 'refused')"),
+    ),
+    postgresql_with={"fillfactor": "70"},
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("outbox", BigInteger, ForeignKey("outbox.id"), nullable=False),
+    Column("receipt", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    PrimaryKeyConstraint("outbox", "receipt"),
+)
+"""Every receipt ever seen for a part. More than one for a part is a double: alarmed."""

@@ -1,0 +1,109 @@
+"""Who is at which address of which account, and what they want to be told."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from bot.domain.message import ChannelName, ChatKind
+from bot.domain.reminders import ReminderState
+from storage.schema.tables.base import ZERO, Id, metadata, one_of
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("channel", Text, nullable=False),
+    Column("account", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("down_since", Double),
+    Column("down_reason", Text),
+    Column("poller", BigInteger),
+    Column("catchup_mark", Double),
+    UniqueConstraint("channel", "account"),
+    one_of("channel", ChannelName),
+)
+
+chats = Table(
+    "chats",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("address", Text, nullable=False),
+    Column("topic", Text, nullable=False, server_default=""),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("language", Text, nullable=False, server_default=""),
+    Column("created_at", Double, nullable=False),
+    Column("last_inbound_at", Double),
+    Column("stop_revision", Integer, nullable=False, server_default=ZERO),
+    Column("paused_until", Double),
+    Column("unreachable_since", Double),
+    Column("unreachable_reason", Text),
+    Column("opted_out_at", Double),
+    Column("not_before", Double, nullable=False, server_default=ZERO),
+    Column("offered", Text),
+    Column("merged_into", BigInteger),
+    UniqueConstraint("account", "address", "topic"),
+    one_of("kind", ChatKind),
+)
+
+chat_addresses = Table(
+    "chat_addresses",
+    metadata,
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("address", Text, nullable=False),
+    Column("topic", Text, nullable=False, server_default=""),
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    PrimaryKeyConstraint("account", "address", "topic"),
+    Index("ix_chat_addresses_chat", "chat"),
+)
+"""Every address under which a chat was ever known; `chats.address` is the one to send to."""
+
+told = Table(
+    "told",
+    metadata,
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("what", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    PrimaryKeyConstraint("chat", "what"),
+)
+"""What a chat was told once, and when: the guard of every notice that must not repeat."""
+
+reminders = Table(
+    "reminders",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("rule", Text, nullable=False, server_default=""),
+    Column("zone", Text, nullable=False),
+    Column("due_at", Double, nullable=False),
+    Column("fired", Integer, nullable=False, server_default=ZERO),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("key"),
+    one_of("state", ReminderState),
+    Index(
+        "ix_reminders_due",
+        "due_at",
+        postgresql_where=text("state = 'waiting'"),
+        sqlite_where=text("state = 'waiting'"),
+    ),
+    Index("ix_reminders_chat", "chat", "id"),
+)
+"""What a chat wants to be told later. Apart from `runs`, since a run that is due in a month
+would be its chat's head until then. `rule` is empty for a reminder that is due once."""

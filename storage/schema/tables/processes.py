@@ -1,0 +1,51 @@
+"""Processes, and the trail of what anybody moved."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from storage.schema.tables.base import FALSE, Id, metadata
+
+holders = Table(
+    "holders",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("boot", Text, nullable=False),
+    Column("clock", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("renewed_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("draining", Boolean, nullable=False, server_default=FALSE),
+    Column("gone_at", Double),
+    UniqueConstraint("boot"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("run", BigInteger),
+    Column("chat", BigInteger),
+    Column("at", Double, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("why", Text, nullable=False, server_default=""),
+    Index("ix_events_run", "run", "id"),
+    Index("ix_events_chat", "chat", "id"),
+    Index("ix_events_at", "at"),
+)
+"""The audit trail: append only."""

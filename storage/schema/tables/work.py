@@ -1,0 +1,149 @@
+"""Runs and what they have produced.
+
+`runs` is narrow and updated often: on PostgreSQL it keeps free room in its pages, and no column
+that a failure count or a heartbeat changes is indexed, so that those updates stay within the
+page. Large values live in `payloads`, `replies` and `steps`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from bot.domain.ending import Ending
+from bot.domain.run import RunState
+from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("fence", BigInteger, nullable=False, server_default=ZERO),
+    Column("holder", BigInteger),
+    Column("attempts", Integer, nullable=False, server_default=ZERO),
+    Column("failures", Integer, nullable=False, server_default=ZERO),
+    Column("deaths", Integer, nullable=False, server_default=ZERO),
+    Column("replied", Boolean, nullable=False, server_default=FALSE),
+    Column("lane", Boolean, nullable=False, server_default=FALSE),
+    Column("album", Text, nullable=False, server_default=""),
+    Column("messages", Integer, nullable=False, server_default=ZERO),
+    Column("order_at", Double, nullable=False),
+    Column("last_message_at", Double, nullable=False),
+    Column("not_before", Double, nullable=False, server_default=ZERO),
+    Column("idle_since", Double, nullable=False),
+    Column("deadline_at", Double),
+    Column("created_at", Double, nullable=False),
+    Column("claimed_at", Double),
+    Column("progress_at", Double),
+    Column("ended_at", Double),
+    Column("ending", Text),
+    Column("detail", Text, nullable=False, server_default=""),
+    Column("set_aside", Text),
+    Column("moves_to", BigInteger, ForeignKey("chats.id")),
+    Column("request_id", Text, nullable=False, server_default=""),
+    one_of("state", RunState),
+    CheckConstraint(
+        "ending IS NULL OR ending IN (" + ", ".join(f"'{e.value}'" for e in Ending) + ")",
+        name="ending",
+    ),
+    CheckConstraint(
+        "(state = 'ended') = (ending IS NOT NULL) AND (state = 'ended') = (ended_at IS NOT NULL)",
+        name="ended",
+    ),
+    CheckConstraint("(state = 'running') = (holder IS NOT NULL)", name="held"),
+    Index(
+        "uq_runs_head",
+        "chat",
+        unique=True,
+        postgresql_where=text("state IN ('ready', 'running')"),
+        sqlite_where=text("state IN ('ready', 'running')"),
+    ),
+    Index(
+        "ix_runs_ready",
+        "account",
+        "not_before",
+        "id",
+        postgresql_where=text("state = 'ready'"),
+        sqlite_where=text("state = 'ready'"),
+    ),
+    Index(
+        "ix_runs_running",
+        "holder",
+        postgresql_where=text("state = 'running'"),
+        sqlite_where=text("state = 'running'"),
+    ),
+    Index(
+        "ix_runs_lane",
+        "account",
+        postgresql_where=text("state = 'ready' AND lane"),
+        sqlite_where=text("state = 'ready' AND lane = 1"),
+    ),
+    Index(
+        "ix_runs_live",
+        "chat",
+        "order_at",
+        "id",
+        postgresql_where=text("state <> 'ended'"),
+        sqlite_where=text("state <> 'ended'"),
+    ),
+    Index(
+        "ix_runs_moves_to",
+        "moves_to",
+        postgresql_where=text("moves_to IS NOT NULL"),
+        sqlite_where=text("moves_to IS NOT NULL"),
+    ),
+    Index("ix_runs_chat", "chat", "ended_at", "id"),
+    Index(
+        "ix_runs_ended_at",
+        "ended_at",
+        postgresql_where=text("ended_at IS NOT NULL"),
+        sqlite_where=text("ended_at IS NOT NULL"),
+    ),
+    postgresql_with={"fillfactor": "70"},
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("safe", Boolean, nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("result", Text),
+    Column("begun", Integer, nullable=False, server_default=text("1")),
+    Column("failed", Integer, nullable=False, server_default=ZERO),
+    Column("paid", Boolean, nullable=False, server_default=FALSE),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("started_at", Double, nullable=False),
+    Column("done_at", Double),
+    PrimaryKeyConstraint("run", "key"),
+    CheckConstraint("state IN ('started', 'done')", name="state"),
+    CheckConstraint("(state = 'done') = (result IS NOT NULL)", name="done"),
+)
+
+replies = Table(
+    "replies",
+    metadata,
+    Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True, autoincrement=False),
+    Column("text", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("stored_at", Double, nullable=False),
+)

@@ -1,0 +1,186 @@
+"""Polling: nothing is confirmed before it is committed, and one process polls at a time."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from bot.domain.errors import DatabaseUnavailable
+from bot.settings import TelegramMode
+from channels.telegram import account
+from tests.fakes.telegram.faults import bad_gateway, hang_before_storing, refused, unauthorized
+from tests.fakes.updates import Person
+from tests.kit.held import HeldAgent, repeats
+from tests.world import Running, World
+
+CHAT = 700100281
+POLLING = TelegramMode.POLLING
+POLLER = "SELECT poller FROM accounts WHERE channel = 'telegram'"
+
+
+def polls(world: World) -> list[dict[str, object]]:
+    return [call.params for call in world.telegram.calls_of("getUpdates")]
+
+
+async def poller(world: World, *, other_than: int | None = None) -> int:
+    """Which holder polls."""
+    rows = await world.until(POLLER, lambda rows: rows[0][0] not in (None, other_than))
+    return int(rows[0][0])
+
+
+async def test_polling_starts_without_an_offset_and_confirms_what_is_committed(
+    world: World,
+) -> None:
+    await world.start(agent=repeats, telegram_mode=POLLING)
+    await world.telegram.wait_for(lambda: polls(world))
+    assert "offset" not in polls(world)[0]
+    number = world.telegram.enqueue(Person(CHAT).text("hello"))
+    assert number is not None
+    await world.telegram.wait_for(lambda: polls(world)[-1].get("offset") == number + 1)
+    assert await world.rows("SELECT count(*) FROM inbound") == [(1,)]
+    await world.settled()
+    assert world.telegram.texts(CHAT) == ["hello"]
+    assert polls(world)[0]["allowed_updates"] == [
+        "message",
+        "edited_message",
+        "callback_query",
+        "my_chat_member",
+    ]
+
+
+async def test_while_the_database_is_away_nothing_is_confirmed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await world.start(agent=repeats, telegram_mode=POLLING)
+    await world.telegram.wait_for(lambda: polls(world))
+
+    async def away(*_: object) -> None:
+        raise DatabaseUnavailable("not now")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(process.process.rt.db, "write", away)
+        number = world.telegram.enqueue(Person(CHAT).text("hello"))
+        assert number is not None
+        before = len(polls(world))
+        world.advance(2)
+        assert len(world.telegram.main.queue.pending) == 1
+    await world.telegram.wait_for(lambda: polls(world)[-1].get("offset") == number + 1)
+    assert all("offset" not in poll for poll in polls(world)[:before])
+    await world.settled()
+    assert world.telegram.texts(CHAT) == ["hello"]
+
+
+async def test_ids_that_start_again_below_the_old_offset_are_not_confirmed_unseen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.intake.polling.POLL_SECONDS", 0.2)
+    await world.start(agent=repeats, telegram_mode=POLLING)
+    ada = Person(CHAT, first_update=900_000_000)
+    world.telegram.enqueue(ada.text("before"))
+    await world.telegram.wait_for(lambda: world.telegram.texts(CHAT) == ["before"])
+    await world.telegram.wait_for(lambda: "offset" not in polls(world)[-1])
+    redrawn = Person(CHAT, first_update=1000, first_message=99)
+    world.telegram.enqueue(redrawn.text("after a quiet week"))
+    await world.telegram.wait_for(lambda: len(world.telegram.texts(CHAT)) == 2)
+
+
+async def test_the_second_process_stands_by_and_takes_over_from_a_dead_one(
+    world: World,
+) -> None:
+    one = await world.start(agent=repeats, telegram_mode=POLLING)
+    first = await poller(world)
+    await world.start(agent=repeats, telegram_mode=POLLING)
+    world.telegram.enqueue(Person(CHAT).text("hello"))
+    await world.telegram.wait_for(lambda: world.telegram.texts(CHAT) == ["hello"])
+    assert await poller(world) == first
+    await one.die()
+    world.advance(16)
+    assert await poller(world, other_than=first) != first
+    world.telegram.enqueue(Person(CHAT + 1).text("still there?"))
+    await world.telegram.wait_for(lambda: world.telegram.texts(CHAT + 1) == ["still there?"])
+
+
+async def test_a_leaver_hands_polling_over_before_its_turns_are_done(world: World) -> None:
+    agent = HeldAgent()
+    one = await world.start(agent=agent, telegram_mode=POLLING)
+    first = await poller(world)
+    world.telegram.enqueue(Person(CHAT).text("hello"))
+    await agent.asked.wait()
+    await world.start(agent=repeats, telegram_mode=POLLING)
+    await one.process.lease.drain()
+    await poller(world, other_than=first)
+    world.telegram.enqueue(Person(CHAT + 1).text("next"))
+    await world.telegram.wait_for(lambda: world.telegram.texts(CHAT + 1) == ["next"])
+    agent.gate.set()
+    await one.stop()
+    await world.settled()
+    assert world.telegram.texts(CHAT) == ["hello"]
+
+
+async def test_a_set_webhook_is_explained(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    conflict = "Conflict: can't use getUpdates method while webhook is active"
+    world.telegram.fail("getUpdates", refused(409, conflict))
+    process = await started(world, caplog)
+    await answered(world, process)
+    assert "a webhook is set" in caplog.text
+    assert "answerback webhook delete" in caplog.text
+
+
+async def test_another_program_with_our_token_is_explained(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    conflict = "Conflict: terminated by other getUpdates request"
+    world.telegram.fail("getUpdates", refused(409, conflict))
+    process = await started(world, caplog)
+    await answered(world, process)
+    assert "another program polls with this bot's token" in caplog.text
+
+
+@pytest.mark.parametrize("trouble", [bad_gateway(), unauthorized()])
+async def test_polling_comes_back_after_trouble_and_marks_the_channel_up(
+    world: World, caplog: pytest.LogCaptureFixture, trouble: object
+) -> None:
+    world.telegram.fail("getUpdates", trouble, times=2)  # type: ignore[arg-type]
+    process = await started(world, caplog)
+    await answered(world, process)
+    down = await world.rows("SELECT down_since FROM accounts WHERE channel = 'telegram'")
+    assert down == [(None,)]
+
+
+async def test_a_stalled_connection_notices_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(account, "POLL_MARGIN", 0.1)
+    monkeypatch.setattr("bot.intake.polling.POLL_SECONDS", 0.3)
+    world.telegram.fail("getUpdates", hang_before_storing())
+    process = await started(world, caplog)
+    await answered(world, process)
+    assert "does not answer" in caplog.text
+
+
+async def test_an_update_that_nobody_understands_does_not_stop_the_rest(world: World) -> None:
+    await world.start(agent=repeats, telegram_mode=POLLING)
+    world.telegram.main.queue.add({"update_id": 1000, "message": {"date": 7, "chat": {"id": 7}}})
+    world.telegram.enqueue(Person(CHAT).text("hello"))
+    await world.telegram.wait_for(lambda: world.telegram.texts(CHAT) == ["hello"])
+    letters = await world.rows("SELECT error FROM payloads WHERE error IS NOT NULL")
+    assert [row[0] for row in letters] == ["no message id"]
+
+
+async def started(world: World, caplog: pytest.LogCaptureFixture) -> Running:
+    caplog.set_level(logging.INFO, "answerback.poll")
+    return await world.start(agent=repeats, telegram_mode=POLLING)
+
+
+async def answered(world: World, process: Running) -> None:
+    """A message gets through, however long the poller wants to wait."""
+    world.telegram.enqueue(Person(CHAT).text("hello"))
+    for _ in range(20):
+        world.advance(6)
+        try:
+            await world.telegram.wait_for(lambda: world.telegram.texts(CHAT), 1.0)
+        except AssertionError:
+            continue
+        break
+    assert world.telegram.texts(CHAT) == ["hello"]

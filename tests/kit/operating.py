@@ -1,0 +1,54 @@
+"""What tests of operators' acts share: an operator, and doing acts in a running process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bot.operations import runs
+from bot.operations.actions import Acted, Operator, perform
+from bot.operations.runs import CloseAs
+from storage.engine.tx import Tx
+from tests.world import Running, World
+
+ANN = Operator("ann@desk", "a test")
+
+
+async def act(process: Running, what: Callable[[Tx], Acted], *, rehearse: bool = False) -> Acted:
+    """Do an act as the command line does, with this process's tools."""
+    return await perform(process.process.rt, what, rehearse=rehearse)
+
+
+async def requeue(
+    process: Running, run: int, *, may_duplicate: bool = False, rehearse: bool = False
+) -> Acted:
+    rt = process.process.rt
+    return await act(
+        process,
+        lambda tx: runs.requeue(tx, rt, ANN, run, may_duplicate=may_duplicate),
+        rehearse=rehearse,
+    )
+
+
+async def close(process: Running, run: int, wanted: CloseAs, by: Operator = ANN) -> Acted:
+    rt = process.process.rt
+    return await act(process, lambda tx: runs.close(tx, rt, by, run, wanted))
+
+
+async def apologise(process: Running, run: int) -> Acted:
+    rt = process.process.rt
+    return await act(process, lambda tx: runs.apologise(tx, rt, ANN, run))
+
+
+async def runs_of(world: World) -> list[tuple[int, str, str | None]]:
+    """(id, state, ending) of every run, in order."""
+    rows = await world.rows("SELECT id, state, ending FROM runs ORDER BY id")
+    return [tuple(row) for row in rows]
+
+
+async def noted(world: World, run: int) -> list[tuple[str, str, str]]:
+    """(who, what, why) of the operator's events on a run."""
+    rows = await world.rows(
+        "SELECT who, what, why FROM events WHERE run = :run AND who = 'ann@desk' ORDER BY id",
+        run=run,
+    )
+    return [tuple(row) for row in rows]

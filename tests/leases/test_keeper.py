@@ -1,0 +1,298 @@
+"""The lease: how long a process may believe in itself, and who may call it dead."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from bot.clock import SystemClock
+from tests.clocks import ShiftedClock
+from tests.crash.play import settle
+from tests.fakes.telegram import faults
+from tests.fakes.updates import Person
+from tests.kit.conversation import ADA, SHORT, Echo, Gated, endings, post, until_running
+from tests.world import Running, World
+
+CALM: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0}
+_AGE = "SELECT answerback_lease_now() - renewed_at FROM holders ORDER BY id LIMIT 1"
+_LEFT_BEHIND = "SELECT deaths, failures, attempts FROM runs"
+
+
+class Stopping(ShiftedClock):
+    """The world's clock, but its monotonic hand can be stopped: what a process sees that was
+    stopped between its last look at its lease and what it did next."""
+
+    def __init__(self, world: ShiftedClock) -> None:
+        super().__init__()
+        self._world = world
+        self.stands: float | None = None
+
+    def wall(self) -> float:
+        return self._world.wall()
+
+    def boot(self) -> tuple[str, float]:
+        return self._world.boot()
+
+    def monotonic(self) -> float:
+        return self._world.monotonic() if self.stands is None else self.stands
+
+    def stop(self) -> None:
+        self.stands = self._world.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._world.sleep(seconds)
+
+
+class Wrong(ShiftedClock):
+    """The world's clock with a wall clock that is `wrong_by` seconds off."""
+
+    def __init__(self, world: ShiftedClock, wrong_by: float) -> None:
+        super().__init__()
+        self._world = world
+        self._wrong_by = wrong_by
+
+    def wall(self) -> float:
+        return self._world.wall() + self._wrong_by
+
+    def boot(self) -> tuple[str, float]:
+        return self._world.boot()
+
+    def monotonic(self) -> float:
+        return self._world.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._world.sleep(seconds)
+
+
+def stand_still(running: Running) -> None:
+    """No heartbeat, no watch, no sweep any more, as after SIGSTOP."""
+    running.process.schedule.stop()
+
+
+async def test_the_window_closes_before_the_database_would_call_the_holder_dead(
+    world: World,
+) -> None:
+    running = await world.start(agent=Echo(), **CALM)
+    stand_still(running)
+    lease = running.process.lease
+    await lease.renew()
+    world.advance(13.0)
+    assert lease.holds()
+    world.advance(1.01)
+    assert not lease.holds()
+    [[age]] = await world.rows(_AGE)
+    assert age < 15.0, "the row is still alive when its holder has stopped to act"
+
+
+async def test_a_process_that_lost_its_lease_stops_its_turns_and_begins_anew_uncounted(
+    world: World,
+) -> None:
+    agent = Gated()
+    running = await world.start(agent=agent, **CALM)
+    stand_still(running)
+    assert await post(running, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    world.advance(15.0)
+    running.process.lease.watch()
+    await world.until("SELECT count(*) FROM runs WHERE state = 'running'", lambda r: r[0][0] == 1)
+    assert running.process.worker is not None
+    assert not running.process.lease.holds()
+    agent.go.set()
+    await running.process.lease.renew()
+    await world.settled()
+    assert agent.cut == ["hello"]
+    assert await world.rows(_LEFT_BEHIND) == [(0, 0, 2)]
+    assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_b65_a_zombie_that_goes_on_sends_nothing_and_moves_nothing(world: World) -> None:
+    """Its clock did not tell it that time passed: only the rows stop it."""
+    clock = Stopping(world.clock)
+    slow, quick = Gated("A: "), Gated("B: ")
+    terms: dict[str, Any] = {"lease_seconds": 30.0, "heartbeat_seconds": 10.0}
+    zombie = await world.start(agent=slow, clock=clock, **terms)
+    assert await post(zombie, Person(ADA).text("hello")) == [200]
+    await slow.begun.wait()
+    stand_still(zombie)
+    clock.stop()
+    world.advance(45.0)
+    quick.go.set()
+    await world.start(agent=quick, **terms)
+    await world.settled()
+    rows = "SELECT * FROM runs, outbox, replies WHERE outbox.run = runs.id"
+    before = await world.rows(rows)
+    assert zombie.process.lease.holds()
+    slow.go.set()
+    await asyncio.wait([t for t in asyncio.all_tasks() if t.get_name().startswith("run-")])
+    assert await world.rows(rows) == before
+    assert world.telegram.texts(ADA) == ["B: hello"]
+    assert await world.rows("SELECT attempts, fence, ending FROM runs") == [(2, 4, "answered")]
+    lost = await world.rows("SELECT why FROM events WHERE what = 'released'")
+    assert lost == [("its holder died",)]
+
+
+async def test_a_zombie_keeps_the_receipt_of_a_send_that_it_had_begun(world: World) -> None:
+    clock = Stopping(world.clock)
+    held = world.telegram.fail("sendMessage", faults.held_after_storing())
+    terms: dict[str, Any] = {
+        "lease_seconds": 30.0,
+        "heartbeat_seconds": 10.0,
+        "telegram_read_timeout": 30.0,
+    }
+    zombie = await world.start(agent=Echo(), clock=clock, **terms)
+    assert await post(zombie, Person(ADA).text("hello")) == [200]
+    await world.telegram.wait_for(lambda: held.hits)
+    stand_still(zombie)
+    clock.stop()
+    world.advance(45.0)
+    await world.start(agent=Echo(), **terms)
+    await world.settled()
+    assert await endings(world) == [("hello", "uncertain")]
+    held.release()
+    await world.until("SELECT ending FROM runs", lambda rows: rows[0][0] == "answered")
+    assert world.telegram.texts(ADA)[0] == "re: hello"
+    assert world.telegram.texts(ADA).count("re: hello") == 1
+    [row] = await world.rows("SELECT state, receipt FROM outbox WHERE kind = 'reply'")
+    assert (row[0], bool(row[1])) == ("sent", True)
+
+
+async def test_what_must_not_be_lost_is_written_when_the_database_is_back(world: World) -> None:
+    agent = Gated()
+    running = await world.start(agent=agent, **CALM)
+    assert await post(running, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    running.away(True)
+    agent.go.set()
+    await SystemClock().sleep(0.3)
+    running.away(False)
+    await world.settled()
+    assert agent.calls["hello"] == 1
+    assert world.telegram.texts(ADA) == ["re: hello"]
+    assert await world.rows(_LEFT_BEHIND) == [(0, 0, 1)]
+
+
+async def test_an_outage_longer_than_the_lease_counts_against_nobody(world: World) -> None:
+    agent = Gated()
+    running = await world.start(agent=agent, **CALM)
+    stand_still(running)
+    assert await post(running, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    running.away(True)
+    world.advance(60.0)
+    running.process.lease.watch()
+    agent.go.set()
+    await running.process.lease.renew()
+    assert not running.process.lease.holds()
+    running.away(False)
+    await running.process.lease.renew()
+    await world.settled()
+    assert await world.rows(_LEFT_BEHIND) == [(0, 0, 2)]
+    assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_after_an_outage_nobody_judges_others_for_two_heartbeats(world: World) -> None:
+    agent = Gated()
+    first = await world.start(agent=agent, **CALM)
+    second = await world.start(agent=agent, **CALM)
+    for running in (first, second):
+        stand_still(running)
+    update = Person(ADA).text("hello")
+    assert await post(second, update) == [200]
+    await agent.begun.wait()
+    for running in (first, second):
+        running.away(True)
+    world.advance(60.0)
+    for running in (first, second):
+        running.process.lease.watch()
+        running.away(False)
+    await first.process.lease.renew()
+    assert not first.process.lease.may_judge()
+    await first.process.sweep()
+    assert await post(first, update) == [200]
+    assert await world.rows("SELECT state, deaths FROM runs") == [("running", 0)]
+    agent.go.set()
+    await second.process.lease.renew()
+    await world.settled()
+    assert await world.rows(_LEFT_BEHIND) == [(0, 0, 2)]
+    assert world.telegram.texts(ADA) == ["re: hello"]
+    world.advance(10.0)
+    assert first.process.lease.may_judge()
+
+
+async def test_b67_a_wall_clock_ten_minutes_ahead_takes_nothing_from_the_living(
+    world: World,
+) -> None:
+    agent, thief = Gated(), Echo()
+    owner = await world.start(agent=agent, **CALM)
+    assert await post(owner, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    ahead = await world.start(agent=thief, clock=Wrong(world.clock, 600.0), **CALM)
+    for _ in range(3):
+        await ahead.process.sweep()
+        await owner.process.lease.renew()
+    agent.go.set()
+    await world.settled()
+    assert thief.calls.total() == 0
+    assert world.telegram.texts(ADA) == ["re: hello"]
+    assert await world.rows(_LEFT_BEHIND) == [(0, 0, 1)]
+
+
+async def test_b67_a_wall_clock_ten_minutes_behind_takes_over_from_the_dead_in_time(
+    world: World,
+) -> None:
+    agent, heir = Gated(), Echo()
+    owner = await world.start(agent=agent, **SHORT)
+    await world.start(agent=heir, clock=Wrong(world.clock, -600.0), **SHORT)
+    assert await post(owner, Person(ADA).text("hello")) == [200]
+    await until_running(world)
+    await owner.die()
+    async with asyncio.timeout(10.0):
+        await world.settled()
+    assert heir.calls["hello"] == 1
+    assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_two_processes_on_one_host_never_judge_each_other_by_name(world: World) -> None:
+    agent = Gated()
+    one = await world.start(agent=agent, **CALM)
+    assert await post(one, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    two = await world.start(agent=Echo(), **CALM)
+    assert one.process.lease.name != two.process.lease.name
+    assert await world.rows("SELECT count(*) FROM holders WHERE gone_at IS NULL") == [(2,)]
+    agent.go.set()
+    await world.settled()
+    assert agent.calls["hello"] == 1
+    assert await world.rows(_LEFT_BEHIND) == [(0, 0, 1)]
+
+
+async def test_a_restart_under_the_same_name_and_pid_takes_over_at_once(world: World) -> None:
+    agent = Gated()
+    dead = await world.start(agent=agent, lease_seconds=3600.0, heartbeat_seconds=60.0)
+    assert await post(dead, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    await dead.die()
+    agent.go.set()
+    heir = await world.start(agent=agent, lease_seconds=3600.0, heartbeat_seconds=60.0)
+    await settle(world)
+    names = await world.rows("SELECT name, pid, gone_at IS NULL FROM holders ORDER BY id")
+    assert names[0][:2] == names[1][:2]
+    assert [bool(row[2]) for row in names] == [False, True]
+    assert heir.process.lease.name == names[1][0]
+    assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_a_loop_that_is_blocked_past_the_lease_counts_as_a_death(world: World) -> None:
+    agent = Gated()
+    running = await world.start(agent=agent, **CALM)
+    stand_still(running)
+    assert await post(running, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    running.process.lease._stood = lambda: 9.0  # What the pulse saw.
+    world.advance(15.0)
+    running.process.lease.watch()
+    agent.go.set()
+    await running.process.lease.renew()
+    await world.settled()
+    assert await world.rows(_LEFT_BEHIND) == [(1, 0, 2)]
+    assert world.telegram.texts(ADA) == ["re: hello"]

@@ -1,0 +1,57 @@
+"""Everything that a process would write, caught; the machinery is put back after each test."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from bot.observability.logs import set_up_logs
+
+
+class Written(io.StringIO):
+    """What was logged until now."""
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Each line's fields; the format must be JSON."""
+        return [json.loads(line) for line in self.getvalue().splitlines()]
+
+    def about(self, event: str) -> dict[str, Any]:
+        """The fields of the one line whose event contains this."""
+        [found] = [line for line in self.lines if event in line["event"]]
+        return found
+
+
+LogsTo = Callable[..., Written]
+
+
+@pytest.fixture
+def log() -> Iterator[LogsTo]:
+    """`log(level)` sets logs up and returns what is written from then on."""
+    root, ours = logging.getLogger(), logging.getLogger("answerback")
+    before = root.handlers[:], root.level, ours.level
+    hooks = sys.excepthook, sys.unraisablehook, threading.excepthook
+
+    def set_up(
+        level: str = "INFO", *, as_json: bool = True, secrets: Iterable[str] = ()
+    ) -> Written:
+        written = Written()
+        set_up_logs(level, as_json=as_json, secrets=secrets, to=written)
+        return written
+
+    yield set_up
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    ours.setLevel(before[2])
+    sys.excepthook, sys.unraisablehook, threading.excepthook = hooks
+    logging.captureWarnings(False)
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()

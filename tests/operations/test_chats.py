@@ -1,0 +1,163 @@
+"""Taking a chat over by hand, and forgetting what was said in it."""
+
+from __future__ import annotations
+
+from bot.domain.reply import PartKind
+from bot.domain.turn import Turn
+from bot.operations import chats
+from bot.operations.actions import Acted, Result
+from bot.wiring import Role
+from storage.views.parts import PartFilter, parts_listed
+from tests.fakes import faults
+from tests.fakes.telegram import faults as telegram_faults
+from tests.fakes.updates import Person
+from tests.kit.held import HeldAgent, repeats
+from tests.kit.operating import ANN, act, runs_of
+from tests.world import Running, World
+
+ADA = 700100201
+
+
+async def pause(process: Running, chat: int = 1) -> Acted:
+    return await act(process, lambda tx: chats.pause(tx, ANN, chat, None))
+
+
+async def resume(process: Running, *, drop: bool = False) -> Acted:
+    rt = process.process.rt
+    return await act(process, lambda tx: chats.resume(tx, rt, ANN, 1, drop=drop))
+
+
+async def reply(process: Running, text: str) -> Acted:
+    rt = process.process.rt
+    return await act(process, lambda tx: chats.reply(tx, rt, ANN, 1, text))
+
+
+async def resolve(process: Running, part: int, *, arrived: bool) -> Acted:
+    rt = process.process.rt
+    return await act(process, lambda tx: chats.resolve(tx, rt, ANN, part, arrived=arrived))
+
+
+async def paused_with_two(world: World) -> tuple[Running, HeldAgent]:
+    """A paused chat in which two messages wait behind an answered one."""
+    agent = HeldAgent()
+    agent.gate.set()
+    process = await world.start(agent=agent, burst="each")
+    ada = Person(ADA)
+    await process.post_update(ada.text("one"))
+    await world.settled()
+    assert (await pause(process)).result is Result.DONE
+    await process.post_update(ada.text("two"))
+    await process.post_update(ada.text("three"))
+    return process, agent
+
+
+async def test_a_paused_chat_waits_and_is_answered_when_it_is_resumed(world: World) -> None:
+    process, agent = await paused_with_two(world)
+    assert [state for _, state, _ in await runs_of(world)] == ["ended", "waiting", "waiting"]
+    assert (await pause(process)).result is Result.TOO_LATE
+    assert (await resume(process)).result is Result.DONE
+    await world.settled()
+    assert agent.texts == ["one", "two", "three"]
+    assert (await resume(process)).result is Result.TOO_LATE
+
+
+async def test_what_waited_can_be_dropped(world: World) -> None:
+    process, agent = await paused_with_two(world)
+    assert (await resume(process, drop=True)).result is Result.DONE
+    await world.settled()
+    assert agent.texts == ["one"]
+    assert [ending for _, _, ending in await runs_of(world)] == [
+        "answered",
+        "cancelled",
+        "cancelled",
+    ]
+
+
+async def test_what_somebody_answered_by_hand_is_not_answered_again(world: World) -> None:
+    process, agent = await paused_with_two(world)
+    assert (await reply(process, "Ann here: **done**.")).result is Result.DONE
+    await world.until(
+        "SELECT state FROM outbox WHERE kind = 'operator'", lambda rows: rows == [("sent",)]
+    )
+    assert (await resume(process)).result is Result.DONE
+    await world.settled()
+    assert agent.texts == ["one"]
+    assert world.telegram.texts(ADA) == ["one", "Ann here: done."]
+    assert [ending for _, _, ending in await runs_of(world)] == ["answered"] * 3
+
+
+async def test_a_chat_that_nothing_reaches_takes_no_words(world: World) -> None:
+    process = await world.start(agent=repeats)
+    world.telegram.fail("sendMessage", telegram_faults.blocked())
+    await process.post_update(Person(ADA).text("hello"))
+    await world.settled()
+    acted = await reply(process, "hello?")
+    assert acted.result is Result.REFUSED
+    assert "until the person writes" in acted.said
+
+
+async def uncertain_part(world: World) -> Running:
+    process = await world.start(agent=repeats, uncertain_delivery="hold")
+    world.telegram.fail("sendMessage", faults.drop_after_storing(), nth=1)
+    await process.post_update(Person(ADA).text("hello"))
+    await world.settled()
+    assert await runs_of(world) == [(1, "ended", "uncertain")]
+    return process
+
+
+async def test_a_part_that_somebody_saw_counts_as_sent(world: World) -> None:
+    process = await uncertain_part(world)
+    assert (await resolve(process, 1, arrived=True)).result is Result.DONE
+    assert await runs_of(world) == [(1, "ended", "answered")]
+    assert await world.rows("SELECT state, receipt FROM outbox") == [("sent", "word-of-ann@desk")]
+    assert (await resolve(process, 1, arrived=False)).result is Result.TOO_LATE
+    await world.settled()
+    assert len(world.telegram.calls_of("sendMessage")) == 1
+
+
+async def test_a_part_that_is_lost_is_sent_once_more_on_its_own_row(world: World) -> None:
+    process = await uncertain_part(world)
+    assert (await resolve(process, 1, arrived=False)).result is Result.DONE
+    await world.settled()
+    assert len(world.telegram.calls_of("sendMessage")) == 2
+    assert await world.rows("SELECT attempts, state FROM outbox") == [(2, "sent")]
+    assert await runs_of(world) == [(1, "ended", "answered")]
+
+
+async def test_a_forgotten_chat_keeps_what_happened_and_none_of_its_words(world: World) -> None:
+    secret = "my-password-is-swordfish"
+
+    async def chatty(turn: Turn) -> str:
+        await turn.step("look", lambda: f"{secret} looked up")
+        return f"I know {secret}"
+
+    process = await world.start(agent=chatty)
+    ada = Person(ADA)
+    await process.post_update(ada.text(secret))
+    await world.settled()
+    rt = process.process.rt
+    assert (await chats.forget(rt, ANN, 1)).result is Result.DONE
+    for table, columns in (
+        ("inbound", "text, sender_name, extra"),
+        ("payloads", "body"),
+        ("outbox", "text, wire"),
+        ("replies", "text, body"),
+        ("steps", "result"),
+        ("chats", "name"),
+    ):
+        rows = await world.rows(f"SELECT {columns} FROM {table}")
+        assert secret not in str(rows), table
+        assert len(rows) == 1
+    assert await runs_of(world) == [(1, "ended", "answered")]
+    sent = await rt.db.read(parts_listed, PartFilter(kinds=(PartKind.REPLY,)))
+    assert [part.receipt is not None for part in sent] == [True]
+    assert ("ann@desk", "forgotten") in [
+        tuple(row) for row in await world.rows("SELECT who, what FROM events")
+    ]
+
+
+async def test_an_open_chat_is_not_forgotten(world: World) -> None:
+    web = await world.start(agent=repeats, role=Role.WEB)
+    await web.post_update(Person(ADA).text("hello"))
+    assert (await chats.forget(web.process.rt, ANN, 1)).result is Result.REFUSED
+    assert await world.rows("SELECT text FROM inbound") == [("hello",)]
