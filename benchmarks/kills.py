@@ -157,7 +157,7 @@ async def settled(stage: Stage) -> None:
     """Wait until nothing is under way. Raises TimeoutError."""
     sql = (
         "SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + "
-        "(SELECT count(*) FROM outbox WHERE loose AND state IN ('pending', 'sending'))"
+        "(SELECT count(*) FROM outbox WHERE standalone AND state IN ('pending', 'sending'))"
     )
     async with asyncio.timeout(_SETTLES_WITHIN):
         while (await asyncio.to_thread(stage.rows, sql))[0][0]:

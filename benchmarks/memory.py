@@ -40,7 +40,7 @@ async def run(chats: int) -> float:
                 done = numbers.stop
                 sizes.append(resident())
                 show(f"{done} chats", f"{sizes[-1]:.1f} MB   {await _kept(process)}")
-            await hand_over(process.desk, process.worker, 5.0)
+            await hand_over(process.ctx, process.worker, 5.0)
     return sizes[-1] - sizes[0]
 
 

@@ -55,13 +55,13 @@ async def measure(name: str, postgres: Postgres | None, messages: int) -> None:
             _env_file=None, database_url=url, burst=Burst.EACH, chat_messages_per_minute=1000
         )
         async with running(settings, parts=Parts(terminal=terminal)) as process:
-            assert isinstance(process.desk.agent, EchoAgent)
+            assert isinstance(process.ctx.agent, EchoAgent)
             began = time.monotonic()
             late = await take_in(process, range(messages), max(1, messages // 2))
             taken = time.monotonic() - began
             await answered(process)
             seconds = time.monotonic() - began
-            await hand_over(process.desk, process.worker, 5.0)
+            await hand_over(process.ctx, process.worker, 5.0)
     if shown != messages:
         raise RuntimeError(f"{messages} messages, {shown} answers")
     show(

@@ -102,7 +102,7 @@ class Turns:
 
 def _store(tx: Connection, run: Run) -> Part:
     chat = chats.lock(tx, run.chat)
-    runs.mark_replied(tx, run.grip)
+    runs.mark_replied(tx, run.claim)
     replies.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
     to = outbox.Address(run.account, chat.id, run.id)
     body = PartBody("hi", '{"text": "hi"}')

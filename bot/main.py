@@ -68,7 +68,7 @@ async def serve(settings: Settings, role: Role) -> None:
             _announce(process, listener)
             await stop.told.wait()
             _log.info("handing over within %.0f s", settings.shutdown_grace)
-            await hand_over(process.desk, process.worker, settings.shutdown_grace)
+            await hand_over(process.ctx, process.worker, settings.shutdown_grace)
             await server.close()
             await process.intake.close()
             _log.info("handed over")

@@ -22,7 +22,7 @@ _LONGEST_PAUSE = 5.0
 """Seconds between two tries to reach Redis."""
 
 READY = "ready"
-"""Some run or loose part became due."""
+"""Some run or standalone part became due."""
 
 
 def stop_topic(run: int) -> str:

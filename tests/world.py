@@ -84,7 +84,7 @@ class Running:
 
     async def stop(self, grace: float = 5.0) -> None:
         """Hand over and leave, as SIGTERM asks."""
-        await hand_over(self.process.desk, self.process.worker, grace)
+        await hand_over(self.process.ctx, self.process.worker, grace)
         self._ended.set()
         await self._task
 
@@ -106,7 +106,7 @@ class Running:
         if db.dead:
             return  # It falls to pieces already, and must not be disturbed in that.
         db.dead = True
-        self.process.desk.sends.abandon()
+        self.process.ctx.sends.abandon()
         if self.process.worker is not None:
             self.process.worker.abandon()
         self.process.schedule.stop()
@@ -217,10 +217,10 @@ class World:
         return await self._asked.read(ask)
 
     async def settled(self, timeout: float = 20.0) -> None:
-        """Wait until no run is live and no loose message is on its way."""
+        """Wait until no run is live and no standalone message is on its way."""
         sql = (
             "SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + (SELECT count(*) "
-            "FROM outbox WHERE loose AND state IN ('pending', 'sending'))"
+            "FROM outbox WHERE standalone AND state IN ('pending', 'sending'))"
         )
         await self.until(sql, lambda rows: rows[0][0] == 0, timeout)
 

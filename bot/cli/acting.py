@@ -12,7 +12,7 @@ from bot.cli import render
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, me
 from bot.cli.shapes import acted_shape
 from bot.operations.actions import Acted, Operator, Result, perform
-from bot.wiring import Office
+from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
 
 Act = Callable[[Tx], Acted]
@@ -37,7 +37,7 @@ class Manner:
         return me(self.who, self.reason)
 
 
-async def carry_out(desk: Office, acts: Sequence[Act], manner: Manner) -> int:
+async def carry_out(session: OperatorSession, acts: Sequence[Act], manner: Manner) -> int:
     """Do the acts in order and tell what became of each; returns the exit code.
 
     Raises CommandFailed, DatabaseUnavailable.
@@ -46,9 +46,9 @@ async def carry_out(desk: Office, acts: Sequence[Act], manner: Manner) -> int:
         render.complain("nothing matches; nothing was done")
         return NOT_DONE
     if len(acts) > 1 and not (manner.yes or manner.rehearse):
-        await _ask_first(desk, acts, manner)
+        await _ask_first(session, acts, manner)
     return await do_each(
-        [lambda act=act: perform(desk.rt, act, rehearse=manner.rehearse) for act in acts],  # type: ignore[misc]
+        [lambda act=act: perform(session.rt, act, rehearse=manner.rehearse) for act in acts],  # type: ignore[misc]
         manner,
     )
 
@@ -74,13 +74,13 @@ def tell(told: Sequence[Acted], manner: Manner) -> None:
         render.lines([f"{acted.subject}: {would}{acted.result.value}: {acted.said}"])
 
 
-async def _ask_first(desk: Office, acts: Sequence[Act], manner: Manner) -> None:
+async def _ask_first(session: OperatorSession, acts: Sequence[Act], manner: Manner) -> None:
     """Show the plan and ask; where nobody can be asked, say what to do. Raises CommandFailed."""
     if manner.piped or manner.json or not sys.stdin.isatty():
         raise CommandFailed(
             f"{len(acts)} at once: look at the plan with --dry-run, then give --yes", MISUSED
         )
-    plan = [await perform(desk.rt, act, rehearse=True) for act in acts]
+    plan = [await perform(session.rt, act, rehearse=True) for act in acts]
     tell(plan, Manner(rehearse=True))
     if not typer.confirm(f"Do this for all {len(acts)}?"):
         raise CommandFailed("nothing was done")

@@ -36,7 +36,7 @@ async def chat(settings: Settings) -> None:
             if interactive:
                 _show(f"{_HELLO}\n{PROMPT}")
             await _until_told(_talk(process, interactive=interactive), stop)
-            await hand_over(process.desk, process.worker, settings.shutdown_grace)
+            await hand_over(process.ctx, process.worker, settings.shutdown_grace)
 
 
 async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:

@@ -12,11 +12,11 @@ import typer
 from bot.cli import options, render
 from bot.cli.acting import Act, Manner, carry_out, do_each
 from bot.cli.runs import print_course
-from bot.cli.session import CommandFailed, at_desk, names_given, one_chat
+from bot.cli.session import CommandFailed, in_session, names_given, one_chat
 from bot.cli.shapes import chat_shape, moment_shape, run_shape
 from bot.cli.wording import moment, span
 from bot.operations import chats
-from bot.wiring import Office
+from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
 from storage.views import parts
 from storage.views import runs as run_views
@@ -45,7 +45,7 @@ def list_(
     def ask(tx: Tx) -> Sequence[ChatLine]:
         return run_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
-    found = at_desk(lambda desk: desk.rt.db.read(ask))
+    found = in_session(lambda session: session.rt.db.read(ask))
     if json:
         render.as_json([chat_shape(chat) for chat in found])
         return
@@ -85,8 +85,8 @@ def show(chat: options.Chat, *, json: options.Json = False) -> None:
 
     For example: chats show -1001234567890123
     """
-    line, newest, course = at_desk(
-        lambda desk: desk.rt.db.read(_whole, chat, desk.settings.lease_seconds)
+    line, newest, course = in_session(
+        lambda session: session.rt.db.read(_whole, chat, session.settings.lease_seconds)
     )
     if json:
         render.as_json(
@@ -133,7 +133,7 @@ def pause(
     seconds = None if minutes is None else minutes * 60
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(_desk: Office, manner: Manner, number: int) -> Act:
+    def act(_session: OperatorSession, manner: Manner, number: int) -> Act:
         return lambda tx: chats.pause(tx, manner.operator, number, seconds)
 
     _for_each(chat, manner, act)
@@ -159,8 +159,8 @@ def resume(
     """
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(desk: Office, manner: Manner, number: int) -> Act:
-        return lambda tx: chats.resume(tx, desk.rt, manner.operator, number, drop=drop)
+    def act(session: OperatorSession, manner: Manner, number: int) -> Act:
+        return lambda tx: chats.resume(tx, session.rt, manner.operator, number, drop=drop)
 
     _for_each(chat, manner, act)
 
@@ -182,14 +182,14 @@ def reply(
     words = sys.stdin.read() if text == "-" else text
     manner = Manner(who, reason, dry_run, json=json)
 
-    async def work(desk: Office) -> int:
-        number = await desk.rt.db.read(one_chat, chat)
+    async def work(session: OperatorSession) -> int:
+        number = await session.rt.db.read(one_chat, chat)
         by = manner.operator
         return await carry_out(
-            desk, [lambda tx: chats.reply(tx, desk.rt, by, number, words)], manner
+            session, [lambda tx: chats.reply(tx, session.rt, by, number, words)], manner
         )
 
-    raise typer.Exit(at_desk(work, tells=True))
+    raise typer.Exit(in_session(work, tells=True))
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
@@ -208,21 +208,23 @@ def forget(
     """
     manner = Manner(who, reason, yes=yes, json=json)
 
-    async def work(desk: Office) -> int:
-        number = await desk.rt.db.read(one_chat, chat)
+    async def work(session: OperatorSession) -> int:
+        number = await session.rt.db.read(one_chat, chat)
         if not yes and not typer.confirm(f"Delete every text of chat {number} for ever?"):
             raise CommandFailed("nothing was done")
-        return await do_each([lambda: chats.forget(desk.rt, manner.operator, number)], manner)
+        return await do_each([lambda: chats.forget(session.rt, manner.operator, number)], manner)
 
-    raise typer.Exit(at_desk(work))
+    raise typer.Exit(in_session(work))
 
 
-def _for_each(names: list[str], manner: Manner, act: Callable[[Office, Manner, int], Act]) -> None:
+def _for_each(
+    names: list[str], manner: Manner, act: Callable[[OperatorSession, Manner, int], Act]
+) -> None:
     given, piped = names_given(names)
     manner = replace(manner, piped=piped)
 
-    async def work(desk: Office) -> int:
-        numbers = [await desk.rt.db.read(one_chat, name) for name in given]
-        return await carry_out(desk, [act(desk, manner, n) for n in numbers], manner)
+    async def work(session: OperatorSession) -> int:
+        numbers = [await session.rt.db.read(one_chat, name) for name in given]
+        return await carry_out(session, [act(session, manner, n) for n in numbers], manner)
 
-    raise typer.Exit(at_desk(work, tells=True))
+    raise typer.Exit(in_session(work, tells=True))

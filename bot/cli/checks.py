@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.session import DONE, NOT_DONE, CommandFailed, at_desk, settings_with_logs
+from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
 from bot.cli.shapes import finding_shape
 from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError
 from bot.observability.findings import Finding, Level
-from bot.wiring import Office, opened
+from bot.wiring import OperatorSession, opened
 from bot.wiring.conformance import examine_agent
 from bot.wiring.doctor import examine
 from bot.wiring.webhooks import (
@@ -63,9 +63,9 @@ def set_(
     For example: webhook set
     """
 
-    async def work(desk: Office) -> Sequence[str]:
-        async with opened(desk):
-            return await set_hooks(desk, drop_pending=drop_pending)
+    async def work(session: OperatorSession) -> Sequence[str]:
+        async with opened(session):
+            return await set_hooks(session, drop_pending=drop_pending)
 
     _say(work)
 
@@ -77,16 +77,16 @@ def delete() -> None:
     For example: webhook delete
     """
 
-    async def work(desk: Office) -> Sequence[str]:
-        async with opened(desk):
-            return await delete_hooks(desk)
+    async def work(session: OperatorSession) -> Sequence[str]:
+        async with opened(session):
+            return await delete_hooks(session)
 
     _say(work)
 
 
-def _say(work: Callable[[Office], Awaitable[Sequence[str]]]) -> None:
+def _say(work: Callable[[OperatorSession], Awaitable[Sequence[str]]]) -> None:
     try:
-        said = at_desk(work, speaks=True)
+        said = in_session(work, speaks=True)
     except ConfigurationError:
         raise
     except REFUSALS as error:
@@ -101,11 +101,11 @@ def info(*, json: options.Json = False) -> None:
     For example: webhook info --json
     """
 
-    async def work(desk: Office) -> Sequence[HookState]:
-        async with opened(desk):
-            return await hook_states(desk)
+    async def work(session: OperatorSession) -> Sequence[HookState]:
+        async with opened(session):
+            return await hook_states(session)
 
-    states = at_desk(work, speaks=True)
+    states = in_session(work, speaks=True)
     if json:
         render.as_json([_hook_shape(state) for state in states])
     else:

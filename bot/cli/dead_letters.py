@@ -9,11 +9,11 @@ import typer
 
 from bot.cli import options, render
 from bot.cli.acting import Act, Manner, carry_out
-from bot.cli.session import CommandFailed, at_desk, names_given
+from bot.cli.session import CommandFailed, in_session, names_given
 from bot.cli.shapes import letter_shape
 from bot.cli.wording import span
 from bot.operations.actions import Acted, Operator, Result
-from bot.wiring import Office
+from bot.wiring import OperatorSession
 from storage import audit_log, operator_moves
 from storage.engine.tx import Tx
 from storage.views import parts
@@ -29,7 +29,7 @@ def list_(
 
     For example: letters list
     """
-    found = at_desk(lambda desk: desk.rt.db.read(parts.dead_letters, limit))
+    found = in_session(lambda session: session.rt.db.read(parts.dead_letters, limit))
     if json:
         render.as_json([letter_shape(letter, text=text) for letter in found])
         return
@@ -60,10 +60,10 @@ def dismiss(
     given, piped = names_given(letter)
     manner = replace(Manner(who, reason, dry_run, yes, json), piped=piped)
 
-    async def work(desk: Office) -> int:
-        return await carry_out(desk, [_dismissal(manner.operator, n) for n in given], manner)
+    async def work(session: OperatorSession) -> int:
+        return await carry_out(session, [_dismissal(manner.operator, n) for n in given], manner)
 
-    raise typer.Exit(at_desk(work))
+    raise typer.Exit(in_session(work))
 
 
 def _dismissal(by: Operator, name: str) -> Act:

@@ -11,12 +11,12 @@ import typer
 from bot.cli import options, render
 from bot.cli.acting import Manner, carry_out
 from bot.cli.runs import chats_of
-from bot.cli.session import MISUSED, CommandFailed, at_desk, names_given
+from bot.cli.session import MISUSED, CommandFailed, in_session, names_given
 from bot.cli.shapes import part_shape
 from bot.cli.wording import span
 from bot.domain.reply import PartKind
 from bot.operations import chats
-from bot.wiring import Office
+from bot.wiring import OperatorSession
 from storage import outbox
 from storage.engine.tx import Tx
 from storage.views import parts
@@ -43,19 +43,19 @@ def list_(
     For example: outbox list --state uncertain
     """
 
-    async def work(desk: Office) -> Sequence[PartLine]:
+    async def work(session: OperatorSession) -> Sequence[PartLine]:
         wanted = PartFilter(
             states=tuple(state or ()),
             kinds=tuple(kind or ()),
             runs=tuple(run or ()),
-            chats=await chats_of(desk, chat),
+            chats=await chats_of(session, chat),
             error=error,
             before=before,
             limit=limit,
         )
-        return await desk.rt.db.read(parts.parts_listed, wanted)
+        return await session.rt.db.read(parts.parts_listed, wanted)
 
-    found = at_desk(work)
+    found = in_session(work)
     if json:
         render.as_json([part_shape(part, text=text) for part in found])
         return
@@ -105,15 +105,15 @@ def resolve(
     given, piped = names_given(part)
     manner = replace(Manner(who, reason, dry_run, yes, json), piped=piped)
 
-    async def work(desk: Office) -> int:
-        numbers = [await desk.rt.db.read(_known, name) for name in given]
+    async def work(session: OperatorSession) -> int:
+        numbers = [await session.rt.db.read(_known, name) for name in given]
         by = manner.operator
         acts = [
-            lambda tx, n=n: chats.resolve(tx, desk.rt, by, n, arrived=delivered) for n in numbers
+            lambda tx, n=n: chats.resolve(tx, session.rt, by, n, arrived=delivered) for n in numbers
         ]
-        return await carry_out(desk, acts, manner)
+        return await carry_out(session, acts, manner)
 
-    raise typer.Exit(at_desk(work, tells=True))
+    raise typer.Exit(in_session(work, tells=True))
 
 
 def _known(tx: Tx, name: str) -> int:

@@ -12,14 +12,14 @@ import typer
 from bot.cli import options
 from bot.cli.acting import Act, Manner, carry_out
 from bot.cli.runs import AT_MOST, chats_of
-from bot.cli.session import MISUSED, CommandFailed, at_desk, names_given, one_run
+from bot.cli.session import MISUSED, CommandFailed, in_session, names_given, one_run
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from bot.operations import runs
 from bot.operations.actions import Operator
 from bot.operations.runs import CloseAs
-from bot.wiring import Office
+from bot.wiring import OperatorSession
 from storage.views import runs as run_views
 from storage.views.runs import RunFilter
 
@@ -57,8 +57,8 @@ def requeue(
     wanted = _filter(state, ending, channel, older, newer, error)
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(desk: Office, by: Operator, number: int) -> Act:
-        return lambda tx: runs.requeue(tx, desk.rt, by, number, may_duplicate=may_duplicate)
+    def act(session: OperatorSession, by: Operator, number: int) -> Act:
+        return lambda tx: runs.requeue(tx, session.rt, by, number, may_duplicate=may_duplicate)
 
     _for_each(run, wanted, chat, manner, act)
 
@@ -88,10 +88,10 @@ def close(
     wanted = _filter(state, ending, channel, older, newer, error)
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(desk: Office, by: Operator, number: int) -> Act:
+    def act(session: OperatorSession, by: Operator, number: int) -> Act:
         if wanted_as is As.APOLOGISE:
-            return lambda tx: runs.apologise(tx, desk.rt, by, number)
-        return lambda tx: runs.close(tx, desk.rt, by, number, CloseAs(wanted_as.value))
+            return lambda tx: runs.apologise(tx, session.rt, by, number)
+        return lambda tx: runs.close(tx, session.rt, by, number, CloseAs(wanted_as.value))
 
     _for_each(run, wanted, chat, manner, act)
 
@@ -118,8 +118,8 @@ def apologise(
     wanted = _filter(state, None, channel, older, newer, error)
     manner = Manner(who, reason, dry_run, yes, json)
 
-    def act(desk: Office, by: Operator, number: int) -> Act:
-        return lambda tx: runs.apologise(tx, desk.rt, by, number)
+    def act(session: OperatorSession, by: Operator, number: int) -> Act:
+        return lambda tx: runs.apologise(tx, session.rt, by, number)
 
     _for_each(run, wanted, chat, manner, act)
 
@@ -148,34 +148,34 @@ def _for_each(
     wanted: RunFilter,
     chat: list[str] | None,
     manner: Manner,
-    act: Callable[[Office, Operator, int], Act],
+    act: Callable[[OperatorSession, Operator, int], Act],
 ) -> None:
     """Do an act on the runs that are named, or on those that the filter finds."""
     given, piped = names_given(names or [])
     manner = replace(manner, piped=piped)
 
-    async def work(desk: Office) -> int:
-        numbers = await _numbers(desk, given, wanted, chat)
+    async def work(session: OperatorSession) -> int:
+        numbers = await _numbers(session, given, wanted, chat)
         by = manner.operator
-        return await carry_out(desk, [act(desk, by, n) for n in numbers], manner)
+        return await carry_out(session, [act(session, by, n) for n in numbers], manner)
 
     filtered = wanted.names_any or chat
     if not given and not piped and not filtered:
         raise CommandFailed("name runs, or choose them with a filter such as --state", MISUSED)
     if given and filtered:
         raise CommandFailed("give either runs or a filter, not both", MISUSED)
-    raise typer.Exit(at_desk(work, tells=True))
+    raise typer.Exit(in_session(work, tells=True))
 
 
 async def _numbers(
-    desk: Office, given: Sequence[str], wanted: RunFilter, chat: list[str] | None
+    session: OperatorSession, given: Sequence[str], wanted: RunFilter, chat: list[str] | None
 ) -> list[int]:
     """The runs to act on, oldest first; every name is looked up before anything is done."""
     if given:
-        found = [await desk.rt.db.read(one_run, name) for name in given]
+        found = [await session.rt.db.read(one_run, name) for name in given]
         return list(dict.fromkeys(found))
     if not (wanted.names_any or chat):
         return []
-    chosen = replace(wanted, chats=await chats_of(desk, chat))
-    lines = await desk.rt.db.read(run_views.runs_listed, chosen, desk.settings.lease_seconds)
+    chosen = replace(wanted, chats=await chats_of(session, chat))
+    lines = await session.rt.db.read(run_views.runs_listed, chosen, session.settings.lease_seconds)
     return sorted(line.id for line in lines)

@@ -8,11 +8,11 @@ from dataclasses import asdict
 import typer
 
 from bot.cli import options, render
-from bot.cli.session import at_desk, one_chat, one_run
+from bot.cli.session import in_session, one_chat, one_run
 from bot.cli.shapes import Shape, moment_shape, part_shape, run_shape
 from bot.cli.wording import moment, span
 from bot.operations.explain import Judged, judged
-from bot.wiring import Office
+from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
 from storage.views import parts, usage
 from storage.views import runs as run_views
@@ -44,8 +44,8 @@ def list_(
     For example: runs list --ending failed --newer 3600
     """
 
-    async def work(desk: Office) -> Sequence[RunLine]:
-        chats = await chats_of(desk, chat)
+    async def work(session: OperatorSession) -> Sequence[RunLine]:
+        chats = await chats_of(session, chat)
         wanted = RunFilter(
             states=tuple(state or ()),
             endings=tuple(ending or ()),
@@ -57,9 +57,9 @@ def list_(
             before=before,
             limit=limit,
         )
-        return await desk.rt.db.read(run_views.runs_listed, wanted, _lease(desk))
+        return await session.rt.db.read(run_views.runs_listed, wanted, _lease(session))
 
-    found = at_desk(work)
+    found = in_session(work)
     if json:
         render.as_json([run_shape(run) for run in found])
         return
@@ -69,8 +69,8 @@ def list_(
         render.lines([f"more: --before {found[-1].id}"])
 
 
-def _lease(desk: Office) -> float:
-    return desk.settings.lease_seconds
+def _lease(session: OperatorSession) -> float:
+    return session.settings.lease_seconds
 
 
 def _row(run: RunLine) -> tuple[object, ...]:
@@ -91,9 +91,9 @@ def _row(run: RunLine) -> tuple[object, ...]:
     )
 
 
-async def chats_of(desk: Office, names: list[str] | None) -> tuple[int, ...]:
+async def chats_of(session: OperatorSession, names: list[str] | None) -> tuple[int, ...]:
     """The chats of these names. Raises CommandFailed."""
-    return tuple([await desk.rt.db.read(one_chat, name) for name in names or ()])
+    return tuple([await session.rt.db.read(one_chat, name) for name in names or ()])
 
 
 @app.command()
@@ -102,7 +102,9 @@ def show(run: options.Run, *, text: options.Texts = False, json: options.Json = 
 
     For example: runs show tg-700100201-42 --text
     """
-    line, course, sent, spent = at_desk(lambda desk: desk.rt.db.read(_whole, run, _lease(desk)))
+    line, course, sent, spent = in_session(
+        lambda session: session.rt.db.read(_whole, run, _lease(session))
+    )
     if json:
         shape: Shape = {
             **run_shape(line),
@@ -164,10 +166,12 @@ def why(run: options.Run, *, json: options.Json = False) -> None:
     For example: runs why 12
     """
 
-    async def work(desk: Office) -> Judged:
-        return await desk.rt.db.read(lambda tx: judged(tx, desk.rt, one_run(tx, run), _lease(desk)))
+    async def work(session: OperatorSession) -> Judged:
+        return await session.rt.db.read(
+            lambda tx: judged(tx, session.rt, one_run(tx, run), _lease(session))
+        )
 
-    found = at_desk(work, speaks=True)
+    found = in_session(work, speaks=True)
     if json:
         render.as_json(
             {

@@ -1,4 +1,4 @@
-"""What commands share: settings, the operator's desk, names, and how they fail."""
+"""What commands share: settings, the operator's session, names, and how they fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bot.observability.logs import set_up_logs
 from bot.operations.actions import Operator
-from bot.wiring import Office, Settings, office, read_settings
+from bot.wiring import OperatorSession, Settings, operator_session, read_settings
 from storage.engine.tx import Tx
 from storage.views import lookup
 
@@ -45,18 +45,18 @@ def settings_with_logs(level: str | None = None) -> Settings:
     return settings
 
 
-def at_desk(
-    work: Callable[[Office], Awaitable[T]], *, tells: bool = False, speaks: bool = False
+def in_session(
+    work: Callable[[OperatorSession], Awaitable[T]], *, tells: bool = False, speaks: bool = False
 ) -> T:
-    """Do this with the database at hand; with `tells` and `speaks` as in `office`.
+    """Do this with the database at hand; with `tells` and `speaks` as in `operator_session`.
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
     settings = settings_with_logs("WARNING")
 
     async def sit_down() -> T:
-        async with office(settings, tells=tells, speaks=tells or speaks) as desk:
-            return await work(desk)
+        async with operator_session(settings, tells=tells, speaks=tells or speaks) as session:
+            return await work(session)
 
     return asyncio.run(sit_down())
 

@@ -11,10 +11,10 @@ import typer
 
 from bot.cli import options, render
 from bot.cli.render import Screen
-from bot.cli.session import at_desk
+from bot.cli.session import in_session
 from bot.cli.shapes import holder_shape
 from bot.cli.wording import span
-from bot.wiring import Office
+from bot.wiring import OperatorSession
 from storage import accounts, holders
 from storage.accounts import Account
 from storage.engine.tx import Tx
@@ -47,19 +47,19 @@ def top(
     For example: top --every 5
     """
 
-    async def work(desk: Office) -> None:
+    async def work(session: OperatorSession) -> None:
         if json:
-            render.as_json(_shape(await desk.rt.db.read(_look, desk.settings.lease_seconds)))
+            render.as_json(_shape(await session.rt.db.read(_look, session.settings.lease_seconds)))
             return
         with render.screen(once=once) as picture:
             while True:
-                _draw(picture, await desk.rt.db.read(_look, desk.settings.lease_seconds))
+                _draw(picture, await session.rt.db.read(_look, session.settings.lease_seconds))
                 if once:
                     return
-                await desk.rt.clock.sleep(every)
+                await session.rt.clock.sleep(every)
 
     with suppress(KeyboardInterrupt):
-        at_desk(work)
+        in_session(work)
 
 
 def _look(tx: Tx, lease_seconds: float) -> _Picture:
@@ -78,7 +78,7 @@ def _shape(seen: _Picture) -> dict[str, object]:
         "running": g.running,
         "waiting": g.waiting,
         "uncertain": g.uncertain,
-        "loose": g.loose,
+        "standalone": g.standalone,
         "oldest_ready_s": round(g.oldest_ready, 3),
         "oldest_waiting_s": round(g.oldest_waiting, 3),
         "recorded_last_minute": seen.rates.recorded,
@@ -98,7 +98,15 @@ def _draw(picture: Screen, seen: _Picture) -> None:
     picture.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}")
     picture.table(
         "runs",
-        ("running", "ready", "oldest ready", "waiting", "oldest waiting", "uncertain", "loose"),
+        (
+            "running",
+            "ready",
+            "oldest ready",
+            "waiting",
+            "oldest waiting",
+            "uncertain",
+            "standalone",
+        ),
         [
             (
                 g.running,
@@ -107,7 +115,7 @@ def _draw(picture: Screen, seen: _Picture) -> None:
                 g.waiting,
                 span(g.oldest_waiting),
                 g.uncertain,
-                g.loose,
+                g.standalone,
             )
         ],
     )

@@ -11,14 +11,14 @@ import typer
 
 from bot.cli import options, render
 from bot.cli.render import Screen
-from bot.cli.session import DONE, NOT_DONE, at_desk, me, settings_with_logs
+from bot.cli.session import DONE, NOT_DONE, in_session, me, settings_with_logs
 from bot.cli.shapes import status_shape, stuck_shape
 from bot.cli.wording import span
 from bot.domain.ending import Ending
 from bot.leases import recovery
 from bot.operations.status import turn_status
 from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
-from bot.wiring import Office, Settings, office, opened, schema_problem
+from bot.wiring import OperatorSession, Settings, opened, operator_session, schema_problem
 from bot.wiring.webhooks import stuck_hooks
 from storage import operator_moves
 from storage.engine.probe import RedisUnreachable, ping_redis
@@ -65,16 +65,16 @@ async def _look(settings: Settings, older: float, *, offline: bool) -> Sequence[
     if said := await asyncio.to_thread(schema_problem, settings.database_url):
         act = "answerback db upgrade  # brings the schema to this version"
         return [Stuck(Trouble.SCHEMA, "database", 0.0, said, act)]
-    async with office(settings, speaks=not offline) as desk:
-        return await _all(desk, older, offline=offline)
+    async with operator_session(settings, speaks=not offline) as session:
+        return await _all(session, older, offline=offline)
 
 
-async def _all(desk: Office, older: float, *, offline: bool) -> Sequence[Stuck]:
-    bounds = Bounds(older=older, lease=desk.settings.lease_seconds)
-    found = [*await desk.rt.db.read(find_stuck, bounds), *await _wake_ups(desk.settings)]
+async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequence[Stuck]:
+    bounds = Bounds(older=older, lease=session.settings.lease_seconds)
+    found = [*await session.rt.db.read(find_stuck, bounds), *await _wake_ups(session.settings)]
     if not offline:
-        async with opened(desk):
-            found += await stuck_hooks(desk)
+        async with opened(session):
+            found += await stuck_hooks(session)
     return in_order(found)
 
 
@@ -92,10 +92,10 @@ async def _wake_ups(settings: Settings) -> Sequence[Stuck]:
 
 async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
     with render.screen(once=False) as picture:
-        async with office(settings, speaks=not offline) as desk:
+        async with operator_session(settings, speaks=not offline) as session:
             while True:
-                _draw(picture, await _all(desk, older, offline=offline))
-                await desk.rt.clock.sleep(every)
+                _draw(picture, await _all(session, older, offline=offline))
+                await session.rt.clock.sleep(every)
 
 
 def _draw(picture: Screen, found: Sequence[Stuck]) -> None:
@@ -116,7 +116,7 @@ def status(
 
     For example: status tg-700100201-42
     """
-    answer = at_desk(lambda desk: desk.rt.db.read(turn_status, request_id))
+    answer = in_session(lambda session: session.rt.db.read(turn_status, request_id))
     if json:
         render.as_json(status_shape(answer))
     else:
@@ -136,14 +136,14 @@ def recover(*, who: options.Who = "", json: options.Json = False) -> None:
     """
     by = me(who, "")
 
-    async def work(desk: Office) -> tuple[int, int, int]:
-        rt, lease = desk.rt, desk.settings.lease_seconds
+    async def work(session: OperatorSession) -> tuple[int, int, int]:
+        rt, lease = session.rt, session.settings.lease_seconds
         if await rt.db.read(operator_moves.overdue_holders, lease):
-            await rt.clock.sleep(2 * desk.settings.heartbeat_seconds)
+            await rt.clock.sleep(2 * session.settings.heartbeat_seconds)
         swept = await recovery.pass_by_hand(rt, by.name)
         return len(swept.released), swept.doubted, await recovery.repair(rt)
 
-    released, doubted, promoted = at_desk(work, tells=True)
+    released, doubted, promoted = in_session(work, tells=True)
     if json:
         render.as_json({"released": released, "uncertain": doubted, "promoted": promoted})
         return

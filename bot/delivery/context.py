@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class WorkerContext:
     """Where turns are worked on."""
 
     rt: Runtime

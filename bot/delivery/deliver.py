@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.delivery import window
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.delivery.finish import end_run
 from bot.delivery.outcome import alarm, reconsider, record
 from bot.delivery.status import ask
@@ -131,7 +131,7 @@ class Way:
 def advance(tx: Tx, way: Way, told: Told | None) -> Advanced:
     """Write what was told, decide what is next, and end the run when nothing is.
 
-    A receipt is written whoever holds the run; everything else moves only under its grip.
+    A receipt is written whoever holds the run; everything else moves only under its claim.
     """
     chat = chats.lock(tx, way.run.chat)
     held = _held(tx, way.run)
@@ -165,7 +165,7 @@ def _patience_ends(tx: Tx, attempt: Attempt) -> bool:
 
 def _held(tx: Tx, run: Run) -> bool:
     try:
-        runs.hold(tx, run.grip)
+        runs.hold(tx, run.claim)
     except StaleLease:
         return False
     return True
@@ -221,7 +221,7 @@ def _send(tx: Tx, way: Way, chat: Chat, part: Part, now: float) -> Next:
         return _end(tx, way, Ending.UNDELIVERABLE, WINDOW_CLOSED)
     if way.wait > 0:
         return _wait(tx, way, way.wait, "the platform's pace", None)
-    begun = outbox.mark_sending(tx, way.run.grip, part.id)
+    begun = outbox.mark_sending(tx, way.run.claim, part.id)
     return Lost() if begun is None else Send(begun, address_now(way.to, chat))
 
 
@@ -235,7 +235,7 @@ def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Ne
 
 
 def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
-    runs.give_back(tx, way.run.grip, seconds, why)
+    runs.give_back(tx, way.run.claim, seconds, why)
     return GaveBack()
 
 
@@ -260,23 +260,23 @@ def _end(tx: Tx, way: Way, ending: Ending, detail: str) -> Next:
     return Ended(ending, end_run(tx, way.rt, way.run, ending, detail))
 
 
-async def deliver(desk: Desk, run: Run, to: Recipient, first: Send | None) -> None:
+async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | None) -> None:
     """Send what is missing of a run whose parts are stored. `first` is a part that is marked
     as being sent already. Returns when the run ended or was given back; raises StaleLease
     when it was lost; then the outcome of a call that was under way is written by `Sends`."""
-    step: Next = await _advance(desk, run, to, None) if first is None else first
+    step: Next = await _advance(ctx, run, to, None) if first is None else first
     while True:
         match step:
             case Send(part, address):
                 to = replace(to, address=address)
-                async with desk.sends.call(desk.rt.channels[run.account], to, part) as outcome:
+                async with ctx.sends.call(ctx.rt.channels[run.account], to, part) as outcome:
                     told = Told(Attempt(part.id, part.attempts), outcome)
-                    step = await _advance(desk, run, to, told)
+                    step = await _advance(ctx, run, to, told)
             case Look(part, owned):
-                step = await _advance(desk, run, to, await _look(desk, run, to, part, owned))
+                step = await _advance(ctx, run, to, await _look(ctx, run, to, part, owned))
             case Pause(seconds, awaited):
-                await _pause(desk, seconds, awaited)
-                step = await _advance(desk, run, to, None)
+                await _pause(ctx, seconds, awaited)
+                step = await _advance(ctx, run, to, None)
             case Lost():
                 raise StaleLease(f"run {run.id} was taken over")
             case Ended() | GaveBack():
@@ -285,29 +285,31 @@ async def deliver(desk: Desk, run: Run, to: Recipient, first: Send | None) -> No
                 assert_never(other)
 
 
-async def _pause(desk: Desk, seconds: float, awaited: int | None) -> None:
+async def _pause(ctx: WorkerContext, seconds: float, awaited: int | None) -> None:
     if awaited is None:
-        await desk.rt.clock.sleep(seconds)
-    elif not await desk.rt.wakeups.wait(part_topic(awaited), seconds):
-        await ask(desk.rt, awaited)
+        await ctx.rt.clock.sleep(seconds)
+    elif not await ctx.rt.wakeups.wait(part_topic(awaited), seconds):
+        await ask(ctx.rt, awaited)
 
 
-async def _look(desk: Desk, run: Run, to: Recipient, part: Part, owned: frozenset[str]) -> Told:
+async def _look(
+    ctx: WorkerContext, run: Run, to: Recipient, part: Part, owned: frozenset[str]
+) -> Told:
     ref = SendRef(part.id, part.attempts, part.started_at)
-    found = await desk.rt.channels[run.account].look_up(to, part.body, ref, owned)
+    found = await ctx.rt.channels[run.account].look_up(to, part.body, ref, owned)
     return Told(Attempt(part.id, part.attempts), found)
 
 
-async def _advance(desk: Desk, run: Run, to: Recipient, told: Told | None) -> Next:
+async def _advance(ctx: WorkerContext, run: Run, to: Recipient, told: Told | None) -> Next:
     """One commit of delivery, with the hints and checkpoints that follow from it."""
-    rt = desk.rt
-    desk.lease.holder()
-    slot = await desk.pacers[run.account].reserve(to)
+    rt = ctx.rt
+    ctx.lease.holder()
+    slot = await ctx.pacers[run.account].reserve(to)
     advanced = Advanced(Lost())
     try:
-        calling = desk.sends.calling - {told.attempt.part if told else 0}
+        calling = ctx.sends.calling - {told.attempt.part if told else 0}
         way = Way(rt, run, to, slot.wait, rt.clock.jitter(), calling)
-        advanced = await desk.persist(advance, way, told)
+        advanced = await ctx.persist(advance, way, told)
     finally:
         if not isinstance(advanced.next, Send):
             slot.refund()
@@ -317,6 +319,6 @@ async def _advance(desk: Desk, run: Run, to: Recipient, told: Told | None) -> Ne
     if told is not None and isinstance(told.outcome, Sent) and isinstance(step, Send | Pause):
         await rt.reached(Checkpoint.PART_RECORDED)
     if isinstance(step, Ended):
-        desk.ended(run, step.ending)
+        ctx.ended(run, step.ending)
         await rt.reached(Checkpoint.SETTLED)
     return step

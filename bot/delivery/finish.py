@@ -18,11 +18,11 @@ _TOLD_AGAIN_AFTER = 86_400.0
 
 
 def end_run(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> int | None:
-    """running -> ended under the run's grip; returns the run that is ready next in the chat.
+    """running -> ended under the run's claim; returns the run that is ready next in the chat.
 
     The chat is locked. Raises StaleLease when the run was lost.
     """
-    runs.settle(tx, run.grip, ending, detail)
+    runs.settle(tx, run.claim, ending, detail)
     return after_end(tx, rt, run, ending, detail, who="worker")
 
 

@@ -112,7 +112,7 @@ class Sends:
 
     async def _send(self, channel: Channel, to: Recipient, part: Part) -> Outcome:
         await self._rt.reached(
-            Checkpoint.LOOSE_BEFORE_SEND if part.loose else Checkpoint.BEFORE_SEND
+            Checkpoint.STANDALONE_BEFORE_SEND if part.standalone else Checkpoint.BEFORE_SEND
         )
         await self._pacers[part.account].leave(to)
         if not self._lease.holds():
@@ -129,7 +129,9 @@ class Sends:
         if isinstance(outcome, NotSent) and outcome.limited:
             named = outcome.retry_after or 0.0
             self._rt.observer.limit_wait.labels(channel.name.value).observe(named)
-        await self._rt.reached(Checkpoint.LOOSE_AFTER_SEND if part.loose else Checkpoint.AFTER_SEND)
+        await self._rt.reached(
+            Checkpoint.STANDALONE_AFTER_SEND if part.standalone else Checkpoint.AFTER_SEND
+        )
         return outcome
 
     async def _write_later(self, call: _Call) -> None:

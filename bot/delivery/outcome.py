@@ -96,7 +96,7 @@ def _refused(tx: Tx, rt: Runtime, attempt: Attempt, refused: Refused, chat: Chat
         case Scope.WINDOW:
             part = outbox.get(tx, attempt.part)
             if part is not None:
-                window.try_template(tx, rt, part, loose=part.loose)
+                window.try_template(tx, rt, part, standalone=part.standalone)
         case Scope.PAYLOAD:
             pass
         case other:

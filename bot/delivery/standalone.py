@@ -1,4 +1,4 @@
-"""Loose messages: notices, operators' words, answers that are sent once more on request.
+"""Standalone messages: notices, operators' words, answers that are sent once more on request.
 
 Each is claimed by itself, in its chat's order, behind whatever of that chat is on its way.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.delivery import window
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import record_alone
 from bot.delivery.notices import to_chat
 from bot.delivery.outcome import alarm, reconsider
@@ -34,42 +34,40 @@ _log = logging.getLogger("answerback.courier")
 _AT_ONCE = 20
 
 
-async def carry(desk: Desk, calls: asyncio.TaskGroup) -> float:
-    """Begin to send the loose parts that are due now, each as a task of `calls`, so that one
+async def carry(ctx: WorkerContext, calls: asyncio.TaskGroup) -> float:
+    """Begin to send the standalone parts that are due now, each as a task of `calls`, so that one
     slow chat holds up no other. Returns the seconds after which to look again without a hint.
 
     The caller runs one of these at a time. Raises DatabaseUnavailable, StaleLease.
     """
-    rt = desk.rt
+    rt = ctx.rt
     again = rt.terms.work.poll
     for due in await rt.db.read(_due, rt.mine):
         to = to_chat(due.chat)
-        slot = await desk.pacers[due.part.account].reserve(to)
+        slot = await ctx.pacers[due.part.account].reserve(to)
         if slot.wait > 0:
             again = min(again, slot.wait)
             continue
         begun: tuple[Part, Address] | None = None
         try:
-            by = desk.lease.holder()
-            begun = await rt.db.write(_begin, rt, due.part, by, desk.lease.terms.seconds)
+            by = ctx.lease.holder()
+            begun = await rt.db.write(_begin, rt, due.part, by, ctx.lease.terms.seconds)
         finally:
             if begun is None:
                 slot.refund()
         if begun is not None:
             part, address = begun
-            sending = _send(desk, part, replace(to, address=address))
+            sending = _send(ctx, part, replace(to, address=address))
             calls.create_task(sending, name=f"carry-{part.id}")
     return again
 
 
-async def _send(desk: Desk, part: Part, to: Recipient) -> None:
-    rt = desk.rt
+async def _send(ctx: WorkerContext, part: Part, to: Recipient) -> None:
+    rt = ctx.rt
     try:
-        async with desk.sends.call(rt.channels[part.account], to, part) as outcome:
+        async with ctx.sends.call(rt.channels[part.account], to, part) as outcome:
             attempt = Attempt(part.id, part.attempts)
-            doubled = await desk.persist(
-                record_alone, rt, part, attempt, outcome, rt.clock.jitter()
-            )
+            doubled = await ctx.persist(record_alone, rt, part, attempt, outcome, rt.clock.jitter())
             alarm(rt, part.id, doubled=doubled)
     except StaleLease as error:
         _log.info("part %d: its outcome is written later: %s", part.id, error)
@@ -135,18 +133,18 @@ class _Doubtful:
     now: float
 
 
-async def look_again(desk: Desk) -> None:
-    """Ask the provider about loose parts that may have arrived, where it can tell.
+async def look_again(ctx: WorkerContext) -> None:
+    """Ask the provider about standalone parts that may have arrived, where it can tell.
 
     Raises DatabaseUnavailable.
     """
-    rt = desk.rt
+    rt = ctx.rt
     for account in rt.mine:
         looks = rt.channels[account].traits.looks
         if not looks:
             continue
         for doubtful in await rt.db.read(_doubtful, account, len(looks)):
-            await _look(desk, doubtful, looks)
+            await _look(ctx, doubtful, looks)
 
 
 def _doubtful(tx: Tx, account: int, looks: int) -> list[_Doubtful]:
@@ -163,8 +161,8 @@ def _doubtful(tx: Tx, account: int, looks: int) -> list[_Doubtful]:
     ]
 
 
-async def _look(desk: Desk, doubtful: _Doubtful, looks: Sequence[float]) -> None:
-    rt, part = desk.rt, doubtful.part
+async def _look(ctx: WorkerContext, doubtful: _Doubtful, looks: Sequence[float]) -> None:
+    rt, part = ctx.rt, doubtful.part
     if doubtful.now < part.started_at + looks[part.looks]:
         return
     found = await _ask_list(rt, doubtful)
@@ -197,5 +195,5 @@ def _after_look(
         return False
     doubled = record_alone(tx, rt, part, attempt, found, jitter)
     if found is Lookup.NOT_FOUND and part.looks + 1 >= looks and part.resends < 1:
-        outbox.resend(tx, part.id, part.attempts, loose=True)
+        outbox.resend(tx, part.id, part.attempts, standalone=True)
     return doubled

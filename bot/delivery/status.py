@@ -148,7 +148,7 @@ def _leave_outside(tx: Tx, rt: Runtime, chat: Chat, part: Part) -> None:
     """The window is closed: a template, if the words are still wanted."""
     if not _wanted(tx, part):
         return
-    if not window.try_template(tx, rt, part, loose=_alone(tx, part)):
+    if not window.try_template(tx, rt, part, standalone=_alone(tx, part)):
         window.invite(tx, rt, chat)
 
 
@@ -161,14 +161,16 @@ def _send_again(
     match reaction:
         case CallbackReaction.RESEND_ONCE:
             delivery_status.send_again(
-                tx, part.id, carrier.resend_after(code), loose=_alone(tx, part)
+                tx, part.id, carrier.resend_after(code), standalone=_alone(tx, part)
             )
         case CallbackReaction.ACCOUNT_DOWN:
-            delivery_status.send_again(tx, part.id, 0.0, loose=_alone(tx, part))
+            delivery_status.send_again(tx, part.id, 0.0, standalone=_alone(tx, part))
         case CallbackReaction.PERMANENT_PAYLOAD:
             plainer = carrier.fallback_of(part.body)
             if plainer is not None:
-                delivery_status.send_again(tx, part.id, 0.0, loose=_alone(tx, part), body=plainer)
+                delivery_status.send_again(
+                    tx, part.id, 0.0, standalone=_alone(tx, part), body=plainer
+                )
         case (
             CallbackReaction.PERMANENT_CHAT
             | CallbackReaction.OPTED_OUT
@@ -191,7 +193,7 @@ _SCOPES = {
 
 def _alone(tx: Tx, part: Part) -> bool:
     """Whether no run looks after this part any more, so that it goes out by itself."""
-    if part.loose or part.run is None:
+    if part.standalone or part.run is None:
         return True
     found = runs.find(tx, part.run)
     return found is None or found.ending is not None

@@ -34,14 +34,16 @@ def may_leave(tx: Tx, rt: Runtime, part: Part) -> bool:
     return True
 
 
-def try_template(tx: Tx, rt: Runtime, part: Part, *, loose: bool) -> bool:
+def try_template(tx: Tx, rt: Runtime, part: Part, *, standalone: bool) -> bool:
     """The platform refused a part because the window is closed: send it once more in a
     template, if there is one and this was none. The chat is locked."""
     carrier = rt.carriers.get(part.account)
     if carrier is None or carrier.leaves_outside(part.body):
         return False
     body = _template(tx, rt, part)
-    if body is None or not delivery_status.send_again(tx, part.id, 0.0, loose=loose, body=body):
+    if body is None or not delivery_status.send_again(
+        tx, part.id, 0.0, standalone=standalone, body=body
+    ):
         return False
     _took_over(tx, part)
     return True

@@ -27,7 +27,7 @@ LIVE = (RunState.WAITING, RunState.READY, RunState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
-class Grip:
+class Claim:
     """A holder's hold on one run: every write names all three and loses when any moved."""
 
     run: int
@@ -59,7 +59,7 @@ class Run:
     detail: str
 
     @property
-    def grip(self) -> Grip:
+    def claim(self) -> Claim:
         """The hold of the worker that claimed this run. The run must be running."""
         assert self.holder is not None
-        return Grip(self.id, self.holder, self.fence)
+        return Claim(self.id, self.holder, self.fence)

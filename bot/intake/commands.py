@@ -69,7 +69,7 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
         case Command.STOP:
             return _stop(tx, rt, chat, message, Text.STOPPED, Text.NOTHING_TO_STOP)
         case Command.OPT_OUT:
-            sent_parts.drop_loose(tx, chat.id)
+            sent_parts.drop_standalone(tx, chat.id)
             chats.opt_out(tx, chat.id, out=True)
             return _stop(tx, rt, chat, message, Text.OPTED_OUT, Text.OPTED_OUT)
         case Command.RETRY:
@@ -170,6 +170,6 @@ def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
     if found is None or found.chat != chat.id or found.ending is not Ending.UNCERTAIN:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RESEND)
     for part in outbox.of_run_any(tx, found.id):
-        outbox.resend(tx, part.id, part.attempts, loose=True)
+        outbox.resend(tx, part.id, part.attempts, standalone=True)
     audit_log.note(tx, PERSON, "asked to send again", run=found.id, chat=chat.id)
     return Obeyed(toast=rt.words.say(Text.RESENT, chat.language))

@@ -97,8 +97,8 @@ class Observer:
         self.uncertain_parts = self._gauge(
             "answerback_uncertain_parts", "Messages that may or may not have arrived."
         )
-        self.loose_parts = self._gauge(
-            "answerback_loose_parts", "Notices, operators' words and re-sends that wait."
+        self.standalone_parts = self._gauge(
+            "answerback_standalone_parts", "Notices, operators' words and re-sends that wait."
         )
 
     def read(self, readings: Readings) -> None:

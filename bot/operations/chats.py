@@ -165,7 +165,7 @@ def _send_again(tx: Tx, rt: Runtime, by: Operator, part: Part, chat: Chat) -> Ac
         return Acted(name, Result.REFUSED, "it is older than ANSWER_MAX_AGE; use `chats reply`")
     run = None if part.run is None else runs.find(tx, part.run)
     ended = run is None or run.ending is not None
-    if not outbox.resend(tx, part.id, part.attempts, loose=ended or part.loose):
+    if not outbox.resend(tx, part.id, part.attempts, standalone=ended or part.standalone):
         return Acted(name, Result.TOO_LATE, "it moved on while you looked")
     if run is not None and not ended:
         operator_moves.make_due(tx, run.id)

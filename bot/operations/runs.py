@@ -136,7 +136,7 @@ def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
     if too_old(tx, rt, missing):
         return s.refused("its answer is older than ANSWER_MAX_AGE; use `chats reply`")
     for part in missing:
-        outbox.resend(tx, part.id, part.attempts, loose=True)
+        outbox.resend(tx, part.id, part.attempts, standalone=True)
     if s.run.ending is Ending.CANCELLED:
         runs.correct_ending(
             tx, s.run.id, Ending.CANCELLED, Ending.UNCERTAIN, "sent after all by an operator"

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import record_alone
 from bot.domain.delivery import NotSent
 from bot.domain.errors import StaleLease
@@ -63,16 +63,16 @@ class _Rows:
 class Audit:
     """Compares a worker's turns and calls with the rows under its holder."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._lost: _Lasting[asyncio.Task[None]] = _Lasting(desk.rt.clock, _LOST_FOR)
-        self._unknown: _Lasting[Run] = _Lasting(desk.rt.clock, _UNKNOWN_FOR)
-        self._uncalled: _Lasting[Attempt] = _Lasting(desk.rt.clock, _UNKNOWN_FOR)
+    def __init__(self, ctx: WorkerContext) -> None:
+        self._ctx = ctx
+        self._lost: _Lasting[asyncio.Task[None]] = _Lasting(ctx.rt.clock, _LOST_FOR)
+        self._unknown: _Lasting[Run] = _Lasting(ctx.rt.clock, _UNKNOWN_FOR)
+        self._uncalled: _Lasting[Attempt] = _Lasting(ctx.rt.clock, _UNKNOWN_FOR)
 
     @property
     def again_in(self) -> float:
         """Seconds until the next look."""
-        return 1.5 * _LOST_FOR if len(self._lost) else self._desk.rt.terms.work.poll
+        return 1.5 * _LOST_FOR if len(self._lost) else self._ctx.rt.terms.work.poll
 
     async def look(self, turns: Mapping[int, asyncio.Task[None]]) -> None:
         """Stop turns whose run was ended or taken by somebody else; give back runs and parts
@@ -80,12 +80,12 @@ class Audit:
 
         Raises DatabaseUnavailable.
         """
-        lease = self._desk.lease
+        lease = self._ctx.lease
         if not lease.holds():
             return
         # Before the question: the claims of these turns are in its snapshot.
         before = dict(turns)
-        rows = await self._desk.rt.db.read(_rows, lease.holder())
+        rows = await self._ctx.rt.db.read(_rows, lease.holder())
         lost = [task for run, task in before.items() if run not in rows.held]
         for task in self._lost.seen(lost):
             task.cancel()
@@ -96,20 +96,20 @@ class Audit:
 
     async def _let_go(self, run: Run) -> None:
         try:
-            await self._desk.rt.db.write(_give_back, run)
+            await self._ctx.rt.db.write(_give_back, run)
         except StaleLease as error:
             _log.info("run %d: %s", run.id, error)
-        self._desk.rt.wakeups.tell(READY)
+        self._ctx.rt.wakeups.tell(READY)
 
     async def _put_back(self, sending: tuple[Part, ...], turns: Mapping[int, object]) -> None:
         """Parts that are marked as being sent, and whose call nobody has made or will make."""
-        calling = self._desk.sends.calling
+        calling = self._ctx.sends.calling
         uncalled = {
             Attempt(part.id, part.attempts): part
             for part in sending
-            if part.id not in calling and (part.loose or part.run not in turns)
+            if part.id not in calling and (part.standalone or part.run not in turns)
         }
-        rt = self._desk.rt
+        rt = self._ctx.rt
         for attempt in self._uncalled.seen(uncalled):
             never = NotSent("it was marked as being sent, and never was")
             await rt.db.write(
@@ -125,4 +125,4 @@ def _rows(tx: Tx, holder: int) -> _Rows:
 
 def _give_back(tx: Tx, run: Run) -> None:
     chats.lock(tx, run.chat)
-    runs.give_back(tx, run.grip, 0.0, "claimed by a process that did not hear of it")
+    runs.give_back(tx, run.claim, 0.0, "claimed by a process that did not hear of it")

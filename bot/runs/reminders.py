@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.domain.errors import ReminderRefused
 from bot.domain.message import clean
 from bot.domain.reminders import Reminder
@@ -36,28 +36,28 @@ _WHO = "reminder"
 class ChatReminders:
     """The reminders of one chat, for the agent that talks there."""
 
-    def __init__(self, desk: Desk, run: Run) -> None:
-        self._desk = desk
+    def __init__(self, ctx: WorkerContext, run: Run) -> None:
+        self._ctx = ctx
         self._run = run
 
     async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
         text = clean(text).strip()
         if not text or len(text) > LONGEST_TEXT:
             raise ReminderRefused(f"a reminder's text has 1 to {LONGEST_TEXT} characters")
-        rt = self._desk.rt
-        stored = await self._desk.persist(_add, rt, self._run, _Wish(when, zone, text, key))
+        rt = self._ctx.rt
+        stored = await self._ctx.persist(_add, rt, self._run, _Wish(when, zone, text, key))
         return _told(rt, stored)
 
     async def waiting(self) -> Sequence[Reminder]:
-        rt = self._desk.rt
+        rt = self._ctx.rt
         found = await rt.db.read(reminders.waiting, self._run.chat)
         return [_told(rt, stored) for stored in found]
 
     async def cancel(self, number: int) -> bool:
-        return await self._desk.persist(_cancel, self._run, number)
+        return await self._ctx.persist(_cancel, self._run, number)
 
     def now(self, zone: str = "") -> str:
-        return self._desk.rt.calendar.spell(self._desk.rt.clock.wall(), zone)
+        return self._ctx.rt.calendar.spell(self._ctx.rt.clock.wall(), zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _add(tx: Tx, rt: Runtime, run: Run, wish: _Wish) -> StoredReminder:
     """The reminder under this key. What `when` meant is settled when it is made: asked again
     after a crash, "in 20 minutes" still counts from then. Raises StaleLease."""
     chats.lock(tx, run.chat)
-    runs.hold(tx, run.grip)
+    runs.hold(tx, run.claim)
     key = f"{run.id}:{wish.key}"
     found = reminders.find(tx, key)
     if found is not None:
@@ -86,7 +86,7 @@ def _add(tx: Tx, rt: Runtime, run: Run, wish: _Wish) -> StoredReminder:
 
 
 def _cancel(tx: Tx, run: Run, number: int) -> bool:
-    runs.hold(tx, run.grip)
+    runs.hold(tx, run.claim)
     return reminders.cancel(tx, run.chat, number)
 
 

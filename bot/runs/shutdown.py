@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.delivery.outcome import reconsider
 from bot.domain.errors import DatabaseUnavailable
 from bot.leases.checkpoints import Checkpoint
@@ -29,44 +29,44 @@ _FOR_HINTS = 0.5
 """Seconds that the last hint to other processes may take."""
 
 
-async def hand_over(desk: Desk, worker: Worker | None, grace: float) -> None:
+async def hand_over(ctx: WorkerContext, worker: Worker | None, grace: float) -> None:
     """Drain within `grace` seconds and release the lease. Never raises for a database that
     is away: then the lease runs out by itself."""
-    ends_at = desk.rt.clock.monotonic() + grace
+    ends_at = ctx.rt.clock.monotonic() + grace
     if worker is not None:
         worker.stop_claiming()
-    await _drain(desk)
+    await _drain(ctx)
     if worker is not None:
         await worker.finish(max(0.0, grace - _FOR_SENDS))
-    left = ends_at - desk.rt.clock.monotonic()
+    left = ends_at - ctx.rt.clock.monotonic()
     try:
         async with asyncio.timeout(max(0.0, left) + _FOR_SENDS):
-            await desk.sends.finish(max(_FOR_SENDS / 2, left))
-            await _leave(desk)
+            await ctx.sends.finish(max(_FOR_SENDS / 2, left))
+            await _leave(ctx)
     except (DatabaseUnavailable, TimeoutError) as error:
         _log.warning("leaving without a database, the lease will run out: %s", error)
     finally:
-        desk.lease.forget_name()
+        ctx.lease.forget_name()
 
 
-async def _drain(desk: Desk) -> None:
+async def _drain(ctx: WorkerContext) -> None:
     """Say that we leave. Without a database turns may end all the same: it may come back."""
     try:
         async with asyncio.timeout(_FOR_SENDS):
-            await desk.lease.drain()
+            await ctx.lease.drain()
     except (DatabaseUnavailable, TimeoutError) as error:
         _log.warning("could not say that this process leaves: %s", error)
 
 
-async def _leave(desk: Desk) -> None:
-    if desk.lease.holds():
-        given = await desk.rt.db.write(_give_back_all, desk.lease.holder(), desk.lease.name)
+async def _leave(ctx: WorkerContext) -> None:
+    if ctx.lease.holds():
+        given = await ctx.rt.db.write(_give_back_all, ctx.lease.holder(), ctx.lease.name)
         if given:
             _log.info("gave back %d runs", given)
-            await desk.rt.reached(Checkpoint.GIVEN_BACK)
-    await desk.lease.retire()
-    desk.rt.wakeups.tell(READY)
-    await desk.rt.wakeups.flush(_FOR_HINTS)
+            await ctx.rt.reached(Checkpoint.GIVEN_BACK)
+    await ctx.lease.retire()
+    ctx.rt.wakeups.tell(READY)
+    await ctx.rt.wakeups.flush(_FOR_HINTS)
 
 
 def _give_back_all(tx: Tx, holder: int, who: str) -> int:

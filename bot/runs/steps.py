@@ -12,10 +12,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.domain.errors import Retry, StepInterrupted, StepResultInvalid
 from bot.domain.message import clean
-from bot.domain.run import Grip
+from bot.domain.run import Claim
 from bot.domain.turn import Cost
 from bot.leases.checkpoints import Checkpoint
 from bot.threads import Threads
@@ -45,9 +45,9 @@ class Step:
 class Steps:
     """The steps of one attempt on one run."""
 
-    def __init__(self, desk: Desk, grip: Grip) -> None:
-        self._desk = desk
-        self._grip = grip
+    def __init__(self, ctx: WorkerContext, claim: Claim) -> None:
+        self._ctx = ctx
+        self._claim = claim
         self._threads = Threads(_THREADS)
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[str] = set()
@@ -62,31 +62,31 @@ class Steps:
                 return await self._once(step)
 
     async def _once(self, step: Step) -> Any:
-        desk, key = self._desk, step.key
-        found = await desk.persist(_begin, self._grip, step, before=key in self._begun)
+        ctx, key = self._ctx, step.key
+        found = await ctx.persist(_begin, self._claim, step, before=key in self._begun)
         self._begun.add(key)
         if found is not None and found.result is not None:
             return json.loads(found.result)
         if found is not None and not (found.safe and step.safe):
             raise StepInterrupted(key)
-        await desk.rt.reached(Checkpoint.STEP_BEGUN)
+        await ctx.rt.reached(Checkpoint.STEP_BEGUN)
         try:
-            with desk.rt.tracer.span("step", paid=step.cost is not None):
+            with ctx.rt.tracer.span("step", paid=step.cost is not None):
                 value = await self._call(step.call)
         except Retry:
             # Its author says that it did not happen and may be tried again.
-            await desk.persist(_take_back, self._grip, key)
+            await ctx.persist(_take_back, self._claim, key)
             raise
         except Exception:
             if step.cost is not None:
-                await desk.persist(_fail, self._grip, key)
+                await ctx.persist(_fail, self._claim, key)
             raise
-        await desk.rt.reached(Checkpoint.STEP_CALLED)
+        await ctx.rt.reached(Checkpoint.STEP_CALLED)
         done = _done(step, value)
-        await desk.persist(_finish, self._grip, key, done)
+        await ctx.persist(_finish, self._claim, key, done)
         for direction, tokens in (("input", done.input_tokens), ("output", done.output_tokens)):
-            desk.rt.observer.agent_tokens.labels(direction).inc(tokens or 0)
-        await desk.rt.reached(Checkpoint.STEP_STORED)
+            ctx.rt.observer.agent_tokens.labels(direction).inc(tokens or 0)
+        await ctx.rt.reached(Checkpoint.STEP_STORED)
         return json.loads(done.result)
 
     async def _call(self, call: Call) -> Any:
@@ -150,33 +150,33 @@ def _is_storable(result: str) -> bool:
     return True
 
 
-def _begin(tx: Tx, grip: Grip, step: Step, *, before: bool) -> StoredStep | None:
+def _begin(tx: Tx, claim: Claim, step: Step, *, before: bool) -> StoredStep | None:
     """The step as it was left; None when it begins now. `before` says that this attempt began
     it already: if not, a start under its fence is this very one, whose commit was not heard
     of. Raises StaleLease."""
-    runs.hold(tx, grip)
-    found = steps.find(tx, grip.run, step.key)
-    if found is not None and found.result is None and found.fence == grip.fence and not before:
+    runs.hold(tx, claim)
+    found = steps.find(tx, claim.run, step.key)
+    if found is not None and found.result is None and found.fence == claim.fence and not before:
         return None
     if found is None:
         paid = step.cost is not None
-        steps.begin(tx, grip.run, step.key, grip.fence, safe=step.safe, paid=paid)
+        steps.begin(tx, claim.run, step.key, claim.fence, safe=step.safe, paid=paid)
     elif found.result is None and found.safe and step.safe:
-        steps.begin_again(tx, grip.run, step.key, grip.fence)
+        steps.begin_again(tx, claim.run, step.key, claim.fence)
     return found
 
 
-def _take_back(tx: Tx, grip: Grip, key: str) -> None:
-    runs.hold(tx, grip)
-    steps.take_back(tx, grip.run, key)
+def _take_back(tx: Tx, claim: Claim, key: str) -> None:
+    runs.hold(tx, claim)
+    steps.take_back(tx, claim.run, key)
 
 
-def _fail(tx: Tx, grip: Grip, key: str) -> None:
-    runs.hold(tx, grip)
-    steps.failed(tx, grip.run, key)
+def _fail(tx: Tx, claim: Claim, key: str) -> None:
+    runs.hold(tx, claim)
+    steps.failed(tx, claim.run, key)
 
 
-def _finish(tx: Tx, grip: Grip, key: str, done: Done) -> None:
-    runs.hold(tx, grip)
-    if steps.finish(tx, grip.run, key, done):
-        runs.progress(tx, grip)
+def _finish(tx: Tx, claim: Claim, key: str, done: Done) -> None:
+    runs.hold(tx, claim)
+    if steps.finish(tx, claim.run, key, done):
+        runs.progress(tx, claim)

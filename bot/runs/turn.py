@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import assert_never
 
 from bot.delivery import choices, notices
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.delivery.deliver import Send, deliver
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
@@ -74,29 +74,29 @@ class OutOfTime:
 Thought = Answer | Failed | Later | GaveUp | OutOfTime
 
 
-async def work(desk: Desk, run: Run) -> None:
+async def work(ctx: WorkerContext, run: Run) -> None:
     """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
-    rt = desk.rt
+    rt = ctx.rt
     await rt.reached(Checkpoint.CLAIMED)
-    _must_hold(desk, run)
+    _must_hold(ctx, run)
     case = await rt.db.read(gather, run, rt.terms.work.history_runs)
     bind(request_id=case.messages[0].request_id if case.messages else None)
     match judge(case.evidence, rt.policy(run.account)):
         case Close(ending, detail):
-            await _close(desk, run, ending, detail)
+            await _close(ctx, run, ending, detail)
         case Deliver():
-            await deliver(desk, run, case.recipient, None)
+            await deliver(ctx, run, case.recipient, None)
         case Apologise(why):
-            await _apologise(desk, case, rt.words.say(_apology_text(why), _language(case)), why)
+            await _apologise(ctx, case, rt.words.say(_apology_text(why), _language(case)), why)
         case Think():
-            await _think(desk, case)
+            await _think(ctx, case)
         case other:
             assert_never(other)
 
 
-def _must_hold(desk: Desk, run: Run) -> None:
+def _must_hold(ctx: WorkerContext, run: Run) -> None:
     """Raises StaleLease when the life that claimed this run is over."""
-    if desk.lease.holder() != run.holder:
+    if ctx.lease.holder() != run.holder:
         raise StaleLease(f"run {run.id} was claimed in an earlier life of this process")
 
 
@@ -115,10 +115,10 @@ def _language(case: Case) -> str:
     return case.chat.language
 
 
-async def _close(desk: Desk, run: Run, ending: Ending, detail: str) -> None:
-    await desk.persist(_end, desk.rt, run, ending, detail)
-    desk.ended(run, ending)
-    await desk.rt.reached(Checkpoint.SETTLED)
+async def _close(ctx: WorkerContext, run: Run, ending: Ending, detail: str) -> None:
+    await ctx.persist(_end, ctx.rt, run, ending, detail)
+    ctx.ended(run, ending)
+    await ctx.rt.reached(Checkpoint.SETTLED)
 
 
 def _end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> None:
@@ -126,34 +126,34 @@ def _end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> None:
     end_run(tx, rt, run, ending, detail)
 
 
-async def _think(desk: Desk, case: Case) -> None:
-    rt, run = desk.rt, case.run
+async def _think(ctx: WorkerContext, case: Case) -> None:
+    rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with present(desk, case):
-        thought = await _ask(desk, case)
+    async with present(ctx, case):
+        thought = await _ask(ctx, case)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
-    _must_hold(desk, run)
+    _must_hold(ctx, run)
     match thought:
         case Answer(None):
-            await _close(desk, run, Ending.SILENT, "the agent chose to say nothing")
+            await _close(ctx, run, Ending.SILENT, "the agent chose to say nothing")
         case Answer(reply):
             assert reply is not None
-            await _reply(desk, case, reply)
+            await _reply(ctx, case, reply)
         case GaveUp(text, reason):
             said = text.strip() or rt.words.say(Text.APOLOGY, _language(case))
-            await _apologise(desk, case, said, reason)
+            await _apologise(ctx, case, said, reason)
         case OutOfTime():
             text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
-            await _apologise(desk, case, text, DEADLINE_PASSED)
+            await _apologise(ctx, case, text, DEADLINE_PASSED)
         case Later(after, why):
             wait = _asked_wait(after, run.attempts, rt.clock.jitter())
-            await _put_back(desk, run, wait, why, failed=False)
+            await _put_back(ctx, run, wait, why, failed=False)
         case Failed(why):
             last = run.failures + 1 >= rt.terms.work.max_failures
             wait = 0.0 if last else backoff(run.failures + 1, rt.clock.jitter())
-            await _put_back(desk, run, wait, why, failed=True)
+            await _put_back(ctx, run, wait, why, failed=True)
         case other:
             assert_never(other)
 
@@ -164,13 +164,13 @@ def _asked_wait(after: float | None, attempts: int, jitter: float) -> float:
     return max(_SOONEST, after) * (1 + jitter / 10)
 
 
-async def _ask(desk: Desk, case: Case) -> Thought:
+async def _ask(ctx: WorkerContext, case: Case) -> Thought:
     """Call the agent within the time that is left; whatever it does becomes a value."""
-    turn = LiveTurn(desk, case)
+    turn = LiveTurn(ctx, case)
     limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
     try:
         async with limit:
-            answer = await desk.agent(turn)
+            answer = await ctx.agent(turn)
     except TimeoutError as error:
         return OutOfTime() if limit.expired() else Failed(_describe(error))
     except Retry as error:
@@ -206,11 +206,11 @@ def _as_reply(answer: Reply | str | None) -> Reply | None:
             assert_never(other)
 
 
-async def _put_back(desk: Desk, run: Run, wait: float, why: str, *, failed: bool) -> None:
-    await desk.persist(_give_back, run, wait, why, failed=failed)
-    await desk.rt.reached(Checkpoint.GIVEN_BACK)
+async def _put_back(ctx: WorkerContext, run: Run, wait: float, why: str, *, failed: bool) -> None:
+    await ctx.persist(_give_back, run, wait, why, failed=failed)
+    await ctx.rt.reached(Checkpoint.GIVEN_BACK)
     if wait <= 0:
-        desk.rt.wakeups.tell(READY)
+        ctx.rt.wakeups.tell(READY)
 
 
 def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None:
@@ -218,31 +218,31 @@ def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None
         wait = min(wait, max(0.0, run.deadline_at - clock.read(tx)))
     chats.lock(tx, run.chat)
     if failed:
-        runs.fail(tx, run.grip, wait, why)
+        runs.fail(tx, run.claim, wait, why)
     else:
-        runs.retry_later(tx, run.grip, wait, why)
+        runs.retry_later(tx, run.claim, wait, why)
     audit_log.note(tx, "worker", "failed" if failed else "put off", why, run=run.id, chat=run.chat)
 
 
-async def _reply(desk: Desk, case: Case, reply: Reply) -> None:
-    rt, to = desk.rt, case.recipient
+async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
+    rt, to = ctx.rt, case.recipient
     channel = rt.channels[case.run.account]
     bodies = channel.compose(reply, to)
     if not bodies:
         reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
         bodies = channel.compose(reply, to)
     stored = _Stored(clean(reply.text), json.dumps(asdict(reply)), PartKind.REPLY, tuple(bodies))
-    first = await _store(desk, case, stored)
+    first = await _store(ctx, case, stored)
     await rt.reached(Checkpoint.REPLY_STORED)
-    await deliver(desk, case.run, to, first)
+    await deliver(ctx, case.run, to, first)
 
 
-async def _apologise(desk: Desk, case: Case, text: str, why: str) -> None:
-    rt, to = desk.rt, case.recipient
+async def _apologise(ctx: WorkerContext, case: Case, text: str, why: str) -> None:
+    rt, to = ctx.rt, case.recipient
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
-    first = await _store(desk, case, _Stored("", why, PartKind.APOLOGY, tuple(bodies)))
+    first = await _store(ctx, case, _Stored("", why, PartKind.APOLOGY, tuple(bodies)))
     await rt.reached(Checkpoint.APOLOGY_STORED)
-    await deliver(desk, case.run, to, first)
+    await deliver(ctx, case.run, to, first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +256,12 @@ class _Stored:
     parts: tuple[PartBody, ...]
 
 
-async def _store(desk: Desk, case: Case, stored: _Stored) -> Send | None:
+async def _store(ctx: WorkerContext, case: Case, stored: _Stored) -> Send | None:
     """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
-    slot = await desk.pacers[case.run.account].reserve(case.recipient)
+    slot = await ctx.pacers[case.run.account].reserve(case.recipient)
     first: Send | None = None
     try:
-        first = await desk.persist(_store_parts, desk.rt, case, stored, may_send=slot.wait <= 0)
+        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=slot.wait <= 0)
     finally:
         if first is None:
             slot.refund()
@@ -273,12 +273,12 @@ def _store_parts(
 ) -> Send | None:
     run = case.run
     chat = chats.lock(tx, run.chat)
-    runs.mark_replied(tx, run.grip)
+    runs.mark_replied(tx, run.claim)
     if stored.kind is PartKind.REPLY:
         replies.store(tx, run.id, stored.text, stored.body, run.attempts)
         choices.offer(tx, rt, chat, stored.parts)
     else:
-        runs.explain(tx, run.grip, stored.body)
+        runs.explain(tx, run.claim, stored.body)
     now = clock.read(tx)
     free = (
         may_send
@@ -288,7 +288,7 @@ def _store_parts(
         and not rt.window_closed(run.account, chat.last_inbound_at, now)
     )
     to = Address(run.account, chat.id, run.id)
-    first_by = run.grip.holder if free else None
+    first_by = run.claim.holder if free else None
     parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
     begun = bool(parts) and parts[0].state is PartState.SENDING
     return Send(parts[0], address_now(case.recipient, chat)) if begun else None

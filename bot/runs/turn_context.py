@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.domain.message import Attachment, ChannelName
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 from bot.runs.reminders import ChatReminders
@@ -20,22 +20,22 @@ class ChannelFile:
     """An attachment that is fetched from its channel when it is read."""
 
     info: Attachment
-    desk: Desk
+    ctx: WorkerContext
     account: int
 
     async def read(self) -> bytes:
-        return await self.desk.rt.channels[self.account].fetch(self.info)
+        return await self.ctx.rt.channels[self.account].fetch(self.info)
 
 
 class LiveTurn:
     """`Turn` for one attempt on one run."""
 
-    def __init__(self, desk: Desk, case: Case) -> None:
+    def __init__(self, ctx: WorkerContext, case: Case) -> None:
         self._case = case
-        self._run_deadline = desk.rt.terms.work.run_deadline
-        self._steps = Steps(desk, case.run.grip)
-        self.reminders = ChatReminders(desk, case.run)
-        channel = desk.rt.channels[case.run.account]
+        self._run_deadline = ctx.rt.terms.work.run_deadline
+        self._steps = Steps(ctx, case.run.claim)
+        self.reminders = ChatReminders(ctx, case.run)
+        channel = ctx.rt.channels[case.run.account]
         chat = case.chat
         self.chat = TurnChat(
             id=chat.id,
@@ -47,7 +47,7 @@ class LiveTurn:
             language=chat.language,
         )
         self.messages: Sequence[TurnMessage] = tuple(
-            _message(desk, case.run.account, stored) for stored in case.messages
+            _message(ctx, case.run.account, stored) for stored in case.messages
         )
         self.history: Sequence[HistoryMessage] = tuple(
             HistoryMessage(role, text, at, name) for role, text, at, name in case.history
@@ -92,7 +92,7 @@ class LiveTurn:
         return await self._steps.take(Step(key, call, safe_to_repeat, cost))
 
 
-def _message(desk: Desk, account: int, stored: StoredMessage) -> TurnMessage:
+def _message(ctx: WorkerContext, account: int, stored: StoredMessage) -> TurnMessage:
     return TurnMessage(
         request_id=stored.request_id,
         text=stored.text,
@@ -100,7 +100,7 @@ def _message(desk: Desk, account: int, stored: StoredMessage) -> TurnMessage:
         sender_id=stored.sender_id,
         sender_name=stored.sender_name,
         sent_at=stored.at,
-        attachments=tuple(ChannelFile(a, desk, account) for a in stored.attachments),
+        attachments=tuple(ChannelFile(a, ctx, account) for a in stored.attachments),
         quoted=stored.quoted,
         button=stored.button,
         edited=stored.edited,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bot.delivery import notices
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.leases.runtime import Runtime
 from bot.texts import Text
@@ -24,10 +24,10 @@ _log = logging.getLogger("answerback.presence")
 
 
 @asynccontextmanager
-async def present(desk: Desk, case: Case) -> AsyncIterator[None]:
+async def present(ctx: WorkerContext, case: Case) -> AsyncIterator[None]:
     """Show presence for as long as the body runs and the lease holds. What goes wrong with
     the showing is logged and never reaches the body."""
-    showing = asyncio.create_task(_show(desk, case), name=f"presence-{case.run.id}")
+    showing = asyncio.create_task(_show(ctx, case), name=f"presence-{case.run.id}")
     try:
         yield
     finally:
@@ -36,31 +36,31 @@ async def present(desk: Desk, case: Case) -> AsyncIterator[None]:
         await asyncio.wait((showing,))
 
 
-async def _show(desk: Desk, case: Case) -> None:
+async def _show(ctx: WorkerContext, case: Case) -> None:
     try:
         async with asyncio.TaskGroup() as both:
-            both.create_task(_typing(desk, case))
-            both.create_task(_note(desk, case))
+            both.create_task(_typing(ctx, case))
+            both.create_task(_note(ctx, case))
     except Exception:  # noqa: BLE001 - the task's edge: a turn goes on without decoration
         _log.exception("run %s: showing that it is worked on failed", case.run.id)
 
 
-async def _typing(desk: Desk, case: Case) -> None:
+async def _typing(ctx: WorkerContext, case: Case) -> None:
     """The indicator, after a moment, or at once when an earlier attempt had shown it."""
-    channel = desk.rt.channels[case.run.account]
+    channel = ctx.rt.channels[case.run.account]
     every = channel.traits.typing_every
     if case.run.attempts == 1:
-        await desk.rt.clock.sleep(desk.rt.terms.work.typing_after)
-    while desk.lease.holds():
+        await ctx.rt.clock.sleep(ctx.rt.terms.work.typing_after)
+    while ctx.lease.holds():
         await channel.typing(case.recipient)
         if every is None:
             return
-        await desk.rt.clock.sleep(every)
+        await ctx.rt.clock.sleep(every)
 
 
-async def _note(desk: Desk, case: Case) -> None:
+async def _note(ctx: WorkerContext, case: Case) -> None:
     """One "still working" note, when the person has waited so long and heard nothing."""
-    rt = desk.rt
+    rt = ctx.rt
     left = _silence_left(rt, case.run.created_at, case.evidence.now)
     while True:
         await rt.clock.sleep(max(left, rt.terms.work.typing_after))
@@ -81,7 +81,7 @@ def _silence_left(rt: Runtime, since: float, now: float) -> float:
 def _post_note(tx: Tx, rt: Runtime, case: Case) -> float:
     """Post the note, or return the seconds until it is due: counted from the message's
     arrival, or from the last words that reached the chat since."""
-    runs.hold(tx, case.run.grip)
+    runs.hold(tx, case.run.claim)
     heard = sent_parts.last_word_at(tx, case.run.chat)
     since = max(case.run.created_at, heard or 0.0)
     left = _silence_left(rt, since, clock.read(tx))

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.delivery.standalone import carry, look_again
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.retry import backoff
@@ -24,29 +24,29 @@ from storage.runs.moves import Claimant
 _log = logging.getLogger("answerback.worker")
 _BREAKS_UNTIL_SET_ASIDE = 3
 _LOOK_EVERY = 2.0
-"""Seconds between looks for loose messages that may have arrived."""
+"""Seconds between looks for standalone messages that may have arrived."""
 
 
 class Worker:
     """Runs turns of this process, at most `concurrency` at a time."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, ctx: WorkerContext) -> None:
+        self._ctx = ctx
         self._turns: dict[int, asyncio.Task[None]] = {}
         self._expected = 0
         self._wake = asyncio.Event()
-        self._loose = asyncio.Event()
+        self._standalone = asyncio.Event()
         self._draining = False
         self._closed = False
-        self._audit = Audit(desk)
-        self._claimed_at = desk.rt.clock.monotonic()
-        desk.rt.wakeups.listen(self._hear)
-        desk.lease.on_lapse(self.abandon)
+        self._audit = Audit(ctx)
+        self._claimed_at = ctx.rt.clock.monotonic()
+        ctx.rt.wakeups.listen(self._hear)
+        ctx.lease.on_lapse(self.abandon)
 
     @property
     def claimless(self) -> float:
         """Seconds since claiming last worked, whether it found something or not."""
-        return self._desk.rt.clock.monotonic() - self._claimed_at
+        return self._ctx.rt.clock.monotonic() - self._claimed_at
 
     @property
     def in_flight(self) -> int:
@@ -58,9 +58,9 @@ class Worker:
 
     def room(self) -> int:
         """How many more turns may begin here now."""
-        if self._draining or not self._desk.lease.holds():
+        if self._draining or not self._ctx.lease.holds():
             return 0
-        return max(0, self._desk.rt.terms.work.concurrency - len(self._turns) - self._expected)
+        return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
 
     def expect(self) -> Claimant | None:
         """Keep room for a run that intake may make running; None when there is none. Ends
@@ -85,7 +85,7 @@ class Worker:
             return  # The last claim's answer came too late: the run is given back.
         task = asyncio.create_task(self._turn(run), name=f"run-{run.id}")
         self._turns[run.id] = task
-        self._desk.rt.observer.in_flight.set(len(self._turns))
+        self._ctx.rt.observer.in_flight.set(len(self._turns))
         task.add_done_callback(lambda _: self._gone(run.id, task))
 
     def loops(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
@@ -101,58 +101,58 @@ class Worker:
             self._wake.clear()
             try:
                 await self._claim()
-                self._claimed_at = self._desk.rt.clock.monotonic()
+                self._claimed_at = self._ctx.rt.clock.monotonic()
             except DatabaseUnavailable as error:
                 _log.warning("can't claim: %s", error)
             except StaleLease as error:
                 _log.info("not claiming: %s", error)
             except Exception:  # noqa: BLE001 - the task's edge: a worker that lives claims
                 _log.exception("claiming broke")
-            await _woken(self._wake, self._desk.rt.terms.work.poll)
+            await _woken(self._wake, self._ctx.rt.terms.work.poll)
 
     async def _carry_forever(self) -> None:
-        """Carry loose messages until drained: on every hint, and once a second without one."""
+        """Carry standalone messages until drained: on every hint, and once a second without one."""
         async with asyncio.TaskGroup() as calls:
             while not self._draining:
-                self._loose.clear()
-                again = self._desk.rt.terms.work.poll
+                self._standalone.clear()
+                again = self._ctx.rt.terms.work.poll
                 try:
-                    if self._desk.lease.holds():
-                        again = await carry(self._desk, calls)
+                    if self._ctx.lease.holds():
+                        again = await carry(self._ctx, calls)
                 except DatabaseUnavailable as error:
                     _log.warning("can't carry: %s", error)
                 except StaleLease as error:
                     _log.info("not carrying: %s", error)
                 except Exception:  # noqa: BLE001 - the task's edge: a worker that lives carries
                     _log.exception("carrying broke")
-                await _woken(self._loose, again)
+                await _woken(self._standalone, again)
 
     async def _every(self, look: Callable[[], Awaitable[float]]) -> None:
         """Look again and again until cancelled; each look says after how many seconds."""
         while True:
-            again = self._desk.rt.terms.work.poll
+            again = self._ctx.rt.terms.work.poll
             try:
                 again = await look()
             except (DatabaseUnavailable, StaleLease) as error:
                 _log.warning("can't look at what is ours: %s", error)
             except Exception:  # noqa: BLE001 - the task's edge: the next look may succeed
                 _log.exception("looking at what is ours broke")
-            await self._desk.rt.clock.sleep(again)
+            await self._ctx.rt.clock.sleep(again)
 
     async def _audit_once(self) -> float:
         await self._audit.look(self._turns)
         return self._audit.again_in
 
     async def _look_once(self) -> float:
-        if self._desk.lease.holds() and not self._draining:
-            await look_again(self._desk)
+        if self._ctx.lease.holds() and not self._draining:
+            await look_again(self._ctx)
         return _LOOK_EVERY
 
     def stop_claiming(self) -> None:
-        """Begin no more turns and no more loose messages."""
+        """Begin no more turns and no more standalone messages."""
         self._draining = True
         self._wake.set()
-        self._loose.set()
+        self._standalone.set()
 
     async def finish(self, grace: float) -> None:
         """Let turns end by themselves, at most `grace` seconds; then cut what is left, and
@@ -175,14 +175,14 @@ class Worker:
             await asyncio.wait(tasks, timeout=1.0)
 
     def _claimant(self) -> Claimant:
-        terms = self._desk.rt.terms.work
-        return Claimant(self._desk.lease.holder(), terms.lease.seconds, terms.run_deadline)
+        terms = self._ctx.rt.terms.work
+        return Claimant(self._ctx.lease.holder(), terms.lease.seconds, terms.run_deadline)
 
     async def _claim(self) -> None:
         room = self.room()
         if room < 1:
             return
-        rt = self._desk.rt
+        rt = self._ctx.rt
         self._expected += room
         try:
             claimed = await rt.db.write(claims.claim, self._claimant(), rt.mine, room)
@@ -195,23 +195,23 @@ class Worker:
         kind, _, name = topic.partition(":")
         if kind == READY:
             self._wake.set()
-            self._loose.set()
+            self._standalone.set()
         elif kind == "stop" and name.isdecimal() and int(name) in self._turns:
             self._turns[int(name)].cancel()
 
     def _gone(self, run_id: int, task: asyncio.Task[None]) -> None:
         if self._turns.get(run_id) is task:
             del self._turns[run_id]
-        self._desk.rt.observer.in_flight.set(len(self._turns))
+        self._ctx.rt.observer.in_flight.set(len(self._turns))
         self._wake.set()
 
     async def _turn(self, run: Run) -> None:
-        rt, names = self._desk.rt, self._desk.rt.names(run.account, run.chat)
+        rt, names = self._ctx.rt, self._ctx.rt.names(run.account, run.chat)
         bind(run=run.id, attempt=run.attempts, **names)
         story = rt.story(run.account, run.id)
         try:
             with rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names):
-                await work(self._desk, run)
+                await work(self._ctx, run)
         except StaleLease as error:
             _log.info("run %s: %s", run.id, error)
         except DatabaseUnavailable as error:
@@ -223,7 +223,7 @@ class Worker:
     async def _broke(self, run: Run) -> None:
         """Our own code failed on this run: count it, and set aside a run that keeps doing so."""
         try:
-            await self._desk.persist(_count_break, run, self._desk.rt.clock.jitter())
+            await self._ctx.persist(_count_break, run, self._ctx.rt.clock.jitter())
         except (StaleLease, DatabaseUnavailable) as error:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
@@ -236,9 +236,9 @@ async def _woken(hint: asyncio.Event, seconds: float) -> None:
 
 def _count_break(tx: Tx, run: Run, jitter: float) -> None:
     chats.lock(tx, run.chat)
-    runs.hold(tx, run.grip)
+    runs.hold(tx, run.claim)
     if run.failures >= _BREAKS_UNTIL_SET_ASIDE:
-        runs.set_aside(tx, run.grip, "it keeps breaking its turn")
+        runs.set_aside(tx, run.claim, "it keeps breaking its turn")
         audit_log.note(tx, "worker", "set aside", "it keeps breaking its turn", run=run.id)
         return
-    runs.fail(tx, run.grip, backoff(run.failures + 1, jitter), "its turn broke")
+    runs.fail(tx, run.claim, backoff(run.failures + 1, jitter), "its turn broke")

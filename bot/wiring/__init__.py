@@ -3,16 +3,16 @@
 from bot.settings import Settings, read_settings
 from bot.wiring.console import typed
 from bot.wiring.process import Parts, Process, Role, running
-from bot.wiring.session import Office, office, opened, schema_problem
+from bot.wiring.session import OperatorSession, opened, operator_session, schema_problem
 
 __all__ = [
-    "Office",
+    "OperatorSession",
     "Parts",
     "Process",
     "Role",
     "Settings",
-    "office",
     "opened",
+    "operator_session",
     "read_settings",
     "running",
     "schema_problem",

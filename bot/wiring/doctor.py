@@ -16,7 +16,13 @@ from bot.observability.findings import Finding, fine, problem, warning
 from bot.settings import Settings, TelegramMode, read_settings
 from bot.texts import Words
 from bot.wiring.agents import hire
-from bot.wiring.session import Office, database_exists, office, opened, schema_problem
+from bot.wiring.session import (
+    OperatorSession,
+    database_exists,
+    opened,
+    operator_session,
+    schema_problem,
+)
 from bot.wiring.webhooks import REFUSALS, hook_finding, hook_states
 from storage import holders
 from storage.engine.database import Database, DatabaseSettings, parsed_url
@@ -48,7 +54,7 @@ async def examine() -> Sequence[Finding]:
     found += stored
     found += await _redis(settings, clock)
     if all(finding.level != "problem" for finding in stored):
-        found += await _at_desk(settings)
+        found += await _at_ctx(settings)
     found.append(await _agent(settings, clock))
     return found
 
@@ -150,12 +156,12 @@ async def _redis(settings: Settings, clock: Clock) -> Sequence[Finding]:
     return [fine("redis", f"answers in {(clock.monotonic() - began) * 1000:.0f} ms")]
 
 
-async def _at_desk(settings: Settings) -> Sequence[Finding]:
+async def _at_ctx(settings: Settings) -> Sequence[Finding]:
     try:
-        async with office(settings) as desk, opened(desk):
-            alive = await _holders(desk)
-            platforms = [*await _telegram(desk), *await _twilio(desk)]
-            hooks = [hook_finding(state) for state in await hook_states(desk)]
+        async with operator_session(settings) as ctx, opened(ctx):
+            alive = await _holders(ctx)
+            platforms = [*await _telegram(ctx), *await _twilio(ctx)]
+            hooks = [hook_finding(state) for state in await hook_states(ctx)]
     except ConfigurationError as error:
         return [problem("settings", str(error), "correct the variable in the environment")]
     except DatabaseUnavailable as error:
@@ -163,8 +169,8 @@ async def _at_desk(settings: Settings) -> Sequence[Finding]:
     return [alive, *platforms, *hooks]
 
 
-async def _holders(desk: Office) -> Finding:
-    rows = await desk.rt.db.read(holders.listed, desk.settings.lease_seconds)
+async def _holders(ctx: OperatorSession) -> Finding:
+    rows = await ctx.rt.db.read(holders.listed, ctx.settings.lease_seconds)
     alive = [f"{row.name} ({row.role})" for row in rows if not row.gone]
     if not any(row.role != "web" for row in rows if not row.gone):
         said = "no process works on runs now"
@@ -172,8 +178,8 @@ async def _holders(desk: Office) -> Finding:
     return fine("processes", f"alive: {', '.join(alive)}")
 
 
-async def _telegram(desk: Office) -> Sequence[Finding]:
-    channel = desk.channels.telegram
+async def _telegram(ctx: OperatorSession) -> Sequence[Finding]:
+    channel = ctx.channels.telegram
     if channel is None:
         return []
     try:
@@ -185,14 +191,14 @@ async def _telegram(desk: Office) -> Sequence[Finding]:
     if not sees_all:
         said = "on: in groups the bot sees commands, mentions and replies only"
         found.append(fine("telegram privacy mode", said))
-    if desk.settings.mode is TelegramMode.WEBHOOK and not desk.settings.telegram_webhook_secret:
+    if ctx.settings.mode is TelegramMode.WEBHOOK and not ctx.settings.telegram_webhook_secret:
         fix = "set TELEGRAM_WEBHOOK_SECRET to a long random word"
         found.append(problem("telegram secret", "none is set", fix))
     return found
 
 
-async def _twilio(desk: Office) -> Sequence[Finding]:
-    channel = desk.channels.whatsapp
+async def _twilio(ctx: OperatorSession) -> Sequence[Finding]:
+    channel = ctx.channels.whatsapp
     if channel is None:
         return []
     try:

@@ -49,4 +49,4 @@ async def refresh(rt: Runtime) -> None:
         {"ready": seen.oldest_ready, "waiting": seen.oldest_waiting},
     )
     rt.observer.uncertain_parts.set(seen.uncertain)
-    rt.observer.loose_parts.set(seen.loose)
+    rt.observer.standalone_parts.set(seen.standalone)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
-from bot.delivery.context import Desk
+from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import Sends
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import ChannelName
@@ -77,7 +77,7 @@ class Process:
     role: Role
     rt: Runtime
     lease: LeaseKeeper
-    desk: Desk
+    ctx: WorkerContext
     worker: Worker | None
     intake: Intake
     channels: Configured
@@ -135,7 +135,7 @@ class Process:
             await recovery.repair(self.rt)
         except DatabaseUnavailable as error:
             _log.warning("repair put off: %s", error)
-        for pacer in self.desk.pacers.values():
+        for pacer in self.ctx.pacers.values():
             pacer.forget_idle()
 
     async def begin(self) -> None:
@@ -182,7 +182,7 @@ class Process:
             count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         except DatabaseUnavailable:
             return
-        for pacer in self.desk.pacers.values():
+        for pacer in self.ctx.pacers.values():
             pacer.share(count)
 
     async def _probe(self) -> None:
@@ -206,7 +206,7 @@ class Process:
         await asyncio.gather(*self.tasks, return_exceptions=True)
         if self.worker is not None:
             self.worker.abandon()
-        self.desk.sends.abandon()
+        self.ctx.sends.abandon()
 
 
 def _report(task: asyncio.Task[None]) -> None:
@@ -274,8 +274,8 @@ async def running(
         )
         rt = replace(rt, may_judge=lease.may_judge)
         paced = pacers(rt, settings.redis_url, stack)
-        desk = Desk(rt, lease, Sends(rt, lease, paced), hired.agent, paced)
-        process = _process(settings, role, desk, channels, rows)
+        ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), hired.agent, paced)
+        process = _process(settings, role, ctx, channels, rows)
         held_by(lambda: process.lease.name)
         try:
             await process.begin()
@@ -299,19 +299,19 @@ async def _accounts(db: Database, channels: Sequence[Channel]) -> Mapping[Channe
 def _process(
     settings: Settings,
     role: Role,
-    desk: Desk,
+    ctx: WorkerContext,
     channels: Configured,
     rows: Mapping[ChannelName, Account],
 ) -> Process:
-    worker = None if role is Role.WEB else Worker(desk)
+    worker = None if role is Role.WEB else Worker(ctx)
     return Process(
         settings=settings,
         role=role,
-        rt=desk.rt,
-        lease=desk.lease,
-        desk=desk,
+        rt=ctx.rt,
+        lease=ctx.lease,
+        ctx=ctx,
         worker=worker,
-        intake=Intake(desk.rt, worker),
+        intake=Intake(ctx.rt, worker),
         channels=channels,
         ids={name.value: row.id for name, row in rows.items()},
         updates=_updates(channels, rows),

@@ -1,4 +1,4 @@
-"""An operator's desk: the database and the configured channels, without working on anything.
+"""An operator's session: the database and the configured channels, without working on anything.
 
 Nothing is registered, claimed or migrated, and no connection to a platform is opened: it
 stands beside running processes, or alone while none runs.
@@ -33,7 +33,7 @@ _FOR_HINTS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class OperatorSession:
     """What an operator's command is handed."""
 
     settings: Settings
@@ -43,9 +43,9 @@ class Office:
 
 
 @asynccontextmanager
-async def office(
+async def operator_session(
     settings: Settings, *, tells: bool = False, speaks: bool = True
-) -> AsyncIterator[Office]:
+) -> AsyncIterator[OperatorSession]:
     """Open the database beside whoever uses it. With `tells`, hints reach running processes
     through Redis; without `speaks` no channel is there, which is quicker.
 
@@ -72,7 +72,7 @@ async def office(
             calendar=Almanac(settings.timezone),
         )
         async with _telling(rt):
-            yield Office(settings, rt, channels, rows)
+            yield OperatorSession(settings, rt, channels, rows)
     finally:
         await asyncio.to_thread(db.close)
 
@@ -129,13 +129,13 @@ async def _telling(rt: Runtime) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def opened(desk: Office) -> AsyncIterator[Office]:
-    """The desk with its channels able to ask their platforms."""
-    channels = desk.channels.all()
+async def opened(session: OperatorSession) -> AsyncIterator[OperatorSession]:
+    """The session with its channels able to ask their platforms."""
+    channels = session.channels.all()
     try:
         for channel in channels:
             await channel.open()
-        yield desk
+        yield session
     finally:
         for channel in channels:
             await channel.close()

@@ -37,7 +37,7 @@ class Stop:
             _log.warning("told again: giving back at once")
             if self.process.worker is not None:
                 self.process.worker.abandon()
-            self.process.desk.sends.hurry()
+            self.process.ctx.sends.hurry()
 
 
 @contextmanager

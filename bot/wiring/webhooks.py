@@ -16,7 +16,7 @@ from bot.domain.errors import (
 from bot.observability.findings import Finding, fine, problem, warning
 from bot.operations.stuck import Stuck, Trouble
 from bot.settings import Settings, TelegramMode
-from bot.wiring.session import Office
+from bot.wiring.session import OperatorSession
 
 if TYPE_CHECKING:
     from channels.telegram.channel import TelegramChannel
@@ -67,29 +67,29 @@ def whatsapp_urls(settings: Settings) -> tuple[str, str, str]:
     return base + WHATSAPP_PATH, other + WHATSAPP_FALLBACK_PATH, base + WHATSAPP_STATUS_PATH
 
 
-async def hook_states(desk: Office) -> Sequence[HookState]:
+async def hook_states(ctx: OperatorSession) -> Sequence[HookState]:
     """Every configured platform's webhook. A platform that can't be asked is a state too."""
     states = []
-    if desk.channels.telegram is not None:
-        states.append(await _telegram(desk, desk.channels.telegram))
-    if desk.channels.whatsapp is not None:
-        states.append(await _whatsapp(desk.settings, desk.channels.whatsapp))
+    if ctx.channels.telegram is not None:
+        states.append(await _telegram(ctx, ctx.channels.telegram))
+    if ctx.channels.whatsapp is not None:
+        states.append(await _whatsapp(ctx.settings, ctx.channels.whatsapp))
     return states
 
 
-async def _telegram(desk: Office, channel: TelegramChannel) -> HookState:
+async def _telegram(ctx: OperatorSession, channel: TelegramChannel) -> HookState:
     from channels.telegram.errors import (  # noqa: PLC0415 - loaded where configured
         TelegramMethodUnknown,
     )
 
-    wanted = telegram_url(desk.settings)
+    wanted = telegram_url(ctx.settings)
     try:
         info = await channel.webhook_info()
     except TelegramMethodUnknown as error:
         return HookState("telegram", wanted=wanted, by_hand=str(error))
     except REFUSALS as error:
         return HookState("telegram", wanted=wanted, trouble=str(error))
-    age = None if info.last_error_at is None else desk.rt.clock.wall() - info.last_error_at
+    age = None if info.last_error_at is None else ctx.rt.clock.wall() - info.last_error_at
     return HookState("telegram", info.url, wanted, info.pending, info.last_error, age)
 
 
@@ -144,10 +144,10 @@ _FIXES = {
 }
 
 
-async def stuck_hooks(desk: Office) -> Sequence[Stuck]:
+async def stuck_hooks(ctx: OperatorSession) -> Sequence[Stuck]:
     """Webhooks that fail now, as what is stuck."""
     found = []
-    for state in await hook_states(desk):
+    for state in await hook_states(ctx):
         finding = hook_finding(state)
         if finding.level == "problem":
             since = state.error_age or 0.0
@@ -156,16 +156,16 @@ async def stuck_hooks(desk: Office) -> Sequence[Stuck]:
     return found
 
 
-async def set_hooks(desk: Office, *, drop_pending: bool) -> Sequence[str]:
+async def set_hooks(ctx: OperatorSession, *, drop_pending: bool) -> Sequence[str]:
     """Point every configured platform at PUBLIC_URL; returns what was done, line by line.
 
     Raises one of REFUSALS.
     """
-    settings = desk.settings
+    settings = ctx.settings
     if not settings.public_url:
         raise ConfigurationError("PUBLIC_URL is empty: set it to https://<where we are reached>")
     said = []
-    if (telegram := desk.channels.telegram) is not None:
+    if (telegram := ctx.channels.telegram) is not None:
         if not settings.telegram_webhook_secret:
             raise ConfigurationError("TELEGRAM_WEBHOOK_SECRET is empty: set a long random word")
         url = telegram_url(settings)
@@ -173,7 +173,7 @@ async def set_hooks(desk: Office, *, drop_pending: bool) -> Sequence[str]:
             raise ConfigurationError("TELEGRAM_MODE is polling: a webhook would stop it")
         await telegram.set_webhook(url, settings.telegram_webhook_secret, drop_pending=drop_pending)
         said.append(f"telegram delivers to {url}")
-    if (whatsapp := desk.channels.whatsapp) is not None:
+    if (whatsapp := ctx.channels.whatsapp) is not None:
         said += await _set_whatsapp(settings, whatsapp)
     return said
 
@@ -199,13 +199,13 @@ def by_hand(settings: Settings) -> Sequence[str]:
     ]
 
 
-async def delete_hooks(desk: Office) -> Sequence[str]:
+async def delete_hooks(ctx: OperatorSession) -> Sequence[str]:
     """Take our webhooks away from every configured platform. Raises one of REFUSALS."""
     said = []
-    if (telegram := desk.channels.telegram) is not None:
+    if (telegram := ctx.channels.telegram) is not None:
         await telegram.delete_webhook()
         said.append("telegram delivers nothing any more; what waits there stays for polling")
-    if (whatsapp := desk.channels.whatsapp) is not None:
+    if (whatsapp := ctx.channels.whatsapp) is not None:
         try:
             await whatsapp.webhook_set("")
             said.append("whatsapp: the sender has no webhook any more")

@@ -80,10 +80,11 @@ def refuse(
 
 
 def send_again(
-    tx: Connection, part: int, wait: float, *, loose: bool, body: PartBody | None = None
+    tx: Connection, part: int, wait: float, *, standalone: bool, body: PartBody | None = None
 ) -> bool:
     """refused -> pending, due in `wait` seconds, with `body` in place of the old one if that
-    is given. False: it moved on, or was sent again before. With `loose` it goes out by itself."""
+    is given. False: it moved on, or was sent again before. With `standalone` it goes out by
+    itself."""
     changed = {} if body is None else {"text": body.text, "wire": body.wire}
     move = (
         update(outbox)
@@ -99,7 +100,7 @@ def send_again(
             not_before=now + wait,
             scope=None,
             confirmed=false(),
-            loose=loose,
+            standalone=standalone,
             **changed,
         )
     )

@@ -1,15 +1,15 @@
 """The moves of a part: one outgoing message and what became of it.
 
     store     ->  pending                        (store_parts, post)
-    pending   ->  sending                        (mark_sending, loose.claim)
+    pending   ->  sending                        (mark_sending, standalone.claim)
     sending   ->  sent                           (receive; whatever the fence)
     sending   ->  pending | refused | uncertain  (not_sent, refuse, doubt)
     uncertain ->  pending                        (resend: asked for, or after the last look)
     sent      ->  delivered -> read              (late.confirm; forward only)
     pending   ->  dropped                        (drop_pending, drop_notice)
 
-A part of a running run moves only under that run's grip (`runs.hold` locks the run first). A
-loose part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it counts
+A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
+standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it counts
 whoever holds the run by now, and a second one for a part is kept and reported: a double.
 """
 
@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
-from bot.domain.run import Grip
+from bot.domain.run import Claim
 from bot.domain.verdict import PartFacts
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
@@ -51,7 +51,7 @@ class Part:
     kind: PartKind
     number: int
     state: PartState
-    loose: bool
+    standalone: bool
     holder: int | None
     attempts: int
     resends: int
@@ -91,7 +91,7 @@ COLUMNS = (
     outbox.c.kind,
     outbox.c.part,
     outbox.c.state,
-    outbox.c.loose,
+    outbox.c.standalone,
     outbox.c.holder,
     outbox.c.attempts,
     outbox.c.resends,
@@ -118,7 +118,7 @@ def part_of(row: Row[*tuple[Any, ...]]) -> Part:
         kind=PartKind(row.kind),
         number=row.part,
         state=PartState(row.state),
-        loose=row.loose,
+        standalone=row.standalone,
         holder=row.holder,
         attempts=row.attempts,
         resends=row.resends,
@@ -167,7 +167,7 @@ def store_parts(
             "run": to.run,
             "kind": kind.value,
             "part": number,
-            "loose": False,
+            "standalone": False,
             "text": body.text,
             "wire": body.wire,
             "state": PartState.PENDING.value if begun is None else PartState.SENDING.value,
@@ -194,7 +194,7 @@ class Notice(IntEnum):
 def post(
     tx: Connection, to: Address, kind: PartKind, body: PartBody, number: int = 1
 ) -> int | None:
-    """Put a loose message into the outbox: a notice or an operator's words. Returns its id,
+    """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
     or None when the run has said this notice before."""
     values: dict[str, object] = {
         "account": to.account,
@@ -203,7 +203,7 @@ def post(
         "kind": kind.value,
         "part": number,
         "state": PartState.PENDING.value,
-        "loose": True,
+        "standalone": True,
         "text": body.text,
         "wire": body.wire,
     }
@@ -215,7 +215,7 @@ _OF_RUN_ANY = (
     .where(outbox.c.run == bindparam("of"), is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY))
     .order_by(outbox.c.part)
 )
-_OF_RUN = _OF_RUN_ANY.where(~outbox.c.loose)
+_OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
 _GET = select(*COLUMNS).where(outbox.c.id == bindparam("of"))
 
 
@@ -250,17 +250,17 @@ _MARK_SENDING = (
         outbox.c.id == bindparam("of"),
         outbox.c.run == bindparam("of_run"),
         is_in(outbox.c.state, PartState.PENDING),
-        ~outbox.c.loose,
+        ~outbox.c.standalone,
     )
     .values(**BEGUN)
     .returning(*COLUMNS)
 )
 
 
-def mark_sending(tx: Connection, grip: Grip, part: int) -> Part | None:
+def mark_sending(tx: Connection, claim: Claim, part: int) -> Part | None:
     """pending -> sending, for a part of a run that is held (`runs.hold`). None: the part moved
     on."""
-    row = tx.execute(_MARK_SENDING, {"of": part, "of_run": grip.run, "me": grip.holder}).first()
+    row = tx.execute(_MARK_SENDING, {"of": part, "of_run": claim.run, "me": claim.holder}).first()
     return None if row is None else part_of(row)
 
 
@@ -352,10 +352,10 @@ def looked(tx: Connection, part: int, attempts: int) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def resend(tx: Connection, part: int, attempts: int, *, loose: bool = False) -> bool:
+def resend(tx: Connection, part: int, attempts: int, *, standalone: bool = False) -> bool:
     """uncertain | refused | dropped -> pending, on its own row: the next attempt has a new
-    number. With `loose` it goes out by itself, since its run has ended."""
-    states = ("uncertain", "refused", "dropped") if loose else ("uncertain", "refused")
+    number. With `standalone` it goes out by itself, since its run has ended."""
+    states = ("uncertain", "refused", "dropped") if standalone else ("uncertain", "refused")
     move = (
         update(outbox)
         .where(outbox.c.id == part, outbox.c.state.in_(states), outbox.c.attempts == attempts)
@@ -365,7 +365,7 @@ def resend(tx: Connection, part: int, attempts: int, *, loose: bool = False) -> 
             looks=0,
             not_before=0.0,
             scope=None,
-            loose=loose,
+            standalone=standalone,
         )
     )
     return tx.execute(move).rowcount == 1
@@ -374,7 +374,9 @@ def resend(tx: Connection, part: int, attempts: int, *, loose: bool = False) -> 
 _DROP_PENDING = (
     update(outbox)
     .where(
-        outbox.c.run == bindparam("of"), is_in(outbox.c.state, PartState.PENDING), ~outbox.c.loose
+        outbox.c.run == bindparam("of"),
+        is_in(outbox.c.state, PartState.PENDING),
+        ~outbox.c.standalone,
     )
     .values(state=word(PartState.DROPPED))
 )

@@ -40,11 +40,13 @@ def last_word_at(tx: Connection, chat: int) -> float | None:
     return max(tx.scalars(question).all(), default=None)
 
 
-def drop_loose(tx: Connection, chat: int) -> int:
+def drop_standalone(tx: Connection, chat: int) -> int:
     """pending -> dropped, for notices that have not left: the person wants no more of them."""
     move = (
         update(outbox)
-        .where(outbox.c.chat == chat, outbox.c.loose, outbox.c.state == PartState.PENDING.value)
+        .where(
+            outbox.c.chat == chat, outbox.c.standalone, outbox.c.state == PartState.PENDING.value
+        )
         .values(state=PartState.DROPPED.value)
     )
     return tx.execute(move).rowcount

@@ -1,4 +1,4 @@
-"""Loose parts: notices, operators' words, what is sent again after its run ended.
+"""Standalone parts: notices, operators' words, what is sent again after its run ended.
 
 Each is claimed by itself, pending -> sending, in the order of its chat and one at a time there.
 A dead holder's send that no run looks after becomes uncertain.
@@ -28,7 +28,7 @@ from storage.outbox.moves import BEGUN, COLUMNS, Part, part_of
 from storage.runs.moves import HEADS
 from storage.schema.tables import accounts, chats, holders, outbox, runs
 
-_PENDING = (outbox.c.loose == true(), is_in(outbox.c.state, PartState.PENDING))
+_PENDING = (outbox.c.standalone == true(), is_in(outbox.c.state, PartState.PENDING))
 _busy = outbox.alias("busy")
 _ON_ITS_WAY = exists(
     select(1).where(_busy.c.chat == outbox.c.chat, is_in(_busy.c.state, PartState.SENDING))
@@ -38,7 +38,7 @@ _BEHIND = exists(
     select(1).where(
         _earlier.c.chat == outbox.c.chat,
         _earlier.c.id < outbox.c.id,
-        _earlier.c.loose == true(),
+        _earlier.c.standalone == true(),
         is_in(_earlier.c.state, PartState.PENDING),
     )
 ).correlate(outbox)
@@ -64,7 +64,7 @@ _DUE = (
 
 
 def due(tx: Connection, mine: Sequence[int], limit: int) -> Sequence[Part]:
-    """Loose parts that may go now, of those of the accounts `mine` that can send: due, not
+    """Standalone parts that may go now, of those of the accounts `mine` that can send: due, not
     behind a part of their chat that is on its way or came before, in a chat that the platform
     does not limit."""
     found = tx.execute(_DUE, {"mine": list(mine), "at_most": limit})
@@ -86,7 +86,7 @@ _CLAIM = (
 
 
 def claim(tx: Connection, part: int, holder: int, lease_seconds: float) -> Part | None:
-    """pending -> sending, for a loose part. None: somebody else has it."""
+    """pending -> sending, for a standalone part. None: somebody else has it."""
     values = {"of": part, "me": holder, "lease_seconds": lease_seconds}
     row = tx.execute(_CLAIM, values).first()
     return None if row is None else part_of(row)
@@ -100,7 +100,9 @@ _OWNED = exists(select(1).where(runs.c.id == outbox.c.run, is_in(runs.c.state, *
 )
 _DOUBT_ORPHANS = (
     update(outbox)
-    .where(is_in(outbox.c.state, PartState.SENDING), _GONE, or_(outbox.c.loose == true(), ~_OWNED))
+    .where(
+        is_in(outbox.c.state, PartState.SENDING), _GONE, or_(outbox.c.standalone == true(), ~_OWNED)
+    )
     .values(
         state=word(PartState.UNCERTAIN),
         holder=None,
@@ -119,7 +121,7 @@ _DOUBTFUL = (
     select(*COLUMNS)
     .where(
         is_in(outbox.c.state, PartState.UNCERTAIN),
-        outbox.c.loose == true(),
+        outbox.c.standalone == true(),
         outbox.c.account == bindparam("of"),
         outbox.c.looks < bindparam("looks_made"),
     )
@@ -129,7 +131,7 @@ _DOUBTFUL = (
 
 
 def doubtful(tx: Connection, account: int, looks: int, limit: int) -> Sequence[Part]:
-    """Loose parts of this account that may have arrived and were looked for fewer than `looks`
+    """Standalone parts of this account that may have arrived and were looked for fewer than `looks`
     times, oldest first."""
     found = tx.execute(_DOUBTFUL, {"of": account, "looks_made": looks, "at_most": limit})
     return [part_of(row) for row in found]

@@ -6,7 +6,7 @@
     running  ->  ready                           (give_back, retry_later, fail; releases)
     any live ->  ended                           (settle, end_live)
 
-A worker's move names its `Grip`: the run's id, the holder and the fence, which goes up with
+A worker's move names its `Claim`: the run's id, the holder and the fence, which goes up with
 every claim and every release. When the guard matches no row, the run is somebody else's by
 now: `StaleLease`, and the worker stops quietly. Moves that change who is the head of a chat,
 or may find it paused, expect the chat's row to be locked (`chats.lock`): a waiter can't be
@@ -42,7 +42,7 @@ from sqlalchemy import (
 
 from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
-from bot.domain.run import Grip, Run, RunState
+from bot.domain.run import Claim, Run, RunState
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not, word
 from storage.schema.tables import chats, events, outbox, runs
@@ -130,23 +130,23 @@ _HELD = and_(
 )
 
 
-def _held_by(grip: Grip) -> dict[str, object]:
-    return {"run": grip.run, "me": grip.holder, "under": grip.fence}
+def _held_by(claim: Claim) -> dict[str, object]:
+    return {"run": claim.run, "me": claim.holder, "under": claim.fence}
 
 
-def _move(tx: Connection, move: Update, grip: Grip, too_late: str, **values: object) -> None:
+def _move(tx: Connection, move: Update, claim: Claim, too_late: str, **values: object) -> None:
     """A worker's move: StaleLease when the run is somebody else's by now."""
-    if tx.execute(move, _held_by(grip) | values).rowcount != 1:
-        raise StaleLease(f"run {grip.run} was taken over before {too_late}")
+    if tx.execute(move, _held_by(claim) | values).rowcount != 1:
+        raise StaleLease(f"run {claim.run} was taken over before {too_late}")
 
 
 _HOLD = select(1).where(_HELD).with_for_update(key_share=True)
 
 
-def hold(tx: Connection, grip: Grip) -> None:
+def hold(tx: Connection, claim: Claim) -> None:
     """Lock the run's row for a move on one of its parts. Raises StaleLease when it is lost."""
-    if tx.execute(_HOLD, _held_by(grip)).first() is None:
-        raise StaleLease(f"run {grip.run} is no longer held under fence {grip.fence}")
+    if tx.execute(_HOLD, _held_by(claim)).first() is None:
+        raise StaleLease(f"run {claim.run} is no longer held under fence {claim.fence}")
 
 
 _GIVE_BACK = (
@@ -162,29 +162,29 @@ _GIVE_BACK = (
 )
 
 
-def give_back(tx: Connection, grip: Grip, wait: float, why: str) -> None:
+def give_back(tx: Connection, claim: Claim, wait: float, why: str) -> None:
     """running -> ready, due in `wait` seconds, counting nothing. The agent's clock stands
     still from now on. The chat is locked. Raises StaleLease."""
-    _put_back(tx, grip, wait, why, failed=False, worked=0.0)
+    _put_back(tx, claim, wait, why, failed=False, worked=0.0)
 
 
-def retry_later(tx: Connection, grip: Grip, wait: float, why: str) -> None:
+def retry_later(tx: Connection, claim: Claim, wait: float, why: str) -> None:
     """running -> ready because the agent asked for it: no failure, and the wait counts
     against the deadline, so that asking for ever ends. The chat is locked. Raises StaleLease."""
-    _put_back(tx, grip, wait, why, failed=False, worked=wait)
+    _put_back(tx, claim, wait, why, failed=False, worked=wait)
 
 
-def fail(tx: Connection, grip: Grip, wait: float, why: str) -> None:
+def fail(tx: Connection, claim: Claim, wait: float, why: str) -> None:
     """running -> ready after a failure without progress. The chat is locked. Raises
     StaleLease."""
-    _put_back(tx, grip, wait, why, failed=True, worked=wait)
+    _put_back(tx, claim, wait, why, failed=True, worked=wait)
 
 
 def _put_back(
-    tx: Connection, grip: Grip, wait: float, why: str, *, failed: bool, worked: float
+    tx: Connection, claim: Claim, wait: float, why: str, *, failed: bool, worked: float
 ) -> None:
     values = {"wait": wait, "why": why, "failed": int(failed), "worked": worked}
-    _move(tx, _GIVE_BACK, grip, "it could be given back", **values)
+    _move(tx, _GIVE_BACK, claim, "it could be given back", **values)
 
 
 _ENDED: dict[str, Any] = {
@@ -210,13 +210,13 @@ _END = (
 )
 
 
-def settle(tx: Connection, grip: Grip, ending: Ending, detail: str) -> None:
+def settle(tx: Connection, claim: Claim, ending: Ending, detail: str) -> None:
     """running -> ended, by the one who holds it. The chat is locked. Raises StaleLease."""
-    values = _held_by(grip) | {"how": ending.value, "why": detail}
+    values = _held_by(claim) | {"how": ending.value, "why": detail}
     ended = tx.execute(_SETTLE, values).first()
     if ended is None:
-        raise StaleLease(f"run {grip.run} was taken over before it could be settled")
-    _follow(tx, grip.run, ended.moves_to)
+        raise StaleLease(f"run {claim.run} was taken over before it could be settled")
+    _follow(tx, claim.run, ended.moves_to)
 
 
 def end_live(
@@ -295,26 +295,26 @@ _SET_ASIDE = (
 )
 
 
-def progress(tx: Connection, grip: Grip) -> None:
+def progress(tx: Connection, claim: Claim) -> None:
     """A step was stored: failures and deaths start again from zero, and the run is no suspect
     any more. Raises StaleLease."""
-    _move(tx, _PROGRESS, grip, "a step of it was stored")
+    _move(tx, _PROGRESS, claim, "a step of it was stored")
 
 
-def mark_replied(tx: Connection, grip: Grip) -> None:
+def mark_replied(tx: Connection, claim: Claim) -> None:
     """The reply is stored in this transaction: the agent is done. Raises StaleLease."""
-    _move(tx, _REPLIED, grip, "its reply was stored")
+    _move(tx, _REPLIED, claim, "its reply was stored")
 
 
-def explain(tx: Connection, grip: Grip, detail: str) -> None:
+def explain(tx: Connection, claim: Claim, detail: str) -> None:
     """Keep why an apology is owed, for the ending that it will lead to. Raises StaleLease."""
-    _move(tx, _EXPLAIN, grip, "its apology was stored", why=detail)
+    _move(tx, _EXPLAIN, claim, "its apology was stored", why=detail)
 
 
-def set_aside(tx: Connection, grip: Grip, why: str) -> None:
+def set_aside(tx: Connection, claim: Claim, why: str) -> None:
     """running -> ready, kept from being claimed, because it breaks its workers; operators see
     it listed. The chat is locked. Raises StaleLease."""
-    _move(tx, _SET_ASIDE, grip, "it could be set aside", why=why)
+    _move(tx, _SET_ASIDE, claim, "it could be set aside", why=why)
 
 
 _CORRECT = (

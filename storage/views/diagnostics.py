@@ -205,10 +205,10 @@ def refused_parts(tx: Connection, newer: float) -> Sequence[Fact]:
 
 
 def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:
-    """Loose messages (an operator's words, answers sent again) that are due for `older` s."""
+    """Standalone messages (an operator's words, answers sent again) that are due for `older` s."""
     return _part_facts(
         tx,
-        outbox.c.loose == true(),
+        outbox.c.standalone == true(),
         is_in(outbox.c.state, PartState.PENDING),
         outbox.c.not_before <= now - older,
         outbox.c.created_at <= now - older,
@@ -216,13 +216,13 @@ def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:
 
 
 def delayed_parts(tx: Connection, older: float) -> Sequence[Fact]:
-    """Parts that wait for a limit of their platform, of runs or loose, older than `older` s."""
+    """Parts older than `older` s that wait for a platform's limit, of runs or standalone."""
     replied = select(runs.c.id).where(_LIVE, runs.c.replied == true()).limit(_RUNS)
     of_runs = _delayed(older).where(outbox.c.run.in_(tx.scalars(replied).all()))
-    loose = _delayed(older).where(
-        outbox.c.loose == true(), is_in(outbox.c.state, PartState.PENDING)
+    standalone = _delayed(older).where(
+        outbox.c.standalone == true(), is_in(outbox.c.state, PartState.PENDING)
     )
-    rows = [*tx.execute(of_runs.limit(AT_MOST)), *tx.execute(loose.limit(AT_MOST))]
+    rows = [*tx.execute(of_runs.limit(AT_MOST)), *tx.execute(standalone.limit(AT_MOST))]
     return [
         Fact(r[0], r[1], f"due in {r[2]:.0f} s: {r[3] or 'the platform limits this chat'}", r[4])
         for r in rows

@@ -25,7 +25,7 @@ class Gauges:
     running: int
     waiting: int
     uncertain: int
-    loose: int
+    standalone: int
     oldest_ready: float
     oldest_waiting: float
 
@@ -41,7 +41,9 @@ def read_gauges(tx: Connection) -> Gauges:
         running=_up_to(tx, is_in(runs.c.state, RunState.RUNNING)),
         waiting=_up_to(tx, waits),
         uncertain=_up_to(tx, doubtful, outbox.c.state == "uncertain"),
-        loose=_up_to(tx, outbox.c.loose == true(), is_in(outbox.c.state, PartState.PENDING)),
+        standalone=_up_to(
+            tx, outbox.c.standalone == true(), is_in(outbox.c.state, PartState.PENDING)
+        ),
         oldest_ready=_since(tx, due, ready, runs.c.not_before <= now, runs.c.set_aside.is_(None)),
         oldest_waiting=_since(tx, runs.c.created_at, waits),
     )

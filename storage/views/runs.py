@@ -26,16 +26,16 @@ from storage.schema.tables import accounts, chats, holders, inbound, outbox, run
 
 
 def pending_in_account(tx: Connection, account: int) -> bool:
-    """Whether any run or loose message of this account is not at its end."""
+    """Whether any run or standalone message of this account is not at its end."""
     live = exists(select(1).where(runs.c.account == account, runs.c.state != "ended"))
-    loose = exists(
+    standalone = exists(
         select(1).where(
             outbox.c.account == account,
-            outbox.c.loose == true(),
+            outbox.c.standalone == true(),
             outbox.c.state.in_(("pending", "sending")),
         )
     )
-    return bool(tx.scalar(select(or_(live, loose))))
+    return bool(tx.scalar(select(or_(live, standalone))))
 
 
 @dataclass(frozen=True, slots=True)

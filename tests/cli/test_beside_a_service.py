@@ -96,14 +96,14 @@ async def test_acts_work_beside_the_service_and_exit_codes_tell(ground: Ground) 
     assert (refused.code, "answer twice" in refused.out) == (1, True)
     assert (unknown.code, "no run is named tg-0-0" in unknown.err) == (1, True)
     assert (planned.code, "would be done" in planned.out) == (0, True)
-    replied = await call(ground, "chats", "reply", str(ADA), "Ann is here", "--who", "ann@desk")
+    replied = await call(ground, "chats", "reply", str(ADA), "Ann is here", "--who", "ann@session")
     assert replied.code == 0, replied.err
     resumed = await call(ground, "chats", "resume", str(ADA))
     assert resumed.code == 0, resumed.err
     await world.settled()
     assert world.telegram.texts(ADA)[-1] == "Ann is here"
     rows = await world.rows("SELECT who, what FROM events WHERE what = 'replied by hand'")
-    assert [tuple(row) for row in rows] == [("ann@desk", "replied by hand")]
+    assert [tuple(row) for row in rows] == [("ann@session", "replied by hand")]
 
 
 async def test_b97_two_shells_at_once_and_one_wins(ground: Ground) -> None:

@@ -12,7 +12,7 @@ import pytest
 from bot.domain.errors import ConfigurationError
 from bot.observability.findings import Finding, Level
 from bot.operations.stuck import Trouble
-from bot.wiring import Office, office, opened
+from bot.wiring import OperatorSession, opened, operator_session
 from bot.wiring.doctor import examine
 from bot.wiring.webhooks import (
     HookState,
@@ -37,13 +37,13 @@ async def world(sqlite_url: str) -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def desk(world: World, **changes: Any) -> AsyncIterator[Office]:
-    async with office(world.settings(**changes)) as made, opened(made):
+async def session(world: World, **changes: Any) -> AsyncIterator[OperatorSession]:
+    async with operator_session(world.settings(**changes)) as made, opened(made):
         yield made
 
 
 async def test_setting_points_both_platforms_at_us_with_secret_and_retries(world: World) -> None:
-    async with desk(world) as made:
+    async with session(world) as made:
         before = {state.channel: hook_finding(state) for state in await hook_states(made)}
         assert before["telegram"].level is Level.PROBLEM
         said = await set_hooks(made, drop_pending=False)
@@ -60,14 +60,14 @@ async def test_setting_points_both_platforms_at_us_with_secret_and_retries(world
 
 
 async def test_deleting_takes_both_away(world: World) -> None:
-    async with desk(world) as made:
+    async with session(world) as made:
         await set_hooks(made, drop_pending=False)
         await delete_hooks(made)
         assert [state.url for state in await hook_states(made)] == ["", ""]
 
 
 async def test_the_sandbox_says_what_to_enter_by_hand(world: World) -> None:
-    async with desk(world, telegram_bot_token="", twilio_whatsapp_from=SANDBOX) as made:
+    async with session(world, telegram_bot_token="", twilio_whatsapp_from=SANDBOX) as made:
         said = "\n".join(await set_hooks(made, drop_pending=False))
         (state,) = await hook_states(made)
     assert "console" in said
@@ -87,7 +87,7 @@ async def test_what_can_not_be_set_names_the_variable(
 ) -> None:
     if "public_url" in changes:
         changes = {**changes, "telegram_mode": "polling"}
-    async with desk(world, **changes) as made:
+    async with session(world, **changes) as made:
         with pytest.raises(ConfigurationError, match=names):
             await set_hooks(made, drop_pending=False)
 
@@ -95,7 +95,7 @@ async def test_what_can_not_be_set_names_the_variable(
 async def test_a_platform_that_refuses_us_is_stuck_with_its_reason(world: World) -> None:
     world.telegram.fail("getWebhookInfo", telegram_faults.unauthorized(), times=None)
     world.twilio.fail("senders", twilio_faults.unauthorized(), times=None)
-    async with desk(world) as made:
+    async with session(world) as made:
         found = await stuck_hooks(made)
     assert [(item.kind, item.id) for item in found] == [
         (Trouble.WEBHOOK, "telegram"),
@@ -165,7 +165,7 @@ async def examined() -> dict[str, Finding]:
 async def test_the_doctor_finds_a_well_service_well(
     world: World, environment: pytest.MonkeyPatch
 ) -> None:
-    async with desk(world) as made:
+    async with session(world) as made:
         await set_hooks(made, drop_pending=False)
     found = await examined()
     assert [f for f in found.values() if f.level is Level.PROBLEM] == []

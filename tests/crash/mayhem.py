@@ -27,7 +27,7 @@ from tests.fakes.faults import Fault
 from tests.fakes.updates import Person
 from tests.world import PUBLIC, Running, World
 
-ANN = Operator("ann@desk", "a test")
+ANN = Operator("ann@ctx", "a test")
 TERMS: dict[str, Any] = {
     "burst": "each",
     "still_working_after": 1e6,

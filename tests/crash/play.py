@@ -61,7 +61,7 @@ def plot_of(checkpoint: Checkpoint) -> Plot:
             return Plot.STUMBLE
         case Checkpoint.APOLOGY_STORED:
             return Plot.APOLOGY
-        case Checkpoint.LOOSE_BEFORE_SEND | Checkpoint.LOOSE_AFTER_SEND:
+        case Checkpoint.STANDALONE_BEFORE_SEND | Checkpoint.STANDALONE_AFTER_SEND:
             return Plot.NOTICE
         case Checkpoint.RELEASED:
             return Plot.TWICE
@@ -195,10 +195,10 @@ _LIVE = """
 SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
        (SELECT count(*) FROM outbox WHERE state IN ('pending', 'sending')),
        (SELECT count(*) FROM outbox o JOIN accounts a ON a.id = o.account
-        WHERE o.loose AND o.state = 'uncertain' AND o.looks < 5 AND a.channel = 'whatsapp'),
+        WHERE o.standalone AND o.state = 'uncertain' AND o.looks < 5 AND a.channel = 'whatsapp'),
        (SELECT count(*) FROM runs WHERE state = 'running'),
        coalesce((SELECT min(not_before) FROM runs WHERE state = 'ready'), 0),
-       coalesce((SELECT min(not_before) FROM outbox WHERE loose AND state = 'pending'), 0)
+       coalesce((SELECT min(not_before) FROM outbox WHERE standalone AND state = 'pending'), 0)
 """
 
 

@@ -55,12 +55,12 @@ MARKED = frozenset(
         Checkpoint.AFTER_SEND,
         Checkpoint.PART_RECORDED,
         Checkpoint.APOLOGY_STORED,
-        Checkpoint.LOOSE_BEFORE_SEND,
-        Checkpoint.LOOSE_AFTER_SEND,
+        Checkpoint.STANDALONE_BEFORE_SEND,
+        Checkpoint.STANDALONE_AFTER_SEND,
     }
 )
 """Where a part is marked as being sent."""
-_DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.LOOSE_AFTER_SEND})
+_DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.STANDALONE_AFTER_SEND})
 _NOTES = frozenset(
     Words.load().say(text, word="resend")
     for text in (Text.UNCERTAIN_ASK, Text.UNCERTAIN_ASK_BUTTON)

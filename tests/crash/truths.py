@@ -31,10 +31,10 @@ async def _one_row_and_one_run(mayhem: Mayhem) -> None:
     recorded = {text: count for text, count in rows if not text.startswith("/stop")}
     said = {text for texts in mayhem.said.values() for text in texts}
     assert recorded == dict.fromkeys(said, 1), "1, 2: every message is recorded, and once"
-    loose = await mayhem.world.rows(
+    standalone = await mayhem.world.rows(
         "SELECT text FROM inbound WHERE (run IS NULL) = (ignored IS NULL)"
     )
-    assert loose == [], "2: a message without an outcome, or with two"
+    assert standalone == [], "2: a message without an outcome, or with two"
 
 
 async def _nothing_is_live(world: World) -> None:

@@ -69,9 +69,9 @@ async def test_a_send_that_outlasts_the_grace_is_uncertain_and_not_lost(ground: 
     sending = ground.world.telegram.fail("sendMessage", held_after_storing())
     await asks(ground, program, sending)
     assert await program.stop() == 0
-    assert [r[0] for r in await ground.world.rows("SELECT state FROM outbox WHERE NOT loose")] == [
-        "uncertain"
-    ]
+    assert [
+        r[0] for r in await ground.world.rows("SELECT state FROM outbox WHERE NOT standalone")
+    ] == ["uncertain"]
     await ground.serve()
     await ground.world.settled()
     answer, note = ground.world.telegram.messages(ADA.number)

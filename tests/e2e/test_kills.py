@@ -24,7 +24,7 @@ async def state(ground: Ground, text: str) -> list[str]:
     """The states of the reply's parts to the message with this text."""
     sql = (
         "SELECT o.state FROM outbox o JOIN inbound i ON i.run = o.run "
-        "WHERE i.text = :text AND NOT o.loose ORDER BY o.id"
+        "WHERE i.text = :text AND NOT o.standalone ORDER BY o.id"
     )
     return [row[0] for row in await ground.world.rows(sql, text=text)]
 

@@ -74,7 +74,7 @@ async def test_b99_no_container_grows_with_the_chats_that_were_answered(world: W
     assert any("_beats" in path for path in after), "the walk does not reach what it must"
     assert process.worker is not None
     assert process.worker.in_flight == 0
-    assert len(process.desk.sends) == 0
+    assert len(process.ctx.sends) == 0
 
 
 async def _after(world: World, chats: int, first: int) -> dict[str, int]:

@@ -117,7 +117,7 @@ async def test_a_frozen_process_that_wakes_after_the_take_over_does_nothing(
     assert len(ground.agent.turns()) == 3
     rows = await world.rows(
         "SELECT i.text, o.state, r.state FROM inbound i JOIN runs r ON r.id = i.run "
-        "JOIN outbox o ON o.run = r.id WHERE NOT o.loose ORDER BY i.id"
+        "JOIN outbox o ON o.run = r.id WHERE NOT o.standalone ORDER BY i.id"
     )
     assert [tuple(row) for row in rows] == [
         ("thinking", "sent", "ended"),

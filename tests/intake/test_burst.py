@@ -12,7 +12,7 @@ from tests.world import World
 
 RUNS = "SELECT id, state, not_before - created_at FROM runs ORDER BY id"
 OPEN = "SELECT count(*) FROM runs WHERE state <> 'ended'"
-LOOSE_ROWS = "SELECT count(*) FROM inbound WHERE run IS NULL"
+STANDALONE_ROWS = "SELECT count(*) FROM inbound WHERE run IS NULL"
 
 
 async def test_b23_a_burst_over_two_processes_is_answered_in_order_without_overlap(
@@ -31,7 +31,7 @@ async def test_b23_a_burst_over_two_processes_is_answered_in_order_without_overl
     assert agent.texts == ["hi", "I need a refund\norder 5512"]
     assert world.telegram.texts(700100212) == agent.texts
     assert agent.overlaps == 0
-    assert await world.rows(LOOSE_ROWS) == [(0,)]
+    assert await world.rows(STANDALONE_ROWS) == [(0,)]
 
 
 async def test_b23_what_two_doors_took_in_at_once_is_read_in_the_order_of_writing(
@@ -79,7 +79,7 @@ async def test_ten_messages_alternating_over_two_processes_are_each_answered_onc
     await world.settled()
     assert agent.overlaps == 0
     assert "\n".join(world.telegram.texts(700100213)).split("\n") == said
-    assert await world.rows(LOOSE_ROWS) == [(0,)]
+    assert await world.rows(STANDALONE_ROWS) == [(0,)]
 
 
 async def test_b26_a_long_turn_holds_up_its_own_chat_and_no_other(world: World) -> None:

@@ -124,8 +124,8 @@ async def test_a_part_that_was_marked_and_never_called_does_not_block_the_confir
     held = world.telegram.fail("sendMessage", faults.held_before_storing())
     assert await post(running, ada.text("tell me all")) == [200]
     await world.telegram.wait_for(lambda: held.hits)
-    running.process.desk.sends.abandon()
-    running.process.desk.sends._calls.clear()
+    running.process.ctx.sends.abandon()
+    running.process.ctx.sends._calls.clear()
     await world.until(marked, lambda rows: rows[0][0] == 1)
     assert await post(running, ada.command("/stop")) == [200]
     held.cancel()

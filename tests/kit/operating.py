@@ -10,7 +10,7 @@ from bot.operations.runs import CloseAs
 from storage.engine.tx import Tx
 from tests.world import Running, World
 
-ANN = Operator("ann@desk", "a test")
+ANN = Operator("ann@session", "a test")
 
 
 async def act(process: Running, what: Callable[[Tx], Acted], *, rehearse: bool = False) -> Acted:
@@ -48,7 +48,7 @@ async def runs_of(world: World) -> list[tuple[int, str, str | None]]:
 async def noted(world: World, run: int) -> list[tuple[str, str, str]]:
     """(who, what, why) of the operator's events on a run."""
     rows = await world.rows(
-        "SELECT who, what, why FROM events WHERE run = :run AND who = 'ann@desk' ORDER BY id",
+        "SELECT who, what, why FROM events WHERE run = :run AND who = 'ann@session' ORDER BY id",
         run=run,
     )
     return [tuple(row) for row in rows]

@@ -109,7 +109,9 @@ async def test_a_part_that_somebody_saw_counts_as_sent(world: World) -> None:
     process = await uncertain_part(world)
     assert (await resolve(process, 1, arrived=True)).result is Result.DONE
     assert await runs_of(world) == [(1, "ended", "answered")]
-    assert await world.rows("SELECT state, receipt FROM outbox") == [("sent", "word-of-ann@desk")]
+    assert await world.rows("SELECT state, receipt FROM outbox") == [
+        ("sent", "word-of-ann@session")
+    ]
     assert (await resolve(process, 1, arrived=False)).result is Result.TOO_LATE
     await world.settled()
     assert len(world.telegram.calls_of("sendMessage")) == 1
@@ -151,7 +153,7 @@ async def test_a_forgotten_chat_keeps_what_happened_and_none_of_its_words(world:
     assert await runs_of(world) == [(1, "ended", "answered")]
     sent = await rt.db.read(parts_listed, PartFilter(kinds=(PartKind.REPLY,)))
     assert [part.receipt is not None for part in sent] == [True]
-    assert ("ann@desk", "forgotten") in [
+    assert ("ann@session", "forgotten") in [
         tuple(row) for row in await world.rows("SELECT who, what FROM events")
     ]
 

@@ -61,7 +61,7 @@ async def test_b95_a_cancelled_run_calls_no_model_any_more_and_the_next_one_star
     assert await runs_of(world) == [(1, "ended", "cancelled"), (2, "ended", "answered")]
     assert world.telegram.texts(ADA) == ["you said: next"]
     (who, what, why) = (await noted(world, 1))[0]
-    assert (who, what, why) == ("ann@desk", "ended cancelled", "a test")
+    assert (who, what, why) == ("ann@session", "ended cancelled", "a test")
 
 
 async def test_b95_a_cancelled_run_that_waits_never_starts(world: World) -> None:
@@ -97,13 +97,13 @@ async def test_closing_as_answered_needs_something_that_shows_it(world: World) -
     process = await world.start(agent=agent)
     await process.post_update(Person(ADA).text("hello"))
     await agent.asked.wait()
-    refused = await close(process, 1, CloseAs.ANSWERED, Operator("ann@desk"))
+    refused = await close(process, 1, CloseAs.ANSWERED, Operator("ann@session"))
     assert refused.result is Result.REFUSED
     assert "--reason" in refused.said
-    done = await close(process, 1, CloseAs.ANSWERED, Operator("ann@desk", "I called her"))
+    done = await close(process, 1, CloseAs.ANSWERED, Operator("ann@session", "I called her"))
     assert done.result is Result.DONE
     assert await world.rows("SELECT ending, detail FROM runs") == [
-        ("answered", "answered by ann@desk: I called her")
+        ("answered", "answered by ann@session: I called her")
     ]
 
 
@@ -132,7 +132,7 @@ async def test_an_apology_by_hand_ends_the_work_and_is_sent_once(world: World) -
     assert len(world.telegram.texts(ADA)) == 1
     assert "again" in world.telegram.texts(ADA)[0]
     assert await world.rows("SELECT ending, detail FROM runs") == [
-        ("apologised", "given up by ann@desk: a test")
+        ("apologised", "given up by ann@session: a test")
     ]
     assert (await apologise(process, 1)).result is Result.TOO_LATE
 

@@ -12,7 +12,7 @@ from bot.clock import SystemClock
 from bot.operations import runs
 from bot.operations.actions import Result, perform
 from bot.operations.runs import CloseAs
-from bot.wiring import Role, office
+from bot.wiring import Role, operator_session
 from storage.notify import READY, Wakeups, stop_topic
 from tests.fakes.updates import Person
 from tests.kit.held import repeats
@@ -48,9 +48,9 @@ async def test_a_cancelled_run_is_told_to_other_processes(world: World, valkey_u
     await web.post_update(Person(ADA).text("hello"))
     settings = world.settings(redis_url=valkey_url)
     async with heard(valkey_url) as topics:
-        async with office(settings, tells=True) as desk:
+        async with operator_session(settings, tells=True) as session:
             acted = await perform(
-                desk.rt, lambda tx: runs.close(tx, desk.rt, ANN, 1, CloseAs.CANCELLED)
+                session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, CloseAs.CANCELLED)
             )
         assert acted.result is Result.DONE
         told = {await asyncio.wait_for(topics.get(), 10) for _ in range(2)}
@@ -61,8 +61,8 @@ async def test_an_act_without_redis_waits_for_nobody(world: World) -> None:
     web = await world.start(agent=repeats, role=Role.WEB)
     await web.post_update(Person(ADA).text("hello"))
     settings = world.settings(redis_url="redis://127.0.0.1:1/0")
-    async with asyncio.timeout(10), office(settings, tells=True) as desk:
+    async with asyncio.timeout(10), operator_session(settings, tells=True) as session:
         acted = await perform(
-            desk.rt, lambda tx: runs.close(tx, desk.rt, ANN, 1, CloseAs.CANCELLED)
+            session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, CloseAs.CANCELLED)
         )
     assert acted.result is Result.DONE

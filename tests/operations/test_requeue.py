@@ -10,7 +10,7 @@ from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.operations import runs
 from bot.operations.actions import Result, perform
-from bot.wiring import Role, office
+from bot.wiring import Role, operator_session
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.updates import Person
@@ -52,7 +52,7 @@ async def test_b97_a_run_that_failed_is_answered_once_though_two_shells_requeue_
     assert sorted(a.result for a in acts) == [Result.DONE, Result.TOO_LATE]
     await world.settled()
     assert world.telegram.texts(ADA) == ["you said: no hope"]
-    assert [who for who, _, _ in await noted(world, 1)] == ["ann@desk", "ann@desk"]
+    assert [who for who, _, _ in await noted(world, 1)] == ["ann@session", "ann@session"]
 
 
 async def test_b97_an_answered_run_is_not_requeued(world: World) -> None:
@@ -89,7 +89,7 @@ async def test_b97_an_uncertain_run_is_sent_once_more_only_when_that_may_double_
     assert agent.calls == 1
     assert await world.rows("SELECT attempts, state FROM outbox") == [(2, "sent")]
     assert await runs_of(world) == [(1, "ended", "answered")]
-    assert await noted(world, 1) == [("ann@desk", "requeued", "a test")]
+    assert await noted(world, 1) == [("ann@session", "requeued", "a test")]
 
 
 async def test_a_rehearsal_says_what_would_happen_and_changes_nothing(world: World) -> None:
@@ -133,8 +133,8 @@ async def test_a_run_of_a_dead_process_is_taken_from_it_while_no_service_runs(
         "SELECT answerback_lease_now() - renewed_at FROM holders",
         lambda rows: rows[0][0] > 1.1,
     )
-    async with office(world.settings(**lease)) as desk:
-        acted = await perform(desk.rt, lambda tx: runs.requeue(tx, desk.rt, ANN, 1))
+    async with operator_session(world.settings(**lease)) as session:
+        acted = await perform(session.rt, lambda tx: runs.requeue(tx, session.rt, ANN, 1))
     assert acted.result is Result.DONE
     assert "dead holder" in acted.said
     assert await runs_of(world) == [(1, "ready", None)]

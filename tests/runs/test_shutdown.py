@@ -133,7 +133,7 @@ async def test_a_send_that_does_not_end_is_uncertain_and_the_rest_goes_on(
         await world.until("SELECT draining FROM holders", lambda rows: bool(rows[0][0]))
         assert leaver.process.worker is not None
         leaver.process.worker.abandon()
-        leaver.process.desk.sends.hurry()
+        leaver.process.ctx.sends.hurry()
     async with asyncio.timeout(10.0):
         await leaving
     assert await world.rows("SELECT state FROM outbox WHERE part = 1") == [("uncertain",)]

@@ -142,7 +142,7 @@ class Hand:
         )
 
     def post(self, chat: int, kind: PartKind = PartKind.NOTICE, number: int = 1) -> int:
-        """A loose message of no run."""
+        """A standalone message of no run."""
         to = outbox.Address(self.account, chat, None)
         part = self.do(outbox.post, to, kind, PartBody("a note", "{}"), number)
         assert part is not None

@@ -115,7 +115,7 @@ INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, c
     'answered', i FROM n;
 INSERT INTO inbound (account, chat, run, request_id, kind, text, received_at)
     SELECT account, chat, id, 'past-' || id, 'text', 'hello', created_at FROM runs;
-INSERT INTO outbox (account, chat, run, kind, part, state, loose, created_at, text, wire,
+INSERT INTO outbox (account, chat, run, kind, part, state, standalone, created_at, text, wire,
     receipt, sent_at) SELECT account, chat, id,
     CASE WHEN id % 50 = 0 THEN 'operator' ELSE 'reply' END, 1,
     CASE WHEN id % 40 = 1 THEN 'uncertain' WHEN id % 40 = 2 THEN 'refused' ELSE 'sent' END,

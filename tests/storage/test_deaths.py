@@ -75,7 +75,7 @@ def test_a_death_is_counted_against_the_run_whose_agent_was_at_work(hand: Hand) 
 
 def test_a_death_after_the_reply_was_stored_is_not_counted(hand: Hand) -> None:
     run = hand.running()
-    hand.do(runs.mark_replied, run.grip)
+    hand.do(runs.mark_replied, run.claim)
     hand.bury(hand.holder)
     [released] = hand.do(releases.release_dead)
     assert not released.counted
@@ -159,9 +159,9 @@ def test_progress_clears_the_suspicion(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     [claimed] = hand.claim()
-    hand.do(runs.progress, claimed.grip)
+    hand.do(runs.progress, claimed.claim)
     assert counters(hand, suspect) == (0, 0)
-    hand.do(runs.give_back, claimed.grip, 0.0, "later")
+    hand.do(runs.give_back, claimed.claim, 0.0, "later")
     assert not hand.value("SELECT lane FROM runs")
 
 
@@ -169,7 +169,7 @@ def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     [claimed] = hand.claim()
-    hand.do(runs.mark_replied, claimed.grip)
+    hand.do(runs.mark_replied, claimed.claim)
     die(hand, hand.holder)
     assert counters(hand, suspect) == (2, 0)
     assert not hand.value("SELECT lane FROM runs")
@@ -177,7 +177,7 @@ def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
 
 def test_a_run_that_is_set_aside_is_not_claimed_and_stays_live(hand: Hand) -> None:
     run = hand.running()
-    hand.do(runs.set_aside, run.grip, "it breaks its turn")
+    hand.do(runs.set_aside, run.claim, "it breaks its turn")
     assert hand.claim() == []
     assert hand.do(claims.oldest_due) is None
     assert hand.find(run).state is RunState.READY
@@ -212,7 +212,7 @@ def test_the_deadline_moves_by_an_outage_that_a_lapsed_life_ended(hand: Hand) ->
 def test_time_in_a_paused_chat_is_not_work(hand: Hand) -> None:
     run = hand.running()
     hand.do(chats.pause, run.chat, None)
-    hand.do(runs.give_back, run.grip, 0.0, "paused")
+    hand.do(runs.give_back, run.claim, 0.0, "paused")
     hand.advance(7_200)
     hand.do(chats.resume, run.chat)
     assert hand.do(runs.promote, run.chat) == run.id
@@ -222,7 +222,7 @@ def test_time_in_a_paused_chat_is_not_work(hand: Hand) -> None:
 
 def test_a_wait_that_the_agent_asked_for_is_work(hand: Hand) -> None:
     run = hand.running()
-    hand.do(runs.retry_later, run.grip, 60.0, "busy")
+    hand.do(runs.retry_later, run.claim, 60.0, "busy")
     hand.advance(60)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert deadline(hand, again) == pytest.approx(hand.clock.wall() + DEADLINE - 60, abs=5)
@@ -230,7 +230,7 @@ def test_a_wait_that_the_agent_asked_for_is_work(hand: Hand) -> None:
 
 def test_a_wait_of_the_platforms_is_not_work(hand: Hand) -> None:
     run = hand.running()
-    hand.do(runs.give_back, run.grip, 60.0, "limited")
+    hand.do(runs.give_back, run.claim, 60.0, "limited")
     hand.advance(60)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert deadline(hand, again) == pytest.approx(hand.clock.wall() + DEADLINE, abs=5)

@@ -67,7 +67,7 @@ def test_what_was_delivered_after_all_is_not_sent_again(hand: Hand, again: bool)
     part = taken(hand)
     refuse(hand, part)
     if again:
-        assert hand.do(delivery_status.send_again, part.id, 30.0, loose=True)
+        assert hand.do(delivery_status.send_again, part.id, 30.0, standalone=True)
     assert not hand.do(delivery_status.confirm, part.id, "SM1", PartState.SENT, "sent")
     assert hand.do(delivery_status.confirm, part.id, "SM1", PartState.DELIVERED, "delivered")
     assert (hand.part(part.id).state, hand.part(part.id).error) == (PartState.DELIVERED, "")
@@ -75,17 +75,17 @@ def test_what_was_delivered_after_all_is_not_sent_again(hand: Hand, again: bool)
 
 def test_a_part_is_sent_again_once_and_waits(hand: Hand) -> None:
     part = taken(hand)
-    assert not hand.do(delivery_status.send_again, part.id, 0.0, loose=True)
+    assert not hand.do(delivery_status.send_again, part.id, 0.0, standalone=True)
     refuse(hand, part)
     assert hand.do(
-        delivery_status.send_again, part.id, 30.0, loose=True, body=PartBody("link", "{1}")
+        delivery_status.send_again, part.id, 30.0, standalone=True, body=PartBody("link", "{1}")
     )
     waiting = hand.part(part.id)
     assert (waiting.state, waiting.body.text, waiting.confirmed) == ("pending", "link", False)
     assert 25 < waiting.not_before - hand.clock.wall() <= 30
     hand.do(outbox.receive, Attempt(part.id, 2), "SM2")
     assert refuse(hand, part, "SM2")
-    assert not hand.do(delivery_status.send_again, part.id, 0.0, loose=True)
+    assert not hand.do(delivery_status.send_again, part.id, 0.0, standalone=True)
 
 
 def test_a_part_that_can_not_be_asked_about_is_not_looked_for_or_sent_again(hand: Hand) -> None:
@@ -119,16 +119,16 @@ def test_only_a_run_that_waits_for_its_answer_is_hastened(hand: Hand) -> None:
     new = hand.ready(hand.new_chat(), wait=60)
     assert not hand.do(delivery_status.hasten, new.id)
     run = hand.running()
-    hand.do(runs.mark_replied, run.grip)
+    hand.do(runs.mark_replied, run.claim)
     assert not hand.do(delivery_status.hasten, run.id)
-    hand.do(runs.give_back, run.grip, 60.0, "looks again")
+    hand.do(runs.give_back, run.claim, 60.0, "looks again")
     assert hand.do(delivery_status.hasten, run.id)
     assert not hand.do(delivery_status.hasten, run.id)
 
 
 def test_unreported_parts_are_those_of_a_few_minutes_ago(hand: Hand) -> None:
     part = taken(hand)
-    hand.do(runs.settle, hand.find(part.run or 0).grip, Ending.ANSWERED, "")
+    hand.do(runs.settle, hand.find(part.run or 0).claim, Ending.ANSWERED, "")
     seen = []
     for seconds in (0, 61, 600):
         hand.advance(seconds)

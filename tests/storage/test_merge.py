@@ -37,7 +37,7 @@ def end(hand: Hand, run: Run) -> int | None:
 
     def settle(tx: Connection) -> int | None:
         chats.lock(tx, run.chat)
-        runs.settle(tx, run.grip, Ending.ANSWERED, "")
+        runs.settle(tx, run.claim, Ending.ANSWERED, "")
         return runs.promote(tx, run.chat)
 
     return hand.do(settle)
@@ -70,7 +70,7 @@ def test_a_run_that_runs_in_the_younger_chat_goes_on_as_the_head(
     merged(hand)
     assert hand.find(running).state is RunState.RUNNING
     assert hand.find(ready).state is RunState.WAITING
-    hand.do(runs.hold, running.grip)
+    hand.do(runs.hold, running.claim)
     assert end(hand, running) == waiter.id
     assert {chat for (chat,) in hand.rows("SELECT chat FROM runs")} == {kept}
 
@@ -146,7 +146,7 @@ def test_the_second_of_two_waits_when_the_conversation_is_paused(
     older, younger = hand.running(kept), hand.running(gone)
     merged(hand)
     hand.do(chats.pause, kept, None)
-    hand.do(runs.give_back, younger.grip, 0.0, "paused")
+    hand.do(runs.give_back, younger.claim, 0.0, "paused")
     assert hand.find(younger).state is RunState.WAITING
     assert hand.claim() == []
     assert end(hand, older) is None

@@ -34,22 +34,22 @@ def test_a_reply_that_is_stored_again_stays_as_it_is(hand: Hand) -> None:
 def test_a_part_is_begun_once(hand: Hand) -> None:
     run = hand.running()
     [part] = hand.parts(run)
-    sending = hand.do(outbox.mark_sending, run.grip, part.id)
+    sending = hand.do(outbox.mark_sending, run.claim, part.id)
     assert sending is not None
     assert (sending.state, sending.attempts, sending.holder) == ("sending", 1, hand.holder)
-    assert hand.do(outbox.mark_sending, run.grip, part.id) is None
+    assert hand.do(outbox.mark_sending, run.claim, part.id) is None
 
 
 def test_a_part_of_another_run_is_not_begun(hand: Hand) -> None:
     [part] = hand.parts(hand.running())
-    assert hand.do(outbox.mark_sending, hand.running().grip, part.id) is None
+    assert hand.do(outbox.mark_sending, hand.running().claim, part.id) is None
 
 
 def test_a_part_that_was_dropped_is_not_begun(hand: Hand) -> None:
     run = hand.running()
     [part] = hand.parts(run)
     assert hand.do(outbox.drop_pending, run.id) == 1
-    assert hand.do(outbox.mark_sending, run.grip, part.id) is None
+    assert hand.do(outbox.mark_sending, run.claim, part.id) is None
 
 
 def test_a_receipt_counts_whoever_holds_the_run(hand: Hand) -> None:
@@ -119,7 +119,7 @@ def test_an_outcome_of_an_earlier_attempt_changes_nothing(hand: Hand, outcome: s
     run = hand.running()
     [part] = hand.parts(run, begun=True)
     hand.do(outbox.not_sent, attempt(part), 0.0, "refused to connect", "")
-    again = hand.do(outbox.mark_sending, run.grip, part.id)
+    again = hand.do(outbox.mark_sending, run.claim, part.id)
     assert again is not None
     assert not hand.do(OUTCOMES[outcome], attempt(part))
     assert hand.part(part.id) == again
@@ -144,7 +144,7 @@ def test_a_resend_of_what_moved_on_is_lost(hand: Hand) -> None:
 def test_a_resend_of_what_arrived_is_lost(hand: Hand) -> None:
     part = begun(hand)
     hand.do(outbox.receive, attempt(part), "m1")
-    assert not hand.do(outbox.resend, part.id, part.attempts, loose=True)
+    assert not hand.do(outbox.resend, part.id, part.attempts, standalone=True)
 
 
 def test_a_look_after_the_receipt_counts_nothing(hand: Hand) -> None:
@@ -199,7 +199,7 @@ def test_a_look_up_must_not_adopt_what_the_chats_parts_have(hand: Hand) -> None:
     assert hand.do(sent_parts.owned_receipts, hand.new_chat()) == frozenset()
 
 
-def test_a_loose_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None:
+def test_a_standalone_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None:
     part = hand.post(hand.new_chat())
     gone = hand.new_holder("host/2")
     hand.bury(gone)
@@ -208,7 +208,7 @@ def test_a_loose_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None
     assert hand.do(standalone.claim, part, hand.holder, LEASE) is None
 
 
-def test_a_part_of_a_run_is_not_claimed_as_a_loose_one(hand: Hand) -> None:
+def test_a_part_of_a_run_is_not_claimed_as_a_standalone_one(hand: Hand) -> None:
     [part] = hand.parts(hand.running())
     assert hand.do(standalone.claim, part.id, hand.holder, LEASE) is None
 
@@ -217,7 +217,7 @@ def due(hand: Hand) -> list[int]:
     return [part.id for part in hand.do(standalone.due, [hand.account], 20)]
 
 
-def test_loose_parts_go_one_at_a_time_in_the_order_of_their_chat(hand: Hand) -> None:
+def test_standalone_parts_go_one_at_a_time_in_the_order_of_their_chat(hand: Hand) -> None:
     chat, other = hand.new_chat(), hand.new_chat()
     first, second, third = hand.post(chat), hand.post(chat), hand.post(other)
     assert due(hand) == [first, third]
@@ -228,7 +228,7 @@ def test_loose_parts_go_one_at_a_time_in_the_order_of_their_chat(hand: Hand) -> 
     assert due(hand) == [second, third]
 
 
-def test_a_loose_part_waits_behind_what_its_chat_is_being_sent(hand: Hand) -> None:
+def test_a_standalone_part_waits_behind_what_its_chat_is_being_sent(hand: Hand) -> None:
     part = begun(hand)
     note = hand.post(part.chat)
     assert due(hand) == []
@@ -236,7 +236,7 @@ def test_a_loose_part_waits_behind_what_its_chat_is_being_sent(hand: Hand) -> No
     assert due(hand) == [note]
 
 
-def test_a_loose_part_waits_for_its_platform(hand: Hand) -> None:
+def test_a_standalone_part_waits_for_its_platform(hand: Hand) -> None:
     chat = hand.new_chat()
     note = hand.post(chat)
     hand.do(chats.hold_back, chat, 60.0)

@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
     "forget_gone": (lambda hand: reading(hand, holders.forget_gone, 86_400.0), set()),
     "due": (
         lambda hand: reading(hand, standalone.due, [hand.account], 20),
-        {"ix_outbox_loose", "ix_outbox_line", "ix_outbox_sending"},
+        {"ix_outbox_standalone", "ix_outbox_line", "ix_outbox_sending"},
     ),
     "doubtful": (
         lambda hand: reading(hand, standalone.doubtful, hand.account, 5, 20),
@@ -153,7 +153,7 @@ def test_heartbeats_and_failure_counts_stay_within_their_page(postgres_hand: Han
     hand = postgres_hand
     run = hand.running()
     for _ in range(30):
-        hand.do(runs.progress, run.grip)
+        hand.do(runs.progress, run.claim)
         hand.do(holders.renew, hand.holder, LEASE)
     changes = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = :name"
     for name in ("runs", "holders"):

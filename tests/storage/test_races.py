@@ -41,7 +41,7 @@ def arrive(tx: Connection, hand: Hand, chat: int) -> Run:
 def finish(tx: Connection, run: Run) -> int | None:
     """The run's worker settles it and promotes the next."""
     chats.lock(tx, run.chat)
-    runs.settle(tx, run.grip, Ending.ANSWERED, "")
+    runs.settle(tx, run.claim, Ending.ANSWERED, "")
     return runs.promote(tx, run.chat)
 
 
@@ -54,8 +54,8 @@ def stop(tx: Connection, run: Run) -> bool:
 def begin_part(tx: Connection, run: Run, part: int) -> bool:
     """The run's worker begins a part."""
     chats.lock(tx, run.chat)
-    runs.hold(tx, run.grip)
-    return outbox.mark_sending(tx, run.grip, part) is not None
+    runs.hold(tx, run.claim)
+    return outbox.mark_sending(tx, run.claim, part) is not None
 
 
 @both_ways
@@ -279,7 +279,7 @@ def test_a_pause_that_is_being_made_is_seen_by_a_run_that_comes_back(
 
     def give_back(tx: Connection) -> None:
         chats.lock(tx, run.chat)
-        runs.give_back(tx, run.grip, 0.0, "later")
+        runs.give_back(tx, run.claim, 0.0, "later")
 
     with first(hand) as rival:
         rival.do(pause)

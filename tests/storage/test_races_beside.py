@@ -20,7 +20,7 @@ both_ways = pytest.mark.parametrize("commits", [True, False], ids=["lost", "won"
 
 
 @both_ways
-def test_a_loose_part_is_sent_by_one_process(postgres_hand: Hand, commits: bool) -> None:
+def test_a_standalone_part_is_sent_by_one_process(postgres_hand: Hand, commits: bool) -> None:
     hand = postgres_hand
     part, other = hand.post(hand.new_chat()), hand.new_holder("host/2")
     with first(hand) as rival:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
-from bot.domain.run import Grip, Run, RunState
+from bot.domain.run import Claim, Run, RunState
 from storage import accounts, chats, holders, runs
 from storage.runs import claims, creation, releases
 from tests.storage.kit import LEASE, Hand
@@ -83,7 +83,7 @@ def test_claims_take_the_first_due_first_and_no_more_than_there_is_room_for(hand
 
 def test_a_run_that_was_put_back_is_not_starved_by_newer_ones(hand: Hand) -> None:
     old = hand.running()
-    hand.do(runs.give_back, old.grip, 0.0, "later")
+    hand.do(runs.give_back, old.claim, 0.0, "later")
     for _ in range(3):
         hand.ready(hand.new_chat())
     assert [run.id for run in hand.claim(room=1)] == [old.id]
@@ -130,7 +130,7 @@ def test_a_message_that_comes_after_the_claim_does_not_join(hand: Hand) -> None:
     run = hand.ready(hand.new_chat())
     hand.claim()
     assert not hand.do(creation.join, run.id, 1.0, 0.0, 0.0)
-    hand.do(runs.give_back, hand.find(run).grip, 0.0, "later")
+    hand.do(runs.give_back, hand.find(run).claim, 0.0, "later")
     assert not hand.do(creation.join, run.id, 1.0, 0.0, 0.0)
     assert hand.value("SELECT messages FROM runs") == 1
 
@@ -153,21 +153,21 @@ def test_an_edit_that_comes_after_the_claim_finds_the_run_taken(hand: Hand) -> N
 
 MOVES = {
     "hold": runs.hold,
-    "give_back": lambda tx, grip: runs.give_back(tx, grip, 0.0, "later"),
-    "retry_later": lambda tx, grip: runs.retry_later(tx, grip, 1.0, "asked"),
-    "fail": lambda tx, grip: runs.fail(tx, grip, 1.0, "it broke"),
-    "settle": lambda tx, grip: runs.settle(tx, grip, Ending.ANSWERED, ""),
+    "give_back": lambda tx, claim: runs.give_back(tx, claim, 0.0, "later"),
+    "retry_later": lambda tx, claim: runs.retry_later(tx, claim, 1.0, "asked"),
+    "fail": lambda tx, claim: runs.fail(tx, claim, 1.0, "it broke"),
+    "settle": lambda tx, claim: runs.settle(tx, claim, Ending.ANSWERED, ""),
     "progress": runs.progress,
     "mark_replied": runs.mark_replied,
-    "explain": lambda tx, grip: runs.explain(tx, grip, "three failures"),
-    "set_aside": lambda tx, grip: runs.set_aside(tx, grip, "it breaks"),
+    "explain": lambda tx, claim: runs.explain(tx, claim, "three failures"),
+    "set_aside": lambda tx, claim: runs.set_aside(tx, claim, "it breaks"),
 }
 
 
 @pytest.mark.parametrize("move", MOVES)
 def test_the_worker_that_holds_the_run_makes_the_move(hand: Hand, move: str) -> None:
     run = hand.running()
-    hand.do(MOVES[move], run.grip)
+    hand.do(MOVES[move], run.claim)
 
 
 @pytest.mark.parametrize("move", MOVES)
@@ -175,7 +175,7 @@ def test_a_worker_whose_lease_was_taken_cannot_make_the_move(hand: Hand, move: s
     run = hand.running()
     again = taken_over(hand, run)
     with pytest.raises(StaleLease):
-        hand.do(MOVES[move], run.grip)
+        hand.do(MOVES[move], run.claim)
     assert hand.find(run) == again
 
 
@@ -185,7 +185,7 @@ def test_a_worker_with_an_older_fence_of_the_same_holder_cannot_either(
 ) -> None:
     run = hand.running()
     with pytest.raises(StaleLease):
-        hand.do(MOVES[move], Grip(run.id, hand.holder, run.fence - 1))
+        hand.do(MOVES[move], Claim(run.id, hand.holder, run.fence - 1))
     assert hand.find(run) == run
 
 
@@ -195,7 +195,7 @@ def test_a_worker_whose_run_was_stopped_cannot_make_the_move(hand: Hand, move: s
     assert hand.do(runs.end_live, run.id, Ending.WITHDRAWN, "the person stopped it")
     ended = hand.find(run)
     with pytest.raises(StaleLease):
-        hand.do(MOVES[move], run.grip)
+        hand.do(MOVES[move], run.claim)
     assert hand.find(run) == ended
 
 
@@ -221,7 +221,7 @@ def test_the_oldest_waiter_is_promoted_when_the_head_has_ended(hand: Hand) -> No
     head = hand.running(chat)
     late, early = hand.waiting(chat, order_at=20.0), hand.waiting(chat, order_at=10.0)
     assert hand.do(runs.promote, chat) is None
-    hand.do(runs.settle, head.grip, Ending.ANSWERED, "")
+    hand.do(runs.settle, head.claim, Ending.ANSWERED, "")
     assert hand.do(runs.promote, chat) == early.id
     assert hand.do(runs.promote, chat) is None
     assert hand.find(late).state is RunState.WAITING
@@ -239,14 +239,14 @@ def test_nothing_is_promoted_in_a_paused_chat(hand: Hand) -> None:
 def test_a_run_that_comes_back_to_a_paused_chat_waits(hand: Hand) -> None:
     run = hand.running()
     hand.do(chats.pause, run.chat, None)
-    hand.do(runs.give_back, run.grip, 0.0, "the chat is paused")
+    hand.do(runs.give_back, run.claim, 0.0, "the chat is paused")
     assert hand.find(run).state is RunState.WAITING
     assert hand.claim() == []
 
 
 def test_an_ending_is_corrected_only_from_what_it_was(hand: Hand) -> None:
     run = hand.running()
-    hand.do(runs.settle, run.grip, Ending.UNCERTAIN, "a time-out")
+    hand.do(runs.settle, run.claim, Ending.UNCERTAIN, "a time-out")
     correct = (run.id, Ending.UNCERTAIN, Ending.ANSWERED, "a late witness")
     assert hand.do(runs.correct_ending, *correct)
     assert not hand.do(runs.correct_ending, *correct)

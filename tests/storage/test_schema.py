@@ -26,7 +26,7 @@ from tests.storage.kit import Hand
 _UPGRADE = "import sys; from storage.schema.migrate import upgrade; print(upgrade(sys.argv[1]))"
 _DIES_BEFORE_THE_COMMIT = """
 import os, sys
-from storage import migrate, revisions
+from storage.schema import migrate, revisions
 applied = revisions.apply_missing
 def apply_and_die(connection):
     applied(connection)
@@ -161,7 +161,7 @@ BAD = {
     "a step that is done has a result": "INSERT INTO steps (run, key, state, safe, fence, "
     "started_at) SELECT id, 'k', 'done', false, 1, 1 FROM runs",
     "a run's part exists once": "INSERT INTO outbox (account, chat, run, kind, part, state, "
-    "loose, created_at, text, wire) SELECT account, chat, run, kind, part, 'pending', false, "
+    "standalone, created_at, text, wire) SELECT account, chat, run, kind, part, 'pending', false, "
     "1, '', '' FROM outbox",
     "a reply exists once": "INSERT INTO replies (run, text, body, attempt, stored_at) "
     "SELECT id, '', '', 1, 1 FROM runs UNION ALL SELECT id, '', '', 1, 1 FROM runs",

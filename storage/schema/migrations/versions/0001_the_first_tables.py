@@ -308,7 +308,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("part", sa.Integer(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("loose", sa.Boolean(), nullable=False),
+        sa.Column("standalone", sa.Boolean(), nullable=False),
         sa.Column("holder", sa.BigInteger(), nullable=True),
         sa.Column("fence", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
@@ -361,16 +361,16 @@ def upgrade() -> None:
         "outbox",
         ["chat", "id"],
         unique=False,
-        postgresql_where=sa.text("loose AND state = 'pending'"),
-        sqlite_where=sa.text("loose = 1 AND state = 'pending'"),
+        postgresql_where=sa.text("standalone AND state = 'pending'"),
+        sqlite_where=sa.text("standalone = 1 AND state = 'pending'"),
     )
     op.create_index(
-        "ix_outbox_loose",
+        "ix_outbox_standalone",
         "outbox",
         ["account", "not_before", "id"],
         unique=False,
-        postgresql_where=sa.text("loose AND state = 'pending'"),
-        sqlite_where=sa.text("loose = 1 AND state = 'pending'"),
+        postgresql_where=sa.text("standalone AND state = 'pending'"),
+        sqlite_where=sa.text("standalone = 1 AND state = 'pending'"),
     )
     op.create_index(
         "ix_outbox_operator",
@@ -394,8 +394,8 @@ def upgrade() -> None:
         "outbox",
         ["account", "id"],
         unique=False,
-        postgresql_where=sa.text("loose AND state = 'uncertain'"),
-        sqlite_where=sa.text("loose = 1 AND state = 'uncertain'"),
+        postgresql_where=sa.text("standalone AND state = 'uncertain'"),
+        sqlite_where=sa.text("standalone = 1 AND state = 'uncertain'"),
     )
     op.create_table(
         "replies",
