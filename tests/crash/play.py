@@ -12,16 +12,10 @@ from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint, nowhere
 from tests.crash.stages import Stage
+from tests.kit.conversation import PATIENT
 from tests.world import Running, World, dies_at
 
 FIRST, SECOND = "first", "second"
-PATIENT: dict[str, Any] = {
-    "burst": "each",
-    "still_working_after": 1e6,
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-}
-"""A test moves the clock by minutes: no lease may end by that."""
 IMPATIENT: dict[str, Any] = {**PATIENT, "lease_seconds": 1.5, "heartbeat_seconds": 0.3}
 
 

@@ -10,7 +10,8 @@ from tests.crash.play import settle
 from tests.fakes.faults import Fault
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, BOB, Gated, endings, moment, post
+from tests.kit.agents import Gated
+from tests.kit.conversation import ADA, BOB, endings, moment, post
 from tests.world import World
 
 STOPPED = Words.load().say(Text.STOPPED)

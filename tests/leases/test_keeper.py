@@ -10,7 +10,8 @@ from tests.clocks import ShiftedClock
 from tests.crash.play import settle
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, SHORT, Echo, Gated, endings, post, until_running
+from tests.kit.agents import Echo, Gated
+from tests.kit.conversation import ADA, SHORT, endings, post, until_running
 from tests.world import Running, World
 
 CALM: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0}

@@ -15,7 +15,7 @@ from bot.operations.runs import CloseAs
 from bot.wiring import Role, operator_session
 from storage.notify import READY, Wakeups, stop_topic
 from tests.fakes.updates import Person
-from tests.kit.held import repeats
+from tests.kit.agents import repeats
 from tests.kit.operating import ANN
 from tests.world import World, open_world
 
