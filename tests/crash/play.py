@@ -13,6 +13,7 @@ from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint, nowhere
 from tests.crash.stages import Stage
 from tests.kit.conversation import PATIENT
+from tests.limits import PATIENCE
 from tests.world import Running, World, dies_at
 
 FIRST, SECOND = "first", "second"
@@ -196,7 +197,7 @@ SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
 """
 
 
-async def settle(world: World, timeout: float = 20.0) -> None:
+async def settle(world: World, timeout: float = PATIENCE) -> None:
     """Let time pass until nothing is live: quickly where everybody only waits for it."""
     async with asyncio.timeout(timeout):
         while await moves(world):
@@ -205,7 +206,7 @@ async def settle(world: World, timeout: float = 20.0) -> None:
 
 async def _until_dead(world: World, died: asyncio.Event, plot: Plot) -> None:
     """Some deaths come late (after a back-off): time passes, but where a lease must end."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not died.is_set():
             if plot is Plot.TWICE:
                 await died.wait()

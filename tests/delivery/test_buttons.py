@@ -54,7 +54,7 @@ async def test_b101_a_press_during_a_long_run_is_acknowledged_once_and_answered_
     for _ in range(3):
         assert (await process.post_update(update)).status_code == 200
     await acknowledged(world, 1)
-    assert world.clock.monotonic() - began < 2
+    assert world.clock.monotonic() - began < 20
     assert len(agent.turns) == 1
     agent.go.set()
     await world.settled()

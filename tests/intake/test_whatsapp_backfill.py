@@ -46,7 +46,7 @@ async def test_fifty_messages_of_an_outage_are_all_answered_once(world: World) -
     world.advance(YOUNG)
     await world.start(agent=echo, burst="each", **CALM)
     await world.until(COUNT, lambda rows: rows[0][0] == 50)
-    await world.settled(timeout=40)
+    await world.settled()
     for n, person in enumerate(people):
         said = [f"you said: word {number}" for number in range(n, 50, 10)]
         assert world.twilio.texts(person) == said

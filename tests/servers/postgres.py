@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import urlencode
 
+from tests.limits import PATIENCE
 from tests.servers.daemon import (
-    PATIENCE,
     Server,
     ServerFailed,
     ServerUnavailable,
