@@ -8,7 +8,7 @@ UV_VERSION := 0.13.9
 
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
 CODE := bot channels storage tests benchmarks examples docs
 
@@ -18,9 +18,12 @@ TOOLS := $(VENV)/.uv-$(UV_VERSION)-$(PLACE)
 READY := $(VENV)/.ready-$(PLACE)
 TESTABLE := $(VENV)/.testable-$(PLACE)
 
+# Where no bytecode may be kept, every started process compiles all that it imports: 2 s each.
+export PYTHONDONTWRITEBYTECODE :=
+
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test check lint format picture bench bench-kills lock clean
+.PHONY: help install run test test-deep check lint format picture bench bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -33,6 +36,9 @@ install: $(READY) ## Set up what `run` needs, and start nothing
 
 test: $(TESTABLE) ## Run all tests, on a real PostgreSQL and Valkey of their own
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+test-deep: $(TESTABLE) ## Each test on both databases, and many more crashes and kills: half an hour
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --deep $(ARGS)
 
 check: lint test ## What must be green: lint, types, import contracts, tests
 

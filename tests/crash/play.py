@@ -12,16 +12,11 @@ from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint, nowhere
 from tests.crash.stages import Stage
+from tests.kit.conversation import PATIENT
+from tests.limits import PATIENCE
 from tests.world import Running, World, dies_at
 
 FIRST, SECOND = "first", "second"
-PATIENT: dict[str, Any] = {
-    "burst": "each",
-    "still_working_after": 1e6,
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-}
-"""A test moves the clock by minutes: no lease may end by that."""
 IMPATIENT: dict[str, Any] = {**PATIENT, "lease_seconds": 1.5, "heartbeat_seconds": 0.3}
 
 
@@ -202,7 +197,7 @@ SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
 """
 
 
-async def settle(world: World, timeout: float = 20.0) -> None:
+async def settle(world: World, timeout: float = PATIENCE) -> None:
     """Let time pass until nothing is live: quickly where everybody only waits for it."""
     async with asyncio.timeout(timeout):
         while await moves(world):
@@ -211,7 +206,7 @@ async def settle(world: World, timeout: float = 20.0) -> None:
 
 async def _until_dead(world: World, died: asyncio.Event, plot: Plot) -> None:
     """Some deaths come late (after a back-off): time passes, but where a lease must end."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not died.is_set():
             if plot is Plot.TWICE:
                 await died.wait()

@@ -104,7 +104,25 @@ def undisturbed(sqlite_template: Path, tmp_path: Path) -> Undisturbed:
     return tell
 
 
-@pytest.mark.parametrize("case", list(_cases()), ids=str)
+def _alternating() -> Iterator[tuple[Case, int]]:
+    """Numbers that deal each checkpoint's cases to both databases, and each platform's too."""
+    for first, death in enumerate(Checkpoint):
+        for number, case in enumerate((c for c in _cases() if c.death is death), first):
+            yield case, number
+
+
+def test_the_sample_comes_by_every_checkpoint_on_both_databases() -> None:
+    dealt = {(case.death, number % 2) for case, number in _alternating()}
+    assert dealt == {(death, database) for death in Checkpoint for database in (0, 1)}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.alternating(number), id=str(case))
+        for case, number in _alternating()
+    ],
+)
 async def test_after_a_death_everything_ends_as_if_nobody_had_died(
     world: World, case: Case, undisturbed: Undisturbed
 ) -> None:

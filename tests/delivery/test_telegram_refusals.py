@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fakes.telegram.faults import blocked, flood_wait, unauthorized
 from tests.fakes.updates import Person, entity, forum
-from tests.kit.held import repeats
+from tests.kit.agents import repeats
 from tests.world import World
 
 CHAT = 700100220

@@ -6,7 +6,7 @@ from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
 from bot.intake.record import Arrival
 from bot.wiring import Role
 from storage import backfill
-from tests.kit.conversation import Echo
+from tests.kit.agents import Echo
 from tests.world import World
 
 PHONE = "whatsapp:+15550100015"
