@@ -26,9 +26,7 @@ from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import hand_over
-from bot.settings import Settings
-from bot.wiring import Parts, Process, Role, running
-from bot.wiring.routes import doorway
+from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
@@ -146,7 +144,7 @@ class World:
             "twilio_timeout": 1.0,
             "twilio_typing": False,
         }
-        return Settings(_env_file=None, **{**values, **changes})
+        return read_settings(_env_file=None, **{**values, **changes})
 
     async def start(
         self,
@@ -182,7 +180,7 @@ class World:
             with listener:
                 async with (
                     running(settings, role, parts) as process,
-                    listening(build_app(doorway(process)), listener),
+                    listening(build_app(site(process)), listener),
                     httpx.AsyncClient(
                         verify=NO_CERTIFICATES, trust_env=False, timeout=PATIENCE
                     ) as client,

@@ -12,10 +12,10 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
-from bot.domain.message import Event, PayloadError
+from bot.domain.message import PayloadError
+from bot.domain.plugin import Updates
 from bot.domain.retry import backoff
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
@@ -33,27 +33,6 @@ _LOOK_UP = 0.25
 _CONFLICT = 5.0
 _REFUSED = 30.0
 
-WEBHOOK_IS_SET = (
-    "a webhook is set for this bot, so Telegram gives no updates to polling: "
-    "run `answerback webhook delete`, or set TELEGRAM_MODE=webhook"
-)
-SOMEBODY_ELSE_POLLS = (
-    "another program polls with this bot's token and takes its updates: stop it; "
-    "processes of Answerback on one database take turns by themselves"
-)
-
-
-class Source(Protocol):
-    """Where updates come from. `updates` raises PollUnavailable, PollConflict, PollRefused."""
-
-    async def updates(self, offset: int | None, timeout: float) -> Sequence[Mapping[str, object]]:
-        """Updates from `offset` on; asking with an offset confirms those before it."""
-        ...
-
-    def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
-        """The events of an update. Raises PayloadError."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Poller:
@@ -63,7 +42,7 @@ class Poller:
     lease: LeaseKeeper
     intake: Intake
     account: int
-    source: Source
+    source: Updates
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -140,8 +119,7 @@ class Poller:
         wait = backoff(failures, self.rt.clock.jitter(), cap=30.0)
         match error:
             case PollConflict():
-                webhook = "webhook" in str(error).lower()
-                _log.error("%s", WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS)
+                _log.error("%s", error)
                 wait = max(wait, _CONFLICT)
             case PollRefused():
                 await self._down(str(error))
