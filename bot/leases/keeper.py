@@ -10,6 +10,7 @@ that ran is the cause, and it counts as the death of the process would.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ class LeaseKeeper:
         self._terms = terms
         self._identity = identity
         self._names = NameLock(db.url, identity.name)
+        self._renewing = asyncio.Lock()
         self._life: Life | None = None
         self._lapsed: int | None = None
         self._stood = stood
@@ -111,10 +113,11 @@ class LeaseKeeper:
     async def renew(self) -> None:
         """One heartbeat. Never raises for a database that is away: the window just runs out."""
         try:
-            extended = self._life is not None and await self._extend(self._life)
-            if not extended and not self._draining:
-                await self.begin()
-                self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
+            async with self._renewing:
+                extended = self._life is not None and await self._extend(self._life)
+                if not extended and not self._draining:
+                    await self.begin()
+                    self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
         except DatabaseUnavailable as error:
             self.late_renewals += 1
             self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat

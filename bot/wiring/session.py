@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Channel
 from bot.leases.runtime import Runtime
-from bot.schedule import Almanac
+from bot.schedule import CronCalendar
 from bot.settings import Settings
+from bot.supervisor import beside
 from bot.texts import Words
 from bot.wiring.channels import Configured, configure
 from storage import accounts
@@ -69,7 +70,7 @@ async def operator_session(
             terms=settings.terms(),
             words=words,
             wakeups=Wakeups(clock, (tells and settings.redis_url) or None),
-            calendar=Almanac(settings.timezone),
+            calendar=CronCalendar(settings.timezone),
         )
         async with _telling(rt):
             yield OperatorSession(settings, rt, channels, rows)
@@ -114,18 +115,13 @@ def _served(channels: Sequence[Channel], rows: Sequence[Account]) -> dict[int, C
 @asynccontextmanager
 async def _telling(rt: Runtime) -> AsyncIterator[None]:
     """Carry hints to running processes while the body runs, and the last ones after it."""
-    relay = asyncio.create_task(rt.wakeups.relay(), name="wakeups")
-    try:
+    async with beside("wakeups", rt.wakeups.relay()) as relay:
         yield
         patience = _FOR_HINTS
         while not (rt.wakeups.connected or relay.done()) and patience > 0:
             await rt.clock.sleep(_PULSE)
             patience -= _PULSE
         await rt.wakeups.flush(_FOR_HINTS)
-    finally:
-        relay.cancel()
-        with suppress(asyncio.CancelledError):
-            await relay
 
 
 @asynccontextmanager
