@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
@@ -247,7 +247,6 @@ async def running(
             _identity(settings, rt.clock, role),
             stack.enter_context(pulse()).stood,
         )
-        rt = replace(rt, may_judge=lease.may_judge)
         paced = pacers(rt, settings.redis_url, stack)
         ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), hired.agent, paced)
         process = _process(settings, role, ctx, channels, rows)
