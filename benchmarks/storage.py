@@ -29,7 +29,7 @@ from bot.domain.run import Run
 from bot.domain.terms import Terms
 from bot.intake.record import Arrival, record_event
 from bot.leases.runtime import Runtime
-from bot.schedule import Almanac
+from bot.schedule import CronCalendar
 from bot.texts import Words
 from channels.console import ConsoleChannel
 from storage import accounts, chats, holders, outbox, replies, runs
@@ -63,7 +63,7 @@ class Turns:
             terms=Terms(),
             words=Words.load(),
             wakeups=Wakeups(clock),
-            calendar=Almanac("UTC"),
+            calendar=CronCalendar("UTC"),
         )
 
     async def intake(self, by: Claimant | None) -> Run:

@@ -23,6 +23,8 @@ _KEEP_ALIVE = 75
 that we close just as a webhook comes costs a redelivery."""
 _LAST_REQUESTS = 5
 """Seconds that requests under way may take when the process leaves."""
+_LAST_ACKNOWLEDGEMENTS = 2.0
+"""Seconds that acknowledgements of pressed buttons may take then."""
 
 
 class _Server(uvicorn.Server):
@@ -69,7 +71,7 @@ async def serve(settings: Settings, role: Role) -> None:
             _log.info("handing over within %.0f s", settings.shutdown_grace)
             await hand_over(process.ctx, process.worker, settings.shutdown_grace)
             await server.close()
-            await process.intake.close()
+            await process.tasks.finish(_LAST_ACKNOWLEDGEMENTS)
             _log.info("handed over")
 
 

@@ -93,6 +93,11 @@ class Running:
         assert isinstance(db, MortalDatabase)
         db.away = away
 
+    def stand_still(self) -> None:
+        """No heartbeat, no watch, no sweep any more, as after SIGSTOP."""
+        for name in ("heartbeat", "watch", "sweep", "repair", "reminders"):
+            self.process.tasks.tasks[name].cancel()
+
     async def die(self) -> None:
         """End as `kill -9` would."""
         self.kill()
@@ -108,9 +113,7 @@ class Running:
         self.process.ctx.sends.abandon()
         if self.process.worker is not None:
             self.process.worker.abandon()
-        self.process.schedule.stop()
-        for task in self.process.tasks:
-            task.cancel()
+        self.process.tasks.cancel()
         self.process.lease.forget_name()
         self._task.cancel()
 

@@ -42,7 +42,7 @@ _ASKING = 30.0
 """Seconds that one round of questions about parts may take."""
 _AT_ONCE = 50
 
-_log = logging.getLogger("answerback.catchup")
+_log = logging.getLogger("answerback.backfill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Looked:
     young: bool
 
 
-class CatchUp:
+class Backfill:
     """Looks into one account's records: regularly where no other process does, and after
     every gap of this process's own."""
 
@@ -67,19 +67,20 @@ class CatchUp:
         self._account = account
         self._records = records
         self._lapses = 0
+        self._seen_gaps = -1
+        self._due = 0.0
         lease.on_lapse(self._lapsed)
 
-    async def run(self) -> None:
-        """Look until cancelled; the first time at once."""
-        clock, tick = self._rt.clock, min(self._lease.terms.heartbeat, EVERY)
-        seen, due = -1, clock.monotonic()
-        while True:
-            gaps, now = self._gaps(), clock.monotonic()
-            if self._lease.holds() and not self._lease.draining and (gaps != seen or now >= due):
-                wait = await self._try(alone=gaps == seen)
-                seen = gaps
-                due = clock.monotonic() + wait
-            await clock.sleep(tick)
+    async def look_if_due(self) -> float:
+        """Look after a gap and when it is time; returns the seconds until this is asked anew."""
+        clock = self._rt.clock
+        gaps, now = self._gaps(), clock.monotonic()
+        gap = gaps != self._seen_gaps
+        if self._lease.holds() and not self._lease.draining and (gap or now >= self._due):
+            wait = await self._try(alone=not gap)
+            self._seen_gaps = gaps
+            self._due = clock.monotonic() + wait
+        return min(self._lease.terms.heartbeat, EVERY)
 
     async def look(self) -> Looked:
         """Record what is missing.

@@ -23,13 +23,14 @@ _TROUBLE = (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable)
 _MEET_WITHIN = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Introduction:
     """One account whose platform has to be asked who it is."""
 
     rt: Runtime
     account: int
     profile: Profile
+    _failures: int = 0
 
     async def meet(self) -> None:
         """Ask once, briefly, where nobody knows yet: without a name no mention concerns us."""
@@ -41,22 +42,20 @@ class Introduction:
         except (*_TROUBLE, TimeoutError) as error:
             _log.warning("who this bot is could not be asked yet: %s", error)
 
-    async def run(self) -> None:
-        """Learn who we are and set the menu of commands; tried until it works or is refused."""
-        rt, tries = self.rt, 0
-        while True:
-            tries += 1
-            try:
-                await self._learn()
-                await self._show_menu()
-            except _TROUBLE as error:
-                wait = backoff(tries, rt.clock.jitter())
-                _log.warning(
-                    "the platform could not be asked who we are, again in %.0f s: %s", wait, error
-                )
-                await rt.clock.sleep(wait)
-            else:
-                return
+    async def introduce(self) -> float | None:
+        """Learn who we are and set the menu of commands, once. Returns the seconds until the
+        next try; None when it worked or was refused for good."""
+        try:
+            await self._learn()
+            await self._show_menu()
+        except _TROUBLE as error:
+            self._failures += 1
+            wait = backoff(self._failures, self.rt.clock.jitter())
+            _log.warning(
+                "the platform could not be asked who we are: %s; again in %.0f s", error, wait
+            )
+            return wait
+        return None
 
     async def probe(self) -> None:
         """While the account is down, ask whether its token works again."""

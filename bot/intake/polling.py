@@ -22,6 +22,7 @@ from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.recovery import sweep
 from bot.leases.runtime import Runtime
+from bot.supervisor import beside
 from storage import accounts
 from storage.notify import READY
 
@@ -34,7 +35,7 @@ _CONFLICT = 5.0
 _REFUSED = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Poller:
     """Polls for one account while this process's lease holds and nobody else does."""
 
@@ -43,34 +44,29 @@ class Poller:
     intake: Intake
     account: int
     source: Updates
+    _offset: int | None = None
+    _failures: int = 0
 
-    async def run(self) -> None:
-        """Poll until cancelled."""
-        offset: int | None = None
-        failures = 0
-        while True:
-            try:
-                if not await self._may_poll():
-                    offset = None
-                    await self.rt.clock.sleep(_STANDBY)
-                    continue
-                updates = await self._ask(offset)
-                if failures:
-                    failures = 0
-                    await self._reconnected()
-                if not updates:
-                    offset = None
-                for update in updates:
-                    await self._take(update)
-                    number = update.get("update_id")
-                    offset = number + 1 if isinstance(number, int) else offset
-            except (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable) as error:
-                failures += 1
-                await self._trouble(error, failures)
-            except Exception as error:  # noqa: BLE001 - the task's edge: polling must go on
-                failures += 1
-                _log.error("polling broke, and goes on", exc_info=error)
-                await self.rt.clock.sleep(backoff(failures, self.rt.clock.jitter(), cap=30.0))
+    async def poll(self) -> float:
+        """Ask once for updates and commit them; returns the seconds until the next time."""
+        try:
+            if not await self._may_poll():
+                self._offset = None
+                return _STANDBY
+            updates = await self._ask(self._offset)
+            if self._failures:
+                self._failures = 0
+                await self._reconnected()
+            if not updates:
+                self._offset = None
+            for update in updates:
+                await self._take(update)
+                number = update.get("update_id")
+                self._offset = number + 1 if isinstance(number, int) else self._offset
+        except (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable) as error:
+            self._failures += 1
+            return await self._trouble(error)
+        return 0.0
 
     def _mine(self) -> bool:
         return self.lease.holds() and not self.lease.draining
@@ -87,16 +83,12 @@ class Poller:
     async def _ask(self, offset: int | None) -> Sequence[Mapping[str, object]]:
         """The next updates; none when this process has to leave meanwhile. What is given up
         in the middle confirms nothing."""
-        asking = asyncio.create_task(self.source.updates(offset, POLL_SECONDS), name="updates")
-        try:
+        async with beside("updates", self.source.updates(offset, POLL_SECONDS)) as asking:
             while not asking.done():
                 await asyncio.wait((asking,), timeout=_LOOK_UP)
                 if not self._mine():
                     return ()
             return asking.result()
-        finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
 
     async def _take(self, update: Mapping[str, object]) -> None:
         """Commit one update, or keep it as a dead letter."""
@@ -115,8 +107,9 @@ class Poller:
             self.rt.wakeups.tell(READY)
         await sweep(self.rt, self.lease)
 
-    async def _trouble(self, error: Exception, failures: int) -> None:
-        wait = backoff(failures, self.rt.clock.jitter(), cap=30.0)
+    async def _trouble(self, error: Exception) -> float:
+        """Say what keeps us from polling; returns the seconds until the next try."""
+        wait = backoff(self._failures, self.rt.clock.jitter(), cap=30.0)
         match error:
             case PollConflict():
                 _log.error("%s", error)
@@ -128,7 +121,7 @@ class Poller:
                 wait = max(wait, seconds)
             case _:
                 _log.warning("can't poll, again in %.0f s: %s", wait, error)
-        await self.rt.clock.sleep(wait)
+        return wait
 
     async def _down(self, reason: str) -> None:
         _log.error("the platform refuses the bot's token: %s", reason)

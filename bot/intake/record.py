@@ -154,7 +154,7 @@ def _record_message(
         richer = enrich(tx, arrival.account, chat, message)
         if richer is not None:
             _keep(tx, arrival, message=richer)
-        woken = release_chat(tx, rt, chat.id, "intake")
+        woken = release_chat(tx, chat.id, "intake")
         return Recorded(Became.DUPLICATE, wake=woken)
     _keep(tx, arrival, message=stored)
     if not message.sender.is_bot:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from bot.domain.ports import Clock
 from bot.domain.reminders import Calendar
 from bot.leases.runtime import Runtime
 from bot.settings import Settings
+from bot.supervisor import beside
 from bot.texts import Words
 from storage import accounts
 from storage.accounts import Account
@@ -124,15 +125,10 @@ def schema_problem(url: str) -> str:
 @asynccontextmanager
 async def _telling(rt: Runtime) -> AsyncIterator[None]:
     """Carry hints to running processes while the body runs, and the last ones after it."""
-    relay = asyncio.create_task(rt.wakeups.relay(), name="wakeups")
-    try:
+    async with beside("wakeups", rt.wakeups.relay()) as relay:
         yield
         patience = _FOR_HINTS
         while not (rt.wakeups.connected or relay.done()) and patience > 0:
             await rt.clock.sleep(_LOOK_AGAIN)
             patience -= _LOOK_AGAIN
         await rt.wakeups.flush(_FOR_HINTS)
-    finally:
-        relay.cancel()
-        with suppress(asyncio.CancelledError):
-            await relay

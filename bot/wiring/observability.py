@@ -12,8 +12,8 @@ from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from bot.observability.readings import Readings
 from bot.observability.tracing import NoTracer, Tracer
-from bot.schedule import Chore, Schedule
 from bot.settings import Settings
+from bot.supervisor import Supervisor
 from storage.views.gauges import read_gauges
 
 _EVERY = 15.0
@@ -23,7 +23,7 @@ _log = logging.getLogger("answerback.measures")
 
 
 async def measure(
-    rt: Runtime, lease: LeaseKeeper, schedule: Schedule, swept_at: Callable[[], float]
+    rt: Runtime, lease: LeaseKeeper, tasks: Supervisor, swept_at: Callable[[], float]
 ) -> None:
     """Export what the parts of this process know, and keep looking at the whole service.
     `swept_at` is the monotonic second of the last recovery pass."""
@@ -34,10 +34,11 @@ async def measure(
             late_renewals=lambda: lease.late_renewals,
             hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
             sweep_age=lambda: rt.clock.monotonic() - swept_at(),
+            troubled_tasks=lambda: len(tasks.troubled),
         )
     )
     await refresh(rt)
-    schedule.add(Chore("gauges", _EVERY, partial(refresh, rt)))
+    tasks.every("gauges", _EVERY, partial(refresh, rt))
 
 
 async def refresh(rt: Runtime) -> None:

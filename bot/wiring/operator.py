@@ -10,7 +10,7 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding
 from bot.operations import doctor
 from bot.operations.session import OperatorSession, SessionParts, open_session
-from bot.schedule import Almanac
+from bot.schedule import CronCalendar
 from bot.settings import Settings
 from bot.wiring.agents import build_agent, words_of
 from bot.wiring.channels import configured, connect, read_settings
@@ -30,7 +30,7 @@ async def operator_session(
     parts = SessionParts(
         clock,
         words,
-        Almanac(settings.timezone),
+        CronCalendar(settings.timezone),
         connect(settings, clock, words) if speaks else (),
     )
     async with open_session(settings, parts, tells=tells) as session:

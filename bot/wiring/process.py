@@ -7,10 +7,11 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from urllib.parse import urlsplit
 
 from bot.clock import SystemClock
@@ -22,7 +23,7 @@ from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import Site
 from bot.intake.accept import Intake
-from bot.intake.backfill import CatchUp
+from bot.intake.backfill import Backfill
 from bot.intake.introduction import Introduction
 from bot.intake.polling import Poller
 from bot.intake.record import Arrival
@@ -37,8 +38,9 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
-from bot.schedule import Almanac, Chore, Schedule
+from bot.schedule import CronCalendar
 from bot.settings import Settings
+from bot.supervisor import Supervisor
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
 from bot.wiring.channels import connect
 from bot.wiring.observability import measure, tracer_of
@@ -81,8 +83,7 @@ class Process:
     intake: Intake
     endpoints: Mapping[int, Endpoint]
     introductions: Sequence[Introduction]
-    schedule: Schedule = field(default_factory=Schedule)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    tasks: Supervisor
     last_sweep: float = 0.0
 
     @property
@@ -108,6 +109,7 @@ class Process:
             Check("database", True, "answers"),
             Check("sweep", fresh, f"{since:.0f} s ago"),
             *self._claims(),
+            Check("tasks", not self.tasks.troubled, _spell(self.tasks.troubled)),
             Check("due", True, said),
         ]
 
@@ -118,97 +120,73 @@ class Process:
         return [Check("claims", since < _CLAIMS_WITHIN, f"last worked {since:.0f} s ago")]
 
     async def sweep(self) -> None:
-        """One recovery pass; a database that is away is noted and waited for."""
-        try:
-            await recovery.sweep(self.rt, self.lease)
-            self.last_sweep = self.rt.clock.monotonic()
-        except DatabaseUnavailable as error:
-            _log.warning("recovery pass put off: %s", error)
-
-    async def remind(self) -> None:
-        """Turn the reminders that are due into messages; missed beats fall together."""
-        try:
-            await fire_due(self.rt)
-        except DatabaseUnavailable as error:
-            _log.warning("reminders put off: %s", error)
+        """One recovery pass. Raises DatabaseUnavailable."""
+        await recovery.sweep(self.rt, self.lease)
+        self.last_sweep = self.rt.clock.monotonic()
 
     async def repair(self) -> None:
-        """The slower repairs."""
-        try:
-            await recovery.repair(self.rt)
-        except DatabaseUnavailable as error:
-            _log.warning("repair put off: %s", error)
+        """The slower repairs. Raises DatabaseUnavailable."""
+        await recovery.repair(self.rt)
         for pacer in self.ctx.pacers.values():
             pacer.forget_idle()
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        await self.sweep()
-        await self.repair()
-        await self.share_pace()
-        await measure(self.rt, self.lease, self.schedule, lambda: self.last_sweep)
-        self._schedule()
-        self._start("wakeups", self.rt.wakeups.relay())
+        for first in (self.sweep, self.repair, self.share_pace):
+            try:
+                await first()
+            except DatabaseUnavailable as error:
+                _log.warning("put off at the start: %s", error)
+        await measure(self.rt, self.lease, self.tasks, lambda: self.last_sweep)
+        self._begin_periodic()
+        self.tasks.repeat("wakeups", self.rt.wakeups.relay, usual=1.0)
         if self.worker is not None:
-            for name, loop in self.worker.loops():
-                self._start(name, loop)
+            self.worker.begin(self.tasks)
         for introduction in self.introductions:
             await introduction.meet()
-            self._start("introduce", introduction.run())
+            name = f"introduce {introduction.account}"
+            self.tasks.repeat(name, introduction.introduce, usual=_PROBE_EVERY)
         for account, endpoint in self.endpoints.items():
             if endpoint.updates is not None and self.role is not Role.WORKER:
                 poller = Poller(self.rt, self.lease, self.intake, account, endpoint.updates)
-                self._start("poll", poller.run())
+                self.tasks.repeat(f"poll {account}", poller.poll, usual=1.0)
             if endpoint.records is not None:
-                catch_up = CatchUp(self.rt, self.lease, self.intake, account, endpoint.records)
-                self._start("catch-up", catch_up.run())
+                backfill = Backfill(self.rt, self.lease, self.intake, account, endpoint.records)
+                self.tasks.repeat(f"backfill {account}", backfill.look_if_due, usual=1.0)
 
-    def _schedule(self) -> None:
-        beat = self.lease.terms.heartbeat
-        self.schedule.add(Chore("heartbeat", beat, self.lease.renew))
-        self.schedule.add(Chore("watch", max(0.1, beat / 5), self._watch))
-        self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
-        self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
-        self.schedule.add(Chore("reminders", _REMIND_EVERY, self.remind))
-        self.schedule.add(Chore("share", beat, self.share_pace))
+    def _begin_periodic(self) -> None:
+        beat, tasks = self.lease.terms.heartbeat, self.tasks
+        tasks.every("heartbeat", beat, self.lease.renew, vital=True)
+        tasks.every("watch", max(0.1, beat / 5), self._watch, vital=True)
+        tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
+        tasks.every("repair", _REPAIR_EVERY, self.repair)
+        tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
+        tasks.every("share", beat, self.share_pace)
         for introduction in self.introductions:
-            name = f"probe {introduction.account}"
-            self.schedule.add(Chore(name, _PROBE_EVERY, introduction.probe))
-        self.schedule.start()
+            tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 
     async def share_pace(self) -> None:
-        """Learn how many processes the limits of a platform are divided between."""
-        try:
-            count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
-        except DatabaseUnavailable:
-            return
+        """Learn how many processes the limits of a platform are divided between. Raises
+        DatabaseUnavailable."""
+        count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         for pacer in self.ctx.pacers.values():
             pacer.share(count)
 
     async def _watch(self) -> None:
         self.lease.watch()
 
-    def _start(self, name: str, coroutine: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(coroutine, name=name)
-        task.add_done_callback(_report)
-        self.tasks.append(task)
-
     async def end(self) -> None:
         """Stop what runs by itself, and let go of what no hand-over ended, as the death of
         the process would."""
-        self.schedule.stop()
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.tasks.stop()
         if self.worker is not None:
             self.worker.abandon()
         self.ctx.sends.abandon()
 
 
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _log.error("the %s task broke", task.get_name(), exc_info=task.exception())
+def _spell(troubled: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {says}" for name, says in troubled.items()) or "all run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +233,7 @@ async def running(
             terms=settings.terms(),
             words=words,
             wakeups=Wakeups(parts.clock, settings.redis_url or None),
-            calendar=Almanac(settings.timezone),
+            calendar=CronCalendar(settings.timezone),
             reached=parts.reached,
             tracer=tracer,
         )
@@ -268,10 +246,10 @@ async def running(
             _identity(settings, rt.clock, role),
             stack.enter_context(pulse()).stood,
         )
-        rt = replace(rt, may_judge=lease.may_judge)
         paced = pacers(rt, settings.redis_url, stack)
         ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), built.agent, paced)
         worker = None if role is Role.WEB else Worker(ctx)
+        tasks = Supervisor(rt.clock)
         process = Process(
             settings=settings,
             role=role,
@@ -279,13 +257,14 @@ async def running(
             lease=lease,
             ctx=ctx,
             worker=worker,
-            intake=Intake(rt, worker),
+            intake=Intake(rt, worker, tasks),
             endpoints=endpoints,
             introductions=[
                 Introduction(rt, row, endpoint.profile)
                 for row, endpoint in endpoints.items()
                 if endpoint.profile is not None
             ],
+            tasks=tasks,
         )
         held_by(lambda: process.lease.name)
         try:

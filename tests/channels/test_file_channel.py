@@ -18,7 +18,7 @@ from bot.wiring.operator import examine
 from tests.channels.contract import ChannelContract, Subject
 from tests.channels.file_channel import ADDRESS, LIMIT, FileChannel
 from tests.clocks import ShiftedClock
-from tests.kit.held import repeats
+from tests.kit.agents import repeats
 from tests.world import World
 
 MODULE = "tests.channels.file_channel"
