@@ -18,12 +18,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from bot.checks import Check
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Event, PayloadError
 from bot.domain.ports import Clock
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
-from bot.observability import Check, Observer
+from bot.observability.metrics import Observer
 
 MAX_BODY = 1_000_000
 """Bytes. Telegram's largest update has 64 KiB, Twilio's forms far less."""

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from bot.checks import Finding, Level
 from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
 from bot.cli.shapes import finding_shape
 from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError
-from bot.observability.findings import Finding, Level
 from bot.wiring import OperatorSession, opened
 from bot.wiring.conformance import examine_agent
 from bot.wiring.doctor import examine

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.agents.http import conformance
 from bot.agents.http.client import HttpAgentConfig
+from bot.agents.http.conformance import Trial, check
+from bot.checks import Finding, Level
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
-from bot.observability.findings import Finding, Level
 from bot.settings import Settings
 
 _FIX = "see docs/agents.md, An agent over HTTP"
@@ -20,12 +20,10 @@ async def examine_agent(settings: Settings, url: str) -> Sequence[Finding]:
     if not place.startswith(("http://", "https://")):
         raise ConfigurationError("name the address of an agent, or set AGENT to one")
     config = HttpAgentConfig(place, secret=settings.agent_secret, timeout=settings.agent_timeout)
-    found = await conformance.check(config, SystemClock())
-    return [_told(finding) for finding in found]
+    return [_finding(trial) for trial in await check(config, SystemClock())]
 
 
-def _told(finding: conformance.Finding) -> Finding:
-    level = Level(finding.level.value)
-    took = "" if finding.seconds is None else f" ({finding.seconds:.2f} s)"
-    fix = "" if level is Level.OK else _FIX
-    return Finding(finding.name, level, f"{finding.detail}{took}", fix)
+def _finding(trial: Trial) -> Finding:
+    took = "" if trial.seconds is None else f" ({trial.seconds:.2f} s)"
+    fix = "" if trial.level is Level.OK else _FIX
+    return Finding(trial.name, trial.level, f"{trial.detail}{took}", fix)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 
+from bot.checks import Finding, fine, problem, warning
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
-from bot.observability.findings import Finding, fine, problem, warning
 from bot.settings import Settings, TelegramMode, read_settings
 from bot.texts import Words
 from bot.wiring.agents import hire

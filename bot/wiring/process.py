@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from bot.checks import Check
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import Sends
@@ -28,7 +29,6 @@ from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from bot.loop_watchdog import pulse
-from bot.observability import Check
 from bot.observability.context import held_by
 from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.checks import Finding, fine, problem, warning
 from bot.domain.errors import (
     ConfigurationError,
     PollConflict,
@@ -13,7 +14,6 @@ from bot.domain.errors import (
     PollUnavailable,
     RecordsUnavailable,
 )
-from bot.observability.findings import Finding, fine, problem, warning
 from bot.operations.stuck import Stuck, Trouble
 from bot.settings import Settings, TelegramMode
 from bot.wiring.session import OperatorSession

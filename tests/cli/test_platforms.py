@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from bot.checks import Finding, Level
 from bot.domain.errors import ConfigurationError
-from bot.observability.findings import Finding, Level
 from bot.operations.stuck import Trouble
 from bot.wiring import OperatorSession, opened, operator_session
 from bot.wiring.doctor import examine

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.observability import Observer
+from bot.observability.metrics import Observer
 from bot.observability.readings import Readings
 
 ROOT = Path(__file__).parents[2]
