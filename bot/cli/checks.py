@@ -1,17 +1,17 @@
-"""`answerback doctor | webhook | agent`: examinations, and putting webhooks right."""
+"""`answerback doctor | webhook | agent`: checks, and putting webhooks right."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from bot.checks import Finding, Level
 from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
-from bot.cli.shapes import finding_shape
+from bot.cli.shapes import Shape, shape
 from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError
 from bot.wiring import OperatorSession, opened
@@ -36,13 +36,13 @@ def doctor(*, json: options.Json = False) -> None:
 
     For example: doctor
     """
-    told(asyncio.run(examine()), json=json)
+    _report(asyncio.run(examine()), json=json)
 
 
-def told(found: Sequence[Finding], *, json: bool) -> None:
+def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
     """Print findings and leave with their exit code."""
     if json:
-        render.as_json([finding_shape(finding) for finding in found])
+        render.as_json([shape(finding) for finding in found])
     else:
         rows = [(f.level.value, f.name, f.says, f.fix) for f in found]
         render.table(("", "what", "says", "fix"), rows)
@@ -115,18 +115,14 @@ def info(*, json: options.Json = False) -> None:
     raise typer.Exit(NOT_DONE if broken else DONE)
 
 
-def _hook_shape(state: HookState) -> dict[str, object]:
-    return {
-        "channel": state.channel,
-        "url": state.url,
-        "wanted": state.wanted,
-        "pending": state.pending,
-        "last_error": state.error,
-        "last_error_age_s": state.error_age,
-        "trouble": state.trouble,
-        "by_hand": state.by_hand,
-        "level": hook_finding(state).level.value,
-    }
+def _hook_shape(state: HookState) -> Shape:
+    return shape(
+        state,
+        "error error_age",
+        last_error=state.error,
+        last_error_age_s=state.error_age,
+        level=hook_finding(state).level.value,
+    )
 
 
 def _hook_row(state: HookState) -> tuple[object, ...]:
@@ -148,4 +144,4 @@ def check(
 
     For example: agent check http://127.0.0.1:8000/turn
     """
-    told(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)
+    _report(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)

@@ -1,12 +1,8 @@
-"""Acts of an operator on runs. Each is one transaction that changes rows under a guard, or
-says why it does not: too late, nothing to do, or refused because a person could read the
-same answer twice. Two shells at once: the chat's lock lets one win, and the other is told.
-"""
+"""Actions on runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import assert_never
 
 from bot.delivery import notices
@@ -18,55 +14,44 @@ from bot.domain.run import Run, RunState
 from bot.intake.commands import again
 from bot.leases import recovery
 from bot.leases.runtime import Runtime
-from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result
+from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
+from bot.operations.chats import cannot_write
+from bot.operations.parts import too_old
 from bot.texts import Text
 from storage import audit_log, chats, inbox, operator_moves, outbox, replies, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
-from storage.outbox.moves import Address, Part
+from storage.outbox.moves import Address
 from storage.views.evidence import gather
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
-    """A run under its chat's lock, and what answers about it begin with."""
+class _Locked(Subject):
+    """A run under its chat's lock."""
 
     run: Run
     chat: Chat
-
-    @property
-    def name(self) -> str:
-        return f"run {self.run.id}"
-
-    def done(self, said: str, *wake: str) -> Acted:
-        return Acted(self.name, Result.DONE, said, wake)
-
-    def too_late(self, said: str) -> Acted:
-        return Acted(self.name, Result.TOO_LATE, said)
-
-    def refused(self, said: str) -> Acted:
-        return Acted(self.name, Result.REFUSED, said)
 
     def note(self, tx: Tx, by: Operator, what: str, why: str = "") -> None:
         audit_log.note(tx, by.name, what, by.because(why), run=self.run.id, chat=self.chat.id)
 
 
-def _subject(tx: Tx, run: int) -> _Subject:
+def _locked(tx: Tx, run: int) -> _Locked:
     """The run as it is once its chat is locked. The run exists."""
     found = runs.find(tx, run)
     assert found is not None
     chat = chats.lock(tx, found.chat)
     locked = runs.find(tx, run, lock=True)
     assert locked is not None
-    return _Subject(locked, chat)
+    return _Locked(f"run {run}", locked, chat)
 
 
 def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool = False) -> Acted:
     """Let a run be worked on again, in the way that its state allows: take it from a dead
     holder, end its waiting, send what is stored, or make a new run for its messages."""
-    s = _subject(tx, run)
+    s = _locked(tx, run)
     match s.run.state:
         case RunState.RUNNING:
             return _release(tx, rt, by, s)
@@ -78,7 +63,7 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
             assert_never(other)
 
 
-def _release(tx: Tx, rt: Runtime, by: Operator, s: _Subject) -> Acted:
+def _release(tx: Tx, rt: Runtime, by: Operator, s: _Locked) -> Acted:
     recovery.release_chat(tx, rt, s.chat.id, by.name)
     now = runs.find(tx, s.run.id)
     if now is None or now.state is RunState.RUNNING:
@@ -87,7 +72,7 @@ def _release(tx: Tx, rt: Runtime, by: Operator, s: _Subject) -> Acted:
     return s.done("taken from its dead holder and ready", READY)
 
 
-def _hurry(tx: Tx, by: Operator, s: _Subject) -> Acted:
+def _hurry(tx: Tx, by: Operator, s: _Locked) -> Acted:
     if s.chat.paused_until is not None and s.chat.paused_until > clock.read(tx):
         return s.refused("its chat is paused: `chats resume` answers what waits")
     aside = operator_moves.set_aside_reason(tx, s.run.id)
@@ -98,7 +83,7 @@ def _hurry(tx: Tx, by: Operator, s: _Subject) -> Acted:
     return s.done("due at once", READY)
 
 
-def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate: bool) -> Acted:
+def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
     """A run that ended: send what is stored and did not arrive, or have it worked on anew."""
     assert s.run.ending is not None
     if s.run.ending is Ending.ANSWERED:
@@ -119,7 +104,7 @@ def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
     return s.done(f"its messages are run {new.id} now", READY)
 
 
-def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate: bool) -> Acted:
+def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
     """The answer is stored: the agent is not asked again, and what arrived is not sent again."""
     parts = [p for p in outbox.of_run_any(tx, s.run.id) if p.kind is PartKind.REPLY]
     if any(p.state in (PartState.PENDING, PartState.SENDING) for p in parts):
@@ -146,35 +131,8 @@ def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
     return s.done(f"{len(missing)} stored part(s) will be sent once more{risk}", READY)
 
 
-def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
-    """Why nothing can be written to this chat now; empty when it can."""
-    if chat.silence:
-        return f"nothing reaches this chat until the person writes: {chat.silence}"
-    closed = rt.window_closed(chat.account, chat.last_inbound_at, clock.read(tx))
-    if closed and not rt.policy(chat.account).templates:
-        return "the platform allows free text again only after the person has written"
-    return ""
-
-
-def too_old(tx: Tx, rt: Runtime, parts: list[Part]) -> bool:
-    """Whether these parts would be thrown away for their age instead of being sent."""
-    eldest = min(part.created_at for part in parts)
-    return clock.read(tx) - eldest > rt.terms.delivery.answer_max_age
-
-
-class CloseAs(StrEnum):
-    """How an operator may close a run."""
-
-    ANSWERED = "answered"
-    CANCELLED = "cancelled"
-
-    @property
-    def ending(self) -> Ending:
-        return Ending(self.value)
-
-
 _CORRECTABLE = {
-    CloseAs.ANSWERED: (
+    Ending.ANSWERED: (
         Ending.UNCERTAIN,
         Ending.UNDELIVERABLE,
         Ending.APOLOGISED,
@@ -182,28 +140,28 @@ _CORRECTABLE = {
         Ending.EXPIRED,
         Ending.CANCELLED,
     ),
-    CloseAs.CANCELLED: (
+    Ending.CANCELLED: (
         Ending.UNCERTAIN,
         Ending.UNDELIVERABLE,
         Ending.FAILED,
         Ending.EXPIRED,
     ),
 }
-"""Endings on which an operator may have the last word."""
+"""How an operator may close a run, and the endings on which they have the last word."""
 
 
-def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: CloseAs) -> Acted:
+def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
     """End a run by hand: nothing of it is sent any more, and the chat's next one begins."""
-    s = _subject(tx, run)
-    if wanted is CloseAs.ANSWERED and not _shown_answered(tx, s.run) and not by.reason:
+    s = _locked(tx, run)
+    if wanted is Ending.ANSWERED and not _shown_answered(tx, s.run) and not by.reason:
         return s.refused("nothing shows that it was answered: say how you know with --reason")
     detail = f"{wanted.value} by {by.name}" + (f": {by.reason}" if by.reason else "")
     if s.run.ending is not None:
         return _correct(tx, by, s, wanted, detail)
     on_its_way = [p for p in outbox.of_run(tx, run) if p.state is PartState.SENDING]
-    if not runs.end_live(tx, run, wanted.ending, detail, fence=s.run.fence):
+    if not runs.end_live(tx, run, wanted, detail, fence=s.run.fence):
         return s.too_late("it moved on while you looked")
-    after_end(tx, rt, s.run, wanted.ending, by.because("closed by hand"), by.name)
+    after_end(tx, rt, s.run, wanted, by.because("closed by hand"), by.name)
     late = f"; part {on_its_way[0].id} was being sent and may still arrive" if on_its_way else ""
     return s.done(f"{wanted.value}{late}", stop_topic(run), READY)
 
@@ -214,12 +172,12 @@ def _shown_answered(tx: Tx, run: Run) -> bool:
     return evidence.human_answered or (evidence.reply_stored and arrived)
 
 
-def _correct(tx: Tx, by: Operator, s: _Subject, wanted: CloseAs, detail: str) -> Acted:
+def _correct(tx: Tx, by: Operator, s: _Locked, wanted: Ending, detail: str) -> Acted:
     before = s.run.ending
     assert before is not None
     if before not in _CORRECTABLE[wanted]:
         return s.too_late(f"it ended as {before.value}")
-    if not runs.correct_ending(tx, s.run.id, before, wanted.ending, detail):
+    if not runs.correct_ending(tx, s.run.id, before, wanted, detail):
         return s.too_late("it moved on while you looked")
     s.note(tx, by, f"{before.value} became {wanted.value}", "closed by hand")
     return s.done(f"{wanted.value}, was {before.value}")
@@ -227,7 +185,7 @@ def _correct(tx: Tx, by: Operator, s: _Subject, wanted: CloseAs, detail: str) ->
 
 def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
     """Give a run up and say so once: whoever takes it up next sends the apology and ends it."""
-    s = _subject(tx, run)
+    s = _locked(tx, run)
     if s.run.state is RunState.ENDED:
         assert s.run.ending is not None
         return s.too_late(f"it ended as {s.run.ending.value}; to write use `chats reply`")
