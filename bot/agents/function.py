@@ -84,7 +84,7 @@ async def isolated(name: str, work: Awaitable[object], abandoned: set[asyncio.Ta
         if not task.done():
             abandoned.add(task)
             task.add_done_callback(abandoned.discard)
-            _log.error("%s goes on although it was cancelled; it is left alone", name)
+            _log.error("%s ignores its cancellation (timeout or stop); it is left alone", name)
         raise
     if task.cancelled():
         raise RuntimeError(f"{name} cancelled itself")

@@ -44,7 +44,7 @@ def names_given(names: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def named(names: Sequence[str], find: Callable[[Tx, str], int]) -> Subjects:
-    """What these names name, each once; all are looked up before anything is done."""
+    """The subjects that these names name, each once; all are looked up before anything is done."""
 
     async def subjects(session: OperatorSession) -> Sequence[int]:
         found = [await session.rt.db.read(find, name) for name in names]

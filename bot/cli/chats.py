@@ -46,11 +46,8 @@ def list_(
         return run_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
     found = in_session(lambda session: session.rt.db.read(ask))
-    if json:
-        render.as_json([chat_shape(chat) for chat in found])
-        return
     head = ("id", "channel", "address", "kind", "name", "last heard", "live runs", "state")
-    render.table(head, [_row(chat) for chat in found])
+    render.listing(found, chat_shape, head, _row, json=json)
 
 
 def _row(chat: ChatLine) -> tuple[object, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, NoReturn
+from functools import partial
+from typing import Annotated, NoReturn, TypeVar
 
 import typer
 
@@ -26,6 +27,8 @@ from bot.wiring.webhooks import (
     set_hooks,
 )
 
+T = TypeVar("T")
+
 webhook = typer.Typer(no_args_is_help=True, help="The webhooks at Telegram and Twilio.")
 agent = typer.Typer(no_args_is_help=True, help="The agent behind AGENT.")
 
@@ -41,11 +44,8 @@ def doctor(*, json: options.Json = False) -> None:
 
 def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
     """Print findings and leave with their exit code."""
-    if json:
-        render.as_json([shape(finding) for finding in found])
-    else:
-        rows = [(f.level.value, f.name, f.says, f.fix) for f in found]
-        render.table(("", "what", "says", "fix"), rows)
+    head = ("", "what", "says", "fix")
+    render.listing(found, shape, head, lambda f: (f.level.value, f.name, f.says, f.fix), json=json)
     broken = any(finding.level is Level.PROBLEM for finding in found)
     raise typer.Exit(NOT_DONE if broken else DONE)
 
@@ -62,12 +62,7 @@ def set_(
 
     For example: webhook set
     """
-
-    async def work(session: OperatorSession) -> Sequence[str]:
-        async with opened(session):
-            return await set_hooks(session, drop_pending=drop_pending)
-
-    _say(work)
+    _say(_at_platforms(partial(set_hooks, drop_pending=drop_pending)))
 
 
 @webhook.command()
@@ -76,22 +71,26 @@ def delete() -> None:
 
     For example: webhook delete
     """
+    _say(_at_platforms(delete_hooks))
 
-    async def work(session: OperatorSession) -> Sequence[str]:
+
+def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> Sequence[T]:
+    """Ask with the channels open. Raises ConfigurationError, CommandFailed for a refusal."""
+
+    async def work(session: OperatorSession) -> Sequence[T]:
         async with opened(session):
-            return await delete_hooks(session)
+            return await ask(session)
 
-    _say(work)
-
-
-def _say(work: Callable[[OperatorSession], Awaitable[Sequence[str]]]) -> None:
     try:
-        said = in_session(work, speaks=True)
+        return in_session(work, speaks=True)
     except ConfigurationError:
         raise
     except REFUSALS as error:
         raise CommandFailed(str(error)) from error
-    render.lines(said or ["no platform is configured"])
+
+
+def _say(done: Sequence[str]) -> None:
+    render.lines(done or ["no platform is configured"])
 
 
 @webhook.command()
@@ -100,17 +99,9 @@ def info(*, json: options.Json = False) -> None:
 
     For example: webhook info --json
     """
-
-    async def work(session: OperatorSession) -> Sequence[HookState]:
-        async with opened(session):
-            return await hook_states(session)
-
-    states = in_session(work, speaks=True)
-    if json:
-        render.as_json([_hook_shape(state) for state in states])
-    else:
-        head = ("channel", "url", "should be", "pending", "last error", "state")
-        render.table(head, [_hook_row(state) for state in states])
+    states = _at_platforms(hook_states)
+    head = ("channel", "url", "should be", "pending", "last error", "state")
+    render.listing(states, _hook_shape, head, _hook_row, json=json)
     broken = any(hook_finding(state).level is Level.PROBLEM for state in states)
     raise typer.Exit(NOT_DONE if broken else DONE)
 

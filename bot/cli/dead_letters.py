@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -27,15 +28,16 @@ def list_(
     For example: letters list
     """
     found = in_session(lambda session: session.rt.db.read(parts.dead_letters, limit))
-    if json:
-        render.as_json([letter_shape(letter, text=text) for letter in found])
-        return
-    head = ["id", "channel", "age", "bytes", "error", *(["payload"] if text else [])]
-    rows = [
-        (x.id, x.channel.value, span(x.age), x.size, x.error, *([x.body] if text else []))
-        for x in found
-    ]
-    render.table(head, rows)
+    render.listing(
+        found,
+        partial(letter_shape, text=text),
+        ["id", "channel", "age", "bytes", "error", *(["payload"] if text else [])],
+        lambda x: (
+            *(x.id, x.channel.value, span(x.age), x.size, x.error),
+            *([x.body] if text else []),
+        ),
+        json=json,
+    )
 
 
 @app.command()

@@ -55,7 +55,7 @@ PartStates = Annotated[list[PartState] | None, typer.Option("--state", help="Onl
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which runs are meant. `older` and `newer` are ages in seconds."""
+    """A filter that chooses runs. `older` and `newer` are ages in seconds."""
 
     state: Annotated[list[RunState] | None, typer.Option("--state", help="Only in this state.")] = (
         None
@@ -78,7 +78,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """How an act is applied: why and by whom, only planned, without asking, told as JSON."""
+    """Options of an action: the reason, the operator, a dry run, no questions, JSON."""
 
     reason: Annotated[str, typer.Option(help="Why; it is kept with the act.")] = ""
     who: Annotated[str, typer.Option(help="Who acts; else the user of this machine.")] = ""

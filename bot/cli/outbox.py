@@ -55,13 +55,15 @@ def list_(
         return await session.rt.db.read(parts.parts_listed, wanted)
 
     found = in_session(work)
-    if json:
-        render.as_json([part_shape(part, text=text) for part in found])
-        return
     head = ["id", "run", "chat", "kind", "part", "state", "receipt", "attempts", "since", "error"]
-    rows = [(*_row(part), *([part.text] if text else [])) for part in found]
-    render.table([*head, *(["text"] if text else [])], rows)
-    if len(found) == limit:
+    render.listing(
+        found,
+        partial(part_shape, text=text),
+        [*head, *(["text"] if text else [])],
+        lambda part: (*_row(part), *([part.text] if text else [])),
+        json=json,
+    )
+    if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 

@@ -59,12 +59,9 @@ def list_(
         return await _listed(session, wanted, choice)
 
     found = in_session(work)
-    if json:
-        render.as_json([run_shape(run) for run in found])
-        return
     head = ("id", "request", "channel", "chat", "state", "attempts", "age", "holder", "detail")
-    render.table(head, [_row(run) for run in found])
-    if len(found) == limit:
+    render.listing(found, run_shape, head, _row, json=json)
+    if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 
@@ -205,7 +202,7 @@ def requeue(
 
 
 class As(StrEnum):
-    """How a run may be closed by hand: endings, or an apology that ends it."""
+    """Ways to close a run by hand: an ending, or an apology that ends it."""
 
     ANSWERED = "answered"
     CANCELLED = "cancelled"

@@ -1,4 +1,4 @@
-"""What commands share: settings, the operator's session, names, and how they fail."""
+"""Shared by all commands: settings, the operator's session, names, exit codes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def in_session(
 
 
 def operator_of(acting: Acting) -> Operator:
-    """Who acts: `--who`, or the user of this machine."""
+    """The operator: `--who`, or the user of this machine."""
     if who := acting.who.strip():
         return Operator(who, acting.reason.strip())
     try:

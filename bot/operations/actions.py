@@ -38,6 +38,10 @@ class Operator:
         """The reason as it is kept."""
         return self.reason or otherwise
 
+    def signed(self, act: str) -> str:
+        """The act with who did it, and the reason if one was given."""
+        return f"{act} by {self.name}" + (f": {self.reason}" if self.reason else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Acted:

@@ -63,7 +63,7 @@ def _in_words(verdict: Verdict) -> tuple[str, str]:
 
 
 def _where(line: RunLine, evidence: Evidence) -> tuple[str, str]:
-    """Where the run stands, and what an operator may do about it."""
+    """The run's place, and the command that helps."""
     late = line.not_before - evidence.now
     match line.state:
         case RunState.RUNNING if not line.holder_alive:

@@ -30,7 +30,7 @@ def resolve(tx: Tx, rt: Runtime, by: Operator, part: int, *, arrived: bool) -> A
     it = Subject(f"part {part}")
     if found.state is not PartState.UNCERTAIN:
         return it.too_late(f"it is {found.state.value}, not uncertain")
-    acted = _believe(tx, by, found, it) if arrived else _send_again(tx, rt, found, chat, it)
+    acted = _count_as_sent(tx, by, found, it) if arrived else _send_again(tx, rt, found, chat, it)
     if acted.wake:
         reason = it.name + (f": {by.reason}" if by.reason else "")
         what = f"resolved: {'delivered' if arrived else 'lost'}"
@@ -38,7 +38,7 @@ def resolve(tx: Tx, rt: Runtime, by: Operator, part: int, *, arrived: bool) -> A
     return acted
 
 
-def _believe(tx: Tx, by: Operator, part: Part, it: Subject) -> Acted:
+def _count_as_sent(tx: Tx, by: Operator, part: Part, it: Subject) -> Acted:
     if not operator_moves.believe_arrived(tx, part.id, part.attempts, f"word-of-{by.name}"):
         return it.too_late(_MOVED_ON)
     if part.run is not None:

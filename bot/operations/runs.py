@@ -34,8 +34,8 @@ class _Locked(Subject):
     run: Run
     chat: Chat
 
-    def note(self, tx: Tx, by: Operator, what: str, why: str = "") -> None:
-        audit_log.note(tx, by.name, what, by.because(why), run=self.run.id, chat=self.chat.id)
+    def note(self, tx: Tx, by: Operator, what: str, otherwise: str) -> None:
+        audit_log.note(tx, by.name, what, by.because(otherwise), run=self.run.id, chat=self.chat.id)
 
 
 def _locked(tx: Tx, run: int) -> _Locked:
@@ -56,9 +56,9 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
         case RunState.RUNNING:
             return _release(tx, rt, by, s)
         case RunState.READY | RunState.WAITING:
-            return _hurry(tx, by, s)
+            return _make_due(tx, by, s)
         case RunState.ENDED:
-            return _once_more(tx, rt, by, s, may_duplicate=may_duplicate)
+            return _requeue_ended(tx, rt, by, s, may_duplicate=may_duplicate)
         case other:
             assert_never(other)
 
@@ -72,7 +72,7 @@ def _release(tx: Tx, rt: Runtime, by: Operator, s: _Locked) -> Acted:
     return s.done("taken from its dead holder and ready", READY)
 
 
-def _hurry(tx: Tx, by: Operator, s: _Locked) -> Acted:
+def _make_due(tx: Tx, by: Operator, s: _Locked) -> Acted:
     if s.chat.paused_until is not None and s.chat.paused_until > clock.read(tx):
         return s.refused("its chat is paused: `chats resume` answers what waits")
     aside = operator_moves.set_aside_reason(tx, s.run.id)
@@ -83,7 +83,7 @@ def _hurry(tx: Tx, by: Operator, s: _Locked) -> Acted:
     return s.done("due at once", READY)
 
 
-def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
+def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
     """A run that ended: send what is stored and did not arrive, or have it worked on anew."""
     assert s.run.ending is not None
     if s.run.ending is Ending.ANSWERED:
@@ -97,14 +97,14 @@ def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: 
     if gather(tx, s.run, 0).evidence.human_answered and not may_duplicate:
         return s.refused("somebody answered by hand after its last message; --may-duplicate sends")
     if replies.stored(tx, s.run.id) is not None:
-        return _send_rest(tx, rt, by, s, may_duplicate=may_duplicate)
+        return _resend_missing(tx, rt, by, s, may_duplicate=may_duplicate)
     new = again(tx, s.chat, s.run, by.name)
     chats.settle_pause(tx, s.chat.id)
     s.note(tx, by, "requeued", f"as run {new.id}")
     return s.done(f"its messages are run {new.id} now", READY)
 
 
-def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
+def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
     """The answer is stored: the agent is not asked again, and what arrived is not sent again."""
     parts = [p for p in outbox.of_run_any(tx, s.run.id) if p.kind is PartKind.REPLY]
     if any(p.state in (PartState.PENDING, PartState.SENDING) for p in parts):
@@ -147,7 +147,7 @@ _CORRECTABLE = {
         Ending.EXPIRED,
     ),
 }
-"""How an operator may close a run, and the endings on which they have the last word."""
+"""Endings that an operator may give, each with those that it may correct."""
 
 
 def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
@@ -155,9 +155,9 @@ def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
     s = _locked(tx, run)
     if wanted is Ending.ANSWERED and not _shown_answered(tx, s.run) and not by.reason:
         return s.refused("nothing shows that it was answered: say how you know with --reason")
-    detail = f"{wanted.value} by {by.name}" + (f": {by.reason}" if by.reason else "")
+    detail = by.signed(wanted.value)
     if s.run.ending is not None:
-        return _correct(tx, by, s, wanted, detail)
+        return _correct_ending(tx, by, s, wanted, detail)
     on_its_way = [p for p in outbox.of_run(tx, run) if p.state is PartState.SENDING]
     if not runs.end_live(tx, run, wanted, detail, fence=s.run.fence):
         return s.too_late("it moved on while you looked")
@@ -172,7 +172,7 @@ def _shown_answered(tx: Tx, run: Run) -> bool:
     return evidence.human_answered or (evidence.reply_stored and arrived)
 
 
-def _correct(tx: Tx, by: Operator, s: _Locked, wanted: Ending, detail: str) -> Acted:
+def _correct_ending(tx: Tx, by: Operator, s: _Locked, wanted: Ending, detail: str) -> Acted:
     before = s.run.ending
     assert before is not None
     if before not in _CORRECTABLE[wanted]:
@@ -193,8 +193,7 @@ def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
         return s.refused(NOT_CONFIGURED)
     if closed := cannot_write(tx, rt, s.chat):
         return s.refused(closed)
-    why = f"given up by {by.name}" + (f": {by.reason}" if by.reason else "")
-    if not operator_moves.owe_apology(tx, run, why):
+    if not operator_moves.owe_apology(tx, run, by.signed("given up")):
         return s.too_late("its answer or an apology is stored and will be sent")
     chats.settle_pause(tx, s.chat.id)
     to = gather(tx, s.run, 0).recipient

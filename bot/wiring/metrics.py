@@ -9,7 +9,7 @@ from functools import partial
 from bot.domain.errors import DatabaseUnavailable
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.observability.readings import Readings
+from bot.observability.metrics import Readings
 from bot.schedule import Chore, Schedule
 from storage.views.gauges import read_gauges
 

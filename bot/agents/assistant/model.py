@@ -69,7 +69,7 @@ _NOT_THE_FILES = (
     ModelNotFoundError,
 )
 _REFUSES_FILES = (ModelRequestRejectedError, UserError, NotImplementedError, AssertionError)
-"""What comes of a file that a model does not take: from its server, or from its adapter."""
+"""Errors of a file that a model does not take: of its server, or of its adapter."""
 
 
 def make_model(name: str, base_url: str) -> Model:
@@ -96,7 +96,7 @@ def _behind(name: str, base_url: str) -> Model:
 
 
 def settings_of(timeout: float) -> ModelSettings:
-    """What goes with every request: our own queue tries again, so the SDK must not."""
+    """Settings of every request: our own queue tries again, so the SDK must not."""
     return ModelSettings(timeout=timeout, max_retries=0)
 
 

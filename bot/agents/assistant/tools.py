@@ -136,7 +136,7 @@ def _functions(setting: str, module: ModuleType) -> list[Function]:
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What a tool call knows of its turn."""
+    """The turn of a tool call, and its model."""
 
     turn: Turn
     model: StoredModel
@@ -204,8 +204,8 @@ class _Call:
         return awaited if inspect.iscoroutinefunction(function) else called
 
     def _failed(self, error: Exception) -> str:
-        """What the model is told. Other errors' words may come from anywhere: only their kind
-        is told. Ours mean the turn, not the tool, and pass."""
+        """The failure in words for the model. Other errors' words may come from anywhere: only
+        their kind is told. Ours mean the turn, not the tool, and pass."""
         if isinstance(error, _FOR_THE_MODEL):
             return f"It was not done: {error}"
         if isinstance(error, AnswerbackError):

@@ -28,7 +28,7 @@ _READ = frozenset({200, 422})
 
 @dataclass(frozen=True, slots=True)
 class HttpAgentConfig:
-    """Where the agent is, and its bounds.
+    """The agent's address and its bounds.
 
     `timeout` in seconds bounds a whole exchange, and so does the turn's deadline. `max_body`
     bounds an answer, `file_bytes` the files sent with a turn (0: described only).

@@ -1,4 +1,4 @@
-"""What an agent over HTTP is asked and may answer.
+"""The contract with an agent over HTTP: its question, its answers, the signature.
 
     POST {"request_id", "idempotency_key", "attempt", "interrupted", "deadline", "chat",
           "messages", "history"}
@@ -108,7 +108,7 @@ def sign(secret: str, body: bytes, at: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back. `retry_after` is the header as it was; `body` only for 200 and 422."""
+    """A response. `retry_after` is the header as it was; `body` only for 200 and 422."""
 
     status: int
     body: bytes = b""
