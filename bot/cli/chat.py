@@ -102,7 +102,7 @@ async def _record(process: Process, line: str, number: str) -> None:
 
 async def _settled(process: Process) -> None:
     """Wait until nothing of the terminal's chat is pending."""
-    account, rt = process.ids["console"], process.rt
+    [account], rt = process.endpoints, process.rt
     pending = True
     while pending:
         with contextlib.suppress(DatabaseUnavailable):

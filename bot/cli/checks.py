@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Annotated, NoReturn, TypeVar
 
 import typer
 
-from bot.checks import Finding, Level
 from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
 from bot.cli.shapes import Shape, shape
 from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError
-from bot.wiring import OperatorSession, opened
-from bot.wiring.conformance import examine_agent
-from bot.wiring.doctor import examine
-from bot.wiring.webhooks import (
+from bot.domain.findings import Finding, Level
+from bot.domain.plugin import WebhookState
+from bot.operations.webhooks import (
     REFUSALS,
-    HookState,
-    delete_hooks,
-    hook_finding,
-    hook_states,
-    set_hooks,
+    delete_webhooks,
+    set_webhooks,
+    webhook_finding,
+    webhook_states,
 )
+from bot.wiring import OperatorSession
+from bot.wiring.agents import examine_agent
+from bot.wiring.operator import examine
 
 T = TypeVar("T")
 
@@ -62,7 +61,12 @@ def set_(
 
     For example: webhook set
     """
-    _say(_at_platforms(partial(set_hooks, drop_pending=drop_pending)))
+
+    def point(session: OperatorSession) -> Awaitable[Sequence[str]]:
+        url = session.settings.public_url
+        return set_webhooks(session.endpoints, url, drop_pending=drop_pending)
+
+    _say(_at_platforms(point))
 
 
 @webhook.command()
@@ -71,14 +75,14 @@ def delete() -> None:
 
     For example: webhook delete
     """
-    _say(_at_platforms(delete_hooks))
+    _say(_at_platforms(lambda session: delete_webhooks(session.endpoints)))
 
 
 def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> Sequence[T]:
     """Ask with the channels open. Raises ConfigurationError, CommandFailed for a refusal."""
 
     async def work(session: OperatorSession) -> Sequence[T]:
-        async with opened(session):
+        async with session.opened():
             return await ask(session)
 
     try:
@@ -99,26 +103,26 @@ def info(*, json: options.Json = False) -> None:
 
     For example: webhook info --json
     """
-    states = _at_platforms(hook_states)
+    states = _at_platforms(lambda session: webhook_states(session.endpoints))
     head = ("channel", "url", "should be", "pending", "last error", "state")
     render.listing(states, _hook_shape, head, _hook_row, json=json)
-    broken = any(hook_finding(state).level is Level.PROBLEM for state in states)
+    broken = any(webhook_finding(state).level is Level.PROBLEM for state in states)
     raise typer.Exit(NOT_DONE if broken else DONE)
 
 
-def _hook_shape(state: HookState) -> Shape:
+def _hook_shape(state: WebhookState) -> Shape:
     return shape(
         state,
         "error error_age",
         last_error=state.error,
         last_error_age_s=state.error_age,
-        level=hook_finding(state).level.value,
+        level=webhook_finding(state).level.value,
     )
 
 
-def _hook_row(state: HookState) -> tuple[object, ...]:
+def _hook_row(state: WebhookState) -> tuple[object, ...]:
     age = "" if state.error_age is None else f" ({span(state.error_age)} ago)"
-    finding = hook_finding(state)
+    finding = webhook_finding(state)
     pending = "" if state.pending is None else state.pending
     error = f"{state.error}{age}" if state.error else ""
     return state.channel, state.url, state.wanted, pending, error, finding.says

@@ -64,7 +64,8 @@ class Choice:
         list[Ending] | None, typer.Option("--ending", help="Only with this ending.")
     ] = None
     channel: Annotated[
-        ChannelName | None, typer.Option("--channel", help="Only of this channel.")
+        ChannelName | None,
+        typer.Option("--channel", parser=ChannelName, help="Only of this channel.", metavar="NAME"),
     ] = None
     chat: OfChats = None
     older: Annotated[

@@ -23,12 +23,13 @@ _LONG = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 45.0, 120.0, 300.0, 900.0, 3600.0, 14_40
 class Readings:
     """Numbers that others keep, read at every scrape: seconds left of the lease, renewals that
     came late so far, whether hints reach Redis (true also where none is configured), seconds
-    since the last sweep."""
+    since the last sweep, background tasks that are over or keep failing."""
 
     lease_left: Callable[[], float]
     late_renewals: Callable[[], int]
     hints_carried: Callable[[], bool]
     sweep_age: Callable[[], float]
+    troubled_tasks: Callable[[], int]
 
 
 class _Reader(Collector):
@@ -57,6 +58,11 @@ class _Reader(Collector):
             "answerback_sweep_age_seconds",
             "Seconds since this process last looked for dead ones.",
             asked.sweep_age(),
+        )
+        yield GaugeMetricFamily(
+            "answerback_tasks_troubled",
+            "Background tasks of this process that are over or keep failing.",
+            asked.troubled_tasks(),
         )
 
 

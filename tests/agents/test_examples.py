@@ -17,9 +17,9 @@ import bot.api
 from bot.agents.function import load
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
 from bot.agents.http.conformance import check
-from bot.checks import Level
 from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
+from bot.domain.findings import Level
 from bot.domain.message import Attachment, InboundKind
 from bot.domain.reply import Button, Reply
 from bot.threads import Threads

@@ -11,8 +11,8 @@ import pytest
 
 from bot.agents.http.client import HttpAgentConfig
 from bot.agents.http.conformance import Trial, check
-from bot.checks import Level
 from bot.clock import SystemClock
+from bot.domain.findings import Level
 from tests.agents.server import Asked, FakeAgentServer, ok, response
 
 CLOCK = SystemClock()

@@ -9,8 +9,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from bot.checks import Finding
 from bot.cli import shapes
+from bot.domain.findings import Finding
 from bot.operations.actions import Acted
 from bot.operations.status import TurnAnswer
 from bot.operations.stuck import Stuck

@@ -9,8 +9,8 @@ from typing import Any
 
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
 from bot.agents.http.contract import ACTION, AgentFailed, HttpAnswer, request_body, sign
-from bot.checks import Level
 from bot.domain.errors import GiveUp, Retry
+from bot.domain.findings import Level
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
 from bot.domain.ports import Clock
 from bot.domain.reminders import NoReminders
@@ -155,7 +155,7 @@ class Probe:
     run_id: int = 0
     chat: TurnChat = field(
         default_factory=lambda: TurnChat(
-            0, ChannelName.CONSOLE, "check", "", ChatKind.PRIVATE, "Check", "en"
+            0, ChannelName("console"), "check", "", ChatKind.PRIVATE, "Check", "en"
         )
     )
 
