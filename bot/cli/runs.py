@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from enum import StrEnum
 from functools import partial
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -23,7 +22,7 @@ from bot.cli.session import (
 )
 from bot.cli.shapes import moment_shape, part_shape, run_shape, shape
 from bot.cli.wording import moment, span
-from bot.domain.ending import Ending
+from bot.domain.ending import ByHand, Ending
 from bot.operations import runs
 from bot.operations.explain import Explained, explain_run
 from bot.operations.status import turn_status
@@ -132,7 +131,7 @@ def show(run: options.Run, *, text: options.Texts = False, json: options.Json = 
             f"run {line.id} is {what}{said}",
             f"made {span(line.age)} ago in {place}",
             f"answers {', '.join(line.requests) or line.request_id}",
-            *([] if line.ending is None else [line.ending.sentence]),
+            *([] if line.ending is None else [line.ending.rule.says]),
         ]
     )
     if spent.calls:
@@ -201,12 +200,8 @@ def requeue(
     _apply(run, choice, partial(runs.requeue, may_duplicate=may_duplicate), acting)
 
 
-class As(StrEnum):
-    """Ways to close a run by hand: an ending, or an apology that ends it."""
-
-    ANSWERED = "answered"
-    CANCELLED = "cancelled"
-    APOLOGISE = "apologise"
+As = Literal[ByHand, "apologise"]
+"""Ways to close a run by hand: an ending, or an apology that ends it."""
 
 
 @app.command()
@@ -223,9 +218,12 @@ def close(
 
     For example: runs close 12 --as cancelled
     """
-    if wanted_as is As.APOLOGISE:
-        _apply(run, choice, runs.apologise, acting)
-    _apply(run, choice, partial(runs.close, wanted=Ending(wanted_as.value)), acting)
+    by_hand: Action = (
+        runs.apologise
+        if wanted_as == "apologise"
+        else partial(runs.close, wanted=Ending(wanted_as))
+    )
+    _apply(run, choice, by_hand, acting)
 
 
 @app.command()
@@ -281,7 +279,7 @@ def explain(*, json: options.Json = False) -> None:
 
     For example: explain
     """
-    rows = [(e.value, e.sentence, e.reaction.value) for e in Ending]
+    rows = [(e.value, e.rule.says, e.rule.reaction.value) for e in Ending]
     if json:
         keys = ("ending", "sentence", "reaction")
         render.as_json([dict(zip(keys, row, strict=True)) for row in rows])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
@@ -44,9 +45,10 @@ def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted
         return _subject(chat).too_late("it is not paused")
     dropped = 0
     for run in waiting if drop else ():
-        if runs.end_live(tx, run.id, Ending.CANCELLED, f"dropped by {by.name}"):
+        end = Close(Ending.CANCELLED, Cause.OPERATOR, f"dropped by {by.name}")
+        if runs.end_live(tx, run.id, end):
             reason = by.because("dropped when its chat was resumed")
-            after_end(tx, rt, run, Ending.CANCELLED, reason, by.name)
+            after_end(tx, rt, run, replace(end, detail=reason), by.name)
             dropped += 1
     runs.promote(tx, chat)
     said = f"{dropped} waiting run(s) cancelled" if drop else f"{len(waiting)} run(s) go on"
@@ -80,8 +82,8 @@ def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
 
 def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
     """The reason for which nothing can be written to this chat now; empty when it can."""
-    if chat.silence:
-        return f"nothing reaches this chat until the person writes: {chat.silence}"
+    if chat.silenced is not None:
+        return f"nothing reaches this chat until the person writes: {chat.silenced.words}"
     closed = rt.window_closed(chat.account, chat.last_inbound_at, clock.read(tx))
     if closed and not rt.policy(chat.account).templates:
         return "the platform allows free text again only after the person has written"

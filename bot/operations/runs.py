@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
 from bot.domain.delivery import ARRIVED, PartState
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
 from bot.intake.commands import again
@@ -88,10 +88,8 @@ def _make_due(tx: Tx, by: Operator, s: _Locked) -> Acted:
 def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
     """A run that ended: send what is stored and did not arrive, or have it worked on anew."""
     assert s.run.ending is not None
-    if s.run.ending is Ending.ANSWERED:
-        return s.refused("it was answered; requeueing it would answer twice")
-    if s.run.ending is Ending.WITHDRAWN:
-        return s.refused("the person stopped it; to write to them use `chats reply`")
+    if said := s.run.ending.rule.not_requeued:
+        return s.refused(said)
     if not inbox.of_run(tx, s.run.id):
         return s.too_late("its messages belong to a later run by now")
     if closed := cannot_write(tx, rt, s.chat):
@@ -125,45 +123,26 @@ def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplic
     for part in missing:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     if s.run.ending is Ending.CANCELLED:
-        runs.correct_ending(
-            tx, s.run.id, Ending.CANCELLED, Ending.UNCERTAIN, "sent after all by an operator"
-        )
+        after = Close(Ending.UNCERTAIN, Cause.OPERATOR, "sent after all by an operator")
+        runs.correct_ending(tx, s.run.id, Ending.CANCELLED, after)
     risk = ", although it may have arrived" if doubtful else ""
     s.note(tx, by, "requeued", f"{len(missing)} parts are sent once more{risk}")
     return s.done(f"{len(missing)} stored part(s) will be sent once more{risk}", READY)
 
 
-_CORRECTABLE = {
-    Ending.ANSWERED: (
-        Ending.UNCERTAIN,
-        Ending.UNDELIVERABLE,
-        Ending.APOLOGISED,
-        Ending.FAILED,
-        Ending.EXPIRED,
-        Ending.CANCELLED,
-    ),
-    Ending.CANCELLED: (
-        Ending.UNCERTAIN,
-        Ending.UNDELIVERABLE,
-        Ending.FAILED,
-        Ending.EXPIRED,
-    ),
-}
-"""Endings that an operator may give, each with those that it may correct."""
-
-
 def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
-    """End a run by hand: nothing of it is sent any more, and the chat's next one begins."""
+    """End a run by hand, in a way that is `ByHand`: nothing of it is sent any more, and the chat's
+    next one begins."""
     s = _locked(tx, run)
     if wanted is Ending.ANSWERED and not _shown_answered(tx, s.run) and not by.reason:
         return s.refused("nothing shows that it was answered: say how you know with --reason")
-    detail = by.signed(wanted.value)
+    end = Close(wanted, Cause.OPERATOR, by.signed(wanted.value))
     if s.run.ending is not None:
-        return _correct_ending(tx, by, s, wanted, detail)
+        return _correct_ending(tx, by, s, end)
     on_its_way = [p for p in outbox.of_run(tx, run) if p.state is PartState.SENDING]
-    if not runs.end_live(tx, run, wanted, detail, fence=s.run.fence):
+    if not runs.end_live(tx, run, end, fence=s.run.fence):
         return s.too_late("it moved on while you looked")
-    after_end(tx, rt, s.run, wanted, by.because("closed by hand"), by.name)
+    after_end(tx, rt, s.run, replace(end, detail=by.because("closed by hand")), by.name)
     late = f"; part {on_its_way[0].id} was being sent and may still arrive" if on_its_way else ""
     return s.done(f"{wanted.value}{late}", stop_topic(run), READY)
 
@@ -174,12 +153,12 @@ def _shown_answered(tx: Tx, run: Run) -> bool:
     return evidence.human_answered or (evidence.reply_stored and arrived)
 
 
-def _correct_ending(tx: Tx, by: Operator, s: _Locked, wanted: Ending, detail: str) -> Acted:
-    before = s.run.ending
+def _correct_ending(tx: Tx, by: Operator, s: _Locked, after: Close) -> Acted:
+    before, wanted = s.run.ending, after.ending
     assert before is not None
-    if before not in _CORRECTABLE[wanted]:
+    if not before.correctable_to(wanted):
         return s.too_late(f"it ended as {before.value}")
-    if not runs.correct_ending(tx, s.run.id, before, wanted, detail):
+    if not runs.correct_ending(tx, s.run.id, before, after):
         return s.too_late("it moved on while you looked")
     s.note(tx, by, f"{before.value} became {wanted.value}", "closed by hand")
     return s.done(f"{wanted.value}, was {before.value}")

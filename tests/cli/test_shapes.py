@@ -18,8 +18,8 @@ from storage.holders import HolderRow
 from storage.views.parts import DeadLetter, Moment, PartLine
 from storage.views.runs import ChatLine, RunLine
 
-RUN = """id request_id requests channel chat address topic state ending detail set_aside attempts
-    failures deaths holder holder_alive age_s created_at ended_at"""
+RUN = """id request_id requests channel chat address topic state ending cause detail set_aside
+    attempts failures deaths holder holder_alive age_s created_at ended_at"""
 PART = """id run chat channel address kind part state receipt attempts error code provider_status
     since_s"""
 CHAT = """id channel address topic kind name language last_inbound_at paused_until
