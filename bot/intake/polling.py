@@ -16,7 +16,6 @@ from typing import Protocol
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
 from bot.domain.message import Event, PayloadError
-from bot.domain.retry import backoff
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
@@ -31,8 +30,6 @@ POLL_SECONDS = 25.0
 _STANDBY = 2.0
 _LOOK_UP = 0.25
 """Seconds between two looks at whether this process may still poll, while it waits."""
-_CONFLICT = 5.0
-_REFUSED = 30.0
 
 WEBHOOK_IS_SET = (
     "a webhook is set for this bot, so Telegram gives no updates to polling: "
@@ -130,15 +127,15 @@ class Poller:
 
     async def _trouble(self, error: Exception) -> float:
         """Say what keeps us from polling; returns the seconds until the next try."""
-        wait = backoff(self._failures, self.rt.clock.jitter(), cap=30.0)
+        wait = self.rt.retry.connection.after(self._failures, self.rt.clock.jitter())
         match error:
             case PollConflict():
                 webhook = "webhook" in str(error).lower()
                 _log.error("%s", WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS)
-                wait = max(wait, _CONFLICT)
+                wait = max(wait, self.rt.retry.poll_conflict)
             case PollRefused():
                 await self._down(str(error))
-                wait = _REFUSED
+                wait = self.rt.retry.poll_refused
             case PollUnavailable(retry_after=seconds) if seconds:
                 wait = max(wait, seconds)
             case _:

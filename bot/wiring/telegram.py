@@ -17,7 +17,6 @@ from bot.domain.errors import (
 )
 from bot.domain.message import Event, PayloadError, clean
 from bot.domain.ports import Clock
-from bot.domain.retry import backoff
 from bot.http import NotReadable, Posted
 from bot.leases.runtime import Runtime
 from bot.settings import Settings
@@ -103,7 +102,7 @@ class TelegramUpdates:
                 await self._learn(rt, account)
                 await self._show_menu(rt)
             except _TROUBLE as error:
-                wait = backoff(tries, rt.clock.jitter())
+                wait = rt.retry.connection.after(tries, rt.clock.jitter())
                 _log.warning("getMe or setMyCommands failed, again in %.0f s: %s", wait, error)
                 await rt.clock.sleep(wait)
             else:
