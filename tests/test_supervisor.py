@@ -12,7 +12,8 @@ import pytest
 from bot.domain.errors import DatabaseUnavailable
 from bot.supervisor import Supervisor, beside
 from tests.clocks import ShiftedClock
-from tests.kit.conversation import Echo, moment
+from tests.kit.agents import Echo
+from tests.kit.conversation import moment
 from tests.world import World
 
 ROOT = Path(__file__).parents[1]

@@ -26,14 +26,13 @@ from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import hand_over
-from bot.settings import Settings
-from bot.wiring import Parts, Process, Role, running
-from bot.wiring.routes import doorway
+from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
+from tests.limits import PATIENCE
 
 T = TypeVar("T")
 SECRET = "a-secret-for-webhooks"
@@ -148,7 +147,7 @@ class World:
             "twilio_timeout": 1.0,
             "twilio_typing": False,
         }
-        return Settings(_env_file=None, **{**values, **changes})
+        return read_settings(_env_file=None, **{**values, **changes})
 
     async def start(
         self,
@@ -184,9 +183,9 @@ class World:
             with listener:
                 async with (
                     running(settings, role, parts) as process,
-                    listening(build_app(doorway(process)), listener),
+                    listening(build_app(site(process)), listener),
                     httpx.AsyncClient(
-                        verify=NO_CERTIFICATES, trust_env=False, timeout=10.0
+                        verify=NO_CERTIFICATES, trust_env=False, timeout=PATIENCE
                     ) as client,
                 ):
                     up.set_result(Running(process, url, client, ended, task))
@@ -219,7 +218,7 @@ class World:
             self._asked = Database(DatabaseSettings(self.database_url, pool=1), self.clock)
         return await self._asked.read(ask)
 
-    async def settled(self, timeout: float = 20.0) -> None:
+    async def settled(self, timeout: float = PATIENCE) -> None:
         """Wait until no run is live and no standalone message is on its way."""
         sql = (
             "SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + (SELECT count(*) "
@@ -228,7 +227,7 @@ class World:
         await self.until(sql, lambda rows: rows[0][0] == 0, timeout)
 
     async def until(
-        self, sql: str, holds: Callable[[Sequence[Any]], bool], timeout: float = 20.0
+        self, sql: str, holds: Callable[[Sequence[Any]], bool], timeout: float = PATIENCE
     ) -> Sequence[Any]:
         """Ask again and again until the answer is as wanted; returns it."""
         pulse = asyncio.Event()

@@ -13,15 +13,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from bot.delivery.status import ask
 from bot.domain.errors import DatabaseUnavailable, RecordsUnavailable, StaleLease
-from bot.domain.message import Inbound
+from bot.domain.plugin import Records
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
@@ -44,18 +43,6 @@ _ASKING = 30.0
 _AT_ONCE = 50
 
 _log = logging.getLogger("answerback.backfill")
-
-Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
-"""Which of these request ids, given with the platform's times, are recorded already."""
-
-
-class Records(Protocol):
-    """A platform's own records of what people wrote to one account."""
-
-    def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
-        """Every message since then that is not known, oldest first. Raises RecordsUnavailable
-        at the end when that was not all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
-from bot.domain.message import Event, PayloadError
+from bot.domain.message import PayloadError
+from bot.domain.plugin import Updates
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
@@ -31,27 +31,6 @@ _STANDBY = 2.0
 _LOOK_UP = 0.25
 """Seconds between two looks at whether this process may still poll, while it waits."""
 
-WEBHOOK_IS_SET = (
-    "a webhook is set for this bot, so Telegram gives no updates to polling: "
-    "run `answerback webhook delete`, or set TELEGRAM_MODE=webhook"
-)
-SOMEBODY_ELSE_POLLS = (
-    "another program polls with this bot's token and takes its updates: stop it; "
-    "processes of Answerback on one database take turns by themselves"
-)
-
-
-class Source(Protocol):
-    """Where updates come from. `updates` raises PollUnavailable, PollConflict, PollRefused."""
-
-    async def updates(self, offset: int | None, timeout: float) -> Sequence[Mapping[str, object]]:
-        """Updates from `offset` on; asking with an offset confirms those before it."""
-        ...
-
-    def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
-        """The events of an update. Raises PayloadError."""
-        ...
-
 
 @dataclass(slots=True)
 class Poller:
@@ -61,7 +40,7 @@ class Poller:
     lease: LeaseKeeper
     intake: Intake
     account: int
-    source: Source
+    source: Updates
     _offset: int | None = None
     _failures: int = 0
 
@@ -130,8 +109,7 @@ class Poller:
         wait = self.rt.retry.connection.after(self._failures, self.rt.clock.jitter())
         match error:
             case PollConflict():
-                webhook = "webhook" in str(error).lower()
-                _log.error("%s", WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS)
+                _log.error("%s", error)
                 wait = max(wait, self.rt.retry.poll_conflict)
             case PollRefused():
                 await self._down(str(error))

@@ -12,18 +12,21 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import Sends
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.message import ChannelName
-from bot.domain.ports import Channel, Clock
+from bot.domain.plugin import Endpoint
+from bot.domain.ports import Clock
 from bot.domain.turn import Agent
+from bot.http import Site
 from bot.intake.accept import Intake
 from bot.intake.backfill import Backfill
+from bot.intake.introduction import Introduction
 from bot.intake.polling import Poller
+from bot.intake.record import Arrival
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
@@ -36,24 +39,19 @@ from bot.observability.tracing import Tracer
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
 from bot.schedule import CronCalendar
-from bot.settings import Settings, TelegramMode
+from bot.settings import Settings
 from bot.supervisor import Supervisor
-from bot.texts import Words
-from bot.wiring.agents import Hired, hire
-from bot.wiring.channels import Configured, configure
-from bot.wiring.metrics import measure
+from bot.wiring.agents import BuiltAgent, build_agent, words_of
+from bot.wiring.channels import connect
+from bot.wiring.observability import measure, tracer_of
 from bot.wiring.rate_limits import pacers
-from bot.wiring.tracing import tracer_of
+from channels import console
 from storage import accounts, holders
-from storage.accounts import Account
 from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.runs import claims
 from storage.schema.migrate import upgrade
-
-if TYPE_CHECKING:
-    from bot.wiring.telegram import TelegramUpdates
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -73,7 +71,8 @@ class Role(StrEnum):
 
 @dataclass(slots=True)
 class Process:
-    """A running process's parts. Made by `running`."""
+    """A running process's parts. Made by `running`. `endpoints` are by the rows of their
+    accounts; `introductions` are to those platforms that have to be asked who we are."""
 
     settings: Settings
     role: Role
@@ -82,11 +81,15 @@ class Process:
     ctx: WorkerContext
     worker: Worker | None
     intake: Intake
-    channels: Configured
-    ids: dict[str, int]
-    updates: TelegramUpdates | None
+    endpoints: Mapping[int, Endpoint]
+    introductions: Sequence[Introduction]
     tasks: Supervisor
     last_sweep: float = 0.0
+
+    @property
+    def ids(self) -> Mapping[str, int]:
+        """The accounts' rows by the names of their channels."""
+        return {endpoint.channel.name: row for row, endpoint in self.endpoints.items()}
 
     async def readiness(self) -> Sequence[Check]:
         """Whether this process can do its job, and what keeps it from it."""
@@ -140,19 +143,17 @@ class Process:
         self.tasks.repeat("wakeups", self.rt.wakeups.relay, usual=1.0)
         if self.worker is not None:
             self.worker.begin(self.tasks)
-        if self.updates is not None:
-            account = self.ids["telegram"]
-            await self.updates.meet(self.rt, account)
-            introduce = partial(self.updates.introduce, self.rt, account)
-            self.tasks.repeat("introduce", introduce, usual=_PROBE_EVERY)
-            if self.settings.mode is TelegramMode.POLLING and self.role is not Role.WORKER:
-                poller = Poller(self.rt, self.lease, self.intake, account, self.updates)
-                self.tasks.repeat("poll", poller.poll, usual=1.0)
-
-        if self.channels.whatsapp is not None:
-            records, account = self.channels.whatsapp, self.ids["whatsapp"]
-            backfill = Backfill(self.rt, self.lease, self.intake, account, records)
-            self.tasks.repeat("backfill", backfill.look_if_due, usual=1.0)
+        for introduction in self.introductions:
+            await introduction.meet()
+            name = f"introduce {introduction.account}"
+            self.tasks.repeat(name, introduction.introduce, usual=_PROBE_EVERY)
+        for account, endpoint in self.endpoints.items():
+            if endpoint.updates is not None and self.role is not Role.WORKER:
+                poller = Poller(self.rt, self.lease, self.intake, account, endpoint.updates)
+                self.tasks.repeat(f"poll {account}", poller.poll, usual=1.0)
+            if endpoint.records is not None:
+                backfill = Backfill(self.rt, self.lease, self.intake, account, endpoint.records)
+                self.tasks.repeat(f"backfill {account}", backfill.look_if_due, usual=1.0)
 
     def _begin_periodic(self) -> None:
         beat, tasks = self.lease.terms.heartbeat, self.tasks
@@ -162,9 +163,8 @@ class Process:
         tasks.every("repair", _REPAIR_EVERY, self.repair)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
         tasks.every("share", beat, self.share_pace)
-        if self.updates is not None:
-            probe = partial(self.updates.probe, self.rt, self.ids["telegram"])
-            tasks.every("probe", _PROBE_EVERY, probe)
+        for introduction in self.introductions:
+            tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 
     async def share_pace(self) -> None:
         """Learn how many processes the limits of a platform are divided between. Raises
@@ -220,17 +220,16 @@ async def running(
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
-        words = _words(settings)
-        channels = configure(settings, parts.clock, words, parts.terminal)
-        rows = await _accounts(db, channels.all())
-        for channel in channels.all():
-            await channel.open()
-            stack.push_async_callback(channel.close)
+        words = words_of(settings)
+        endpoints = await _rows(db, connect(settings, parts.clock, words, parts.terminal))
+        for endpoint in endpoints.values():
+            await endpoint.channel.open()
+            stack.push_async_callback(endpoint.channel.close)
         rt = Runtime(
             db=db,
             clock=parts.clock,
-            channels={rows[c.name].id: c for c in channels.all()},
-            carriers={rows[c.name].id: c for c in channels.carriers()},
+            channels={row: e.channel for row, e in endpoints.items()},
+            carriers={row: e.carrier for row, e in endpoints.items() if e.carrier is not None},
             terms=settings.terms(),
             words=words,
             wakeups=Wakeups(parts.clock, settings.redis_url or None),
@@ -238,8 +237,8 @@ async def running(
             reached=parts.reached,
             tracer=tracer,
         )
-        hired = Hired(parts.agent) if parts.agent else hire(settings, rt.words, parts.clock)
-        stack.push_async_callback(hired.close)
+        built = BuiltAgent(parts.agent) if parts.agent else build_agent(settings, words, rt.clock)
+        stack.push_async_callback(built.close)
         lease = LeaseKeeper(
             rt.db,
             rt.clock,
@@ -248,8 +247,25 @@ async def running(
             stack.enter_context(pulse()).stood,
         )
         paced = pacers(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), hired.agent, paced)
-        process = _process(settings, role, ctx, channels, rows)
+        ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), built.agent, paced)
+        worker = None if role is Role.WEB else Worker(ctx)
+        tasks = Supervisor(rt.clock)
+        process = Process(
+            settings=settings,
+            role=role,
+            rt=rt,
+            lease=lease,
+            ctx=ctx,
+            worker=worker,
+            intake=Intake(rt, worker, tasks),
+            endpoints=endpoints,
+            introductions=[
+                Introduction(rt, row, endpoint.profile)
+                for row, endpoint in endpoints.items()
+                if endpoint.profile is not None
+            ],
+            tasks=tasks,
+        )
         held_by(lambda: process.lease.name)
         try:
             await process.begin()
@@ -258,48 +274,16 @@ async def running(
             await process.end()
 
 
-def _words(settings: Settings) -> Words:
-    return Words.load(settings.texts_file, settings.language, word_commands=settings.command_words)
-
-
-async def _accounts(db: Database, channels: Sequence[Channel]) -> Mapping[ChannelName, Account]:
-    """The rows of the accounts, up again: a start may come with what was wrong put right."""
-    rows = {c.name: await db.write(accounts.ensure, c.name, c.account) for c in channels}
-    for row in rows.values():
-        await db.write(accounts.mark_up, row.id)
-    return rows
-
-
-def _process(
-    settings: Settings,
-    role: Role,
-    ctx: WorkerContext,
-    channels: Configured,
-    rows: Mapping[ChannelName, Account],
-) -> Process:
-    worker = None if role is Role.WEB else Worker(ctx)
-    tasks = Supervisor(ctx.rt.clock)
-    return Process(
-        settings=settings,
-        role=role,
-        rt=ctx.rt,
-        lease=ctx.lease,
-        ctx=ctx,
-        worker=worker,
-        intake=Intake(ctx.rt, worker, tasks),
-        channels=channels,
-        ids={name.value: row.id for name, row in rows.items()},
-        updates=_updates(channels, rows),
-        tasks=tasks,
-    )
-
-
-def _updates(channels: Configured, rows: Mapping[ChannelName, Account]) -> TelegramUpdates | None:
-    if channels.telegram is None:
-        return None
-    from bot.wiring.telegram import TelegramUpdates  # noqa: PLC0415 - loaded where configured
-
-    return TelegramUpdates(channels.telegram, rows[ChannelName.TELEGRAM].name)
+async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:
+    """The accounts by their rows, up again: a start may come with what was wrong put right."""
+    found = {}
+    for endpoint in endpoints:
+        account = await db.write(accounts.ensure, endpoint.channel.name, endpoint.channel.account)
+        await db.write(accounts.mark_up, account.id)
+        if endpoint.profile is not None:
+            endpoint.profile.remember(account.name)
+        found[account.id] = endpoint
+    return found
 
 
 def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
@@ -311,3 +295,23 @@ def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
         pid=os.getpid(),
         role=role.value,
     )
+
+
+def site(process: Process) -> Site:
+    """What the HTTP application of this process is made of."""
+    routes = [(row, r) for row, endpoint in process.endpoints.items() for r in endpoint.routes]
+    return Site(
+        process.rt,
+        process.intake,
+        process.readiness,
+        routes=[] if process.role is Role.WORKER else routes,
+        prefix=urlsplit(process.settings.public_url).path,
+    )
+
+
+async def typed(process: Process, line: str, number: str) -> None:
+    """Record a line that a person typed in the terminal; `number` names it for ever. Raises
+    DatabaseUnavailable."""
+    [account] = process.endpoints
+    arrival = Arrival(account, line, "terminal")
+    await process.intake.take(arrival, (console.parse(line, number),))

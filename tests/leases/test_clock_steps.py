@@ -12,7 +12,8 @@ import pytest
 
 from tests.clocks import shift_database
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, BOB, SHORT, Echo, Gated, post
+from tests.kit.agents import Echo, Gated
+from tests.kit.conversation import ADA, BOB, SHORT, post
 from tests.world import Running, World, open_world
 
 HOUR = 3600.0

@@ -1,4 +1,4 @@
-"""What a process measures of itself and of the whole service, for its metrics."""
+"""The metrics and the tracer of a process."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from bot.domain.errors import DatabaseUnavailable
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.ports import Clock
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from bot.observability.readings import Readings
+from bot.observability.tracing import NoTracer, Tracer
+from bot.settings import Settings
 from bot.supervisor import Supervisor
 from storage.views.gauges import read_gauges
 
@@ -51,3 +54,20 @@ async def refresh(rt: Runtime) -> None:
     )
     rt.observer.uncertain_parts.set(seen.uncertain)
     rt.observer.standalone_parts.set(seen.standalone)
+
+
+def tracer_of(settings: Settings, clock: Clock) -> Tracer:
+    """Spans to the endpoint of OTEL_EXPORTER_OTLP_ENDPOINT, or none. Raises ConfigurationError
+    when the endpoint is set and OpenTelemetry is not installed."""
+    endpoint = settings.otel_exporter_otlp_endpoint
+    if not endpoint:
+        return NoTracer()
+    try:
+        from bot.observability.otel import OtlpSettings, over_http  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        raise ConfigurationError(
+            f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {missing.name} is not installed: install "
+            "answerback[otel], or unset the variable"
+        ) from missing
+    place = OtlpSettings(endpoint, settings.otlp_headers, settings.otel_service_name)
+    return over_http(place, clock.wall)
