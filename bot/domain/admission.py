@@ -31,17 +31,6 @@ class Unanswered(Worded):
     DAILY_LIMIT = "daily_limit", "the daily limit of turns"
 
 
-TOLD_ONCE = frozenset(
-    {
-        Unanswered.NOT_ALLOWED,
-        Unanswered.TOO_FAST,
-        Unanswered.TOO_MANY_WAITING,
-        Unanswered.DAILY_LIMIT,
-    }
-)
-"""Reasons that the person is told, once."""
-
-
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
     """What the decision needs of the chat; this message counts in none of the numbers."""
