@@ -22,8 +22,8 @@ from bot.domain.verdict import Apologise, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import bind
-from bot.runs.turn_context import LiveTurn
-from bot.runs.typing import present
+from bot.runs.turn_context import TurnContext
+from bot.runs.typing import show_work
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
@@ -118,7 +118,7 @@ def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
 async def _think(ctx: WorkerContext, case: Case) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with present(ctx, case):
+    async with show_work(ctx, case):
         thought = await _ask(ctx, case)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
@@ -156,7 +156,7 @@ def _asked_wait(rt: Runtime, after: float | None, attempts: int) -> float:
 
 async def _ask(ctx: WorkerContext, case: Case) -> Thought:
     """Call the agent within the time that is left; whatever it does becomes a value."""
-    turn = LiveTurn(ctx, case)
+    turn = TurnContext(ctx, case)
     limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
     try:
         async with limit:
