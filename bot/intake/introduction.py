@@ -29,7 +29,7 @@ class Introduction:
     rt: Runtime
     account: int
     profile: Profile
-    _tries: int = 0
+    _failures: int = 0
 
     async def meet(self) -> None:
         """Ask once, briefly, where nobody knows yet: without a name no mention concerns us."""
@@ -42,15 +42,17 @@ class Introduction:
             _log.warning("who this bot is could not be asked yet: %s", error)
 
     async def introduce(self) -> float | None:
-        """Learn who we are and set the menu of commands; returns the seconds until the next try,
-        None when it worked or was refused."""
+        """Learn who we are and set the menu of commands, once. Returns the seconds until the
+        next try; None when it worked or was refused for good."""
         try:
             await self._learn()
             await self._show_menu()
         except _TROUBLE as error:
-            self._tries += 1
-            wait = self.rt.retry.connection.after(self._tries, self.rt.clock.jitter())
-            _log.warning("the platform can't be asked who we are, again in %.0f s: %s", wait, error)
+            self._failures += 1
+            wait = self.rt.retry.connection.after(self._failures, self.rt.clock.jitter())
+            _log.warning(
+                "the platform could not be asked who we are: %s; again in %.0f s", error, wait
+            )
             return wait
         return None
 

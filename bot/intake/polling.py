@@ -106,14 +106,15 @@ class Poller:
 
     async def _trouble(self, error: Exception) -> float:
         """Say what keeps us from polling; returns the seconds until the next try."""
-        wait = self.rt.retry.connection.after(self._failures, self.rt.clock.jitter())
+        retry = self.rt.retry
+        wait = retry.connection.after(self._failures, self.rt.clock.jitter())
         match error:
             case PollConflict():
                 _log.error("%s", error)
-                wait = max(wait, self.rt.retry.poll_conflict)
+                wait = max(wait, retry.poll_conflict)
             case PollRefused():
                 await self._down(str(error))
-                wait = self.rt.retry.poll_refused
+                wait = retry.poll_refused
             case PollUnavailable(retry_after=seconds) if seconds:
                 wait = max(wait, seconds)
             case _:
