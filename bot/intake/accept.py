@@ -90,18 +90,17 @@ class Intake:
             return recorded
 
     async def _record(self, arrival: Arrival, event: Event) -> Recorded:
-        by = None if self._worker is None else self._worker.expect()
-        recorded: Recorded | None = None
+        worker = self._worker
+        by = None if worker is None else worker.reserve()
         try:
             async with in_time():
                 recorded = await self._rt.db.write(record_event, self._rt, arrival, event, by)
         finally:
-            if by is not None and self._worker is not None:
-                run = None if recorded is None else recorded.run
-                if run is not None and run.state is RunState.RUNNING:
-                    self._worker.take_expected(run)
-                else:
-                    self._worker.cancel_expected()
+            if worker is not None and by is not None:
+                worker.release()
+        run = recorded.run
+        if worker is not None and run is not None and run.state is RunState.RUNNING:
+            worker.take(run)
         self._count(arrival, recorded.became.value)
         self._follow(arrival, recorded)
         return recorded
