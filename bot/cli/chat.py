@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 
 from bot.domain.errors import DatabaseUnavailable
-from bot.runs.shutdown import hand_over
+from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Settings, running, typed
 from bot.wiring.signals import Stop, stop_signals
 from storage.notify import READY
@@ -36,7 +36,7 @@ async def chat(settings: Settings) -> None:
             if interactive:
                 _show(f"{_HELLO}\n{PROMPT}")
             await _until_told(_talk(process, interactive=interactive), stop)
-            await hand_over(process.ctx, process.worker, settings.shutdown_grace)
+            await shut_down(process.ctx, process.worker, settings.shutdown_grace)
 
 
 async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
