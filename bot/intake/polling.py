@@ -140,8 +140,7 @@ class Poller:
         wait = self._wait(failures)
         match error:
             case PollConflict():
-                webhook = "webhook" in str(error).lower()
-                _log.error("%s", WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS)
+                _log.error("%s", WEBHOOK_IS_SET if error.webhook else SOMEBODY_ELSE_POLLS)
                 wait = max(wait, self.rt.retry.poll_conflict)
             case PollRefused():
                 await self._down(str(error))

@@ -158,7 +158,7 @@ def trouble_of(error: TelegramError, method: str) -> AnswerbackError:
             case 401 | 404:
                 return TelegramTokenInvalid(f"Telegram refuses the token: {reason}")
             case 409:
-                return TelegramConflict(reason)
+                return TelegramConflict(reason, webhook="webhook" in reason.lower())
             case status if 400 <= status < 500 and status != 429:
                 return TelegramRefused(reason)
             case _:
