@@ -128,7 +128,7 @@ def _allowed(message: Inbound, allowed: frozenset[str]) -> bool:
     if not allowed:
         return True
     names = {message.address.chat, message.sender.id, *message.aliases}
-    names |= {name.removeprefix("whatsapp:") for name in tuple(names)}
+    names |= {name.partition(":")[2] or name for name in names}
     if message.sender.username:
         names.add("@" + message.sender.username.casefold())
     return not names.isdisjoint(allowed)

@@ -74,11 +74,7 @@ class PollUnavailable(AnswerbackError):
 
 
 class PollConflict(AnswerbackError):
-    """Somebody else takes this account's updates: a webhook, or else another poller."""
-
-    def __init__(self, reason: str, *, webhook: bool = False) -> None:
-        super().__init__(reason)
-        self.webhook = webhook
+    """Somebody else takes this account's updates."""
 
 
 class PollRefused(AnswerbackError):

@@ -60,6 +60,8 @@ class RetryPolicy:
     """Before a part that was not sent goes again, where the provider names no wait."""
     connection: Backoff = Backoff(1.0, 30.0)
     """Between two tries to reach a platform."""
+    task: Backoff = Backoff(1.0, 30.0)
+    """Before a background task that met an unexpected error goes on."""
     poll_conflict: float = 5.0
     """While somebody else takes an account's updates."""
     poll_refused: float = 30.0

@@ -25,6 +25,7 @@ from tests.clocks import ShiftedClock
 from tests.crash.play import moves
 from tests.fakes.faults import Fault
 from tests.fakes.updates import Person
+from tests.limits import PATIENCE
 from tests.world import PUBLIC, Running, World
 
 ANN = Operator("ann@ctx", "a test")
@@ -219,7 +220,7 @@ class Mayhem:
         self.at_work.clear()
         await self.say(chat, "slow")
         await self.until(self.at_work.is_set)
-        body.running.process.schedule.stop()
+        body.running.stand_still()
         body.zombie = True
         if unnoticed:
             self.unseen = True
@@ -304,7 +305,7 @@ class Mayhem:
         rt = self.bodies[-1].running.process.rt
         for [chat] in await self.world.rows("SELECT id FROM chats WHERE paused_until IS NOT NULL"):
             await perform(rt, partial(_resume, rt=rt, chat=chat))
-        async with asyncio.timeout(40.0):
+        async with asyncio.timeout(PATIENCE):
             while await moves(self.world, at_most=4.0):
                 await self._beat()
 

@@ -15,7 +15,7 @@ from bot.operations.actions import Result, perform
 from bot.wiring import Role, operator_session
 from storage.notify import READY, Wakeups, stop_topic
 from tests.fakes.updates import Person
-from tests.kit.held import repeats
+from tests.kit.agents import repeats
 from tests.kit.operating import ANN
 from tests.world import World, open_world
 
@@ -61,7 +61,7 @@ async def test_an_act_without_redis_waits_for_nobody(world: World) -> None:
     web = await world.start(agent=repeats, role=Role.WEB)
     await web.post_update(Person(ADA).text("hello"))
     settings = world.settings(redis_url="redis://127.0.0.1:1/0")
-    async with asyncio.timeout(10), operator_session(settings, tells=True) as session:
+    async with asyncio.timeout(30), operator_session(settings, tells=True) as session:
         acted = await perform(
             session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
         )
