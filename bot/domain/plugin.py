@@ -67,11 +67,9 @@ class Updates(Protocol):
     async def updates(self, offset: int | None, timeout: float) -> Sequence[Mapping[str, object]]:
         """Wait up to `timeout` s for updates from `offset` on; asking with an offset confirms
         those before it."""
-        ...
 
     def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
         """The events of an update. Raises PayloadError."""
-        ...
 
 
 Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
@@ -84,7 +82,6 @@ class Records(Protocol):
     def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
         """Every message since then that is not known, oldest first. Raises RecordsUnavailable
         at the end when that was not all."""
-        ...
 
 
 class Profile(Protocol):
@@ -94,19 +91,15 @@ class Profile(Protocol):
     @property
     def public_name(self) -> str:
         """The name that a mention uses; empty while nobody knows it."""
-        ...
 
     def remember(self, public_name: str) -> None:
         """Take the name that an earlier process learned."""
-        ...
 
     async def learn(self) -> str:
         """Ask the platform for the name, and use it from now on."""
-        ...
 
     async def show_menu(self, menus: Mapping[str, Sequence[tuple[str, str]]]) -> None:
         """Set the menu of commands by two-letter language, the empty one for all others."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +123,12 @@ class Webhook(Protocol):
 
     async def state(self) -> WebhookState:
         """The webhook now. Never raises: a platform that can't be asked is a state too."""
-        ...
 
     async def set(self, *, drop_pending: bool) -> Sequence[str]:
         """Point the platform at PUBLIC_URL; `drop_pending` throws away what waits there."""
-        ...
 
     async def delete(self) -> Sequence[str]:
         """Take our webhook away."""
-        ...
 
 
 async def _nothing_to_examine() -> Sequence[Finding]:

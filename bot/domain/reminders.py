@@ -44,15 +44,12 @@ class Calendar(Protocol):
 
     def read(self, when: str, zone: str, now: float) -> Occasion:
         """What `when` means. Raises ReminderRefused with words for the one who asked."""
-        ...
 
     def following(self, occasion: Occasion, now: float) -> float | None:
         """When it is due next after `now`, in epoch seconds; None when never."""
-        ...
 
     def spell(self, at: float, zone: str) -> str:
         """A moment in words, as the clocks of `zone` show it."""
-        ...
 
 
 class Reminders(Protocol):
@@ -65,19 +62,15 @@ class Reminders(Protocol):
         `when` is a local time (`2027-01-15 09:00`), a wait (`in 20 minutes`) or a rule of
         five cron fields (`0 9 * * mon-fri`). Raises ReminderRefused.
         """
-        ...
 
     async def waiting(self) -> Sequence[Reminder]:
         """What is still to come, soonest first."""
-        ...
 
     async def cancel(self, number: int) -> bool:
         """Never remind of it. False: no reminder of this chat waits under that number."""
-        ...
 
     def now(self, zone: str = "") -> str:
         """This moment in words. Raises ReminderRefused for a zone that there is not."""
-        ...
 
 
 class NoReminders:

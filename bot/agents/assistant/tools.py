@@ -15,8 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bot.agents.loading import fault, import_module
-from bot.domain.tool import is_safe_to_repeat
-from bot.domain.turn import Turn
+from bot.domain.turn import Turn, is_safe_to_repeat
 
 Function = Callable[..., Any]
 _OURS = ("turn", "idempotency_key")
