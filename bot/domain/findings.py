@@ -1,4 +1,4 @@
-"""What an examination found: one line each, with what to do about it."""
+"""Findings of an examination: one line each, with the remedy."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Updates(Protocol):
 
 
 Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
-"""Which of these request ids, given with the platform's times, are recorded already."""
+"""Finds those of the request ids, given with the platform's times, that are recorded already."""
 
 
 class Records(Protocol):
@@ -85,7 +85,7 @@ class Records(Protocol):
 
 
 class Profile(Protocol):
-    """Who the account is on a platform that has to be asked. Raises PollUnavailable,
+    """The account's own name, on a platform that has to be asked. Raises PollUnavailable,
     PollConflict, PollRefused."""
 
     @property
@@ -118,7 +118,7 @@ class WebhookState:
 
 
 class Webhook(Protocol):
-    """Where a platform delivers. `set` and `delete` return what was done, line by line, and
+    """A platform's webhook. `set` and `delete` return what was done, line by line, and
     raise ConfigurationError, PollUnavailable, PollConflict, PollRefused, RecordsUnavailable."""
 
     async def state(self) -> WebhookState:
@@ -157,7 +157,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a process lends its channels: its clock, the words over a reply that is sent as a
+    """A process's loan to its channels: its clock, the words over a reply that is sent as a
     file (by the person's language), and its terminal, if it has one."""
 
     clock: Clock

@@ -1,4 +1,4 @@
-"""The seams: what the flows need of a channel, an agent's turn and a clock."""
+"""Ports: the protocols of clock and channel, and the values that they exchange."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Pace:
 
 
 class OutsideWindow(Enum):
-    """What an account may say while free text is forbidden."""
+    """The words that an account may send while free text is forbidden."""
 
     NOTHING = "nothing"
     INVITATION = "an invitation to write again"
@@ -82,7 +82,7 @@ class OutsideWindow(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a platform can do, as far as the flows behave differently for it.
+    """The abilities of a platform, as far as the rest behaves differently for them.
 
     `free_text_window` is the seconds after a person's last message in which free text may be
     sent (None: always). `looks` are the seconds after an uncertain attempt at which the
@@ -150,10 +150,10 @@ class Carrier(Protocol):
     that shows choices as words."""
 
     async def status(self, receipt: str) -> Witness | None:
-        """Where a part stands by the platform's records; None when they can't be read."""
+        """A part's status by the platform's records; None when they can't be read."""
 
     def reaction(self, code: str) -> CallbackReaction:
-        """What a late refusal with this code asks for."""
+        """The reaction to a late refusal with this code."""
 
     def resend_after(self, code: str) -> float:
         """Seconds to wait before the one more send that RESEND_ONCE allows."""

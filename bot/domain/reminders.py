@@ -11,7 +11,7 @@ from bot.domain.errors import ReminderRefused
 
 
 class ReminderState(StrEnum):
-    """Who moves a reminder on: `waiting` becomes `done` when it is due (one that recurs waits
+    """The states of a reminder: `waiting` becomes `done` when it is due (one that recurs waits
     for its next time instead), or `cancelled` by the person. Neither moves any more."""
 
     WAITING = "waiting"
@@ -21,7 +21,7 @@ class ReminderState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """When something is due: epoch seconds, the IANA zone it was meant in, and the rule of
+    """A due time: epoch seconds, the IANA zone it was meant in, and the rule of
     five cron fields by which it comes again (empty: it does not)."""
 
     due_at: float
@@ -43,10 +43,10 @@ class Calendar(Protocol):
     """The arithmetic of clocks on walls: zones, summer time, rules that recur."""
 
     def read(self, when: str, zone: str, now: float) -> Occasion:
-        """What `when` means. Raises ReminderRefused with words for the one who asked."""
+        """The meaning of `when`. Raises ReminderRefused with words for the one who asked."""
 
     def following(self, occasion: Occasion, now: float) -> float | None:
-        """When it is due next after `now`, in epoch seconds; None when never."""
+        """The next due time after `now`, in epoch seconds; None when there is none."""
 
     def spell(self, at: float, zone: str) -> str:
         """A moment in words, as the clocks of `zone` show it."""
@@ -64,7 +64,7 @@ class Reminders(Protocol):
         """
 
     async def waiting(self) -> Sequence[Reminder]:
-        """What is still to come, soonest first."""
+        """Those still to come, soonest first."""
 
     async def cancel(self, number: int) -> bool:
         """Never remind of it. False: no reminder of this chat waits under that number."""

@@ -1,4 +1,4 @@
-"""What an agent is given and what it may give back."""
+"""The turn: the agent's view of a run, and the protocol of an agent."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class HistoryMessage:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call of a model cost, in tokens."""
+    """The price of one call of a model, in tokens."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -87,7 +87,7 @@ class Turn(Protocol):
 
     @property
     def history(self) -> Sequence[HistoryMessage]:
-        """What was said before in this chat, oldest first; notices and apologies left out."""
+        """The chat before this turn, oldest first; notices and apologies left out."""
 
     @property
     def chat(self) -> TurnChat: ...
