@@ -11,8 +11,7 @@ import pytest
 
 from bot.agents.assistant.tools import INTERRUPTED
 from bot.domain.errors import Retry
-from bot.domain.tool import safe_to_repeat
-from bot.domain.turn import Cost, Turn
+from bot.domain.turn import Cost, Turn, safe_to_repeat
 from tests.agents.models import ScriptedModel, assistant, call, calls, results
 from tests.agents.turns import FakeTurn, turn
 

@@ -29,8 +29,7 @@ from bot.domain.errors import (
     StepInterrupted,
     StepResultInvalid,
 )
-from bot.domain.tool import is_safe_to_repeat
-from bot.domain.turn import Turn
+from bot.domain.turn import Turn, is_safe_to_repeat
 
 Function = Callable[..., Any]
 
