@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
-CODE := bot channels storage tests benchmarks examples
+CODE := bot channels storage tests benchmarks examples docs
 
 # Moving the checkout invalidates what is installed: its place is a part of the stamps' names.
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format bench bench-kills lock clean
+.PHONY: help install run test test-deep check lint format picture bench bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -51,6 +51,9 @@ lint: $(TESTABLE) ## Everything of check but the tests
 format: $(TESTABLE) ## Rewrite the code in its one form
 	$(BIN)/ruff check --fix-only $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+picture: $(TESTABLE) ## Draw docs/layers.svg from the imports as they are
+	@$(BIN)/python docs/layers.py
 
 bench: $(TESTABLE) ## Load on this machine: rates and latencies
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -28,9 +28,7 @@ from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import hand_over
-from bot.settings import Settings
-from bot.wiring import Parts, Process, Role, running
-from bot.wiring.routes import doorway
+from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
@@ -97,6 +95,11 @@ class Running:
         assert isinstance(db, MortalDatabase)
         db.away = away
 
+    def stand_still(self) -> None:
+        """No heartbeat, no watch, no sweep any more, as after SIGSTOP."""
+        for name in ("heartbeat", "watch", "sweep", "repair", "reminders"):
+            self.process.tasks.tasks[name].cancel()
+
     async def die(self) -> None:
         """End as `kill -9` would."""
         self.kill()
@@ -112,9 +115,7 @@ class Running:
         self.process.ctx.sends.abandon()
         if self.process.worker is not None:
             self.process.worker.abandon()
-        self.process.schedule.stop()
-        for task in self.process.tasks:
-            task.cancel()
+        self.process.tasks.cancel()
         self.process.lease.forget_name()
         self._task.cancel()
 
@@ -148,7 +149,7 @@ class World:
             "twilio_timeout": 1.0,
             "twilio_typing": False,
         }
-        return Settings(_env_file=None, **{**values, **changes})
+        return read_settings(_env_file=None, **{**values, **changes})
 
     async def start(
         self,
@@ -184,7 +185,7 @@ class World:
             with listener:
                 async with (
                     running(settings, role, parts) as process,
-                    listening(build_app(doorway(process)), listener),
+                    listening(build_app(site(process)), listener),
                     httpx.AsyncClient(
                         verify=NO_CERTIFICATES, trust_env=False, timeout=PATIENCE
                     ) as client,

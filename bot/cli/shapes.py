@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.cli.wording import moment
-from bot.observability.findings import Finding
+from bot.domain.findings import Finding
 from bot.operations.actions import Acted
 from bot.operations.status import TurnAnswer
 from bot.operations.stuck import Stuck

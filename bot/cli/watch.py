@@ -18,8 +18,8 @@ from bot.domain.ending import Ending
 from bot.leases import recovery
 from bot.operations.status import turn_status
 from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
-from bot.wiring import OperatorSession, Settings, opened, operator_session, schema_problem
-from bot.wiring.webhooks import stuck_hooks
+from bot.operations.webhooks import stuck_webhooks
+from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
 from storage import operator_moves
 from storage.engine.probe import RedisUnreachable, ping_redis
 
@@ -73,8 +73,8 @@ async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequ
     bounds = Bounds(older=older, lease=session.settings.lease_seconds)
     found = [*await session.rt.db.read(find_stuck, bounds), *await _wake_ups(session.settings)]
     if not offline:
-        async with opened(session):
-            found += await stuck_hooks(session)
+        async with session.opened():
+            found += await stuck_webhooks(session.endpoints)
     return in_order(found)
 
 

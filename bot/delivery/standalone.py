@@ -5,7 +5,6 @@ Each is claimed by itself, in its chat's order, behind whatever of that chat is 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartKind
 from bot.domain.verdict import WINDOW_CLOSED
 from bot.leases.runtime import LOOK_PATIENCE, STATUS_WAIT, Runtime
+from bot.supervisor import Supervisor
 from storage import chats, outbox
 from storage.chats import Chat
 from storage.engine import clock
@@ -34,7 +34,7 @@ _log = logging.getLogger("answerback.courier")
 _AT_ONCE = 20
 
 
-async def carry(ctx: WorkerContext, calls: asyncio.TaskGroup) -> float:
+async def carry(ctx: WorkerContext, calls: Supervisor) -> float:
     """Begin to send the standalone parts that are due now, each as a task of `calls`, so that one
     slow chat holds up no other. Returns the seconds after which to look again without a hint.
 
@@ -58,7 +58,7 @@ async def carry(ctx: WorkerContext, calls: asyncio.TaskGroup) -> float:
         if begun is not None:
             part, address = begun
             sending = _send(ctx, part, replace(to, address=address))
-            calls.create_task(sending, name=f"carry-{part.id}")
+            calls.once(f"standalone-{part.id}", sending)
     return again
 
 

@@ -43,7 +43,7 @@ def place(
             _adopt(tx, run.id, chat, message, rt.terms.intake)
             # A worker that looked in this very moment passed the run by.
             return Placed(None, run.state is RunState.READY)
-    woken = bool(live) and release_chat(tx, rt, chat.id, "intake")
+    woken = bool(live) and release_chat(tx, chat.id, "intake")
     new = NewRun(
         account=chat.account,
         chat=chat.id,

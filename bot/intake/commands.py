@@ -7,9 +7,9 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
-from bot.domain.commands import Command
+from bot.domain.commands import Command, CommandForm
 from bot.domain.ending import Ending
-from bot.domain.message import ChannelName, Inbound
+from bot.domain.message import Inbound
 from bot.domain.reply import Reply
 from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
@@ -61,7 +61,7 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
             chat = replace(chat, opted_out_at=None)
             return _answer(tx, rt, chat, message, Text.OPTED_IN if again else Text.WELCOME)
         case Command.HELP:
-            by_words = rt.channels[chat.account].name is ChannelName.WHATSAPP
+            by_words = rt.channels[chat.account].traits.commands is CommandForm.WORDS
             notices.say(tx, rt, chat, Reply(rt.words.help(chat.language, by_words=by_words)))
             return Obeyed()
         case Command.STATUS:

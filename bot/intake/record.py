@@ -154,7 +154,7 @@ def _record_message(
         richer = enrich(tx, arrival.account, chat, message)
         if richer is not None:
             _keep(tx, arrival, message=richer)
-        woken = release_chat(tx, rt, chat.id, "intake")
+        woken = release_chat(tx, chat.id, "intake")
         return Recorded(Became.DUPLICATE, wake=woken)
     _keep(tx, arrival, message=stored)
     if not message.sender.is_bot:
@@ -200,8 +200,8 @@ def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | Non
     own = notices.pressed(message.button)
     if own is not None:
         return Command.RESEND if own.ask is notices.Ask.RESEND else Command.RETRY
-    channel = rt.channels[chat.account].name
-    command = command_of(message, channel, rt.command_words)
+    form = rt.channels[chat.account].traits.commands
+    command = command_of(message, form, rt.command_words)
     if command is None or not needs_subject(command, message):
         return command
     return command if subject_of(tx, chat, command) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bot.domain.commands import Command
@@ -40,8 +40,6 @@ class Runtime:
     carriers: Mapping[int, Carrier] = field(default_factory=dict)
     reached: Reached = nowhere
     tracer: Tracer = field(default_factory=NoTracer)
-    may_judge: Callable[[], bool] = lambda: True
-    """Whether this process may call another dead: not right after it failed to renew itself."""
 
     @property
     def command_words(self) -> Mapping[str, Command]:

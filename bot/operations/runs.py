@@ -20,7 +20,7 @@ from bot.leases import recovery
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result
 from bot.texts import Text
-from storage import audit_log, chats, inbox, operator_moves, outbox, replies, runs
+from storage import audit_log, chats, holders, inbox, operator_moves, outbox, replies, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
@@ -66,10 +66,12 @@ def _subject(tx: Tx, run: int) -> _Subject:
 def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool = False) -> Acted:
     """Let a run be worked on again, in the way that its state allows: take it from a dead
     holder, end its waiting, send what is stored, or make a new run for its messages."""
+    # Before the chat is locked: holders are locked first everywhere.
+    holders.bury_overdue(tx, rt.terms.work.lease.seconds)
     s = _subject(tx, run)
     match s.run.state:
         case RunState.RUNNING:
-            return _release(tx, rt, by, s)
+            return _release(tx, by, s)
         case RunState.READY | RunState.WAITING:
             return _hurry(tx, by, s)
         case RunState.ENDED:
@@ -78,8 +80,8 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
             assert_never(other)
 
 
-def _release(tx: Tx, rt: Runtime, by: Operator, s: _Subject) -> Acted:
-    recovery.release_chat(tx, rt, s.chat.id, by.name)
+def _release(tx: Tx, by: Operator, s: _Subject) -> Acted:
+    recovery.release_chat(tx, s.chat.id, by.name)
     now = runs.find(tx, s.run.id)
     if now is None or now.state is RunState.RUNNING:
         return s.refused("a live process works on it; `runs close` would end it")

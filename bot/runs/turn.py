@@ -95,9 +95,9 @@ async def work(ctx: WorkerContext, run: Run) -> None:
 
 
 def _must_hold(ctx: WorkerContext, run: Run) -> None:
-    """Raises StaleLease when the life that claimed this run is over."""
+    """Raises StaleLease when the session that claimed this run is over."""
     if ctx.lease.holder() != run.holder:
-        raise StaleLease(f"run {run.id} was claimed in an earlier life of this process")
+        raise StaleLease(f"run {run.id} was claimed in an earlier session of this process")
 
 
 DEADLINE_PASSED = "the deadline passed"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 
+from bot.domain.commands import CommandForm
 from bot.domain.delivery import (
     CallbackReaction,
     Lookup,
@@ -18,17 +19,23 @@ from bot.domain.delivery import (
     Witness,
 )
 from bot.domain.errors import ConfigurationError
-from bot.domain.message import Attachment, ChannelName, Inbound
+from bot.domain.message import Attachment, Inbound
+from bot.domain.plugin import Known
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
 from bot.domain.reply import Button, PartBody, Reply
-from channels.whatsapp import catchup, compose, errors, media, senders
-from channels.whatsapp.api import TwilioApi
-from channels.whatsapp.config import TwilioConfig
-from channels.whatsapp.http import CallFailed, ErrorAnswer, Limits, NothingReached, TwilioHttp
-from channels.whatsapp.listed import Listed
-from channels.whatsapp.lookup import EARLIER, find
-from channels.whatsapp.wire import Wire
-from channels.whatsapp.witness import callback_url, witness_of
+from channels.whatsapp import NAME, compose, errors, media, records, webhook
+from channels.whatsapp.api import (
+    CallFailed,
+    ErrorAnswer,
+    Limits,
+    NothingReached,
+    TwilioApi,
+    TwilioHttp,
+)
+from channels.whatsapp.compose import Wire
+from channels.whatsapp.parse import Listed, callback_url, witness_of
+from channels.whatsapp.records import EARLIER, TwilioUnavailable, find
+from channels.whatsapp.settings import TwilioConfig
 
 WINDOW_MARGIN = 60.0
 """Seconds before the 24 hours end in which nothing is begun any more."""
@@ -40,26 +47,15 @@ TRAITS = Traits(
     free_text_window=86_400.0 - WINDOW_MARGIN,
     looks=(2.0, 10.0, 30.0, 60.0, 120.0),
     ordered=False,
-    has_buttons=False,
-    typing_every=None,
+    commands=CommandForm.WORDS,
     pace=Pace(overall=80.0),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """An error that Twilio met, such as a webhook of ours that failed. `at` as ISO 8601."""
-
-    code: str
-    at: str
-    url: str
-    resource: str
-
-
 class WhatsAppChannel:
-    """One sender. It also reads Twilio's records: statuses, missed messages, alerts."""
+    """One sender. It also reads Twilio's records: statuses and missed messages."""
 
-    name = ChannelName.WHATSAPP
+    name = NAME
 
     def __init__(self, config: TwilioConfig, clock: Clock) -> None:
         self.config = config
@@ -187,43 +183,33 @@ class WhatsAppChannel:
         """A late refusal in words for the operator."""
         return errors.explain(code)
 
-    def inbound_since(self, since: datetime, known: catchup.Known) -> AsyncIterator[Inbound]:
-        """What people wrote since `since` that is not known; see `catchup.inbound_since`."""
-        return catchup.inbound_since(self._api, self.config.sender, since, known)
+    def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
+        """What people wrote since `since` that is not known; see `records.inbound_since`."""
+        return records.inbound_since(self._api, self.config.sender, since, known)
 
-    async def webhook_info(self) -> senders.WebhookInfo:
+    async def webhook_info(self) -> webhook.WebhookInfo:
         """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, ConfigurationError."""
         try:
-            return await senders.webhook_info(self._api, self.config)
+            return await webhook.webhook_info(self._api, self.config)
         except CallFailed as failure:
             said = f"the senders can't be read: {failure}"
             if isinstance(failure, ErrorAnswer) and failure.status == 404:
                 raise ConfigurationError(f"{said}; see the webhook in the console") from None
-            raise catchup.TwilioUnavailable(said) from None
+            raise TwilioUnavailable(said) from None
 
     async def webhook_set(self, url: str, fallback: str = "", status: str = "") -> None:
         """Point our sender at these URLs, empty ones at nothing. Raises as `webhook_info`."""
         try:
-            await senders.webhook_set(self._api, self.config, url, fallback, status)
+            await webhook.webhook_set(self._api, self.config, url, fallback, status)
         except CallFailed as failure:
-            raise catchup.TwilioUnavailable(f"the webhook is not set: {failure}") from None
+            raise TwilioUnavailable(f"the webhook is not set: {failure}") from None
 
     async def check_credentials(self) -> None:
         """Ask Twilio for one message of the account. Raises TwilioUnavailable."""
         try:
             await self._api.messages({"To": self.config.sender, "PageSize": "1"})
         except CallFailed as failure:
-            raise catchup.TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
-
-    async def alerts(self, since: datetime) -> tuple[Alert, ...]:
-        """Errors that Twilio met since `since` (at most 30 days back). Raises TwilioUnavailable."""
-        start = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        try:
-            rows = await self._api.alerts(start)
-        except CallFailed as failure:
-            raise catchup.TwilioUnavailable(f"the alerts can't be read: {failure}") from None
-        names = ("error_code", "date_created", "request_url", "resource_sid")
-        return tuple(Alert(*(str(row.get(name) or "") for name in names)) for row in rows)
+            raise TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
 
 
 def _refused_in_this_form(outcome: Outcome) -> bool:

@@ -220,7 +220,7 @@ class Mayhem:
         self.at_work.clear()
         await self.say(chat, "slow")
         await self.until(self.at_work.is_set)
-        body.running.process.schedule.stop()
+        body.running.stand_still()
         body.zombie = True
         if unnoticed:
             self.unseen = True

@@ -190,7 +190,8 @@ _LIVE = """
 SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
        (SELECT count(*) FROM outbox WHERE state IN ('pending', 'sending')),
        (SELECT count(*) FROM outbox o JOIN accounts a ON a.id = o.account
-        WHERE o.standalone AND o.state = 'uncertain' AND o.looks < 5 AND a.channel = 'whatsapp'),
+        WHERE o.standalone AND o.state = 'uncertain' AND o.looks < 5
+          AND a.channel IN ('whatsapp', 'file')),
        (SELECT count(*) FROM runs WHERE state = 'running'),
        coalesce((SELECT min(not_before) FROM runs WHERE state = 'ready'), 0),
        coalesce((SELECT min(not_before) FROM outbox WHERE standalone AND state = 'pending'), 0)

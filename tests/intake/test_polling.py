@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from bot.domain.errors import DatabaseUnavailable
-from bot.settings import TelegramMode
 from channels.telegram import account
+from channels.telegram.settings import TelegramMode
 from tests.fakes.telegram.faults import bad_gateway, hang_before_storing, refused, unauthorized
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats

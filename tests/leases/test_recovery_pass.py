@@ -79,7 +79,7 @@ async def test_a_reader_that_meets_a_dead_run_releases_it_and_does_nothing_else(
     await dead.die()
     world.advance(20.0)
     door = await world.start(agent=agent, role=Role.WEB, holder_name="door", **terms)
-    door.process.schedule.stop()
+    door.stand_still()
     assert await post(door, update) == [200]
     assert await world.rows("SELECT state, holder, deaths FROM runs") == [("ready", None, 1)]
     assert world.telegram.texts(ADA) == []
@@ -121,7 +121,7 @@ async def test_a_pass_survives_a_restart_of_the_database_in_its_middle(
     await agent.begun.wait()
     await dead.die()
     heir = await world.start(agent=agent, role=Role.WEB, holder_name="heir", **terms)
-    heir.process.schedule.stop()
+    heir.stand_still()
     world.advance(12.0)
     await heir.process.lease.renew()
     world.advance(8.0)

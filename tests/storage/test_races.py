@@ -332,7 +332,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
     hand = postgres_hand
     hand.advance(10)
     with first(hand) as rival:
-        assert rival.do(holders.renew, hand.holder, LEASE)
+        assert rival.do(holders.renew, hand.holder)
         hand.advance(8)
         waiting = rival.rival(holders.bury_overdue, LEASE)
         end(rival, commits=commits)
@@ -344,7 +344,7 @@ def test_a_holder_that_is_being_buried_cannot_renew(postgres_hand: Hand, commits
     hand = postgres_hand
     with first(hand) as rival:
         assert rival.do(holders.bury_earlier_boots, "host/1", -1) == [hand.holder]
-        waiting = rival.rival(holders.renew, hand.holder, LEASE)
+        waiting = rival.rival(holders.renew, hand.holder)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
 

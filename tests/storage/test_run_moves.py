@@ -52,9 +52,9 @@ def test_a_run_that_is_not_due_is_not_claimed(hand: Hand) -> None:
     hand.ready(hand.new_chat(), wait=30.0)
     assert hand.claim() == []
     hand.advance(10)
-    hand.do(holders.renew, hand.holder, LEASE)
+    hand.do(holders.renew, hand.holder)
     hand.advance(10)
-    hand.do(holders.renew, hand.holder, LEASE)
+    hand.do(holders.renew, hand.holder)
     hand.advance(10.5)
     assert len(hand.claim()) == 1
 

@@ -44,9 +44,6 @@ def upgrade() -> None:
         sa.Column("down_reason", sa.Text(), nullable=True),
         sa.Column("poller", sa.BigInteger(), nullable=True),
         sa.Column("catchup_mark", sa.Double(), nullable=True),
-        sa.CheckConstraint(
-            "channel IN ('telegram', 'whatsapp', 'console')", name=op.f("ck_accounts_channel")
-        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_accounts")),
         sa.UniqueConstraint("channel", "account", name=op.f("uq_accounts_channel_account")),
     )

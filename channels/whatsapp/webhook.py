@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.domain.errors import ConfigurationError
 from channels.whatsapp.api import Resource, TwilioApi
-from channels.whatsapp.config import TwilioConfig
+from channels.whatsapp.settings import TwilioConfig
 
 RETRIES = "#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
 """Connection overrides: by itself Twilio tries a webhook once more, and only when it could
