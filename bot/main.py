@@ -15,6 +15,7 @@ from bot.domain.errors import ConfigurationError
 from bot.http import build_app, build_waiting_app
 from bot.runs.shutdown import hand_over
 from bot.wiring import Process, Role, Settings, configured, running, site
+from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
 
 _log = logging.getLogger("answerback")
@@ -57,8 +58,8 @@ async def serve(settings: Settings, role: Role) -> None:
     """
     if not configured(settings):
         raise ConfigurationError(
-            "no platform is configured: set TELEGRAM_BOT_TOKEN, or TWILIO_ACCOUNT_SID and its "
-            "companions; `answerback chat` needs none"
+            f"no platform is configured: set {ways_to_configure(settings)}; "
+            "`answerback chat` needs none"
         )
     listener = _listen(settings, role)
     front = _Front()

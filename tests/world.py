@@ -13,6 +13,8 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import httpx
@@ -122,12 +124,13 @@ class Running:
 
 @dataclass
 class World:
-    """Both providers, the database, and the processes that a test started."""
+    """Both providers, the database, the processes that a test started, and a folder for files."""
 
     database_url: str
     telegram: FakeTelegram
     twilio: FakeTwilio
     clock: ShiftedClock
+    folder: Path
     running: list[Running] = field(default_factory=list)
     _asked: Database | None = None
 
@@ -260,7 +263,8 @@ async def open_world(database_url: str) -> AsyncIterator[World]:
         clock = ShiftedClock()
         telegram = await stack.enter_async_context(FakeTelegram(now=clock.wall))
         twilio = await stack.enter_async_context(FakeTwilio(now=clock.wall))
-        world = World(database_url, telegram, twilio, clock)
+        folder = stack.enter_context(TemporaryDirectory(prefix="answerback-world-"))
+        world = World(database_url, telegram, twilio, clock, Path(folder))
         stack.push_async_callback(world.close)
         yield world
 

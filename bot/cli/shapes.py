@@ -26,6 +26,7 @@ def run_shape(run: RunLine) -> Shape:
         "topic": run.topic,
         "state": run.state.value,
         "ending": None if run.ending is None else run.ending.value,
+        "cause": None if run.cause is None else run.cause.value,
         "detail": run.detail,
         "set_aside": run.set_aside,
         "attempts": run.attempts,

@@ -159,10 +159,10 @@ def explain(*, json: options.Json = False) -> None:
     if json:
         render.as_json(
             [
-                {"ending": e.value, "reaction": e.reaction.value, "sentence": e.sentence}
+                {"ending": e.value, "reaction": e.rule.reaction.value, "sentence": e.rule.says}
                 for e in Ending
             ]
         )
         return
-    rows = [(e.value, e.sentence, e.reaction.value) for e in Ending]
+    rows = [(e.value, e.rule.says, e.rule.reaction.value) for e in Ending]
     render.table(("ending", "what it means", "who acts"), rows)

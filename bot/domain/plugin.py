@@ -181,6 +181,8 @@ class ChannelPlugin(Generic[S]):
     `Settings` inherits: every field has a name of its own, and what must never be printed is
     a field with `repr=False`. None where no variable says anything of it.
 
+    `turned_on_by` names the variables that turn it on, for a person.
+
     `connect` builds the account, not yet open, and is the first to import the platform's
     packages. It raises ConfigurationError.
     """
@@ -189,3 +191,4 @@ class ChannelPlugin(Generic[S]):
     settings: type[S] | None
     configured: Callable[[S], bool]
     connect: Callable[[S, Host], Endpoint]
+    turned_on_by: str = ""

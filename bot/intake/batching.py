@@ -95,6 +95,6 @@ def _adopt(tx: Tx, run: int, chat: Chat, message: Inbound, terms: IntakeTerms) -
     """Members of a group's album that came before the one with the words."""
     if not message.album or message.chat_kind is not ChatKind.GROUP:
         return
-    reason = Unanswered.NOT_ADDRESSED.value
+    reason = Unanswered.NOT_ADDRESSED
     if inbox.adopt_album(tx, chat.id, message.album, reason, terms.album_longest, run):
         creation.count_messages(tx, run, len(inbox.of_run(tx, run)))

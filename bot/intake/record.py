@@ -184,7 +184,7 @@ def _lead_on(tx: Tx, rt: Runtime, chat: Chat, new: _New, by: Claimant | None) ->
                 return Recorded(Became.JOINED, wake=placed.wake)
             return Recorded(Became.RUN, run=placed.made, wake=placed.wake)
         case Obey(command):
-            inbox.ignore(tx, stored, f"{Unanswered.COMMAND}: {command}")
+            inbox.ignore(tx, stored, Unanswered.COMMAND, command)
             obeyed = obey(tx, rt, chats.get(tx, chat.id), message, command)
             return Recorded(Became.COMMAND, stopped=obeyed.stopped, wake=True, toast=obeyed.toast)
         case Ignore(reason):
@@ -199,7 +199,7 @@ def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | Non
     """The command that this message is; a mere word counts only if it has a subject."""
     own = notices.pressed(message.button)
     if own is not None:
-        return Command.RESEND if own.ask is notices.Ask.RESEND else Command.RETRY
+        return Command(own.ask.value)
     form = rt.channels[chat.account].traits.commands
     command = command_of(message, form, rt.command_words)
     if command is None or not needs_subject(command, message):

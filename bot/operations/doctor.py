@@ -42,6 +42,7 @@ class Examined:
     settings: Settings
     clock: Clock
     has_platform: bool
+    ways_to_configure: str
     session: Callable[[], AbstractAsyncContextManager[OperatorSession]]
     close_agent: Callable[[], Awaitable[None]]
 
@@ -55,7 +56,7 @@ def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
 async def examine(process: Examined) -> Sequence[Finding]:
     """Every finding, in the order in which things depend on each other. Never raises."""
     settings, clock = process.settings, process.clock
-    found = [*_settings(settings, has_platform=process.has_platform), _disk(settings)]
+    found = [*_settings(process), _disk(settings)]
     stored = await _database(settings, clock)
     found += stored
     found += await _redis(settings, clock)
@@ -65,16 +66,17 @@ async def examine(process: Examined) -> Sequence[Finding]:
     return found
 
 
-def _settings(settings: Settings, *, has_platform: bool) -> Sequence[Finding]:
+def _settings(process: Examined) -> Sequence[Finding]:
+    settings = process.settings
     found = [fine("settings", "they fit together")]
-    if not has_platform:
-        fix = "set TELEGRAM_BOT_TOKEN, or TWILIO_ACCOUNT_SID and its companions"
+    if not process.has_platform:
+        fix = f"set {process.ways_to_configure}"
         found.append(warning("platforms", "none is configured: only `chat` works", fix))
     public = settings.public_url
     if public and not public.startswith("https://"):
         fix = "use https, with a certificate that the platforms trust"
         found.append(warning("PUBLIC_URL", f"{public} is not https", fix))
-    if has_platform and settings.agent == "echo":
+    if process.has_platform and settings.agent == "echo":
         fix = "set AGENT to llm, package.module:function or https://..."
         found.append(warning("AGENT", "echo: the bot repeats what people write", fix))
     sqlite = parsed_url(settings.database_url).get_backend_name() == "sqlite"

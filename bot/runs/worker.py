@@ -10,7 +10,7 @@ from functools import partial
 from bot.delivery.context import WorkerContext
 from bot.delivery.standalone import carry, look_again
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.retry import backoff
+from bot.domain.retry import RetryPolicy
 from bot.domain.run import Run
 from bot.observability.context import bind
 from bot.runs.reconcile import Reconciler
@@ -23,7 +23,6 @@ from storage.runs import claims
 from storage.runs.moves import Claimant
 
 _log = logging.getLogger("answerback.worker")
-_BREAKS_UNTIL_SET_ASIDE = 3
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
 
@@ -192,16 +191,18 @@ class Worker:
     async def _broke(self, run: Run) -> None:
         """Our own code failed on this run: count it, and set aside a run that keeps doing so."""
         try:
-            await self._ctx.persist(_count_break, run, self._ctx.rt.clock.jitter())
+            await self._ctx.persist(
+                _count_break, run, self._ctx.rt.retry, self._ctx.rt.clock.jitter()
+            )
         except (StaleLease, DatabaseUnavailable) as error:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
 
-def _count_break(tx: Tx, run: Run, jitter: float) -> None:
+def _count_break(tx: Tx, run: Run, retry: RetryPolicy, jitter: float) -> None:
     chats.lock(tx, run.chat)
     runs.hold(tx, run.claim)
-    if run.failures >= _BREAKS_UNTIL_SET_ASIDE:
+    if run.failures >= retry.breaks_until_set_aside:
         runs.set_aside(tx, run.claim, "it keeps breaking its turn")
         audit_log.note(tx, "worker", "set aside", "it keeps breaking its turn", run=run.id)
         return
-    runs.fail(tx, run.claim, backoff(run.failures + 1, jitter), "its turn broke")
+    runs.fail(tx, run.claim, retry.agent.after(run.failures + 1, jitter), "its turn broke")

@@ -56,6 +56,11 @@ def configured(settings: Settings) -> Sequence[ChannelPlugin[Any]]:
     return [plugin for plugin in plugins(settings.channels) if plugin.configured(settings)]
 
 
+def ways_to_configure(settings: Settings) -> str:
+    """The variables that would turn a channel on, for a person."""
+    return ", or ".join(p.turned_on_by for p in plugins(settings.channels) if p.turned_on_by)
+
+
 def connect(
     settings: Settings,
     clock: Clock,

@@ -13,7 +13,7 @@ from bot.operations.session import OperatorSession, SessionParts, open_session
 from bot.schedule import CronCalendar
 from bot.settings import Settings
 from bot.wiring.agents import build_agent, words_of
-from bot.wiring.channels import configured, connect, read_settings
+from bot.wiring.channels import configured, connect, read_settings, ways_to_configure
 
 
 @asynccontextmanager
@@ -53,6 +53,7 @@ async def examine() -> Sequence[Finding]:
             settings,
             clock,
             has_platform=bool(configured(settings)),
+            ways_to_configure=ways_to_configure(settings),
             session=lambda: operator_session(settings),
             close_agent=close_agent,
         )

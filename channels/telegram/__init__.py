@@ -20,4 +20,5 @@ CHANNEL = ChannelPlugin(
     settings=TelegramSettings,
     configured=lambda settings: bool(settings.telegram_bot_token),
     connect=_connect,
+    turned_on_by="TELEGRAM_BOT_TOKEN",
 )

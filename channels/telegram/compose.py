@@ -16,11 +16,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bot.domain.message import ChatKind, clean
+from bot.domain.message import ChatKind
 from bot.domain.ports import Recipient
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
-from channels.text import cuts, is_blank, shorten, utf16_len
+from channels.text import cleaned, cuts, is_blank, shorten, utf16_len
 
 NO_PREVIEW = {"is_disabled": True}
 
@@ -226,7 +226,7 @@ def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") ->
     what stands over words that become a file because they are too many."""
     if reply.silent:
         return ()
-    reply = _storable(reply)
+    reply = cleaned(reply)
     limits = _Limits(max_parts, over_file)
     parts = _texts(reply.text, limits)
     for file in reply.files:
@@ -237,22 +237,6 @@ def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") ->
     if parts:
         parts[0] = _quoting(parts[0], to)
     return [PartBody(text, wire.encode()) for text, wire in parts]
-
-
-def _storable(reply: Reply) -> Reply:
-    """The reply without what neither a database nor Telegram takes."""
-    buttons = (Button(clean(b.label), clean(b.data), clean(b.url)) for b in reply.buttons)
-    files = (
-        replace(
-            f,
-            url=clean(f.url),
-            content=clean(f.content),
-            name=clean(f.name),
-            caption=clean(f.caption),
-        )
-        for f in reply.files
-    )
-    return Reply(clean(reply.text), tuple(buttons), tuple(files))
 
 
 _Part = tuple[str, Wire]

@@ -20,4 +20,5 @@ CHANNEL = ChannelPlugin(
     settings=TwilioSettings,
     configured=lambda settings: bool(settings.twilio_account_sid),
     connect=_connect,
+    turned_on_by="TWILIO_ACCOUNT_SID and its companions",
 )

@@ -11,7 +11,7 @@ from bot.domain.message import clean
 from bot.domain.ports import OutsideWindow
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
-from channels.text import is_blank, shorten, utf16_len
+from channels.text import cleaned, is_blank, shorten, utf16_len
 from channels.whatsapp.markup import LIMIT, cut, pieces
 from channels.whatsapp.settings import TwilioConfig
 
@@ -67,16 +67,10 @@ def compose(reply: Reply, config: TwilioConfig) -> list[PartBody]:
     """The parts of a reply in order: words, the choices under them, files."""
     if reply.silent:
         return []
-    texts = pieces(clean(reply.text))
-    buttons = tuple(Button(clean(b.label), clean(b.data), clean(b.url)) for b in reply.buttons)
+    reply = cleaned(reply)
+    texts, buttons = pieces(reply.text), reply.buttons
     parts = _with_choices(texts, buttons, config) if buttons else _bodies(texts)
-    return parts + [part for file in reply.files for part in _file(_clean_file(file))]
-
-
-def _clean_file(file: FileOut) -> FileOut:
-    return FileOut(
-        file.kind, clean(file.url), clean(file.content), clean(file.name), clean(file.caption)
-    )
+    return parts + [part for file in reply.files for part in _file(file)]
 
 
 def _bodies(texts: Sequence[str]) -> list[PartBody]:

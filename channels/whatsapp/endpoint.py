@@ -29,10 +29,10 @@ from bot.domain.plugin import (
     Route,
     WebhookState,
 )
+from channels.whatsapp.account import RETRIES
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp.parse import parse, parse_status
 from channels.whatsapp.settings import TwilioConfig, TwilioSettings, sender_address
-from channels.whatsapp.webhook import RETRIES
 
 PATH = "/whatsapp/webhook"
 FALLBACK_PATH = "/whatsapp/fallback"

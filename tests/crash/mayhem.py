@@ -14,12 +14,12 @@ from typing import Any
 
 import httpx
 
+from bot.domain.ending import Ending
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.operations import chats, runs
 from bot.operations.actions import Acted, Operator, perform
-from bot.operations.runs import CloseAs
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.crash.play import moves
@@ -268,7 +268,7 @@ class Mayhem:
             return
         run, chat = rows[pick % len(rows)]
         acts: dict[str, Callable[[Any], Any]] = {
-            "cancel": lambda tx: runs.close(tx, rt, ANN, run, CloseAs.CANCELLED),
+            "cancel": lambda tx: runs.close(tx, rt, ANN, run, Ending.CANCELLED),
             "requeue": lambda tx: runs.requeue(tx, rt, ANN, run),
             "pause": lambda tx: chats.pause(tx, ANN, chat, None),
             "resume": lambda tx: chats.resume(tx, rt, ANN, chat, drop=False),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import httpx
@@ -129,30 +127,31 @@ class ConsoleStage:
 
 @dataclass
 class FileStage:
-    """A folder, which outlives the process that reads it: what is in it is acknowledged."""
+    """A folder, which outlives the process that reads it."""
 
     world: World
     limit: int = file_channel.LIMIT
     tells: bool = True
     _said: dict[str, int] = field(default_factory=dict)
-    _folder: TemporaryDirectory[str] = field(default_factory=TemporaryDirectory)
 
     @property
     def _channel(self) -> file_channel.FileChannel:
-        return file_channel.FileChannel(Path(self._folder.name), self.world.clock)
+        return file_channel.FileChannel(self.world.folder, self.world.clock)
 
     async def start(self, world: World, **options: object) -> Running:
         return await world.start(
             telegram_bot_token="",
             twilio_account_sid="",
             channels=("tests.channels.file_channel",),
-            file_folder=self._folder.name,
+            file_folder=str(world.folder),
             **options,  # type: ignore[arg-type]
         )
 
     async def say(self, running: Running, text: str) -> bool:
         number = self._said.setdefault(text, len(self._said) + 1)
         self._channel.write(number, text)
+        taken = f"SELECT count(*) FROM inbound WHERE request_id = 'file-{number}'"
+        await self.world.until(taken, lambda rows: rows[0][0] == 1)
         return True
 
     async def command(self, running: Running) -> bool:
