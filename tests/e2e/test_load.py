@@ -8,9 +8,10 @@ import pytest
 
 from bot.clock import SystemClock
 from tests.e2e.containers import lengths
-from tests.e2e.processes import Ground, until
+from tests.e2e.processes import Ground
 from tests.fakes.telegram.faults import held_before_storing
 from tests.fakes.updates import Person
+from tests.limits import until
 from tests.world import World
 
 SLOW = Person(700_100_214)
