@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from bot.domain.commands import Command
 from bot.domain.ending import Worded
 from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
-from bot.domain.terms import IntakeTerms
+from bot.domain.run import Run
+from bot.domain.terms import Burst, IntakeTerms
 
 
 class Unanswered(Worded):
@@ -29,17 +30,6 @@ class Unanswered(Worded):
     TOO_FAST = "too_fast", "too many messages a minute"
     TOO_MANY_WAITING = "too_many_waiting", "too many messages wait"
     DAILY_LIMIT = "daily_limit", "the daily limit of turns"
-
-
-TOLD_ONCE = frozenset(
-    {
-        Unanswered.NOT_ALLOWED,
-        Unanswered.TOO_FAST,
-        Unanswered.TOO_MANY_WAITING,
-        Unanswered.DAILY_LIMIT,
-    }
-)
-"""Reasons that the person is told, once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +122,27 @@ def _allowed(message: Inbound, allowed: frozenset[str]) -> bool:
     if message.sender.username:
         names.add("@" + message.sender.username.casefold())
     return not names.isdisjoint(allowed)
+
+
+_QUIET_LONGEST = 5
+"""A quiet time is waited for at most so many times over: who never stops is answered too."""
+
+
+def wait_for_more(message: Inbound, terms: IntakeTerms) -> float:
+    """Seconds to wait for what may follow: an album's next member, or a quiet time."""
+    return max(terms.album_quiet, terms.quiet) if message.album else terms.quiet
+
+
+def joins_until(
+    run: Run, message: Inbound, album_began: float | None, now: float, terms: IntakeTerms
+) -> float | None:
+    """The moment until which a run that takes this message waits for more; None when the message
+    needs a run of its own. `album_began` is when the message's album began in the run.
+
+    Only a run that was never claimed takes a message: an agent must not read half of one.
+    """
+    if run.attempts > 0 or (terms.burst is Burst.EACH and album_began is None):
+        return None
+    if message.album:
+        return (now if album_began is None else album_began) + terms.album_longest
+    return run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)

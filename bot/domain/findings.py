@@ -1,9 +1,18 @@
-"""Findings of an examination: one line each, with the remedy."""
+"""Checks: of a running process for `/readyz`, and of an installation for `doctor`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must be so for this process to do its job."""
+
+    name: str
+    well: bool
+    says: str
 
 
 class Level(StrEnum):

@@ -20,7 +20,7 @@ class ReminderState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class Schedule:
     """A due time: epoch seconds, the IANA zone it was meant in, and the rule of
     five cron fields by which it comes again (empty: it does not)."""
 
@@ -36,16 +36,16 @@ class Reminder:
     number: int
     text: str
     due: str
-    occasion: Occasion
+    schedule: Schedule
 
 
 class Calendar(Protocol):
     """The arithmetic of clocks on walls: zones, summer time, rules that recur."""
 
-    def read(self, when: str, zone: str, now: float) -> Occasion:
+    def read(self, when: str, zone: str, now: float) -> Schedule:
         """The meaning of `when`. Raises ReminderRefused with words for the one who asked."""
 
-    def following(self, occasion: Occasion, now: float) -> float | None:
+    def following(self, schedule: Schedule, now: float) -> float | None:
         """The next due time after `now`, in epoch seconds; None when there is none."""
 
     def spell(self, at: float, zone: str) -> str:

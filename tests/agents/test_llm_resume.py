@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from bot.agents.assistant.toolset import INTERRUPTED
+from bot.agents.assistant.tools import INTERRUPTED
 from bot.domain.errors import Retry
 from bot.domain.turn import Cost, Turn, safe_to_repeat
 from tests.agents.models import ScriptedModel, assistant, call, calls, results

@@ -18,7 +18,7 @@ async def remind_me(when: str, text: str, turn: Turn, idempotency_key: str, zone
         zone: The person's time zone such as `Europe/Berlin`; empty if it is not known.
     """
     reminder = await turn.reminders.add(when, text, key=idempotency_key, zone=zone)
-    again = f", and again by the rule {reminder.occasion.rule}" if reminder.occasion.rule else ""
+    again = f", and again by the rule {reminder.schedule.rule}" if reminder.schedule.rule else ""
     return f"Reminder {reminder.number} is set for {reminder.due}{again}."
 
 
