@@ -1,7 +1,7 @@
-"""Whether a recorded message gets an answer: a decision over values, with its reason.
+"""Admission: a recorded message is answered, carried out as a command, or ignored.
 
-What is not answered is recorded all the same, with the reason; what is refused for abuse or
-because the bot is private is told to the person once.
+An ignored message is recorded all the same, with the reason; a person who was refused for
+abuse, or because the bot is private, is told once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bot.domain.terms import Burst, IntakeTerms
 
 
 class Unanswered(Worded):
-    """Why a message is recorded and not answered."""
+    """The reason for which a message is recorded and not answered."""
 
     BOT = "bot", "from a bot"
     BROADCAST = "broadcast", "a channel post"
@@ -34,7 +34,7 @@ class Unanswered(Worded):
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """What the decision needs of the chat; this message counts in none of the numbers."""
+    """The chat's side of the decision; the message itself counts in none of the numbers."""
 
     opted_out: bool
     recent_messages: int
@@ -65,14 +65,14 @@ Admission = Answer | Obey | Ignore
 
 _BACK_IN = frozenset({Command.OPT_IN, Command.START})
 _ALWAYS = frozenset({Command.STOP, Command.OPT_OUT})
-"""Who asks for less is heard, however fast."""
+"""Commands that ask for less are heard, however fast they come."""
 _ADDRESSED = frozenset({Addressing.MENTION, Addressing.REPLY, Addressing.COMMAND})
 
 
 def admit(
     message: Inbound, command: Command | None, facts: ChatFacts, terms: IntakeTerms
 ) -> Admission:
-    """What a message that was not seen before leads to."""
+    """Decide about a message that was not seen before."""
     for reason in _rules(message, facts, terms, command):
         return Ignore(reason)
     return Answer() if command is None else Obey(command)

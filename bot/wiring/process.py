@@ -18,6 +18,7 @@ from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import Sends
 from bot.domain.errors import DatabaseUnavailable
+from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
@@ -32,7 +33,6 @@ from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from bot.loop_watchdog import loop_watchdog
-from bot.observability import Check
 from bot.observability.context import held_by
 from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bot.agents.assistant.tools import Function
 from bot.agents.assistant.web_page import PageUnreadable, WebReader
-from bot.domain.tool import safe_to_repeat
-from bot.domain.turn import Turn
+from bot.domain.turn import Turn, safe_to_repeat
 
 
 @safe_to_repeat
