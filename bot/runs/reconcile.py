@@ -36,7 +36,7 @@ K = TypeVar("K")
 
 
 class _Lasting(Generic[K]):
-    """What looked wrong at every look since some moment."""
+    """Things that looked wrong at every look since some moment."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock

@@ -34,7 +34,7 @@ Call = Callable[[], Awaitable[Any] | Any]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the agent asked to be done once. With `cost` it is a call of a model."""
+    """A call that the agent wants made once. With `cost` it is a call of a model."""
 
     key: str
     call: Call
