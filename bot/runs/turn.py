@@ -40,7 +40,7 @@ from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Address
+from storage.outbox.moves import Address, Notice
 from storage.views.evidence import Case, address_now, gather
 
 _log = logging.getLogger("answerback.turn")
@@ -216,6 +216,7 @@ def _store_parts(
     run = case.run
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
+    outbox.drop_notice(tx, run.id, Notice.STILL_WORKING)  # One that was held back is late.
     if stored.owed is None:
         replies.store(tx, run.id, stored.text, stored.body, run.attempts)
         choices.offer(tx, rt, chat, stored.parts)

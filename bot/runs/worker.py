@@ -56,7 +56,7 @@ class Worker:
         return self._draining
 
     def room(self) -> int:
-        """How many more turns may begin here now."""
+        """The number of turns that may begin here now."""
         if self._draining or not self._ctx.lease.holds():
             return 0
         return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
