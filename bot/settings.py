@@ -30,7 +30,7 @@ _NOT_A_BASE = ("database_url", "redis_url")
 
 
 class LogLevel(StrEnum):
-    """From which level on our own lines are written."""
+    """The level from which on our own lines are written."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -39,7 +39,7 @@ class LogLevel(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """How log lines look."""
+    """The look of log lines."""
 
     CONSOLE = "console"
     JSON = "json"
@@ -205,7 +205,7 @@ class Settings(ChannelList):
 
 
 def _names(listed: str) -> list[str]:
-    """What stands between commas or blanks."""
+    """The names between commas or blanks."""
     return [name for name in re.split(r"[,\s]+", listed) if name]
 
 

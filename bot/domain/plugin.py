@@ -75,7 +75,7 @@ class Updates(Protocol):
 
 
 Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
-"""Which of these request ids, given with the platform's times, are recorded already."""
+"""Tells which of these request ids, given with the platform's times, are recorded already."""
 
 
 class Records(Protocol):
@@ -88,7 +88,7 @@ class Records(Protocol):
 
 
 class Profile(Protocol):
-    """Who the account is on a platform that has to be asked. Raises PollUnavailable,
+    """The account on a platform that has to be asked who it is. Raises PollUnavailable,
     PollConflict, PollRefused."""
 
     @property
@@ -125,7 +125,7 @@ class WebhookState:
 
 
 class Webhook(Protocol):
-    """Where a platform delivers. `set` and `delete` return what was done, line by line, and
+    """A platform's delivery to us. `set` and `delete` return what was done, line by line, and
     raise ConfigurationError, PollUnavailable, PollConflict, PollRefused, RecordsUnavailable."""
 
     async def state(self) -> WebhookState:
@@ -167,8 +167,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a process lends its channels: its clock, the words over a reply that is sent as a
-    file (by the person's language), and its terminal, if it has one."""
+    """The tools that a process gives its channels: its clock, the words over a reply that is
+    sent as a file (by the person's language), and its terminal, if it has one."""
 
     clock: Clock
     long_reply: Callable[[str], str]

@@ -29,7 +29,7 @@ from bot.domain.ports import SendRef
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TwilioMessage:
     """One Message resource. `created` in epoch seconds, None when it is not told."""
 
     sid: str
@@ -43,7 +43,7 @@ class Listed:
     created: float | None
 
     @classmethod
-    def of(cls, resource: Mapping[str, object]) -> Listed:
+    def of(cls, resource: Mapping[str, object]) -> TwilioMessage:
         """Read a resource; what is missing or of another type counts as empty."""
         return cls(
             sid=_text(resource, "sid"),
@@ -124,7 +124,7 @@ def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
     )
 
 
-def witness_of(row: Listed) -> Witness:
+def witness_of(row: TwilioMessage) -> Witness:
     """The same from a look at Twilio's records, which do not carry our own name."""
     return _witness(row.sid, row.status, row.error_code)
 
@@ -269,7 +269,7 @@ def _location(form: Mapping[str, str]) -> str:
 
 
 def extras(form: Mapping[str, str]) -> dict[str, str]:
-    """What else is worth keeping: the ad that led here, the place, how often it was forwarded."""
+    """Further facts worth keeping: the ad that led here, the place, how often it was forwarded."""
     kept = {ours: form[theirs] for theirs, ours in _KEPT.items() if form.get(theirs)}
     if form.get("FrequentlyForwarded", "").lower() == "true":
         kept["forwarded"] = "many times"
@@ -382,13 +382,13 @@ def _forwarded(form: Mapping[str, str]) -> str:
     return "somebody" if "true" in (flag.lower() for flag in flags) else ""
 
 
-def parse_listed(resource: Mapping[str, object], media: Sequence[Attachment] = ()) -> Inbound:
+def parse_message(resource: Mapping[str, object], media: Sequence[Attachment] = ()) -> Inbound:
     """An inbound message as Twilio's list shows it: poorer than its form, but with a time.
 
     It has no name, scoped user id, button, quote or location, and files only when the
     caller looked them up. Raises PayloadError when it can't be named or has no sender.
     """
-    row = Listed.of(resource)
+    row = TwilioMessage.of(resource)
     name = request_id(row.sid)
     if not row.origin:
         raise PayloadError("the message has no From")

@@ -18,14 +18,16 @@ from bot.domain.plugin import Known
 from bot.domain.ports import SendRef
 from channels.whatsapp.api import CallFailed, ErrorAnswer, Page, Resource, TwilioApi
 from channels.whatsapp.compose import Wire
-from channels.whatsapp.parse import Listed, attachment, parse_listed
+from channels.whatsapp.parse import TwilioMessage, attachment, parse_message
 
 EARLIER = 5.0
 """Seconds by which Twilio's clock may be behind ours. There is no later bound: what is in the
 list exists, and a clock of ours that is slow must not hide it."""
 
 
-def find(rows: Iterable[Listed], wire: Wire, ref: SendRef, owned: frozenset[str]) -> Sent | Lookup:
+def find(
+    rows: Iterable[TwilioMessage], wire: Wire, ref: SendRef, owned: frozenset[str]
+) -> Sent | Lookup:
     """The attempt's message among `rows`, the oldest that fits.
 
     A template's words are filled in at Twilio: where ours can't be compared, any message of
@@ -43,7 +45,7 @@ def find(rows: Iterable[Listed], wire: Wire, ref: SendRef, owned: frozenset[str]
     return _only_file(candidates, wire)
 
 
-def _only_file(candidates: list[Listed], wire: Wire) -> Sent | Lookup:
+def _only_file(candidates: list[TwilioMessage], wire: Wire) -> Sent | Lookup:
     """A file without words is recognised by having no words."""
     bare = [row for row in candidates if row.media_count and not row.body.strip()]
     if wire.media and not wire.body and bare:
@@ -51,7 +53,7 @@ def _only_file(candidates: list[Listed], wire: Wire) -> Sent | Lookup:
     return Lookup.NOT_FOUND
 
 
-def _possible(row: Listed, ref: SendRef, owned: frozenset[str]) -> bool:
+def _possible(row: TwilioMessage, ref: SendRef, owned: frozenset[str]) -> bool:
     return (
         row.direction == "outbound-api"
         and bool(row.sid)
@@ -61,7 +63,7 @@ def _possible(row: Listed, ref: SendRef, owned: frozenset[str]) -> bool:
     )
 
 
-def _other_file(row: Listed, wire: Wire) -> bool:
+def _other_file(row: TwilioMessage, wire: Wire) -> bool:
     """The same words with a file where we sent none."""
     return bool(row.media_count) and not wire.media
 
@@ -84,7 +86,7 @@ class TwilioUnavailable(RecordsUnavailable):
 class _Found:
     """Inbound rows with their time, and why the list is not whole (empty: it is)."""
 
-    rows: list[tuple[Listed, Resource]] = field(default_factory=list)
+    rows: list[tuple[TwilioMessage, Resource]] = field(default_factory=list)
     missing: str = ""
 
 
@@ -110,7 +112,7 @@ async def inbound_since(
             continue
         try:
             files = await _files(api, row) if row.media_count else ()
-            message = parse_listed(resource, files)
+            message = parse_message(resource, files)
         except CallFailed as error:
             found.missing = found.missing or f"the files of a message: {error}"
             continue
@@ -130,7 +132,7 @@ async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int
     try:
         for _ in range(most_pages):
             page = await (api.more(page) if page else api.messages(asked))
-            rows = [(Listed.of(resource), resource) for resource in page.rows]
+            rows = [(TwilioMessage.of(resource), resource) for resource in page.rows]
             found.rows += [r for r in rows if _wanted(r[0], sender, since.timestamp())]
             if not page.next_url or _older(rows, since.timestamp() - DISORDER):
                 return found
@@ -144,17 +146,17 @@ async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int
     return found
 
 
-def _wanted(row: Listed, sender: str, since: float) -> bool:
+def _wanted(row: TwilioMessage, sender: str, since: float) -> bool:
     """A row without a time is taken: it may be new, and a known one does no harm."""
     mine = row.direction == "inbound" and row.target in (sender, "")
     return mine and (row.created is None or row.created >= since)
 
 
-def _older(rows: list[tuple[Listed, Resource]], limit: float) -> bool:
+def _older(rows: list[tuple[TwilioMessage, Resource]], limit: float) -> bool:
     return bool(rows) and all(row.created is not None and row.created < limit for row, _ in rows)
 
 
-async def _files(api: TwilioApi, row: Listed) -> tuple[Attachment, ...]:
+async def _files(api: TwilioApi, row: TwilioMessage) -> tuple[Attachment, ...]:
     """The message's files; none when they were deleted."""
     try:
         rows = await api.media_of(row.sid)
