@@ -20,8 +20,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.lease import LeaseTerms
-from bot.domain.terms import Burst, DeliveryTerms, IntakeTerms, Terms, WorkTerms
-from bot.domain.verdict import UncertainDelivery
+from bot.domain.retry import RetryPolicy
+from bot.domain.terms import Burst, IntakeTerms, Terms, WorkTerms
+from bot.domain.verdict import Policy, UncertainDelivery
 
 T = TypeVar("T", bound="ChannelList")
 DEFAULT_DATABASE = "sqlite:///data/answerback.db"
@@ -184,7 +185,6 @@ class Settings(ChannelList):
             work=WorkTerms(
                 lease=LeaseTerms(self.lease_seconds, self.heartbeat_seconds),
                 run_deadline=self.run_deadline,
-                max_failures=self.max_failures,
                 concurrency=self.concurrency,
                 shutdown_grace=self.shutdown_grace,
                 still_working_after=self.still_working_after,
@@ -198,8 +198,10 @@ class Settings(ChannelList):
                 words=self.command_words,
                 allowed=self.allowed,
             ),
-            delivery=DeliveryTerms(
-                answer_max_age=self.answer_max_age, uncertain=self.uncertain_delivery
+            policy=Policy(
+                answer_max_age=self.answer_max_age,
+                uncertain=self.uncertain_delivery,
+                retry=RetryPolicy(max_failures=self.max_failures),
             ),
         )
 

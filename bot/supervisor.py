@@ -20,14 +20,13 @@ from typing import TypeVar
 
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.ports import Clock
-from bot.domain.retry import backoff
+from bot.domain.retry import RETRY
 
 Step = Callable[[], Awaitable[float | None]]
 """Does its work once; returns the seconds until the next time, or None when all is done."""
 
 T = TypeVar("T")
 
-_LONGEST_BACKOFF = 30.0
 _TROUBLED_FROM = 3
 """Errors in a row from which on a task is troubled. The log has the traces of those before."""
 
@@ -77,7 +76,7 @@ class Supervisor:
             await work()
             return max(0.0, began + seconds - self._clock.monotonic())
 
-        longest = seconds if vital else _LONGEST_BACKOFF
+        longest = seconds if vital else RETRY.task.cap
         self._start(_Task(name, step, self._clock.sleep, seconds, longest), first=seconds)
 
     def repeat(
@@ -86,7 +85,7 @@ class Supervisor:
         """Repeat `step`, the first time at once: after the seconds that it returns (`usual` ones
         after an ordinary error), or as soon as `hint` is set."""
         pause = self._clock.sleep if hint is None else partial(_hinted, hint)
-        self._start(_Task(name, step, pause, usual, _LONGEST_BACKOFF), first=0.0)
+        self._start(_Task(name, step, pause, usual, RETRY.task.cap), first=0.0)
 
     def once(self, name: str, work: Coroutine[None, None, None]) -> None:
         """Run `work` to its end; an error is logged."""
@@ -134,7 +133,7 @@ class Supervisor:
                 wait, away = job.usual, True
             except Exception as error:  # noqa: BLE001 - the task's edge: it must go on
                 failures += 1
-                wait = min(job.longest, backoff(failures, self._clock.jitter()))
+                wait = min(job.longest, RETRY.task.after(failures, self._clock.jitter()))
                 self._failed(job.name, failures, wait, error)
             else:
                 if failures or away:

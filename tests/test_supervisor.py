@@ -184,4 +184,4 @@ def test_no_task_is_without_an_owner() -> None:
             )
         )
     }
-    assert found == set(OWNERS)
+    assert found <= set(OWNERS), "give it to the supervisor, or say here who owns it"

@@ -15,12 +15,12 @@ from bot.delivery.inflight import record_alone
 from bot.delivery.notices import to_chat
 from bot.delivery.outcome import alarm, reconsider
 from bot.domain.delivery import Lookup, Outcome, Refused, Scope, Sent
+from bot.domain.ending import Cause
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartKind
-from bot.domain.verdict import WINDOW_CLOSED
-from bot.leases.runtime import LOOK_PATIENCE, STATUS_WAIT, Runtime
+from bot.leases.runtime import Runtime
 from bot.supervisor import Supervisor
 from storage import chats, outbox
 from storage.chats import Chat
@@ -92,7 +92,8 @@ def _begin(
     """Claim the part if its chat still takes it; (part, address) or None."""
     chat = chats.lock(tx, due.chat)
     now = clock.read(tx)
-    if due.account in rt.carriers and delivery_status.follows_unreported(tx, due, STATUS_WAIT):
+    within = rt.retry.status_wait
+    if due.account in rt.carriers and delivery_status.follows_unreported(tx, due, within):
         return None
     part = standalone.claim(tx, due.id, holder, lease_seconds)
     if part is None:
@@ -114,12 +115,12 @@ def _forbidden(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Refus
     the last notice that leaves."""
     if chat.unreachable_reason:
         return Refused(Scope.CHAT, chat.unreachable_reason)
-    if chat.silence and not (part.kind is PartKind.NOTICE and part.run is None):
-        return Refused(Scope.CONSENT, chat.silence)
+    if chat.silenced is not None and not (part.kind is PartKind.NOTICE and part.run is None):
+        return Refused(Scope.CONSENT, chat.silenced.words)
     closed = rt.window_closed(chat.account, chat.last_inbound_at, now)
     if closed and not window.may_leave(tx, rt, part):
-        return Refused(Scope.WINDOW, WINDOW_CLOSED)
-    if now - part.created_at > rt.terms.delivery.answer_max_age:
+        return Refused(Scope.WINDOW, Cause.WINDOW_CLOSED.says)
+    if now - part.created_at > rt.terms.policy.answer_max_age:
         return Refused(Scope.PAYLOAD, "too old to be worth sending")
     return None
 
@@ -190,10 +191,11 @@ def _after_look(
 ) -> bool:
     attempt = Attempt(part.id, part.attempts)
     if found is Lookup.CANNOT_TELL:
-        if clock.read(tx) >= part.started_at + LOOK_PATIENCE:
+        if clock.read(tx) >= part.started_at + rt.retry.look_patience:
             delivery_status.give_up_looking(tx, part.id, attempt.number)
         return False
     doubled = record_alone(tx, rt, part, attempt, found, jitter)
-    if found is Lookup.NOT_FOUND and part.looks + 1 >= looks and part.resends < 1:
+    last = found is Lookup.NOT_FOUND and part.looks + 1 >= looks
+    if last and part.resends < rt.retry.max_resends:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     return doubled

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
 from bot.domain.plugin import Profile
-from bot.domain.retry import backoff
 from bot.leases.runtime import Runtime
 from storage import accounts
 from storage.notify import READY
@@ -50,7 +49,7 @@ class Introduction:
             await self._show_menu()
         except _TROUBLE as error:
             self._failures += 1
-            wait = backoff(self._failures, self.rt.clock.jitter())
+            wait = self.rt.retry.connection.after(self._failures, self.rt.clock.jitter())
             _log.warning(
                 "the platform could not be asked who we are: %s; again in %.0f s", error, wait
             )

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
 from bot.domain.message import PayloadError
 from bot.domain.plugin import Updates
-from bot.domain.retry import backoff
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
@@ -31,8 +30,6 @@ POLL_SECONDS = 25.0
 _STANDBY = 2.0
 _LOOK_UP = 0.25
 """Seconds between two looks at whether this process may still poll, while it waits."""
-_CONFLICT = 5.0
-_REFUSED = 30.0
 
 
 @dataclass(slots=True)
@@ -109,14 +106,15 @@ class Poller:
 
     async def _trouble(self, error: Exception) -> float:
         """Say what keeps us from polling; returns the seconds until the next try."""
-        wait = backoff(self._failures, self.rt.clock.jitter(), cap=30.0)
+        retry = self.rt.retry
+        wait = retry.connection.after(self._failures, self.rt.clock.jitter())
         match error:
             case PollConflict():
                 _log.error("%s", error)
-                wait = max(wait, _CONFLICT)
+                wait = max(wait, retry.poll_conflict)
             case PollRefused():
                 await self._down(str(error))
-                wait = _REFUSED
+                wait = retry.poll_refused
             case PollUnavailable(retry_after=seconds) if seconds:
                 wait = max(wait, seconds)
             case _:

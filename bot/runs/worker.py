@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from functools import partial
 
 from bot.delivery.context import WorkerContext
 from bot.delivery.standalone import carry, look_again
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.retry import backoff
+from bot.domain.retry import RetryPolicy
 from bot.domain.run import Run
 from bot.observability.context import bind
 from bot.runs.reconcile import Reconciler
@@ -23,7 +22,6 @@ from storage.runs import claims
 from storage.runs.moves import Claimant
 
 _log = logging.getLogger("answerback.worker")
-_BREAKS_UNTIL_SET_ASIDE = 3
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
 
@@ -63,22 +61,17 @@ class Worker:
             return 0
         return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
 
-    def expect(self) -> Claimant | None:
-        """Keep room for a run that intake may make running; None when there is none. Ends
-        with `take` or `cancel_expected`."""
+    def reserve(self) -> Claimant | None:
+        """Keep room for a run that intake may make running, until `release`; None when there is
+        none."""
         if self.room() < 1:
             return None
         self._expected += 1
         return self._claimant()
 
-    def cancel_expected(self) -> None:
-        """The expected run did not come."""
+    def release(self) -> None:
+        """The run that room was kept for came, and is to be taken, or did not come."""
         self._expected -= 1
-
-    def take_expected(self, run: Run) -> None:
-        """The expected run came, claimed by us."""
-        self._expected -= 1
-        self.take(run)
 
     def take(self, run: Run) -> None:
         """Work on a run that is claimed by us."""
@@ -143,18 +136,14 @@ class Worker:
         while self._turns and (left := ends_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(self._turns.values(), timeout=left)
         self._closed = True
-        await self._cut(tuple(self._turns.values()))
+        self.abandon()
+        if self._turns:
+            await asyncio.wait(self._turns.values(), timeout=1.0)
 
     def abandon(self) -> None:
-        """The lease is lost: every turn stops where it is."""
+        """Every turn stops where it is: the lease is lost, or the time is up."""
         for task in self._turns.values():
             task.cancel()
-
-    async def _cut(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=1.0)
 
     def _claimant(self) -> Claimant:
         terms = self._ctx.rt.terms.work
@@ -192,16 +181,18 @@ class Worker:
     async def _broke(self, run: Run) -> None:
         """Our own code failed on this run: count it, and set aside a run that keeps doing so."""
         try:
-            await self._ctx.persist(_count_break, run, self._ctx.rt.clock.jitter())
+            await self._ctx.persist(
+                _count_break, run, self._ctx.rt.retry, self._ctx.rt.clock.jitter()
+            )
         except (StaleLease, DatabaseUnavailable) as error:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
 
-def _count_break(tx: Tx, run: Run, jitter: float) -> None:
+def _count_break(tx: Tx, run: Run, retry: RetryPolicy, jitter: float) -> None:
     chats.lock(tx, run.chat)
     runs.hold(tx, run.claim)
-    if run.failures >= _BREAKS_UNTIL_SET_ASIDE:
+    if run.failures >= retry.breaks_until_set_aside:
         runs.set_aside(tx, run.claim, "it keeps breaking its turn")
         audit_log.note(tx, "worker", "set aside", "it keeps breaking its turn", run=run.id)
         return
-    runs.fail(tx, run.claim, backoff(run.failures + 1, jitter), "its turn broke")
+    runs.fail(tx, run.claim, retry.agent.after(run.failures + 1, jitter), "its turn broke")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, select
 
+from bot.domain.admission import Unanswered
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
 
 
@@ -32,7 +33,7 @@ class Recorded:
     """A recorded message: the run that answers it, or why none does."""
 
     run: int | None
-    ignored: str | None
+    ignored: Unanswered | None
 
 
 def recorded_under(tx: Connection, request_id: str, account: int | None) -> Recorded | None:
@@ -41,7 +42,7 @@ def recorded_under(tx: Connection, request_id: str, account: int | None) -> Reco
     if account is not None:
         question = question.where(inbound.c.account == account)
     row = tx.execute(question.order_by(inbound.c.id.desc()).limit(1)).first()
-    return None if row is None else Recorded(row.run, row.ignored)
+    return None if row is None else Recorded(row.run, row.ignored and Unanswered(row.ignored))
 
 
 def chats_named(tx: Connection, name: str) -> Sequence[int]:

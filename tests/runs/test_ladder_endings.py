@@ -10,8 +10,8 @@ import pytest
 from bot.domain.ending import Ending
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
-from bot.operations.actions import Operator, perform
-from bot.operations.runs import CloseAs, close
+from bot.operations.actions import Operator, apply
+from bot.operations.runs import close
 from bot.texts import Text, Words
 from bot.wiring import Role
 from tests.fakes.telegram.faults import blocked, hang_after_storing
@@ -82,7 +82,7 @@ async def cancelled(world: World) -> list[str]:
     await agent.begun.wait()
     rt = process.process.rt
     run = agent.turns[0].run_id
-    await perform(rt, lambda tx: close(tx, rt, Operator("op"), run, CloseAs.CANCELLED))
+    await apply(rt, lambda tx: close(tx, rt, Operator("op"), run, Ending.CANCELLED))
     return []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, runs
 from storage.runs import claims, releases
@@ -271,7 +271,7 @@ def test_holders_that_left_something_are_not_forgotten(hand: Hand) -> None:
     assert hand.do(holders.forget_gone, 86_400.0) == 0
     hand.do(releases.release_dead)
     assert hand.do(holders.forget_gone, 86_400.0) == 1
-    assert hand.do(runs.end_live, run.id, Ending.CANCELLED, "")
+    assert hand.do(runs.end_live, run.id, Close(Ending.CANCELLED, Cause.OPERATOR))
 
 
 def test_one_process_polls_for_an_account_until_its_lease_is_over(hand: Hand) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Connection
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import Run, RunState
@@ -41,14 +41,14 @@ def arrive(tx: Connection, hand: Hand, chat: int) -> Run:
 def finish(tx: Connection, run: Run) -> int | None:
     """The run's worker settles it and promotes the next."""
     chats.lock(tx, run.chat)
-    runs.settle(tx, run.claim, Ending.ANSWERED, "")
+    runs.settle(tx, run.claim, Close(Ending.ANSWERED, Cause.DELIVERED))
     return runs.promote(tx, run.chat)
 
 
 def stop(tx: Connection, run: Run) -> bool:
     """The person stops the run."""
     chats.lock(tx, run.chat)
-    return runs.end_live(tx, run.id, Ending.WITHDRAWN, "stop")
+    return runs.end_live(tx, run.id, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
 
 
 def begin_part(tx: Connection, run: Run, part: int) -> bool:

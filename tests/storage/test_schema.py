@@ -166,7 +166,6 @@ BAD = {
     "1, '', '' FROM outbox",
     "a reply exists once": "INSERT INTO replies (run, text, body, attempt, stored_at) "
     "SELECT id, '', '', 1, 1 FROM runs UNION ALL SELECT id, '', '', 1, 1 FROM runs",
-    "an account is on a channel we know": "UPDATE accounts SET channel = 'pigeon'",
     "a chat is of a kind we know": "UPDATE chats SET kind = 'crowd'",
     "an address leads to one chat": "INSERT INTO chat_addresses SELECT * FROM chat_addresses",
     "a run belongs to a chat": "UPDATE runs SET chat = 4711",
