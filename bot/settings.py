@@ -213,7 +213,9 @@ def _names(listed: str) -> list[str]:
 
 def settings_of(parts: Iterable[type[BaseSettings]]) -> type[Settings]:
     """Settings with these parts: one class, so that one error names everything that is wrong."""
-    return type("Settings", (Settings, *parts), {"__module__": __name__})
+    # Named again: of several bases the last one's `model_config` would count.
+    given = {"__module__": __name__, "model_config": Settings.model_config}
+    return type("Settings", (Settings, *parts), given)
 
 
 def read(kind: type[T], **overrides: Any) -> T:

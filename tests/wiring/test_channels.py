@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,31 @@ def test_every_secret_of_every_channel_is_known_as_one() -> None:
     assert {"1:a", "b", "c", "d", "e", "f", "g"} <= set(settings.secrets())
     shown = repr(settings)
     assert not any(f"'{secret}'" in shown for secret in given.values())
+
+
+def test_a_channels_variables_come_from_the_file_as_ours_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TELEGRAM_API_URL", "")
+    lines = ["PORT=9000", "TELEGRAM_BOT_TOKEN=1:a", "TELEGRAM_READ_TIMEOUT=7", "SOMETHING_ELSE=1"]
+    (tmp_path / ".env").write_text("\n".join(lines), encoding="utf-8")
+    settings = read_settings()
+    values = settings.model_dump()
+    assert (settings.port, values["telegram_bot_token"]) == (9000, "1:a")
+    assert values["telegram_read_timeout"] == 7.0
+    assert values["telegram_api_url"] == "https://api.telegram.org", "an empty variable is none"
+    assert [plugin.name for plugin in configured(settings)] == ["telegram"]
+
+
+def test_further_channels_are_named_in_the_file_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(
+        f"CHANNELS=tests.channels.file_channel\nFILE_FOLDER={tmp_path}\n", encoding="utf-8"
+    )
+    assert [plugin.name for plugin in configured(read_settings())] == ["file"]
 
 
 @pytest.mark.parametrize("name", ["", "Telegram", "tele gram", "1st", "x" * 33])
