@@ -34,7 +34,7 @@ _Answer = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the application of a process is made of. `routes` are the platforms', each with the
+    """The parts of a process's application. `routes` are the platforms', each with the
     row of its account; none in a process that takes nothing in.
 
     `prefix` is the path of PUBLIC_URL, which a proxy may leave on or take off.

@@ -62,7 +62,7 @@ _PROBE_EVERY = 15.0
 
 
 class Role(StrEnum):
-    """What a process does."""
+    """The work of a process."""
 
     ALL = "all"
     WEB = "web"
@@ -92,7 +92,7 @@ class Process:
         return {endpoint.channel.name: row for row, endpoint in self.endpoints.items()}
 
     async def readiness(self) -> Sequence[Check]:
-        """Whether this process can do its job, and what keeps it from it."""
+        """Check everything that could keep this process from its job."""
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
         try:
             async with asyncio.timeout(2.0):
@@ -191,7 +191,7 @@ def _spell(troubled: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What takes the place of production's parts: a terminal, an agent, a clock, a database,
+    """Parts in the place of production's: a terminal, an agent, a clock, a database,
     and who is told of checkpoints."""
 
     terminal: Callable[[str], None] | None = None
@@ -298,7 +298,7 @@ def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
 
 
 def site(process: Process) -> Site:
-    """What the HTTP application of this process is made of."""
+    """The parts of the HTTP application of this process."""
     routes = [(row, r) for row, endpoint in process.endpoints.items() for r in endpoint.routes]
     return Site(
         process.rt,

@@ -1,4 +1,4 @@
-"""What a failure at Twilio proves, and what a failed status asks for.
+"""The table of Twilio's errors: what each proves of a send, and what it asks for in a status.
 
 The table follows Twilio's error dictionary and its map of WhatsApp errors. A code that is
 not in it counts as failed and is listed; it is never a reason to send again. The reasons
@@ -27,7 +27,7 @@ LONGEST_WAIT = 86_400.0
 
 
 class Proof(Enum):
-    """What an error answer to a create says about the message."""
+    """The evidence of an error answer to a create."""
 
     NOT_SENT = auto()
     CHAT = auto()
@@ -90,7 +90,7 @@ RULES: dict[int, Rule] = {code: rule for codes, rule in _ROWS for code in codes}
 
 
 def outcome_of_code(status: int, code: int | None, retry_after: float | None = None) -> Outcome:
-    """What an answer to a create proves: its HTTP status, Twilio's code, the wait in seconds.
+    """The outcome of an error answer to a create; `retry_after` in seconds.
 
     429 was never processed, whatever its code; 5xx may have been, whatever its code.
     """
@@ -134,7 +134,7 @@ def _rule_of(code: str) -> Rule | None:
 
 
 def reaction_to_callback(code: str) -> CallbackReaction:
-    """What a status with this error code (digits, empty for none) asks for."""
+    """The reaction that a status with this error code (digits, empty for none) asks for."""
     rule = _rule_of(code)
     return rule.callback if rule else CallbackReaction.UNKNOWN
 
