@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.inflight import record_alone
+from bot.delivery.outcome import record_alone
 from bot.domain.delivery import NotSent
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
@@ -112,9 +112,7 @@ class Audit:
         rt = self._ctx.rt
         for attempt in self._uncalled.seen(uncalled):
             never = NotSent("it was marked as being sent, and never was")
-            await rt.db.write(
-                record_alone, rt, uncalled[attempt], attempt, never, rt.clock.jitter()
-            )
+            await rt.db.write(record_alone, rt, uncalled[attempt], attempt, never)
             rt.wakeups.tell(READY)
 
 

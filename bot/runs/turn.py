@@ -10,7 +10,7 @@ from typing import assert_never
 
 from bot.delivery import choices, notices
 from bot.delivery.context import WorkerContext
-from bot.delivery.deliver import Send, deliver
+from bot.delivery.deliver import Send, deliver, door
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
@@ -19,6 +19,7 @@ from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.retry import backoff
 from bot.domain.run import Run
+from bot.domain.sendable import Outgoing, sendable
 from bot.domain.verdict import Apologise, Close, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
@@ -258,13 +259,13 @@ class _Stored:
 
 async def _store(ctx: WorkerContext, case: Case, stored: _Stored) -> Send | None:
     """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
-    slot = await ctx.pacers[case.run.account].reserve(case.recipient)
+    place = await ctx.limiters[case.run.account].place(case.recipient)
     first: Send | None = None
     try:
-        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=slot.wait <= 0)
+        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=place.taken)
     finally:
         if first is None:
-            slot.refund()
+            place.refund()
     return first
 
 
@@ -280,15 +281,10 @@ def _store_parts(
     else:
         runs.explain(tx, run.claim, stored.body)
     now = clock.read(tx)
-    free = (
-        may_send
-        and chat.not_before <= now
-        and not chat.silence
-        and not (chat.paused_until is not None and chat.paused_until > now)
-        and not rt.window_closed(run.account, chat.last_inbound_at, now)
-    )
+    max_age = rt.terms.delivery.answer_max_age
+    free = may_send and not sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age)
     to = Address(run.account, chat.id, run.id)
     first_by = run.claim.holder if free else None
     parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
     begun = bool(parts) and parts[0].state is PartState.SENDING
-    return Send(parts[0], address_now(case.recipient, chat)) if begun else None
+    return Send(parts[0], address_now(case.recipient, chat), len(parts) > 1) if begun else None

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.standalone import carry, look_again
+from bot.delivery.standalone import StandaloneSender
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.retry import backoff
 from bot.domain.run import Run
@@ -39,6 +39,7 @@ class Worker:
         self._draining = False
         self._closed = False
         self._audit = Audit(ctx)
+        self._sender = StandaloneSender(ctx)
         self._claimed_at = ctx.rt.clock.monotonic()
         ctx.rt.wakeups.listen(self._hear)
         ctx.lease.on_lapse(self.abandon)
@@ -91,7 +92,7 @@ class Worker:
     def loops(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """What a worker does all the time, by name: each runs as a task of its own."""
         yield "claim", self._claim_forever()
-        yield "carry", self._carry_forever()
+        yield "standalone", self._send_standalone()
         yield "audit", self._every(self._audit_once)
         yield "look", self._every(self._look_once)
 
@@ -110,22 +111,19 @@ class Worker:
                 _log.exception("claiming broke")
             await _woken(self._wake, self._ctx.rt.terms.work.poll)
 
-    async def _carry_forever(self) -> None:
-        """Carry standalone messages until drained: on every hint, and once a second without one."""
-        async with asyncio.TaskGroup() as calls:
+    async def _send_standalone(self) -> None:
+        """Send standalone parts until drained: on every hint, and once a second without one."""
+        async with asyncio.TaskGroup() as tasks:
             while not self._draining:
                 self._standalone.clear()
-                again = self._ctx.rt.terms.work.poll
                 try:
                     if self._ctx.lease.holds():
-                        again = await carry(self._ctx, calls)
+                        await self._sender.send_due(tasks)
                 except DatabaseUnavailable as error:
-                    _log.warning("can't carry: %s", error)
-                except StaleLease as error:
-                    _log.info("not carrying: %s", error)
-                except Exception:  # noqa: BLE001 - the task's edge: a worker that lives carries
-                    _log.exception("carrying broke")
-                await _woken(self._standalone, again)
+                    _log.warning("can't send standalone parts: %s", error)
+                except Exception:  # noqa: BLE001 - the task's edge: a worker that lives sends
+                    _log.exception("sending standalone parts broke")
+                await _woken(self._standalone, self._ctx.rt.terms.work.poll)
 
     async def _every(self, look: Callable[[], Awaitable[float]]) -> None:
         """Look again and again until cancelled; each look says after how many seconds."""
@@ -145,7 +143,7 @@ class Worker:
 
     async def _look_once(self) -> float:
         if self._ctx.lease.holds() and not self._draining:
-            await look_again(self._ctx)
+            await self._sender.look_again()
         return _LOOK_EVERY
 
     def stop_claiming(self) -> None:

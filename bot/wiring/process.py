@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
-from bot.delivery.inflight import Sends
+from bot.delivery.inflight import InFlightSends
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import ChannelName
 from bot.domain.ports import Channel, Clock
@@ -40,7 +40,7 @@ from bot.texts import Words
 from bot.wiring.agents import Hired, hire
 from bot.wiring.channels import Configured, configure
 from bot.wiring.metrics import measure
-from bot.wiring.rate_limits import pacers
+from bot.wiring.rate_limits import rate_limiters
 from bot.wiring.tracing import tracer_of
 from storage import accounts, holders
 from storage.accounts import Account
@@ -135,15 +135,15 @@ class Process:
             await recovery.repair(self.rt)
         except DatabaseUnavailable as error:
             _log.warning("repair put off: %s", error)
-        for pacer in self.ctx.pacers.values():
-            pacer.forget_idle()
+        for limiter in self.ctx.limiters.values():
+            limiter.forget_idle()
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
         await self.sweep()
         await self.repair()
-        await self.share_pace()
+        await self.share_rate_limits()
         await measure(self.rt, self.lease, self.schedule, lambda: self.last_sweep)
         self._schedule()
         self._start("wakeups", self.rt.wakeups.relay())
@@ -171,19 +171,19 @@ class Process:
         self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
         self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
         self.schedule.add(Chore("reminders", _REMIND_EVERY, self.remind))
-        self.schedule.add(Chore("share", beat, self.share_pace))
+        self.schedule.add(Chore("share", beat, self.share_rate_limits))
         if self.updates is not None:
             self.schedule.add(Chore("probe", _PROBE_EVERY, self._probe))
         self.schedule.start()
 
-    async def share_pace(self) -> None:
+    async def share_rate_limits(self) -> None:
         """Learn how many processes the limits of a platform are divided between."""
         try:
             count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         except DatabaseUnavailable:
             return
-        for pacer in self.ctx.pacers.values():
-            pacer.share(count)
+        for limiter in self.ctx.limiters.values():
+            limiter.share(count)
 
     async def _probe(self) -> None:
         if self.updates is not None:
@@ -273,8 +273,8 @@ async def running(
             stack.enter_context(pulse()).stood,
         )
         rt = replace(rt, may_judge=lease.may_judge)
-        paced = pacers(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), hired.agent, paced)
+        limiters = rate_limiters(rt, settings.redis_url, stack)
+        ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), hired.agent, limiters)
         process = _process(settings, role, ctx, channels, rows)
         held_by(lambda: process.lease.name)
         try:
