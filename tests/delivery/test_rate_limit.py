@@ -327,8 +327,8 @@ async def test_two_processes_together_stay_within_the_pace(
     )
     await world.settled()
     assert all(world.telegram.texts(person.number) == ["hi"] for person in people)
-    # Each alone would send 29 in a second.
-    assert fullest_second(world) <= 31
+    # Each alone would send 29 in a second; what leaves evenly arrives unevenly.
+    assert fullest_second(world) <= 33
 
 
 async def test_b103_a_backlog_of_many_chats_is_answered_in_order_within_the_pace(
