@@ -1,65 +1,19 @@
-"""What happens by the clock: heartbeat, sweep, repair, reminders. APScheduler drives it.
+"""When a reminder is due: the arithmetic of zones, summer time and cron rules.
 
-Nothing is kept in the scheduler: all state is rows, so a crash loses no job. `Almanac` uses
-its triggers for arithmetic alone: when a reminder is due is a row too.
+APScheduler's triggers do it. Nothing is kept in a scheduler: a reminder and its time are a row.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.date import DateTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.domain.errors import ReminderRefused
-from bot.domain.reminders import Occasion
-
-
-@dataclass(frozen=True, slots=True)
-class Chore:
-    """Something to do every `every` seconds; it handles its own failures."""
-
-    name: str
-    every: float
-    do: Callable[[], Awaitable[object]]
-
-
-class Schedule:
-    """Runs chores: one instance of each at a time, missed beats fall together."""
-
-    def __init__(self) -> None:
-        # It warns of every beat that a slow chore makes it skip, which is what we ask for.
-        logger = logging.getLogger("answerback.beats")
-        logger.setLevel(logging.ERROR)
-        self._scheduler = AsyncIOScheduler(timezone="UTC", logger=logger)
-
-    def add(self, chore: Chore) -> None:
-        """Do this from now on, first after one interval."""
-        self._scheduler.add_job(
-            chore.do,
-            IntervalTrigger(seconds=chore.every, timezone="UTC"),
-            id=chore.name,
-            max_instances=1,
-            coalesce=True,
-            misfire_grace_time=None,
-        )
-
-    def start(self) -> None:
-        """Begin. Needs a running loop."""
-        self._scheduler.start()
-
-    def stop(self) -> None:
-        """Begin nothing more."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
-
+from bot.domain.reminders import Schedule
 
 DAY = 86_400.0
 _FURTHEST = 5 * 366 * DAY
@@ -73,26 +27,26 @@ _HOW = (
 )
 
 
-class Almanac:
+class CronCalendar:
     """`Calendar` by APScheduler's triggers. A time that summer time skips is taken by the
     clock from before the change; one that comes twice is the first of the two."""
 
     def __init__(self, zone: str = "UTC") -> None:
         self._zone = zone
 
-    def read(self, when: str, zone: str, now: float) -> Occasion:
+    def read(self, when: str, zone: str, now: float) -> Schedule:
         place = self._place(zone)
-        occasion = _occasion(" ".join(when.split()), place, now)
-        if occasion.due_at <= now:
+        schedule = _schedule(" ".join(when.split()), place, now)
+        if schedule.due_at <= now:
             raise ReminderRefused(f"that has passed: it is {_spell(now, place)} now")
-        if occasion.due_at > now + _FURTHEST:
+        if schedule.due_at > now + _FURTHEST:
             raise ReminderRefused("that is more than five years ahead")
-        return occasion
+        return schedule
 
-    def following(self, occasion: Occasion, now: float) -> float | None:
-        if not occasion.rule:
+    def following(self, schedule: Schedule, now: float) -> float | None:
+        if not schedule.rule:
             return None
-        return _next(_trigger(occasion.rule, self._place(occasion.zone)), now)
+        return _next(_trigger(schedule.rule, self._place(schedule.zone)), now)
 
     def spell(self, at: float, zone: str) -> str:
         return _spell(at, self._place(zone))
@@ -106,9 +60,9 @@ class Almanac:
             ) from error
 
 
-def _occasion(when: str, place: ZoneInfo, now: float) -> Occasion:
+def _schedule(when: str, place: ZoneInfo, now: float) -> Schedule:
     if wait := _WAIT.fullmatch(when.lower()):
-        return Occasion(now + int(wait[1]) * _SECONDS[wait[2]], place.key)
+        return Schedule(now + int(wait[1]) * _SECONDS[wait[2]], place.key)
     if len(when.split(" ")) == 5:
         return _recurring(when, place, now)
     try:
@@ -117,10 +71,10 @@ def _occasion(when: str, place: ZoneInfo, now: float) -> Occasion:
         raise ReminderRefused(f"{when!r} can't be read; {_HOW}") from error
     if re.fullmatch(r"[\d-]+", when):
         raise ReminderRefused("name the time of day too, like 2027-01-15 09:00")
-    return Occasion(_next(DateTrigger(local, place), now) or 0.0, place.key)
+    return Schedule(_next(DateTrigger(local, place), now) or 0.0, place.key)
 
 
-def _recurring(rule: str, place: ZoneInfo, now: float) -> Occasion:
+def _recurring(rule: str, place: ZoneInfo, now: float) -> Schedule:
     trigger = _trigger(rule, place)
     first = _next(trigger, now)
     if first is None:
@@ -128,7 +82,7 @@ def _recurring(rule: str, place: ZoneInfo, now: float) -> Occasion:
     second = _next(trigger, first)
     if second is not None and second - first < _CLOSEST_REPEAT:
         raise ReminderRefused("it would come more often than every ten minutes")
-    return Occasion(first, place.key, rule)
+    return Schedule(first, place.key, rule)
 
 
 def _trigger(rule: str, place: ZoneInfo) -> CronTrigger:

@@ -24,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import RunState
 from storage.engine.clock import now
@@ -51,11 +52,13 @@ class Chat:
     offered: str | None
 
     @property
-    def silence(self) -> str:
-        """Why nothing may be sent to this chat; empty when it may."""
+    def silenced(self) -> Close | None:
+        """The end of every answer to this chat while nothing may be sent to it."""
         if self.opted_out_at is not None:
-            return "the person opted out"
-        return self.unreachable_reason or ""
+            return Close(Ending.UNDELIVERABLE, Cause.OPTED_OUT)
+        if self.unreachable_reason:
+            return Close(Ending.UNDELIVERABLE, Cause.UNREACHABLE, self.unreachable_reason)
+        return None
 
 
 _COLUMNS = (
@@ -335,7 +338,7 @@ _RECENT: Select[Any] = (
     .where(
         inbound.c.chat == bindparam("of"),
         inbound.c.received_at > now - bindparam("within", type_=Double),
-        or_(inbound.c.run.is_not(None), inbound.c.ignored.startswith("a command:")),
+        or_(inbound.c.run.is_not(None), inbound.c.command.is_not(None)),
     )
     .limit(bindparam("at_most"))
 )

@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, Row, and_, bindparam, func, insert, select, update
 
+from bot.domain.admission import Unanswered
+from bot.domain.commands import Command
+from bot.domain.ending import Ending
 from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip, insert_or_skip
@@ -93,7 +96,7 @@ def album_began(tx: Connection, run: int, album: str) -> float | None:
 
 
 def adopt_album(
-    tx: Connection, chat: int, album: str, ignored: str, within: float, run: int
+    tx: Connection, chat: int, album: str, ignored: Unanswered, within: float, run: int
 ) -> int:
     """Members of the album that were ignored for this reason in the last `within` seconds
     belong to the run after all."""
@@ -103,16 +106,19 @@ def adopt_album(
             inbound.c.chat == chat,
             inbound.c.received_at > now - within,
             inbound.c.album == album,
-            inbound.c.ignored == ignored,
+            inbound.c.ignored == ignored.value,
         )
         .values(run=run, ignored=None)
     )
     return tx.execute(move).rowcount
 
 
-def ignore(tx: Connection, message: int, reason: str) -> None:
-    """This message is answered by nothing, for the stated reason."""
-    tx.execute(update(inbound).where(inbound.c.id == message).values(ignored=reason))
+def ignore(
+    tx: Connection, message: int, reason: Unanswered, command: Command | None = None
+) -> None:
+    """This message is answered by nothing, for the stated reason, or by this command."""
+    values = {"ignored": reason.value, "command": None if command is None else command.value}
+    tx.execute(update(inbound).where(inbound.c.id == message).values(**values))
 
 
 def store_payload(
@@ -244,10 +250,6 @@ def _place(message: StoredMessage) -> tuple[float, int, int]:
     return message.at, int(message.provider_id) if counted else 0, message.id
 
 
-_SEEN = ("answered", "uncertain")
-"""Endings after which the person has (or may have) our words before them."""
-
-
 def history(
     tx: Connection, chat: int, before_run: int, limit: int
 ) -> Sequence[tuple[str, str, float, str]]:
@@ -285,7 +287,7 @@ def history(
         )
         for r in tx.execute(said)
     ]
-    seen = [run for run, row in turns.items() if row.ending in _SEEN]
+    seen = [run for run, row in turns.items() if Ending(row.ending).rule.shown]
     answered = select(replies.c.run, replies.c.text, replies.c.stored_at).where(
         replies.c.run.in_(seen), replies.c.text != ""
     )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, and_, case, false, func, or_, select, true, update
 
 from bot.domain.delivery import PartState
+from bot.domain.ending import Cause
 from bot.domain.run import LIVE
 from storage.engine.clock import now
 from storage.engine.insert import insert_or_skip
@@ -69,6 +70,7 @@ def owe_apology(tx: Connection, run: int, why: str) -> bool:
             replied=true(),
             not_before=now,
             set_aside=None,
+            cause=Cause.OPERATOR.value,
             detail=why,
         )
     )

@@ -23,17 +23,17 @@ from bot.delivery.finish import end_run
 from bot.delivery.outcome import alarm, reconsider, record
 from bot.delivery.rate_limit import Place
 from bot.delivery.status import ask
-from bot.domain.delivery import ChannelDown, Lookup, Outcome, PartState, Refused, Scope, Sent
-from bot.domain.ending import Ending
+from bot.domain.delivery import ChannelDown, Lookup, Outcome, PartState, Scope, Sent
+from bot.domain.ending import Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
-from bot.domain.sendable import ChatDoor, Hold, Outgoing, sendable
-from bot.domain.verdict import Doubt, Finish, LookUp, Resend, SendPart, Wait, plan
+from bot.domain.sendable import ChatDoor, Forbidden, Hold, Outgoing, sendable
+from bot.domain.verdict import Doubt, LookUp, Resend, SendPart, Wait, plan
 from bot.leases.checkpoints import Checkpoint
-from bot.leases.runtime import LOOK_PATIENCE, Runtime
+from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
@@ -45,10 +45,6 @@ from storage.views.evidence import address_now
 
 LOST_IN_SENDING = "the process died while it was being sent"
 _RATE_LIMITED = "the platform's rate limit"
-_LOOK_AGAIN = 30.0
-"""Seconds until a provider's list is asked again that could not be asked now."""
-_ASK_EVERY = 2.0
-"""Seconds until a provider is asked where a part stands on which it does not report."""
 _CALL_CHECKED = 5.0
 """Seconds after which the rows are read again while an earlier turn's call goes on."""
 
@@ -150,7 +146,7 @@ def door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
     )
 
 
-def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold | Refused | None:
+def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold | Forbidden | None:
     """What keeps a pending part from leaving now; None when nothing does. In a closed window it
     is put into a template where there is one. The chat is locked."""
     outgoing = Outgoing(
@@ -158,9 +154,9 @@ def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold |
         own_notice=part.kind is PartKind.NOTICE and part.run is None,
         posted_at=part.created_at,
     )
-    chat_door, max_age = door(rt, chat, now), rt.terms.delivery.answer_max_age
+    chat_door, max_age = door(rt, chat, now), rt.terms.policy.answer_max_age
     verdict = sendable(outgoing, chat_door, now, max_age)
-    if isinstance(verdict, Refused) and verdict.scope is Scope.WINDOW:
+    if isinstance(verdict, Forbidden) and verdict.scope is Scope.WINDOW:
         otherwise = sendable(outgoing, replace(chat_door, window_open=True), now, max_age)
         if otherwise is None and window.put_into_template(tx, rt, part):
             return None
@@ -185,8 +181,9 @@ def advance(tx: Tx, way: Way, result: Result | None) -> Advanced:
             reconsider(tx, way.run.id)
         return Advanced(Lost(), doubled)
     match result:
-        case Result(outcome=Lookup.CANNOT_TELL) if not patience_ends(tx, result.attempt):
-            step = _give_back(tx, way, _LOOK_AGAIN, "the provider's list can't be asked")
+        case Result(outcome=Lookup.CANNOT_TELL) if not patience_ends(tx, way.rt, result.attempt):
+            wait = way.rt.retry.look_again
+            step = _give_back(tx, way, wait, "the provider's list can't be asked")
         case Result(outcome=ChannelDown()):
             step = _give_back(tx, way, 0.0, "the channel is down")
         case _:
@@ -194,10 +191,10 @@ def advance(tx: Tx, way: Way, result: Result | None) -> Advanced:
     return Advanced(step, doubled)
 
 
-def patience_ends(tx: Tx, attempt: Attempt) -> bool:
+def patience_ends(tx: Tx, rt: Runtime, attempt: Attempt) -> bool:
     """Whether nobody asks the provider any more about an attempt: then it stays uncertain."""
     part = outbox.get(tx, attempt.part)
-    if part is None or clock.read(tx) < part.started_at + LOOK_PATIENCE:
+    if part is None or clock.read(tx) < part.started_at + rt.retry.look_patience:
         return False
     return delivery_status.give_up_looking(tx, part.id, attempt.number)
 
@@ -234,8 +231,8 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
                 return _wait(tx, way, until - now, why, awaited)
             case SendPart(facts):
                 return _begin(tx, way, chat, by_id[facts.id], parts, now)
-            case Finish(ending, detail):
-                return _finish(tx, way, parts, ending, detail)
+            case Close() as end:
+                return _finish(tx, way, parts, end)
             case other:
                 assert_never(other)
 
@@ -247,8 +244,8 @@ def _begin(tx: Tx, way: Way, chat: Chat, part: Part, parts: Sequence[Part], now:
             return _wait(tx, way, until - now, reason, None)
         case Hold(_, reason):
             return _give_back(tx, way, 0.0, reason)
-        case Refused(_, reason):
-            return _end(tx, way, Ending.UNDELIVERABLE, reason)
+        case Forbidden(_, end):
+            return _end(tx, way, end)
         case None:
             pass
     if not way.placed:
@@ -265,8 +262,8 @@ def _send(way: Way, chat: Chat, part: Part, parts: Sequence[Part]) -> Send:
 def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Next:
     """Spend a short wait, or one for a status, in place; give the run back for a long one."""
     if awaited is not None:
-        return Pause(min(seconds, _ASK_EVERY), awaited)
-    if seconds <= way.rt.terms.delivery.short_wait:
+        return Pause(min(seconds, way.rt.retry.ask_status_every), awaited)
+    if seconds <= way.rt.retry.short_wait:
         return Pause(seconds)
     return _give_back(tx, way, seconds, why)
 
@@ -276,25 +273,25 @@ def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
     return GaveBack()
 
 
-def _finish(tx: Tx, way: Way, parts: Sequence[Part], ending: Ending, detail: str) -> Next:
+def _finish(tx: Tx, way: Way, parts: Sequence[Part], end: Close) -> Next:
     if any(p.kind is PartKind.APOLOGY for p in parts):
         stored = runs.find(tx, way.run.id)
-        why = "" if stored is None else stored.detail
-        ending, detail = _apology_ending(ending, why, detail)
-    return _end(tx, way, ending, detail)
+        end = end if stored is None else _apology_end(end, stored)
+    return _end(tx, way, end)
 
 
-def _apology_ending(sent: Ending, why: str, detail: str) -> tuple[Ending, str]:
-    """How a run ends whose apology ended as `sent`. `why` is what it apologised for."""
-    if sent is Ending.UNDELIVERABLE:
-        return Ending.FAILED, f"{why}; the apology was refused: {detail}"
-    if sent is Ending.UNCERTAIN:
-        return Ending.APOLOGISED, f"{why}; the apology may not have arrived"
-    return Ending.APOLOGISED, why
+def _apology_end(sent: Close, run: Run) -> Close:
+    """The end of a run whose apology ended as `sent`: its cause is what it apologised for."""
+    why, cause = run.detail, run.cause or sent.cause
+    if sent.ending is Ending.UNDELIVERABLE:
+        return Close(Ending.FAILED, cause, f"{why}; the apology was refused: {sent.words}")
+    if sent.ending is Ending.UNCERTAIN:
+        return Close(Ending.APOLOGISED, cause, f"{why}; the apology may not have arrived")
+    return Close(Ending.APOLOGISED, cause, why)
 
 
-def _end(tx: Tx, way: Way, ending: Ending, detail: str) -> Next:
-    return Ended(ending, end_run(tx, way.rt, way.run, ending, detail))
+def _end(tx: Tx, way: Way, end: Close) -> Next:
+    return Ended(end.ending, end_run(tx, way.rt, way.run, end))
 
 
 async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | None) -> None:
@@ -312,7 +309,7 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
                     place = await limiter.place(to) if more else None
                     step = await _advance(ctx, run, to, result, place)
             case NeedsPlace():
-                patience = ctx.rt.terms.delivery.short_wait
+                patience = ctx.rt.retry.short_wait
                 place = await limiter.place(to, patience, returned=run.attempts > 1)
                 if not place.taken:
                     await ctx.persist(_put_off, run, place.wait)

@@ -19,7 +19,6 @@ from bot.delivery.rate_limit import RateLimiter
 from bot.domain.delivery import NotSent, Outcome, Sent, Unknown
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.ports import Channel, Recipient, SendRef
-from bot.domain.retry import backoff
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
@@ -170,15 +169,14 @@ class InFlightSends:
             _log.exception("sending part %s broke the channel", part.id)
             return Unknown(f"the channel broke: {type(error).__name__}")
         if isinstance(outcome, NotSent) and outcome.retry_after is None and not outcome.moved_to:
-            cap = self._rt.terms.delivery.backoff_cap
-            wait = backoff(part.attempts, self._rt.clock.jitter(), cap=cap)
+            wait = self._rt.retry.delivery.after(part.attempts, self._rt.clock.jitter())
             return replace(outcome, retry_after=wait)
         return outcome
 
     async def _write_later(self, call: _Call) -> None:
         """Write the outcome of a call whose turn is gone, however long the database is away."""
         outcome = await call.outcome()
-        pause = 0.2
+        tries = 0
         while True:
             try:
                 await self._write(call, outcome)
@@ -190,8 +188,9 @@ class InFlightSends:
                 self._over(call)
                 self._rt.wakeups.tell(READY)
                 return
-            await self._rt.clock.sleep(pause)
-            pause = min(pause * 2, 5.0)
+            tries += 1
+            wait = self._rt.retry.database.after(tries, self._rt.clock.jitter())
+            await self._rt.clock.sleep(wait)
 
     async def _write(self, call: _Call, outcome: Outcome) -> None:
         """Write the outcome, or that it is unknown. Raises DatabaseUnavailable."""

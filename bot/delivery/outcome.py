@@ -18,13 +18,12 @@ from bot.domain.delivery import (
 )
 from bot.domain.ending import Ending
 from bot.domain.message import Address
-from bot.domain.review import review
+from bot.domain.verdict import review
 from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, outbox, runs
 from storage.chat_merge import migrate
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox import delivery_status
 from storage.outbox.moves import Attempt, Part
 
 _log = logging.getLogger("answerback.delivery")
@@ -137,12 +136,12 @@ def reconsider(tx: Tx, run: int) -> None:
     if found is None or found.ending is None:
         return
     outbox.drop_pending(tx, run)
-    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.error != delivery_status.REPLACED]
+    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.replaced_by is None]
     fits = review(found.ending, answer)
-    if fits is None or not runs.correct_ending(tx, run, found.ending, fits.ending, fits.detail):
+    if fits is None or not runs.correct_ending(tx, run, found.ending, fits):
         return
     audit_log.note(
-        tx, "delivery", f"{fits.ending.value} after all", fits.detail, run=run, chat=found.chat
+        tx, "delivery", f"{fits.ending.value} after all", fits.words, run=run, chat=found.chat
     )
     if fits.ending is Ending.ANSWERED:
         outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)

@@ -6,7 +6,6 @@ whatever of that chat is on its way.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,8 @@ from bot.delivery.outcome import alarm, reconsider, record_alone
 from bot.domain.delivery import Lookup, PartState
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.sendable import Hold
-from bot.leases.runtime import STATUS_WAIT, Runtime
+from bot.leases.runtime import Runtime
+from bot.supervisor import Supervisor
 from storage import chats, outbox
 from storage.chats import Chat
 from storage.engine import clock
@@ -46,7 +46,7 @@ class StandaloneSender:
         self._ctx = ctx
         self._begun: set[int] = set()
 
-    async def send_due(self, tasks: asyncio.TaskGroup) -> None:
+    async def send_due(self, tasks: Supervisor) -> None:
         """Begin with what is due now. The caller runs one of these at a time. Raises
         DatabaseUnavailable."""
         rt = self._ctx.rt
@@ -54,7 +54,7 @@ class StandaloneSender:
         for due in await rt.db.read(_due, rt.mine, at_most):
             if due.part.id not in self._begun:
                 self._begun.add(due.part.id)
-                tasks.create_task(self._send(due), name=f"standalone-{due.part.id}")
+                tasks.once(f"standalone-{due.part.id}", self._send(due))
 
     async def _send(self, due: _Due) -> None:
         try:
@@ -69,7 +69,7 @@ class StandaloneSender:
     async def _deliver(self, due: _Due) -> None:
         ctx, rt, to = self._ctx, self._ctx.rt, to_chat(due.chat)
         limiter = ctx.limiters[due.part.account]
-        place = await limiter.place(to, rt.terms.delivery.short_wait, returned=True)
+        place = await limiter.place(to, rt.retry.short_wait, returned=True)
         if not place.taken:
             await rt.db.write(standalone.put_off, due.part.id, place.wait)
             return
@@ -116,7 +116,8 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
     part, now = outbox.get(tx, due.id), clock.read(tx)
     if part is None or part.state is not PartState.PENDING or part.not_before > now:
         return None
-    if part.account in rt.carriers and delivery_status.follows_unreported(tx, part, STATUS_WAIT):
+    within = rt.retry.status_wait
+    if part.account in rt.carriers and delivery_status.follows_unreported(tx, part, within):
         return None
     verdict = clearance(tx, rt, chat, part, now)
     if isinstance(verdict, Hold):
@@ -125,7 +126,7 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
     if begun is None or verdict is None:
         return None if begun is None else Send(begun, chat.address)
     attempt = Attempt(begun.id, begun.attempts)
-    outbox.refuse(tx, attempt, verdict.scope, verdict.reason, verdict.code)
+    outbox.refuse(tx, attempt, verdict.scope, verdict.end.words, "")
     if part.run is not None:
         reconsider(tx, part.run)
     return None
@@ -143,9 +144,10 @@ def _doubtful(tx: Tx, account: int, looks: Sequence[float]) -> list[tuple[LookQu
 
 def _after_look(tx: Tx, rt: Runtime, part: Part, result: Result, looks: int) -> bool:
     if result.outcome is Lookup.CANNOT_TELL:
-        patience_ends(tx, result.attempt)
+        patience_ends(tx, rt, result.attempt)
         return False
     doubled = record_alone(tx, rt, part, result.attempt, result.outcome)
-    if result.outcome is Lookup.NOT_FOUND and part.looks + 1 >= looks and part.resends < 1:
+    last = result.outcome is Lookup.NOT_FOUND and part.looks + 1 >= looks
+    if last and part.resends < rt.retry.max_resends:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     return doubled

@@ -1,24 +1,36 @@
-"""What arrives: the events a channel's payload is parsed into, before anything is decided."""
+"""Inbound events: a channel's payload, parsed, before anything is decided."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
-class ChannelName(StrEnum):
-    """The platforms a bot can speak on."""
+_CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
-    TELEGRAM = "telegram"
-    WHATSAPP = "whatsapp"
-    CONSOLE = "console"
+
+class ChannelName(str):
+    """A platform's name, as its plug-in gives it: a small letter, then letters, digits and _."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> Self:
+        if not _CHANNEL.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a channel")
+        return super().__new__(cls, name)
+
+    @property
+    def value(self) -> str:
+        """The name as plain text."""
+        return str(self)
 
 
 class ChatKind(StrEnum):
-    """Who is in the chat; groups answer only when addressed."""
+    """The audience of a chat; groups are answered only when they address the bot."""
 
     PRIVATE = "private"
     GROUP = "group"
@@ -26,7 +38,7 @@ class ChatKind(StrEnum):
 
 
 class InboundKind(StrEnum):
-    """What the person sent, as the agent is told about it."""
+    """The form of a message, as the agent is told about it."""
 
     TEXT = "text"
     PHOTO = "photo"
@@ -62,7 +74,7 @@ class Addressing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a chat is reached on its account.
+    """A chat's address on its account.
 
     `chat` is the platform's own identifier, kept opaque and never normalised
     (Telegram: the decimal chat id; WhatsApp: the whole `whatsapp:...` address).
@@ -75,7 +87,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who wrote: the platform's id, a display name, a language tag if the platform told one."""
+    """The author: the platform's id, a display name, a language tag if the platform told one."""
 
     id: str
     name: str = ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.delivery import Refused, Scope
-from bot.domain.verdict import WINDOW_CLOSED
+from bot.domain.delivery import Scope
+from bot.domain.ending import Cause, Close, Ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,17 @@ class Hold:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """Never. `end` is that of a run whose part this is."""
+
+    scope: Scope
+    end: Close
+
+
 def sendable(
     part: Outgoing, chat: ChatDoor, now: float, answer_max_age: float
-) -> Hold | Refused | None:
+) -> Hold | Forbidden | None:
     """What keeps the part from leaving now; None when nothing does.
 
     An operator pauses the runs of a chat to speak there: standalone parts go on.
@@ -54,12 +62,16 @@ def sendable(
         return Hold(None, "the chat is paused")
     if chat.held_until > now:
         return Hold(chat.held_until, "the platform limits this chat")
-    if chat.unreachable:
-        return Refused(Scope.CHAT, chat.unreachable)
     if chat.opted_out and not part.own_notice:
-        return Refused(Scope.CONSENT, "the person opted out")
+        return _forbidden(Scope.CONSENT, Cause.OPTED_OUT)
+    if chat.unreachable:
+        return _forbidden(Scope.CHAT, Cause.UNREACHABLE, chat.unreachable)
     if not chat.window_open:
-        return Refused(Scope.WINDOW, WINDOW_CLOSED)
+        return _forbidden(Scope.WINDOW, Cause.WINDOW_CLOSED)
     if part.standalone and now - part.posted_at > answer_max_age:
-        return Refused(Scope.PAYLOAD, "too old to be worth sending")
+        return _forbidden(Scope.PAYLOAD, Cause.TOO_OLD, "too old to be worth sending")
     return None
+
+
+def _forbidden(scope: Scope, cause: Cause, detail: str = "") -> Forbidden:
+    return Forbidden(scope, Close(Ending.UNDELIVERABLE, cause, detail))

@@ -1,4 +1,4 @@
-"""The bounds an operator sets, as the flows use them. Seconds unless the name says otherwise."""
+"""The operator's bounds, in pieces. Seconds unless the name says otherwise."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.domain.lease import LeaseTerms
-from bot.domain.verdict import UncertainDelivery
+from bot.domain.verdict import POLICY, Policy
 
 
 class Burst(StrEnum):
-    """What happens to messages that come while a run of their chat waits."""
+    """The treatment of messages that come while a run of their chat waits."""
 
     MERGE = "merge"
     """They join it and are answered together."""
@@ -20,11 +20,10 @@ class Burst(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
-    """How a turn is worked on."""
+    """Bounds of the work on a turn."""
 
     lease: LeaseTerms = LeaseTerms(15.0, 5.0)
     run_deadline: float = 900.0
-    max_failures: int = 3
     concurrency: int = 100
     shutdown_grace: float = 30.0
     still_working_after: float = 45.0
@@ -35,7 +34,7 @@ class WorkTerms:
 
 @dataclass(frozen=True, slots=True)
 class IntakeTerms:
-    """What is let in, and how it is put together. `allowed` empty lets everybody in."""
+    """Bounds of intake and batching. `allowed` empty lets everybody in."""
 
     burst: Burst = Burst.MERGE
     quiet: float = 0.0
@@ -50,20 +49,9 @@ class IntakeTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryTerms:
-    """How long an answer is worth sending, and what happens when nobody can tell."""
-
-    answer_max_age: float = 86_400.0
-    uncertain: UncertainDelivery = UncertainDelivery.ASK
-    short_wait: float = 3.0
-    """A wait up to this is spent in place; a longer one gives the run back."""
-    backoff_cap: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
 class Terms:
     """All bounds together, handed out in pieces."""
 
     work: WorkTerms = WorkTerms()
     intake: IntakeTerms = IntakeTerms()
-    delivery: DeliveryTerms = DeliveryTerms()
+    policy: Policy = POLICY

@@ -7,9 +7,9 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
-from bot.domain.commands import Command
-from bot.domain.ending import Ending
-from bot.domain.message import ChannelName, Inbound
+from bot.domain.commands import Command, CommandForm
+from bot.domain.ending import Again, Cause, Close, Ending, leading_to
+from bot.domain.message import Inbound
 from bot.domain.reply import Reply
 from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
@@ -24,12 +24,10 @@ from storage.runs import creation
 from storage.runs.creation import NewRun
 
 PERSON = "person"
-RETRIABLE = (Ending.APOLOGISED, Ending.FAILED)
-"""Endings after which a person may ask for another try."""
 
 
 @dataclass(frozen=True, slots=True)
-class Obeyed:
+class Handled:
     """What a command did beside its reply: the runs that it ended, and the words that are
     shown over a pressed button."""
 
@@ -43,16 +41,16 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
         case Command.STOP:
             return bool(runs.live_in_chat(tx, chat.id))
         case Command.RETRY:
-            return runs.last_ended(tx, chat.id, RETRIABLE) is not None
+            return runs.last_ended(tx, chat.id, leading_to(Again.RETRY)) is not None
         case Command.RESEND:
-            return runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,)) is not None
+            return runs.last_ended(tx, chat.id, leading_to(Again.RESEND)) is not None
         case Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN:
             return True
         case other:
             assert_never(other)
 
 
-def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) -> Obeyed:
+def run_command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) -> Handled:
     """Carry out a command and post its reply. The chat is locked."""
     match command:
         case Command.START | Command.OPT_IN:
@@ -61,9 +59,9 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
             chat = replace(chat, opted_out_at=None)
             return _answer(tx, rt, chat, message, Text.OPTED_IN if again else Text.WELCOME)
         case Command.HELP:
-            by_words = rt.channels[chat.account].name is ChannelName.WHATSAPP
+            by_words = rt.channels[chat.account].traits.commands is CommandForm.WORDS
             notices.say(tx, rt, chat, Reply(rt.words.help(chat.language, by_words=by_words)))
-            return Obeyed()
+            return Handled()
         case Command.STATUS:
             return _status(tx, rt, chat)
         case Command.STOP:
@@ -82,15 +80,15 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
 
 def _answer(
     tx: Tx, rt: Runtime, chat: Chat, message: Inbound, text: Text, **values: str | int
-) -> Obeyed:
+) -> Handled:
     """Say it: over the button that was pressed, else as a message."""
     if message.callback_id:
-        return Obeyed(toast=rt.words.say(text, chat.language, **values))
+        return Handled(toast=rt.words.say(text, chat.language, **values))
     notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
-    return Obeyed()
+    return Handled()
 
 
-def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
+def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
     live = runs.live_in_chat(tx, chat.id)
     waiting = chats.waiting_messages(tx, chat.id)
     values: dict[str, str | int] = {}
@@ -103,40 +101,43 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
     else:
         text = Text.STATUS_IDLE
     notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
-    return Obeyed()
+    return Handled()
 
 
-def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Obeyed:
+def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Handled:
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
     chats.raise_stop(tx, chat.id)
     later = backfill.runs_after(tx, chat.id, message.sent_at)
     stopped = []
     for run in (live for live in runs.live_in_chat(tx, chat.id) if live.id not in later):
-        if runs.end_live(tx, run.id, Ending.WITHDRAWN, "the person stopped it"):
-            after_end(tx, rt, run, Ending.WITHDRAWN, "the person stopped it", PERSON)
+        end = Close(Ending.WITHDRAWN, Cause.STOPPED)
+        if runs.end_live(tx, run.id, end):
+            after_end(tx, rt, run, end, PERSON)
             stopped.append(run.id)
     notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
-    return Obeyed(tuple(stopped))
+    return Handled(tuple(stopped))
 
 
-def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
-    """One new run for the messages of a run that was apologised for, however often asked."""
+def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
+    """The run of the pressed button, or the chat's last one with this way on; None when it has
+    none, or none any more."""
     own = notices.pressed(message.button)
-    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, RETRIABLE)
-    if found is None or found.chat != chat.id or found.ending not in RETRIABLE:
+    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, leading_to(ask))
+    if found is None or found.chat != chat.id or found.ending not in leading_to(ask):
+        return None
+    return found
+
+
+def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
+    """One new run for the messages of a run that was apologised for, however often asked."""
+    found = _subject(tx, chat, message, Again.RETRY)
+    if found is None:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RETRY)
-    said_now = notices.say(
-        tx,
-        rt,
-        chat,
-        notices.plain(rt, chat, Text.RETRIED),
-        run=found.id,
-        notice=Notice.RETRIED,
-    )
-    if said_now is not None:
+    retried = notices.plain(rt, chat, Text.RETRIED)
+    if notices.say(tx, rt, chat, retried, run=found.id, notice=Notice.RETRIED) is not None:
         again(tx, chat, found, PERSON)
-        return Obeyed(toast=rt.words.say(Text.RETRIED, chat.language))
+        return Handled(toast=rt.words.say(Text.RETRIED, chat.language))
     busy = bool(runs.live_in_chat(tx, chat.id))
     text = Text.STATUS_WORKING if busy else Text.NOTHING_TO_RETRY
     return _answer(tx, rt, chat, message, text)
@@ -163,13 +164,12 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
     return run
 
 
-def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
+def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
     """Send the parts of an uncertain answer once more, on their own rows."""
-    own = notices.pressed(message.button)
-    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,))
-    if found is None or found.chat != chat.id or found.ending is not Ending.UNCERTAIN:
+    found = _subject(tx, chat, message, Again.RESEND)
+    if found is None:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RESEND)
     for part in outbox.of_run_any(tx, found.id):
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     audit_log.note(tx, PERSON, "asked to send again", run=found.id, chat=chat.id)
-    return Obeyed(toast=rt.words.say(Text.RESENT, chat.language))
+    return Handled(toast=rt.words.say(Text.RESENT, chat.language))

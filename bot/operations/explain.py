@@ -1,4 +1,4 @@
-"""What may be done with a run, and what shows it: the verdict, asked without acting on it."""
+"""A run explained: the verdict that a worker would come to now, and its evidence."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from bot.domain.ending import Close
 from bot.domain.run import RunState
-from bot.domain.verdict import Apologise, Close, Deliver, Evidence, Think, Verdict, judge, plan
+from bot.domain.verdict import Apologise, Deliver, Evidence, Think, Verdict, judge, plan
 from bot.leases.runtime import Runtime
 from storage import runs
 from storage.engine.tx import Tx
@@ -17,7 +18,7 @@ from storage.views.runs import RunLine
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Explained:
     """The verdict in words, its evidence, and the command that helps (empty: none needed)."""
 
     run: int
@@ -27,7 +28,7 @@ class Judged:
     act: str
 
 
-def judged(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Judged:
+def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Explained:
     """Judge a run as a worker would now. Read only. The run exists."""
     run = runs.find(tx, number)
     line = run_views.run_line(tx, number, lease_seconds)
@@ -35,35 +36,35 @@ def judged(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Judged:
     assert line is not None
     evidence = gather(tx, run, 0).evidence
     if line.ending is not None:
-        says = f"it ended as {line.ending.value}: {line.ending.sentence}"
+        says = f"it ended as {line.ending.value}: {line.ending.rule.says}"
         act = f"answerback runs show {number}  # what happened"
-        return Judged(number, line.ending.value, says, _facts(line, evidence), act)
+        return Explained(number, line.ending.value, says, _facts(line, evidence), act)
     policy = rt.policy(run.account)
     verdict = judge(evidence, policy)
     word, says = _in_words(verdict)
     if isinstance(verdict, Deliver):
         says += f"; next: {type(plan(evidence.parts, evidence.now, policy)).__name__}"
     where, act = _where(line, evidence)
-    return Judged(number, word, f"{where}; {says}", _facts(line, evidence), act)
+    return Explained(number, word, f"{where}; {says}", _facts(line, evidence), act)
 
 
 def _in_words(verdict: Verdict) -> tuple[str, str]:
     match verdict:
-        case Close(ending, detail):
-            return f"close: {ending.value}", f"it may be closed as {ending.value}: {detail}"
+        case Close(ending) as end:
+            return f"close: {ending.value}", f"it may be closed as {ending.value}: {end.words}"
         case Deliver():
             return "deliver", "what is stored may be sent; the agent is not called again"
         case Think(suspect):
             alone = ", alone: it may have killed its workers" if suspect else ""
             return "think", f"the agent may be called{alone}"
-        case Apologise(why):
-            return "apologise", f"an apology is due: {why}"
+        case Apologise() as owed:
+            return "apologise", f"an apology is due: {owed.words}"
         case other:
             assert_never(other)
 
 
 def _where(line: RunLine, evidence: Evidence) -> tuple[str, str]:
-    """Where the run stands, and what an operator may do about it."""
+    """The run's place, and the command that helps."""
     late = line.not_before - evidence.now
     match line.state:
         case RunState.RUNNING if not line.holder_alive:
@@ -102,7 +103,7 @@ def _facts(line: RunLine, e: Evidence) -> Sequence[tuple[str, str]]:
         ("apology stored", _yes(e.apology_stored)),
         ("parts", parts),
         ("a human answered", _yes(e.human_answered)),
-        ("unreachable", e.unreachable or "no"),
+        ("unreachable", "no" if e.silenced is None else e.silenced.words),
     ]
 
 

@@ -26,7 +26,7 @@ from storage.notify import READY
 from storage.outbox.moves import Attempt, Part
 from storage.runs import claims
 
-_log = logging.getLogger("answerback.audit")
+_log = logging.getLogger("answerback.reconcile")
 _LOST_FOR = 0.1
 """Seconds after which a turn is stopped whose run is not ours: longer than a turn takes to end
 whose settlement has just been committed."""
@@ -60,7 +60,7 @@ class _Rows:
     sending: tuple[Part, ...]
 
 
-class Audit:
+class Reconciler:
     """Compares a worker's turns and calls with the rows under its holder."""
 
     def __init__(self, ctx: WorkerContext) -> None:

@@ -13,19 +13,29 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.deliver import Send, deliver, door
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close
 from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
-from bot.domain.retry import backoff
 from bot.domain.run import Run
 from bot.domain.sendable import Outgoing, sendable
-from bot.domain.verdict import Apologise, Close, Deliver, Think, judge
+from bot.domain.thought import (
+    Answer,
+    Apology,
+    Failed,
+    GaveUp,
+    Later,
+    OutOfTime,
+    PutBack,
+    Thought,
+    follows,
+)
+from bot.domain.verdict import Apologise, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import bind
-from bot.runs.turn_context import LiveTurn
-from bot.runs.typing import present
+from bot.runs.turn_context import TurnContext
+from bot.runs.typing import show_work
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
@@ -37,44 +47,6 @@ from storage.views.evidence import Case, address_now, gather
 _log = logging.getLogger("answerback.turn")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The agent returned; None is its choice to say nothing."""
-
-    reply: Reply | None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The agent raised something it did not mean to."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """The agent asked to be tried again."""
-
-    after: float | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """The agent can't answer and says so itself."""
-
-    text: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutOfTime:
-    """The deadline passed while the agent was at work."""
-
-
-Thought = Answer | Failed | Later | GaveUp | OutOfTime
-
-
 async def work(ctx: WorkerContext, run: Run) -> None:
     """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
     rt = ctx.rt
@@ -83,12 +55,12 @@ async def work(ctx: WorkerContext, run: Run) -> None:
     case = await rt.db.read(gather, run, rt.terms.work.history_runs)
     bind(request_id=case.messages[0].request_id if case.messages else None)
     match judge(case.evidence, rt.policy(run.account)):
-        case Close(ending, detail):
-            await _close(ctx, run, ending, detail)
+        case Close() as end:
+            await _close(ctx, run, end)
         case Deliver():
             await deliver(ctx, run, case.recipient, None)
-        case Apologise(why):
-            await _apologise(ctx, case, rt.words.say(_apology_text(why), _language(case)), why)
+        case Apologise() as owed:
+            await _apologise(ctx, case, Apology(owed))
         case Think():
             await _think(ctx, case)
         case other:
@@ -96,78 +68,50 @@ async def work(ctx: WorkerContext, run: Run) -> None:
 
 
 def _must_hold(ctx: WorkerContext, run: Run) -> None:
-    """Raises StaleLease when the life that claimed this run is over."""
+    """Raises StaleLease when the session that claimed this run is over."""
     if ctx.lease.holder() != run.holder:
-        raise StaleLease(f"run {run.id} was claimed in an earlier life of this process")
+        raise StaleLease(f"run {run.id} was claimed in an earlier session of this process")
 
 
-DEADLINE_PASSED = "the deadline passed"
-
-_SOONEST = 1.0
-"""Seconds before an agent that asked to be tried again is called anew, however soon it
-wants that: a turn that comes round at once would come round for ever."""
-
-
-def _apology_text(why: str) -> Text:
-    return Text.APOLOGY_DEADLINE if why == DEADLINE_PASSED else Text.APOLOGY
-
-
-def _language(case: Case) -> str:
-    return case.chat.language
-
-
-async def _close(ctx: WorkerContext, run: Run, ending: Ending, detail: str) -> None:
-    await ctx.persist(_end, ctx.rt, run, ending, detail)
-    ctx.ended(run, ending)
+async def _close(ctx: WorkerContext, run: Run, end: Close) -> None:
+    await ctx.persist(_end, ctx.rt, run, end)
+    ctx.ended(run, end.ending)
     await ctx.rt.reached(Checkpoint.SETTLED)
 
 
-def _end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> None:
+def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
     chats.lock(tx, run.chat)
-    end_run(tx, rt, run, ending, detail)
+    end_run(tx, rt, run, end)
 
 
 async def _think(ctx: WorkerContext, case: Case) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with present(ctx, case):
+    async with show_work(ctx, case):
         thought = await _ask(ctx, case)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
     _must_hold(ctx, run)
-    match thought:
-        case Answer(None):
-            await _close(ctx, run, Ending.SILENT, "the agent chose to say nothing")
-        case Answer(reply):
-            assert reply is not None
+    match follows(thought, run, rt.retry, rt.clock.jitter()):
+        case Close() as end:
+            await _close(ctx, run, end)
+        case Reply() as reply:
             await _reply(ctx, case, reply)
-        case GaveUp(text, reason):
-            said = text.strip() or rt.words.say(Text.APOLOGY, _language(case))
-            await _apologise(ctx, case, said, reason)
-        case OutOfTime():
-            text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
-            await _apologise(ctx, case, text, DEADLINE_PASSED)
-        case Later(after, why):
-            wait = _asked_wait(after, run.attempts, rt.clock.jitter())
-            await _put_back(ctx, run, wait, why, failed=False)
-        case Failed(why):
-            last = run.failures + 1 >= rt.terms.work.max_failures
-            wait = 0.0 if last else backoff(run.failures + 1, rt.clock.jitter())
-            await _put_back(ctx, run, wait, why, failed=True)
+        case Apology() as apology:
+            await _apologise(ctx, case, apology)
+        case PutBack() as back:
+            await ctx.persist(_put_back, run, back)
+            await rt.reached(Checkpoint.GIVEN_BACK)
+            if back.wait <= 0:
+                rt.wakeups.tell(READY)
         case other:
             assert_never(other)
 
 
-def _asked_wait(after: float | None, attempts: int, jitter: float) -> float:
-    if after is None:
-        return backoff(attempts, jitter)
-    return max(_SOONEST, after) * (1 + jitter / 10)
-
-
 async def _ask(ctx: WorkerContext, case: Case) -> Thought:
     """Call the agent within the time that is left; whatever it does becomes a value."""
-    turn = LiveTurn(ctx, case)
+    turn = TurnContext(ctx, case)
     limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
     try:
         async with limit:
@@ -207,22 +151,17 @@ def _as_reply(answer: Reply | str | None) -> Reply | None:
             assert_never(other)
 
 
-async def _put_back(ctx: WorkerContext, run: Run, wait: float, why: str, *, failed: bool) -> None:
-    await ctx.persist(_give_back, run, wait, why, failed=failed)
-    await ctx.rt.reached(Checkpoint.GIVEN_BACK)
-    if wait <= 0:
-        ctx.rt.wakeups.tell(READY)
-
-
-def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None:
+def _put_back(tx: Tx, run: Run, back: PutBack) -> None:
+    wait = back.wait
     if run.deadline_at is not None:
         wait = min(wait, max(0.0, run.deadline_at - clock.read(tx)))
     chats.lock(tx, run.chat)
-    if failed:
-        runs.fail(tx, run.claim, wait, why)
+    if back.failed:
+        runs.fail(tx, run.claim, wait, back.reason)
     else:
-        runs.retry_later(tx, run.claim, wait, why)
-    audit_log.note(tx, "worker", "failed" if failed else "put off", why, run=run.id, chat=run.chat)
+        runs.retry_later(tx, run.claim, wait, back.reason)
+    did = "failed" if back.failed else "put off"
+    audit_log.note(tx, "worker", did, back.reason, run=run.id, chat=run.chat)
 
 
 async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
@@ -232,29 +171,32 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
     if not bodies:
         reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
         bodies = channel.compose(reply, to)
-    stored = _Stored(clean(reply.text), json.dumps(asdict(reply)), PartKind.REPLY, tuple(bodies))
+    stored = _Stored(PartKind.REPLY, tuple(bodies), clean(reply.text), json.dumps(asdict(reply)))
     first = await _store(ctx, case, stored)
     await rt.reached(Checkpoint.REPLY_STORED)
     await deliver(ctx, case.run, to, first)
 
 
-async def _apologise(ctx: WorkerContext, case: Case, text: str, why: str) -> None:
-    rt, to = ctx.rt, case.recipient
+async def _apologise(ctx: WorkerContext, case: Case, apology: Apology) -> None:
+    rt, to, owed = ctx.rt, case.recipient, apology.owed
+    usual = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
+    text = apology.text or rt.words.say(usual, case.chat.language)
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
-    first = await _store(ctx, case, _Stored("", why, PartKind.APOLOGY, tuple(bodies)))
+    first = await _store(ctx, case, _Stored(PartKind.APOLOGY, tuple(bodies), owed=owed))
     await rt.reached(Checkpoint.APOLOGY_STORED)
     await deliver(ctx, case.run, to, first)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What is stored before anything is sent. `body` is the reply's JSON, or the reason of
-    an apology."""
+    """A reply or an apology as it is stored before anything is sent. `body` is the reply's
+    JSON, `owed` what an apology is for."""
 
-    text: str
-    body: str
     kind: PartKind
     parts: tuple[PartBody, ...]
+    text: str = ""
+    body: str = ""
+    owed: Apologise | None = None
 
 
 async def _store(ctx: WorkerContext, case: Case, stored: _Stored) -> Send | None:
@@ -275,13 +217,13 @@ def _store_parts(
     run = case.run
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
-    if stored.kind is PartKind.REPLY:
+    if stored.owed is None:
         replies.store(tx, run.id, stored.text, stored.body, run.attempts)
         choices.offer(tx, rt, chat, stored.parts)
     else:
-        runs.explain(tx, run.claim, stored.body)
+        runs.explain(tx, run.claim, stored.owed.cause, stored.owed.words)
     now = clock.read(tx)
-    max_age = rt.terms.delivery.answer_max_age
+    max_age = rt.terms.policy.answer_max_age
     free = may_send and not sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age)
     to = Address(run.account, chat.id, run.id)
     first_by = run.claim.holder if free else None

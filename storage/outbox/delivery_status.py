@@ -18,12 +18,10 @@ from sqlalchemy import Connection, case, exists, false, or_, select, true, updat
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.ending import Ending
 from bot.domain.reply import PartBody
+from bot.domain.retry import RETRY
 from storage.engine.clock import now
 from storage.outbox.moves import Part
 from storage.schema.tables import outbox, runs
-
-REPLACED = "the template says it all"
-"""Why a part was dropped whose words another part took over."""
 
 _NEVER = 1_000
 """More looks, or sends, than there ever are."""
@@ -91,7 +89,7 @@ def send_again(
         .where(
             outbox.c.id == part,
             outbox.c.state == PartState.REFUSED.value,
-            outbox.c.resends < 1,
+            outbox.c.resends < RETRY.max_resends,
         )
         .values(
             state=PartState.PENDING.value,
@@ -144,7 +142,7 @@ def drop_others(tx: Connection, run: int, but: int) -> int:
             outbox.c.kind.in_(("reply", "apology")),
             outbox.c.state == PartState.PENDING.value,
         )
-        .values(state=PartState.DROPPED.value, error=REPLACED)
+        .values(state=PartState.DROPPED.value, replaced_by=but)
     )
     return tx.execute(move).rowcount
 

@@ -62,6 +62,7 @@ class Part:
     confirmed: bool
     scope: Scope | None
     error: str
+    replaced_by: int | None
     receipt: str | None
     body: PartBody
 
@@ -102,6 +103,7 @@ COLUMNS = (
     outbox.c.confirmed,
     outbox.c.scope,
     outbox.c.error,
+    outbox.c.replaced_by,
     outbox.c.receipt,
     outbox.c.text,
     outbox.c.wire,
@@ -129,6 +131,7 @@ def part_of(row: Row[*tuple[Any, ...]]) -> Part:
         confirmed=row.confirmed,
         scope=None if row.scope is None else Scope(row.scope),
         error=row.error,
+        replaced_by=row.replaced_by,
         receipt=row.receipt,
         body=PartBody(row.text, row.wire),
     )

@@ -40,8 +40,9 @@ from sqlalchemy import (
     update,
 )
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
+from bot.domain.retry import RETRY
 from bot.domain.run import Claim, Run, RunState
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not, word
@@ -61,10 +62,9 @@ COLUMNS = (
     runs.c.deadline_at,
     runs.c.created_at,
     runs.c.ending,
+    runs.c.cause,
     runs.c.detail,
 )
-SUSPECT_DEATHS = 2
-"""After so many deaths of its holder during the agent, a run is a suspect."""
 
 _ME = bindparam("me", type_=BigInteger)
 _OF = bindparam("of", type_=BigInteger)
@@ -72,7 +72,7 @@ _UNDER = bindparam("under", type_=BigInteger)
 _AT = bindparam("at", type_=Double)
 _UNTIL = bindparam("until", type_=Double)
 
-SUSPECT = and_(runs.c.replied == false(), runs.c.deaths >= SUSPECT_DEATHS)
+SUSPECT = and_(runs.c.replied == false(), runs.c.deaths >= RETRY.suspect_after)
 HEADS = (RunState.READY, RunState.RUNNING)
 
 PAUSED = exists(
@@ -109,6 +109,7 @@ def run_of(row: Row[*tuple[Any, ...]]) -> Run:
         deadline_at=row.deadline_at,
         created_at=row.created_at,
         ending=None if row.ending is None else Ending(row.ending),
+        cause=None if row.cause is None else Cause(row.cause),
         detail=row.detail,
     )
 
@@ -194,6 +195,7 @@ _ENDED: dict[str, Any] = {
     "fence": runs.c.fence + 1,
     "lane": false(),
     "ending": bindparam("how"),
+    "cause": bindparam("cause"),
     "detail": bindparam("why"),
     "ended_at": now,
 }
@@ -210,22 +212,23 @@ _END = (
 )
 
 
-def settle(tx: Connection, claim: Claim, ending: Ending, detail: str) -> None:
+def _end_values(end: Close) -> dict[str, object]:
+    return {"how": end.ending.value, "cause": end.cause.value, "why": end.words}
+
+
+def settle(tx: Connection, claim: Claim, end: Close) -> None:
     """running -> ended, by the one who holds it. The chat is locked. Raises StaleLease."""
-    values = _held_by(claim) | {"how": ending.value, "why": detail}
-    ended = tx.execute(_SETTLE, values).first()
+    ended = tx.execute(_SETTLE, _held_by(claim) | _end_values(end)).first()
     if ended is None:
         raise StaleLease(f"run {claim.run} was taken over before it could be settled")
     _follow(tx, claim.run, ended.moves_to)
 
 
-def end_live(
-    tx: Connection, run: int, ending: Ending, detail: str, fence: int | None = None
-) -> bool:
+def end_live(tx: Connection, run: int, end: Close, fence: int | None = None) -> bool:
     """waiting | ready | running -> ended, by a stop or an operator. The chat is locked.
     False: it had ended already, or moved on from `fence`."""
-    values = {"run": run, "how": ending.value, "why": detail, "under": fence}
-    ended = tx.execute(_END, values | ({"under": -1} if fence is None else {})).first()
+    values = {"run": run, "under": -1 if fence is None else fence}
+    ended = tx.execute(_END, values | _end_values(end)).first()
     if ended is None:
         return False
     _follow(tx, run, ended.moves_to)
@@ -287,7 +290,7 @@ def promote(tx: Connection, chat: int) -> int | None:
 
 _PROGRESS = update(runs).where(_HELD).values(failures=0, deaths=0, lane=false(), progress_at=now)
 _REPLIED = update(runs).where(_HELD).values(replied=True, lane=false(), progress_at=now)
-_EXPLAIN = update(runs).where(_HELD).values(detail=bindparam("why"))
+_EXPLAIN = update(runs).where(_HELD).values(cause=bindparam("cause"), detail=bindparam("why"))
 _SET_ASIDE = (
     update(runs)
     .where(_HELD)
@@ -306,9 +309,9 @@ def mark_replied(tx: Connection, claim: Claim) -> None:
     _move(tx, _REPLIED, claim, "its reply was stored")
 
 
-def explain(tx: Connection, claim: Claim, detail: str) -> None:
+def explain(tx: Connection, claim: Claim, cause: Cause, detail: str) -> None:
     """Keep why an apology is owed, for the ending that it will lead to. Raises StaleLease."""
-    _move(tx, _EXPLAIN, claim, "its apology was stored", why=detail)
+    _move(tx, _EXPLAIN, claim, "its apology was stored", cause=cause.value, why=detail)
 
 
 def set_aside(tx: Connection, claim: Claim, why: str) -> None:
@@ -324,13 +327,14 @@ _CORRECT = (
         is_in(runs.c.state, RunState.ENDED),
         runs.c.ending == bindparam("before"),
     )
-    .values(ending=bindparam("after"), detail=bindparam("why"))
+    .values(ending=bindparam("how"), cause=bindparam("cause"), detail=bindparam("why"))
 )
 
 
-def correct_ending(tx: Connection, run: int, before: Ending, after: Ending, detail: str) -> bool:
-    """ended(before) -> ended(after): a late witness, an operator, the person's own button."""
-    values = {"run": run, "before": before.value, "after": after.value, "why": detail}
+def correct_ending(tx: Connection, run: int, before: Ending, after: Close) -> bool:
+    """ended(before) -> ended(after): a late delivery status, an operator, the person's own
+    button."""
+    values = {"run": run, "before": before.value} | _end_values(after)
     return tx.execute(_CORRECT, values).rowcount == 1
 
 

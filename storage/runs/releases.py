@@ -26,10 +26,11 @@ from sqlalchemy import (
     update,
 )
 
+from bot.domain.retry import RETRY
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
-from storage.runs.moves import HEADS, PUT_BACK, SUSPECT_DEATHS
+from storage.runs.moves import HEADS, PUT_BACK
 from storage.schema.tables import chats, holders, runs
 
 AT_ONCE = 200
@@ -102,7 +103,7 @@ _RELEASE = (
         | {
             "deaths": _deaths,
             "failures": runs.c.failures + case((and_(_counted, runs.c.lane == true()), 1), else_=0),
-            "lane": and_(runs.c.replied == false(), _deaths >= SUSPECT_DEATHS),
+            "lane": and_(runs.c.replied == false(), _deaths >= RETRY.suspect_after),
             "not_before": now,
             "idle_since": case((runs.c.claimed_at > _idle, runs.c.claimed_at), else_=_idle),
         }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Label, Select, and_, case, func, or_, select, true
 
 from bot.domain.delivery import PartState
+from bot.domain.ending import Ending
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
@@ -177,7 +178,8 @@ def waiting_chats(tx: Connection, older: float) -> Sequence[Queue]:
     return [Queue(r[0], r[1], r[2], r[3], r[4] or "", bool(r[5])) for r in tx.execute(question)]
 
 
-_OPEN_ENDINGS = ("uncertain", "undeliverable", "apologised", "failed")
+_UNATTENDED = or_(runs.c.ending.in_([e.value for e in Ending if e.needs_eyes]), runs.c.id.is_(None))
+"""No run looks after the part any more, and nobody has settled what became of it."""
 
 
 def _part_facts(tx: Connection, *conditions: ColumnElement[bool]) -> Sequence[Fact]:
@@ -193,15 +195,13 @@ def _part_facts(tx: Connection, *conditions: ColumnElement[bool]) -> Sequence[Fa
 
 def uncertain_parts(tx: Connection) -> Sequence[Fact]:
     """Parts that may have arrived and that no process looks after any more."""
-    unattended = or_(runs.c.ending.in_(_OPEN_ENDINGS), runs.c.id.is_(None))
-    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "uncertain", unattended)
+    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "uncertain", _UNATTENDED)
 
 
 def refused_parts(tx: Connection, newer: float) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
-    unattended = or_(runs.c.ending.in_(("undeliverable", "failed")), runs.c.id.is_(None))
     recent = outbox.c.created_at > now - newer
-    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "refused", unattended, recent)
+    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "refused", _UNATTENDED, recent)
 
 
 def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:

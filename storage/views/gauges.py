@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, case, func, select, true
 
 from bot.domain.delivery import PartState
+from bot.domain.ending import Ending
 from bot.domain.run import RunState
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not
@@ -72,9 +73,6 @@ class Rates:
     """(run, what it says, seconds ago) of the newest runs that ended badly."""
 
 
-_BAD = ("failed", "apologised", "uncertain", "undeliverable", "expired")
-
-
 def read_rates(tx: Connection, seconds: float) -> Rates:
     """How much happened lately."""
     ended = (
@@ -82,9 +80,13 @@ def read_rates(tx: Connection, seconds: float) -> Rates:
         .where(runs.c.ended_at > now - seconds)
         .group_by(runs.c.ending)
     )
+    open_still = [ending.value for ending in Ending if ending.needs_eyes]
     badly = (
         select(runs.c.id, runs.c.ending, runs.c.detail, now - runs.c.ended_at)
-        .where(runs.c.ended_at > now - 3600, runs.c.ending.in_(_BAD))
+        .where(
+            runs.c.ended_at > now - 3600,
+            runs.c.ending.in_(open_still),
+        )
         .order_by(runs.c.ended_at.desc())
         .limit(8)
     )

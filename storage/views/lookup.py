@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, select
 
+from bot.domain.admission import Unanswered
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
 
 
@@ -32,7 +33,7 @@ class Recorded:
     """A recorded message: the run that answers it, or why none does."""
 
     run: int | None
-    ignored: str | None
+    ignored: Unanswered | None
 
 
 def recorded_under(tx: Connection, request_id: str, account: int | None) -> Recorded | None:
@@ -41,20 +42,19 @@ def recorded_under(tx: Connection, request_id: str, account: int | None) -> Reco
     if account is not None:
         question = question.where(inbound.c.account == account)
     row = tx.execute(question.order_by(inbound.c.id.desc()).limit(1)).first()
-    return None if row is None else Recorded(row.run, row.ignored)
-
-
-_WHATSAPP = "whatsapp:"
+    return None if row is None else Recorded(row.run, row.ignored and Unanswered(row.ignored))
 
 
 def chats_named(tx: Connection, name: str) -> Sequence[int]:
-    """The chats that our id or a platform's address names (`address/topic` for a topic)."""
+    """The chats that our id or a platform's address names (`address/topic` for a topic); where
+    addresses begin with the platform's name and a colon, with or without that."""
     address, _, topic = name.partition("/")
-    known = or_(
-        chat_addresses.c.address == address, chat_addresses.c.address == _WHATSAPP + address
+    every = tx.execute(select(accounts.c.id, accounts.c.channel)).all()
+    spelled = {address, *(f"{row.channel}:{address}" for row in every)}
+    known = and_(
+        chat_addresses.c.account.in_([row.id for row in every]),
+        chat_addresses.c.address.in_(sorted(spelled)),
     )
-    every = tx.scalars(select(accounts.c.id)).all()
-    known = and_(chat_addresses.c.account.in_(every), known)
     if topic:
         known = and_(known, chat_addresses.c.topic == topic)
     by_address = tx.scalars(select(chat_addresses.c.chat).where(known).distinct()).all()

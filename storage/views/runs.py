@@ -17,7 +17,7 @@ from sqlalchemy import (
     true,
 )
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from storage.engine.clock import now
@@ -54,6 +54,7 @@ class RunLine:
     topic: str
     state: RunState
     ending: Ending | None
+    cause: Cause | None
     detail: str
     set_aside: str
     attempts: int
@@ -103,6 +104,7 @@ def _run_lines(lease_seconds: float) -> Select[Any]:
             chats.c.topic,
             runs.c.state,
             runs.c.ending,
+            runs.c.cause,
             runs.c.detail,
             runs.c.set_aside,
             runs.c.attempts,
@@ -129,6 +131,7 @@ def _line(row: RowMapping) -> RunLine:
     values["channel"] = ChannelName(row["channel"])
     values["state"] = RunState(row["state"])
     values["ending"] = None if row["ending"] is None else Ending(row["ending"])
+    values["cause"] = None if row["cause"] is None else Cause(row["cause"])
     values["set_aside"] = row["set_aside"] or ""
     values["holder"] = row["holder"] or ""
     values["holder_alive"] = bool(row["holder_alive"])

@@ -8,14 +8,13 @@ import pytest
 
 from bot.delivery.notices import to_chat
 from bot.domain.delivery import NotSent, Outcome, Sent
-from bot.domain.message import ChannelName
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody
 from storage import chats, outbox
 from storage.outbox.moves import Part
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, Echo, post
-from tests.kit.held import repeats
+from tests.kit.agents import Echo, repeats
+from tests.kit.conversation import ADA, post
 from tests.world import Running, World
 
 
@@ -73,7 +72,7 @@ async def test_an_outcome_that_cannot_be_written_ends_as_unknown(
     world: World, monkeypatch: pytest.MonkeyPatch, receipt: str
 ) -> None:
     running = await world.start(agent=Echo())
-    [channel] = [c for c in running.process.rt.channels.values() if c.name is ChannelName.TELEGRAM]
+    [channel] = [c for c in running.process.rt.channels.values() if c.name == "telegram"]
     calls = []
 
     async def send(_to: Recipient, body: PartBody, ref: SendRef) -> Outcome:

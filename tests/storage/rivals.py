@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from storage.engine.database import parsed_url
 from storage.engine.postgres import open_engine
+from tests.limits import PATIENCE
 from tests.storage.kit import Hand
 
 P = ParamSpec("P")
@@ -23,7 +24,6 @@ _BLOCKED = (
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
-_PATIENCE = 10.0
 
 
 @dataclass
@@ -46,7 +46,7 @@ class First:
         """Begin a second transaction elsewhere; returns when it waits for the first."""
         waiting = self.second.submit(partial(self.hand.do, move, *args, **kwargs))
         pulse = threading.Event()
-        for _ in range(int(_PATIENCE / 0.01)):
+        for _ in range(int(PATIENCE / 0.01)):
             if waiting.done() or self.hand.value(_BLOCKED) > 0:
                 break
             pulse.wait(0.01)
@@ -74,5 +74,5 @@ def first(hand: Hand) -> Iterator[First]:
 
 def outcome(waiting: Future[Any]) -> Any:
     """What the second transaction came to: its result, or the error that it raised."""
-    error = waiting.exception(_PATIENCE)
+    error = waiting.exception(PATIENCE)
     return waiting.result() if error is None else type(error)

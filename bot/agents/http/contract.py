@@ -1,0 +1,219 @@
+"""The contract with an agent over HTTP: its question, its answers, the signature.
+
+    POST {"request_id", "idempotency_key", "attempt", "interrupted", "deadline", "chat",
+          "messages", "history"}
+    200  {"text", "buttons", "attachments"} or {"silent": true}
+    422  {"give_up": text}: the person is told that text
+    429, 503 with Retry-After: the turn is tried again then
+    anything else is a failure; nothing of it reaches the chat or a log
+
+Times are epoch seconds. A file comes as `base64` while it fits, else with an `error`. With a
+secret the request is signed (`sign`).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from dataclasses import asdict, dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from bot.domain.errors import AnswerbackError, AttachmentUnavailable, GiveUp, Retry
+from bot.domain.message import clean
+from bot.domain.reply import Button, FileOut, Reply
+from bot.domain.turn import AttachmentFile, Turn, TurnMessage
+
+ACTION = "agent"
+"""The action whose idempotency key the request carries."""
+SIGNATURE_HEADER = "Answerback-Signature"
+FILE_KINDS = ("photo", "document", "voice", "audio", "video")
+
+
+class AgentFailed(AnswerbackError):
+    """The agent's server did not keep the contract. For the operator; holds none of its words."""
+
+
+async def request_body(turn: Turn, file_bytes: int) -> bytes:
+    """The turn as JSON, with the files of its messages up to `file_bytes` in all."""
+    messages: list[dict[str, object]] = []
+    for message in turn.messages:
+        files: list[dict[str, object]] = []
+        for attachment in message.attachments:
+            file, size = await _file(attachment, file_bytes)
+            file_bytes -= size
+            files.append(file)
+        messages.append(_message(message, files))
+    question = {
+        "request_id": turn.request_id,
+        "idempotency_key": turn.idempotency_key(ACTION),
+        "attempt": turn.attempt,
+        "interrupted": turn.interrupted,
+        "deadline": turn.deadline,
+        "chat": asdict(turn.chat),
+        "messages": messages,
+        "history": [asdict(said) for said in turn.history],
+    }
+    return json.dumps(question, separators=(",", ":")).encode()
+
+
+def _message(message: TurnMessage, files: list[dict[str, object]]) -> dict[str, object]:
+    return {
+        "request_id": message.request_id,
+        "kind": message.kind,
+        "text": message.text,
+        "sender": {"id": message.sender_id, "name": message.sender_name},
+        "sent_at": message.sent_at,
+        "edited": message.edited,
+        "forwarded_from": message.forwarded_from,
+        "button": message.button,
+        "quoted": None if message.quoted is None else asdict(message.quoted),
+        "attachments": files,
+    }
+
+
+async def _file(attachment: AttachmentFile, room: int) -> tuple[dict[str, object], int]:
+    info = attachment.info
+    described: dict[str, object] = {
+        "kind": info.kind,
+        "mime": info.mime,
+        "name": info.name,
+        "size": info.size,
+        "seconds": info.seconds,
+    }
+    too_large = "too large to be sent along"
+    if room <= 0 or (info.size is not None and info.size > room):
+        return described | {"error": too_large}, 0
+    try:
+        content = await attachment.read()
+    except AttachmentUnavailable as error:
+        return described | {"error": str(error)}, 0
+    if len(content) > room:
+        return described | {"error": too_large}, 0
+    return described | {"base64": base64.b64encode(content).decode()}, len(content)
+
+
+def sign(secret: str, body: bytes, at: int) -> str:
+    """The header's value: `t=<epoch seconds>,v1=<hex HMAC-SHA256 of "t.body">`.
+
+    The receiver computes the same over the raw body, compares in constant time, and refuses
+    a `t` that is minutes away from its own clock.
+    """
+    digest = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={at},v1={digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A response. `retry_after` is the header as it was; `body` only for 200 and 422."""
+
+    status: int
+    body: bytes = b""
+    retry_after: str = ""
+
+
+def read_answer(answer: HttpAnswer, now: float) -> Reply:
+    """The reply. Raises Retry, GiveUp or AgentFailed, as the contract says. `now` in epoch s."""
+    match answer.status:
+        case 200:
+            return _reply(_object(answer.body))
+        case 422:
+            raise GiveUp(_filled(_object(answer.body), "give_up"))
+        case 429 | 503:
+            after = retry_after(answer.retry_after, now)
+            raise Retry(after, f"the agent's server answered {answer.status}")
+        case 401 | 403:
+            raise AgentFailed(f"it answered {answer.status}: is the secret the same on both sides?")
+        case status if 300 <= status < 400:
+            raise AgentFailed(
+                f"it answered {status}: redirects are not followed, set the final address"
+            )
+        case status:
+            raise AgentFailed(f"it answered {status}")
+
+
+def retry_after(header: str, now: float) -> float | None:
+    """Seconds to wait, from either form of Retry-After (RFC 9110, 10.2.3); None if unreadable."""
+    value = header.strip()
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", value):
+        return float(value)
+    try:
+        due = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if due.tzinfo is None:
+        due = due.replace(tzinfo=UTC)
+    return max(0.0, due.timestamp() - now)
+
+
+def _object(body: bytes) -> dict[str, object]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise AgentFailed("its answer is not JSON") from None
+    if not isinstance(found, dict):
+        raise AgentFailed("its answer is not a JSON object")
+    return found
+
+
+def _reply(answer: dict[str, object]) -> Reply:
+    silent = answer.get("silent", False)
+    if not isinstance(silent, bool):
+        raise AgentFailed("silent is not true or false")
+    reply = Reply(
+        text=_text(answer, "text"),
+        buttons=tuple(_button(entry) for entry in _list(answer, "buttons")),
+        files=tuple(_file_out(entry) for entry in _list(answer, "attachments")),
+        silent=silent,
+    )
+    if silent and (reply.text or reply.buttons or reply.files):
+        raise AgentFailed("its answer is silent and says something")
+    if not answer.keys() & {"text", "buttons", "attachments", "silent"}:
+        raise AgentFailed("its answer has no text, buttons, attachments or silent")
+    return reply
+
+
+def _button(entry: dict[str, object]) -> Button:
+    return Button(_filled(entry, "label"), _text(entry, "data"), _url(entry))
+
+
+def _file_out(entry: dict[str, object]) -> FileOut:
+    kind, url, content = _filled(entry, "kind"), _url(entry), _text(entry, "content")
+    if kind not in FILE_KINDS:
+        raise AgentFailed(f"an attachment's kind is none of {', '.join(FILE_KINDS)}")
+    if bool(url) == bool(content):
+        raise AgentFailed("an attachment needs either url or content")
+    return FileOut(kind, url, content, _text(entry, "name"), _text(entry, "caption"))
+
+
+def _list(answer: dict[str, object], key: str) -> list[dict[str, object]]:
+    entries = answer.get(key) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise AgentFailed(f"{key} is not a list of objects")
+    return entries
+
+
+def _text(holder: dict[str, object], key: str) -> str:
+    value = holder.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise AgentFailed(f"{key} is not a text")
+    return clean(value)
+
+
+def _filled(holder: dict[str, object], key: str) -> str:
+    value = _text(holder, key)
+    if not value.strip():
+        raise AgentFailed(f"{key} is missing or empty")
+    return value
+
+
+def _url(holder: dict[str, object]) -> str:
+    url = _text(holder, "url")
+    if url and not url.startswith(("https://", "http://")):
+        raise AgentFailed("a url does not begin with https:// or http://")
+    return url

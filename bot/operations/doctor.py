@@ -1,0 +1,204 @@
+"""An examination of everything that this process would need: what is wrong, and the fix."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.findings import Finding, fine, problem, warning
+from bot.domain.ports import Clock
+from bot.operations.session import OperatorSession, database_exists, schema_problem
+from bot.operations.webhooks import webhook_finding, webhook_states
+from bot.settings import Settings
+from storage import holders
+from storage.engine.database import Database, DatabaseSettings, parsed_url
+from storage.engine.probe import DatabaseFacts, RedisUnreachable, database_facts, ping_redis
+
+SAFE_SQLITE = (3, 51, 3)
+"""Earlier versions can corrupt a WAL file when two connections write and checkpoint at once."""
+
+_SAFE_POSTGRES = (14, 0)
+_SLOW_SECONDS = 0.25
+_CLOCK_OFF_SECONDS = 2.0
+_CONNECTIONS_LEFT = 10
+_DISK_LEFT = 500_000_000
+"""Bytes."""
+_PATIENCE = 5.0
+"""Seconds that anything which is asked may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The process that is examined, as far as it could be put together: a session of it, and
+    its agent with how to close it (raises ConfigurationError)."""
+
+    settings: Settings
+    clock: Clock
+    has_platform: bool
+    ways_to_configure: str
+    session: Callable[[], AbstractAsyncContextManager[OperatorSession]]
+    close_agent: Callable[[], Awaitable[None]]
+
+
+def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
+    """What is left to say where the settings can't be read."""
+    fix = "correct the variable in the environment or in .env (see .env.example)"
+    return [problem("settings", line, fix) for line in str(error).splitlines()]
+
+
+async def examine(process: Examined) -> Sequence[Finding]:
+    """Every finding, in the order in which things depend on each other. Never raises."""
+    settings, clock = process.settings, process.clock
+    found = [*_settings(process), _disk(settings)]
+    stored = await _database(settings, clock)
+    found += stored
+    found += await _redis(settings, clock)
+    if all(finding.level != "problem" for finding in stored):
+        found += await _platforms(process)
+    found.append(await _agent(process))
+    return found
+
+
+def _settings(process: Examined) -> Sequence[Finding]:
+    settings = process.settings
+    found = [fine("settings", "they fit together")]
+    if not process.has_platform:
+        fix = f"set {process.ways_to_configure}"
+        found.append(warning("platforms", "none is configured: only `chat` works", fix))
+    public = settings.public_url
+    if public and not public.startswith("https://"):
+        fix = "use https, with a certificate that the platforms trust"
+        found.append(warning("PUBLIC_URL", f"{public} is not https", fix))
+    if process.has_platform and settings.agent == "echo":
+        fix = "set AGENT to llm, package.module:function or https://..."
+        found.append(warning("AGENT", "echo: the bot repeats what people write", fix))
+    sqlite = parsed_url(settings.database_url).get_backend_name() == "sqlite"
+    if sqlite and settings.redis_url:
+        fix = "use PostgreSQL for several machines, or drop REDIS_URL"
+        found.append(warning("REDIS_URL", "SQLite serves one machine; Redis adds little", fix))
+    return found
+
+
+def _disk(settings: Settings) -> Finding:
+    parsed = parsed_url(settings.database_url)
+    place = Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else Path()
+    folder = next(p for p in (place.absolute(), *place.absolute().parents) if p.is_dir())
+    left = shutil.disk_usage(folder).free
+    if left < _DISK_LEFT:
+        said = f"{left // 1_000_000} MB are left in {folder}"
+        return problem("disk", said, "make room: a full disk refuses every message")
+    return fine("disk", f"{left // 1_000_000_000} GB are left in {folder}")
+
+
+async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
+    name = "database"
+    url = settings.database_url
+    if not database_exists(url):
+        fix = "answerback db upgrade, or start the service once"
+        return [problem(name, f"there is no file {parsed_url(url).database} yet", fix)]
+    try:
+        if said := await asyncio.to_thread(schema_problem, url):
+            return [problem("schema", said, "answerback db upgrade")]
+        return await _asked(url, clock)
+    except DatabaseUnavailable as error:
+        return [problem(name, str(error), "is it running, and is DATABASE_URL right?")]
+
+
+async def _asked(url: str, clock: Clock) -> Sequence[Finding]:
+    db = Database(DatabaseSettings(url, pool=1, pool_wait=_PATIENCE), clock)
+    try:
+        await db.read(database_facts)
+        began = clock.monotonic()
+        facts = await db.read(database_facts)
+        took = clock.monotonic() - began
+        off = facts.now - clock.wall()
+    finally:
+        await asyncio.to_thread(db.close)
+    return [*_about(facts), _latency(took), _offset(off)]
+
+
+def _about(facts: DatabaseFacts) -> Sequence[Finding]:
+    said = f"{facts.product} {'.'.join(map(str, facts.version))}, the schema is current"
+    if facts.product == "SQLite" and facts.version < SAFE_SQLITE:
+        fix = "install pysqlite3 0.6.1 or newer: this version can corrupt its write-ahead log"
+        return [problem("database", said, fix)]
+    if facts.product == "PostgreSQL" and facts.version < _SAFE_POSTGRES:
+        return [warning("database", said, "use PostgreSQL 14 or newer")]
+    found = [fine("database", said)]
+    if facts.room is not None and facts.room < _CONNECTIONS_LEFT:
+        fix = "raise max_connections, or lower DATABASE_POOL"
+        found.append(warning("connections", f"only {facts.room} are left", fix))
+    return found
+
+
+def _latency(took: float) -> Finding:
+    said = f"{took * 1000:.1f} ms for a question"
+    if took > _SLOW_SECONDS:
+        return warning("database latency", said, "a database in the same network answers in 1 ms")
+    return fine("database latency", said)
+
+
+def _offset(off: float) -> Finding:
+    said = f"the database's clock is {off:+.2f} s from this machine's"
+    if abs(off) > _CLOCK_OFF_SECONDS:
+        return warning("clock", said, "synchronise both machines (NTP)")
+    return fine("clock", said)
+
+
+async def _redis(settings: Settings, clock: Clock) -> Sequence[Finding]:
+    if not settings.redis_url:
+        return []
+    began = clock.monotonic()
+    try:
+        await ping_redis(settings.redis_url, _PATIENCE)
+    except RedisUnreachable as error:
+        fix = "is it running, and is REDIS_URL right? Without it wake-ups take up to a second"
+        return [problem("redis", f"no answer: {error}", fix)]
+    return [fine("redis", f"answers in {(clock.monotonic() - began) * 1000:.0f} ms")]
+
+
+async def _platforms(process: Examined) -> Sequence[Finding]:
+    try:
+        async with process.session() as session, session.opened():
+            found = [await _holders(session)]
+            for endpoint in session.endpoints:
+                found += await endpoint.examine()
+            found += [webhook_finding(s) for s in await webhook_states(session.endpoints)]
+    except ConfigurationError as error:
+        return [problem("settings", str(error), "correct the variable in the environment")]
+    except DatabaseUnavailable as error:
+        return [problem("database", str(error), "is it running?")]
+    return found
+
+
+async def _holders(session: OperatorSession) -> Finding:
+    rows = await session.rt.db.read(holders.listed, session.settings.lease_seconds)
+    alive = [row for row in rows if not row.gone]
+    if all(row.role == "web" for row in alive):
+        said = "no process works on runs now"
+        return warning("processes", said, "answerback serve")
+    return fine("processes", f"alive: {', '.join(f'{row.name} ({row.role})' for row in alive)}")
+
+
+async def _agent(process: Examined) -> Finding:
+    name, agent = "agent", process.settings.agent
+    try:
+        await process.close_agent()
+    except ConfigurationError as error:
+        return problem(name, str(error), "correct AGENT")
+    if not agent.startswith(("http://", "https://")):
+        return fine(name, f"{agent} loads")
+    try:
+        async with httpx.AsyncClient(timeout=_PATIENCE, trust_env=False) as client:
+            answer = await client.get(agent)
+    except httpx.HTTPError as error:
+        said = f"{agent} can't be reached: {type(error).__name__}"
+        return problem(name, said, "is it running, and is AGENT its address?")
+    return fine(name, f"reached, answered {answer.status_code}; `agent check` asks it more")

@@ -1,0 +1,166 @@
+"""Twilio's own records: what became of an attempt whose answer never came, and what people
+wrote while nobody listened.
+
+The list carries nothing of ours, so an attempt is recognised by what it is: from us, through
+the API, with these words, made since the attempt began, and not known as another part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from bot.domain.delivery import Lookup, Sent
+from bot.domain.errors import RecordsUnavailable
+from bot.domain.message import Attachment, Inbound, PayloadError
+from bot.domain.plugin import Known
+from bot.domain.ports import SendRef
+from channels.whatsapp.api import CallFailed, ErrorAnswer, Page, Resource, TwilioApi
+from channels.whatsapp.compose import Wire
+from channels.whatsapp.parse import Listed, attachment, parse_listed
+
+EARLIER = 5.0
+"""Seconds by which Twilio's clock may be behind ours. There is no later bound: what is in the
+list exists, and a clock of ours that is slow must not hide it."""
+
+
+def find(rows: Iterable[Listed], wire: Wire, ref: SendRef, owned: frozenset[str]) -> Sent | Lookup:
+    """The attempt's message among `rows`, the oldest that fits.
+
+    A template's words are filled in at Twilio: where ours can't be compared, any message of
+    that time that nobody owns means CANNOT_TELL.
+    """
+    candidates = sorted(
+        (row for row in rows if _possible(row, ref, owned)), key=lambda row: row.created or 0.0
+    )
+    bodies = {_comparable(body) for body in (wire.body, wire.fallback) if body}
+    for row in candidates:
+        if _comparable(row.body) in bodies and not _other_file(row, wire):
+            return Sent(row.sid)
+    if wire.content and candidates:
+        return Lookup.CANNOT_TELL
+    return _only_file(candidates, wire)
+
+
+def _only_file(candidates: list[Listed], wire: Wire) -> Sent | Lookup:
+    """A file without words is recognised by having no words."""
+    bare = [row for row in candidates if row.media_count and not row.body.strip()]
+    if wire.media and not wire.body and bare:
+        return Sent(bare[0].sid)
+    return Lookup.NOT_FOUND
+
+
+def _possible(row: Listed, ref: SendRef, owned: frozenset[str]) -> bool:
+    return (
+        row.direction == "outbound-api"
+        and bool(row.sid)
+        and row.sid not in owned
+        and row.created is not None
+        and row.created >= ref.started_at - EARLIER
+    )
+
+
+def _other_file(row: Listed, wire: Wire) -> bool:
+    """The same words with a file where we sent none."""
+    return bool(row.media_count) and not wire.media
+
+
+def _comparable(body: str) -> str:
+    return body.replace("\r\n", "\n").strip()
+
+
+PAGE_SIZE = 1000
+MOST_PAGES = 200
+DISORDER = 3600.0
+"""Seconds; the list is newest first, and this is how far a row may stand out of place."""
+
+
+class TwilioUnavailable(RecordsUnavailable):
+    """Twilio's records could not be read, or not to their end."""
+
+
+@dataclass
+class _Found:
+    """Inbound rows with their time, and why the list is not whole (empty: it is)."""
+
+    rows: list[tuple[Listed, Resource]] = field(default_factory=list)
+    missing: str = ""
+
+
+async def inbound_since(
+    api: TwilioApi,
+    sender: str,
+    since: datetime,
+    known: Known,
+    most_pages: int = MOST_PAGES,
+) -> AsyncIterator[Inbound]:
+    """Every message to `sender` since `since` (with a time zone) that is not known, oldest
+    first.
+
+    Raises TwilioUnavailable at the end, after what was found, when that was not all: then
+    the mark must not move. A row that names no message or no sender is left out.
+    """
+    if since.tzinfo is None:
+        raise ValueError("since needs a time zone")
+    found = await _collect(api, sender, since.astimezone(UTC), most_pages)
+    told = await known({f"wa-{row.sid}": row.created for row, _ in found.rows})
+    for row, resource in sorted(found.rows, key=lambda r: (r[0].created or 0.0, r[0].sid)):
+        if f"wa-{row.sid}" in told:
+            continue
+        try:
+            files = await _files(api, row) if row.media_count else ()
+            message = parse_listed(resource, files)
+        except CallFailed as error:
+            found.missing = found.missing or f"the files of a message: {error}"
+            continue
+        except PayloadError:
+            continue
+        yield message
+    if found.missing:
+        raise TwilioUnavailable(found.missing)
+
+
+async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int) -> _Found:
+    """Pages until one is wholly older than `since`; days only, since Twilio may cut times."""
+    found, seen = _Found(), set[str]()
+    day = (since - timedelta(days=1)).strftime("%Y-%m-%dT00:00:00Z")
+    asked: Mapping[str, str] = {"To": sender, "DateSent>": day, "PageSize": str(PAGE_SIZE)}
+    page: Page | None = None
+    try:
+        for _ in range(most_pages):
+            page = await (api.more(page) if page else api.messages(asked))
+            rows = [(Listed.of(resource), resource) for resource in page.rows]
+            found.rows += [r for r in rows if _wanted(r[0], sender, since.timestamp())]
+            if not page.next_url or _older(rows, since.timestamp() - DISORDER):
+                return found
+            if page.next_url in seen:
+                found.missing = "the list leads back to a page that was read"
+                return found
+            seen.add(page.next_url)
+        found.missing = f"more than {most_pages} pages"
+    except CallFailed as error:
+        found.missing = f"the list broke off: {type(error).__name__}, {error}"
+    return found
+
+
+def _wanted(row: Listed, sender: str, since: float) -> bool:
+    """A row without a time is taken: it may be new, and a known one does no harm."""
+    mine = row.direction == "inbound" and row.target in (sender, "")
+    return mine and (row.created is None or row.created >= since)
+
+
+def _older(rows: list[tuple[Listed, Resource]], limit: float) -> bool:
+    return bool(rows) and all(row.created is not None and row.created < limit for row, _ in rows)
+
+
+async def _files(api: TwilioApi, row: Listed) -> tuple[Attachment, ...]:
+    """The message's files; none when they were deleted."""
+    try:
+        rows = await api.media_of(row.sid)
+    except ErrorAnswer as error:
+        if error.status == 404:
+            return ()
+        raise
+    named = [(str(file.get("sid") or ""), str(file.get("content_type") or "")) for file in rows]
+    return tuple(attachment(api.media_url(row.sid, sid), mime) for sid, mime in named if sid)
