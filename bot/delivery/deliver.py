@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import assert_never
 
 from bot.delivery import window
@@ -75,11 +76,6 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class NeedsPlace:
-    """A part may leave as soon as the rate limits give it a place."""
-
-
-@dataclass(frozen=True, slots=True)
 class InCall:
     """The call for this part, which an earlier turn here began, is under way."""
 
@@ -95,32 +91,21 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class GaveBack:
-    """The run is ready again, due later: somebody goes on with it then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The run is somebody else's: stop quietly."""
-
-
-@dataclass(frozen=True, slots=True)
 class Ended:
-    """The run is over. `promoted` is the run that is next in its chat."""
+    """The run is over."""
 
     ending: Ending
-    promoted: int | None
 
 
-Next = Send | Look | NeedsPlace | InCall | Pause | GaveBack | Lost | Ended
+class Stand(Enum):
+    """Where the run stands when nothing but this is to be known."""
+
+    NEEDS_PLACE = "a part may leave as soon as the rate limits give it a place"
+    GAVE_BACK = "ready again, due later: somebody goes on with it then"
+    LOST = "somebody else's: stop quietly"
 
 
-@dataclass(frozen=True, slots=True)
-class Advanced:
-    """What comes next; `doubled` says that the person has the part of the result twice."""
-
-    next: Next
-    doubled: bool = False
+Next = Send | Look | InCall | Pause | Ended | Stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +148,9 @@ def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold |
     return verdict
 
 
-def advance(tx: Tx, way: Way, result: Result | None) -> Advanced:
-    """Record the result, decide what is next, and end the run when nothing is.
+def advance(tx: Tx, way: Way, result: Result | None) -> tuple[Next, bool]:
+    """Record the result, decide what is next, and end the run when nothing is. Returns that,
+    and whether the person has the part of the result twice.
 
     A receipt is recorded whoever holds the run; everything else moves only under its claim.
     """
@@ -179,7 +165,7 @@ def advance(tx: Tx, way: Way, result: Result | None) -> Advanced:
     if not held:
         if result is not None:
             reconsider(tx, way.run.id)
-        return Advanced(Lost(), doubled)
+        return Stand.LOST, doubled
     match result:
         case Result(outcome=Lookup.CANNOT_TELL) if not patience_ends(tx, way.rt, result.attempt):
             wait = way.rt.retry.look_again
@@ -188,7 +174,7 @@ def advance(tx: Tx, way: Way, result: Result | None) -> Advanced:
             step = _give_back(tx, way, 0.0, "the channel is down")
         case _:
             step = _decide(tx, way, chat)
-    return Advanced(step, doubled)
+    return step, doubled
 
 
 def patience_ends(tx: Tx, rt: Runtime, attempt: Attempt) -> bool:
@@ -249,9 +235,9 @@ def _begin(tx: Tx, way: Way, chat: Chat, part: Part, parts: Sequence[Part], now:
         case None:
             pass
     if not way.placed:
-        return NeedsPlace()
+        return Stand.NEEDS_PLACE
     begun = outbox.mark_sending(tx, way.run.claim, part.id)
-    return Lost() if begun is None else _send(way, chat, begun, parts)
+    return Stand.LOST if begun is None else _send(way, chat, begun, parts)
 
 
 def _send(way: Way, chat: Chat, part: Part, parts: Sequence[Part]) -> Send:
@@ -270,7 +256,7 @@ def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Ne
 
 def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
     runs.give_back(tx, way.run.claim, seconds, why)
-    return GaveBack()
+    return Stand.GAVE_BACK
 
 
 def _finish(tx: Tx, way: Way, parts: Sequence[Part], end: Close) -> Next:
@@ -291,7 +277,8 @@ def _apology_end(sent: Close, run: Run) -> Close:
 
 
 def _end(tx: Tx, way: Way, end: Close) -> Next:
-    return Ended(end.ending, end_run(tx, way.rt, way.run, end))
+    end_run(tx, way.rt, way.run, end)
+    return Ended(end.ending)
 
 
 async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | None) -> None:
@@ -308,7 +295,7 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
                     result = Result(Attempt(part.id, part.attempts), outcome)
                     place = await limiter.place(to) if more else None
                     step = await _advance(ctx, run, to, result, place)
-            case NeedsPlace():
+            case Stand.NEEDS_PLACE:
                 patience = ctx.rt.retry.short_wait
                 place = await limiter.place(to, patience, returned=run.attempts > 1)
                 if not place.taken:
@@ -318,9 +305,9 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
             case Look() | InCall() | Pause():
                 found = await _outside(ctx, to, step)
                 step = await _advance(ctx, run, to, found, await limiter.place(to))
-            case Lost():
+            case Stand.LOST:
                 raise StaleLease(f"run {run.id} was taken over")
-            case Ended() | GaveBack():
+            case Ended() | Stand.GAVE_BACK:
                 return
             case other:
                 assert_never(other)
@@ -358,19 +345,20 @@ async def _advance(
     """One commit of delivery, with the hints and checkpoints that follow from it. A place that
     it does not use is given back."""
     rt = ctx.rt
-    advanced = Advanced(Lost())
+    step: Next = Stand.LOST
     try:
         ctx.lease.holder()
         calling = ctx.sends.calling - {result.attempt.part if result else 0}
         placed = place is not None and place.taken
-        advanced = await ctx.persist(advance, Way(rt, run, to, placed, calling), result)
+        way = Way(rt, run, to, placed, calling)
+        step, doubled = await ctx.persist(advance, way, result)
     finally:
-        if place is not None and not isinstance(advanced.next, Send):
+        if place is not None and not isinstance(step, Send):
             place.refund()
-    step = advanced.next
     if result is not None:
-        alarm(rt, result.attempt.part, doubled=advanced.doubled)
-        if isinstance(result.outcome, Sent) and isinstance(step, Send | NeedsPlace | Pause):
+        alarm(rt, result.attempt.part, doubled=doubled)
+        goes_on = isinstance(step, Send | Pause) or step is Stand.NEEDS_PLACE
+        if isinstance(result.outcome, Sent) and goes_on:
             await rt.reached(Checkpoint.PART_RECORDED)
     if isinstance(step, Ended):
         ctx.ended(run, step.ending)
