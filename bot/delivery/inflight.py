@@ -30,6 +30,10 @@ from storage.notify import READY
 from storage.outbox.moves import Attempt, Part
 
 _log = logging.getLogger("answerback.sends")
+_TO_CONNECT = 5.0
+"""Seconds of the lease that a call may spend on its connection before the provider is reached."""
+_PUT_OFF = 1.0
+"""Seconds until a part goes again whose call was not begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +141,9 @@ class InFlightSends:
         await rt.reached(Checkpoint.STANDALONE_BEFORE_SEND if alone else Checkpoint.BEFORE_SEND)
         await self._limiters[part.account].even_out()
         if not self._marked_by_us(part):
-            return NotSent("the holder that marked it had lost its lease before the call")
+            return NotSent("its holder's lease was over, or about to end", retry_after=_PUT_OFF)
         self._begun.add(Attempt(part.id, part.attempts))
-        outcome: Outcome = NotSent("the call was never made")
+        outcome: Outcome = NotSent("the call was never made", retry_after=_PUT_OFF)
         try:
             with _span(rt, part) as span:
                 outcome = await self._ask(channel, to, part)
@@ -153,10 +157,12 @@ class InFlightSends:
         return outcome
 
     def _marked_by_us(self, part: Part) -> bool:
-        """Whether the very holder that marked the part still has its lease: an earlier life of
-        this process may not send what a later one took over."""
+        """Whether the very holder that marked the part still has its lease, for long enough to
+        find a connection: an earlier life of this process may not send what a later one took
+        over."""
+        enough = min(_TO_CONNECT, self._lease.terms.seconds / 3)
         try:
-            return self._lease.holder() == part.holder
+            return self._lease.holder() == part.holder and self._lease.remaining() >= enough
         except StaleLease:
             return False
 
