@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route as HttpRoute
 
-from bot.delivery.status import hear
+from bot.delivery.status import record_status
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
@@ -136,7 +136,7 @@ async def _take(site: Site, account: int, payload: Payload) -> None:
     """Commit what the payload says. Raises DatabaseUnavailable."""
     if payload.status is not None:
         async with in_time():
-            await hear(site.rt, account, payload.status)
+            await record_status(site.rt, account, payload.status)
     elif payload.error:
         await site.intake.take_dead_letter(Arrival(account, payload.text), payload.error)
     else:
