@@ -1,4 +1,4 @@
-"""What a call of the agent came to, and what follows from it: a decision over values."""
+"""The result of an agent's call, and the decision that follows from it."""
 
 from __future__ import annotations
 
