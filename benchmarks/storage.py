@@ -36,9 +36,8 @@ from storage import accounts, chats, holders, outbox, replies, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.notify import Wakeups
-from storage.outbox.moves import Attempt, Part
-from storage.runs import claims
-from storage.runs.moves import Claimant
+from storage.outbox import Attempt, Part
+from storage.runs import Claimant
 from storage.schema.migrate import upgrade
 from tests.servers import Postgres
 
@@ -85,7 +84,7 @@ class Turns:
 
     async def claim(self) -> Run:
         """One run that is ready."""
-        [run] = await self.db.write(claims.claim, self.by, [self.account], 1)
+        [run] = await self.db.write(runs.claim, self.by, [self.account], 1)
         return run
 
     async def store(self, run: Run) -> Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Table
+from sqlalchemy import ColumnElement, Connection, Row, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 
@@ -14,7 +14,7 @@ class InsertOrSkip:
     whose values are SQL."""
 
     def __init__(
-        self, table: Table, *returning: Column[Any], **computed: ColumnElement[Any]
+        self, table: Table, *returning: ColumnElement[Any], **computed: ColumnElement[Any]
     ) -> None:
         self._by_database = {
             name: insert(table).values(**computed).on_conflict_do_nothing().returning(*returning)
