@@ -17,6 +17,7 @@ from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
+from storage.engine.of_chat import MoveChat
 from storage.engine.tx import Tx
 from storage.schema.tables import reminders
 
@@ -68,11 +69,6 @@ _FORGET = (
         state=sa.case((_WAITING, word(ReminderState.CANCELLED)), else_=reminders.c.state),
         text="",
     )
-)
-_MERGE = (
-    sa.update(reminders)
-    .where(reminders.c.chat == sa.bindparam("from_chat"))
-    .values(chat=sa.bindparam("to_chat"))
 )
 
 
@@ -139,6 +135,4 @@ def forget(tx: Tx, chat: int) -> None:
     tx.execute(_FORGET, {"chat_id": chat})
 
 
-def merge(tx: Tx, gone: int, kept: int) -> None:
-    """Move every reminder of the chat `gone` to `kept`."""
-    tx.execute(_MERGE, {"from_chat": gone, "to_chat": kept})
+merge = MoveChat(reminders, reminders.c.chat)

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
-from storage.engine.pages import in_page, page_end
+from storage.engine.of_chat import Erasure
 from storage.engine.tx import Tx
 from storage.schema.tables import replies, runs
 
@@ -26,19 +26,7 @@ def stored(tx: Tx, run: int) -> tuple[str, str] | None:
     return None if row is None else (row.text, row.body)
 
 
-_OF_CHAT = runs.c.chat == sa.bindparam("chat_id")
-_PAGE = page_end(runs.c.id, _OF_CHAT)
-_BLANK = (
-    sa.update(replies)
-    .where(replies.c.run.in_(sa.select(runs.c.id).where(_OF_CHAT, in_page(runs.c.id))))
-    .values(text="", body="{}")
+forget = Erasure(
+    runs,
+    lambda page: [sa.update(replies).where(replies.c.run.in_(page)).values(text="", body="{}")],
 )
-
-
-def forget(tx: Tx, chat: int, after: int, until: int) -> int | None:
-    """Take the words out of the replies of a page of the chat's runs, from id `after` to `until`;
-    returns the last id, or None when there were no more."""
-    last: int | None = tx.scalar(_PAGE, {"chat_id": chat, "after": after, "until": until})
-    if last is not None:
-        tx.execute(_BLANK, {"chat_id": chat, "after": after, "last": last})
-    return last

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
-from storage.engine.pages import in_page, page_end
+from storage.engine.of_chat import Erasure
 from storage.engine.tx import Tx
 from storage.schema.tables import runs, steps
 
@@ -96,22 +96,9 @@ def finish(tx: Tx, run: int, key: str, done: Done) -> bool:
     return tx.execute(_FINISH, values).rowcount == 1
 
 
-_OF_CHAT = runs.c.chat == sa.bindparam("chat_id")
-_PAGE = page_end(runs.c.id, _OF_CHAT)
-_BLANK = (
-    sa.update(steps)
-    .where(
-        steps.c.run.in_(sa.select(runs.c.id).where(_OF_CHAT, in_page(runs.c.id))),
-        steps.c.state == "done",
-    )
-    .values(result="null")
+forget = Erasure(
+    runs,
+    lambda page: [
+        sa.update(steps).where(steps.c.run.in_(page), steps.c.state == "done").values(result="null")
+    ],
 )
-
-
-def forget(tx: Tx, chat: int, after: int, until: int) -> int | None:
-    """Take the results out of the steps of a page of the chat's runs, from id `after` to `until`;
-    returns the last id, or None when there were no more."""
-    last: int | None = tx.scalar(_PAGE, {"chat_id": chat, "after": after, "until": until})
-    if last is not None:
-        tx.execute(_BLANK, {"chat_id": chat, "after": after, "last": last})
-    return last

@@ -18,7 +18,9 @@ from bot.cli.wording import moment, span
 from bot.operations import chats
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
-from storage.views import chats as chat_views, runs as run_views, timeline
+from storage.views import chats as chat_views
+from storage.views import runs as run_views
+from storage.views import timeline
 from storage.views.chats import ChatLine
 from storage.views.runs import RunFilter, RunLine
 from storage.views.timeline import Moment

@@ -14,7 +14,8 @@ from bot.cli.wording import moment, span
 from bot.operations.explain import Judged, judged
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
-from storage.views import parts, runs as run_views, timeline, usage
+from storage.views import parts, timeline, usage
+from storage.views import runs as run_views
 from storage.views.parts import PartFilter, PartLine
 from storage.views.runs import RunFilter, RunLine
 from storage.views.timeline import Moment

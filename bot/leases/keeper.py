@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.lease import LeaseTerms, TrustWindow
 from bot.domain.ports import Clock
-from storage import audit_log, holders as holder_rows, runs
+from storage import audit_log, runs
+from storage import holders as holder_rows
 from storage.engine.database import Database
 from storage.engine.name_lock import NameLock
 from storage.engine.tx import Tx

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from storage import audit_log, chats as chat_rows, holders, outbox, runs
+from storage import audit_log, holders, outbox, runs
+from storage import chats as chat_rows
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.runs import Released

@@ -15,7 +15,8 @@ from bot.delivery.outcome import reconsider
 from bot.domain.errors import DatabaseUnavailable
 from bot.leases.checkpoints import Checkpoint
 from bot.runs.worker import Worker
-from storage import accounts, audit_log, holders as holder_rows, outbox, runs
+from storage import accounts, audit_log, outbox, runs
+from storage import holders as holder_rows
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Attempt

@@ -20,6 +20,7 @@ from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in
+from storage.engine.of_chat import MoveChat
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, runs
 
@@ -329,13 +330,4 @@ def use_edit(tx: Tx, message: int, edited_at: float, text: str) -> None:
     tx.execute(_USE_EDIT, {"message_id": message, "moment": edited_at, "new_text": text})
 
 
-_MERGE = (
-    sa.update(inbound)
-    .where(inbound.c.chat == sa.bindparam("from_chat"))
-    .values(chat=sa.bindparam("to_chat"))
-)
-
-
-def merge(tx: Tx, gone: int, kept: int) -> None:
-    """Move every message of the chat `gone` to `kept`."""
-    tx.execute(_MERGE, {"from_chat": gone, "to_chat": kept})
+merge = MoveChat(inbound, inbound.c.chat)

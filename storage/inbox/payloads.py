@@ -1,4 +1,4 @@
-"""Payloads as they arrived. One that nobody could parse is a dead letter."""
+"""Payloads as they arrived (one that nobody could parse is a dead letter), and erasure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import sqlalchemy as sa
 
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
+from storage.engine.of_chat import Erasure
 from storage.engine.tx import Tx
-from storage.schema.tables import payloads
+from storage.schema.tables import edits, inbound, payloads
 
 _STORE = InsertOrSkip(payloads, payloads.c.id, received_at=now)
 
@@ -44,3 +45,16 @@ _DISMISS = (
 def dismiss_dead_letter(tx: Tx, payload: int, reason: str) -> bool:
     """A dead letter needs nobody's eyes any more; it stays stored. False: it is none."""
     return tx.execute(_DISMISS, {"payload_id": payload, "reason": reason}).rowcount == 1
+
+
+_NO_WORDS = dict.fromkeys(("text", "sender_name", "forwarded_from", "button"), "")
+forget = Erasure(
+    inbound,
+    lambda page: [
+        sa.update(payloads).where(payloads.c.inbound.in_(page)).values(body=""),
+        sa.update(edits).where(edits.c.inbound.in_(page)).values(text="", text_before=""),
+        sa.update(inbound)
+        .where(inbound.c.id.in_(page))
+        .values(**_NO_WORDS, attachments="[]", extra="{}", quoted=None),
+    ],
+)

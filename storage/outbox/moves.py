@@ -15,7 +15,7 @@ from bot.domain.run import Claim
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
-from storage.engine.pages import in_page, page_end
+from storage.engine.of_chat import Erasure, MoveChat
 from storage.engine.tx import Tx
 from storage.outbox.rows import (
     ANSWERS,
@@ -301,29 +301,9 @@ def drop_others(tx: Tx, run: int, but: int) -> int:
     return tx.execute(_DROP_OTHERS, {"run_id": run, "part_id": but}).rowcount
 
 
-_REHOME = sa.update(outbox).values(chat=sa.bindparam("to_chat"))
-_MOVE_RUN = _REHOME.where(OF_RUN)
-_MERGE = _REHOME.where(outbox.c.chat == sa.bindparam("from_chat"))
-
-
-def move_run(tx: Tx, run: int, chat: int) -> None:
-    """Move the parts of a run to the chat that it moved to."""
-    tx.execute(_MOVE_RUN, {"run_id": run, "to_chat": chat})
-
-
-def merge(tx: Tx, gone: int, kept: int) -> None:
-    """Move every part of the chat `gone` to `kept`."""
-    tx.execute(_MERGE, {"from_chat": gone, "to_chat": kept})
-
-
-_PAGE = page_end(outbox.c.id, OF_CHAT)
-_BLANK = sa.update(outbox).where(OF_CHAT, in_page(outbox.c.id)).values(text="", wire="")
-
-
-def forget(tx: Tx, chat: int, after: int, until: int) -> int | None:
-    """Take the words out of a page of what the chat was sent, from id `after` to `until`; returns
-    the last id, or None when there were no more."""
-    last: int | None = tx.scalar(_PAGE, {"chat_id": chat, "after": after, "until": until})
-    if last is not None:
-        tx.execute(_BLANK, {"chat_id": chat, "after": after, "last": last})
-    return last
+merge = MoveChat(outbox, outbox.c.chat)
+move_run = MoveChat(outbox, outbox.c.run)
+forget = Erasure(
+    outbox,
+    lambda page: [sa.update(outbox).where(outbox.c.id.in_(page)).values(text="", wire="")],
+)

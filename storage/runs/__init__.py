@@ -23,50 +23,32 @@ A run whose chat was merged into another one while both had a running run stays 
 it ends; `moves_to` is the chat that counts it as its head meanwhile.
 """
 
-from storage.runs.claims import Claimant as Claimant, claim as claim, oldest_due as oldest_due
-from storage.runs.creation import (
-    NewRun as NewRun,
-    create as create,
-    join as join,
-    lock_unclaimed as lock_unclaimed,
-    recount_messages as recount_messages,
-    written_at as written_at,
-)
-from storage.runs.heads import (
-    live_in_chat as live_in_chat,
-    merge as merge,
-    promote as promote,
-    step_back as step_back,
-    stranded_chats as stranded_chats,
-)
+from storage.runs.claims import Claimant, claim, oldest_due
+from storage.runs.creation import NewRun, create, join, lock_unclaimed, recount_messages, written_at
+from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
 from storage.runs.moves import (
-    correct_ending as correct_ending,
-    end_live as end_live,
-    explain as explain,
-    fail as fail,
-    give_back as give_back,
-    hasten as hasten,
-    hold as hold,
-    make_due as make_due,
-    mark_replied as mark_replied,
-    owe_apology as owe_apology,
-    progress as progress,
-    retry_later as retry_later,
-    set_aside as set_aside,
-    settle as settle,
+    correct_ending,
+    end_live,
+    explain,
+    fail,
+    give_back,
+    hasten,
+    hold,
+    make_due,
+    mark_replied,
+    owe_apology,
+    progress,
+    retry_later,
+    set_aside,
+    settle,
 )
-from storage.runs.releases import (
-    RELEASED_AT_ONCE as RELEASED_AT_ONCE,
-    Released as Released,
-    release_dead as release_dead,
-    release_own as release_own,
-)
+from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (
-    find as find,
-    held_by as held_by,
-    last_ended as last_ended,
-    recent_turns as recent_turns,
-    set_aside_reason as set_aside_reason,
-    waiting_messages as waiting_messages,
-    written_after as written_after,
+    find,
+    held_by,
+    last_ended,
+    recent_turns,
+    set_aside_reason,
+    waiting_messages,
+    written_after,
 )

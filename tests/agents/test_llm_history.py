@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.agents.assistant.prompt import as_messages, is_blank, tokens, within
 from bot.domain.turn import HistoryMessage

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.telegram.buttons import full_data, is_key

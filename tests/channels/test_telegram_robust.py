@@ -6,7 +6,8 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.domain.message import REQUEST_ID, Edited, Event, Inbound, PayloadError, clean
 from channels.telegram.parse import parse

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import regex
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from channels.text import cuts, is_blank, shorten, split, utf16_len
 

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from channels.markdown import Span, Style, Styled, render
 

@@ -6,6 +6,8 @@ import pytest
 
 from bot.domain.delivery import (
     CallbackReaction as React,
+)
+from bot.domain.delivery import (
     ChannelDown,
     NotSent,
     Outcome,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.domain.delivery import PartState
 from bot.domain.message import PayloadError

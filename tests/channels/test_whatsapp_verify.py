@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from channels.whatsapp.verify import signature_matches
 from tests.channels.whatsapp_kit import config

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import assert_never
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.ending import Ending

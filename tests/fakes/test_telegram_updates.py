@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 from telegram.error import Conflict
 
-from tests.fakes.clients import http as plain_http, telegram_bot, telegram_http
+from tests.fakes.clients import http as plain_http
+from tests.fakes.clients import telegram_bot, telegram_http
 from tests.fakes.receiver import Receiver, Reply
 from tests.fakes.recording import Json
 from tests.fakes.telegram import FakeTelegram
