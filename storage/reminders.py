@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.reminders import Occasion, ReminderState
+from storage.engine.binds import AT_MOST, CHAT_ID, MOMENT
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
@@ -36,7 +37,7 @@ class StoredReminder:
 
 _REMINDER = Entity(StoredReminder, reminders)
 _WAITING = is_in(reminders.c.state, ReminderState.WAITING)
-_OF_CHAT = reminders.c.chat == sa.bindparam("chat_id")
+_OF_CHAT = reminders.c.chat == CHAT_ID
 _IS_REMINDER = sa.and_(_OF_CHAT, reminders.c.id == sa.bindparam("reminder_id"))
 
 _ADD = InsertOrSkip(reminders, reminders.c.id, created_at=now)
@@ -46,16 +47,15 @@ _SOONEST_FIRST = (
 )
 _OF_CHAT_WAITING = _SOONEST_FIRST.where(_OF_CHAT)
 _DUE = _SOONEST_FIRST.where(
-    reminders.c.due_at <= now,
-    reminders.c.account.in_(sa.bindparam("account_ids", expanding=True)),
-).limit(sa.bindparam("at_most"))
+    reminders.c.due_at <= now, reminders.c.account.in_(sa.bindparam("account_ids", expanding=True))
+).limit(AT_MOST)
 _COUNT_WAITING = sa.select(sa.func.count()).where(_OF_CHAT, _WAITING)
 _CANCEL = (
     sa.update(reminders).where(_IS_REMINDER, _WAITING).values(state=word(ReminderState.CANCELLED))
 )
 _FIRE = (
     sa.update(reminders)
-    .where(_IS_REMINDER, _WAITING, reminders.c.due_at == sa.bindparam("moment"))
+    .where(_IS_REMINDER, _WAITING, reminders.c.due_at == MOMENT)
     .values(
         state=sa.bindparam("new_state"),
         due_at=sa.bindparam("next_due"),
@@ -66,8 +66,7 @@ _FORGET = (
     sa.update(reminders)
     .where(_OF_CHAT)
     .values(
-        state=sa.case((_WAITING, word(ReminderState.CANCELLED)), else_=reminders.c.state),
-        text="",
+        state=sa.case((_WAITING, word(ReminderState.CANCELLED)), else_=reminders.c.state), text=""
     )
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from storage.engine.binds import RUN_ID
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.of_chat import Erasure
@@ -11,7 +12,7 @@ from storage.engine.tx import Tx
 from storage.schema.tables import replies, runs
 
 _STORE = InsertOrSkip(replies, replies.c.run, stored_at=now)
-_STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == sa.bindparam("run_id"))
+_STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == RUN_ID)
 
 
 def store(tx: Tx, run: int, text: str, body: str, attempt: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from storage.engine.binds import RUN_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
@@ -34,7 +35,7 @@ class Done:
 
 
 _STEP = Entity(StoredStep, steps)
-_IS_STEP = sa.and_(steps.c.run == sa.bindparam("run_id"), steps.c.key == sa.bindparam("step_key"))
+_IS_STEP = sa.and_(steps.c.run == RUN_ID, steps.c.key == sa.bindparam("step_key"))
 _STARTED = sa.and_(_IS_STEP, steps.c.state == sa.literal_column("'started'"))
 _FIND = sa.select(*_STEP.columns).where(_IS_STEP)
 _BEGIN = InsertOrSkip(steps, steps.c.run, started_at=now)

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from bot.domain.message import Address
 from storage import audit_log, inbox, outbox, reminders, runs
 from storage.chats.rows import IS_CHAT, Chat, know_address, locate, lock
+from storage.engine.binds import GONE, KEPT
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
 
@@ -60,7 +61,7 @@ _gone = chats.alias("gone")
 
 
 def _of_gone(name: str) -> Any:
-    is_gone = _gone.c.id == sa.bindparam("gone")
+    is_gone = _gone.c.id == GONE
     return sa.select(_gone.c[name]).where(is_gone).scalar_subquery()
 
 
@@ -72,7 +73,7 @@ def _later(name: str) -> sa.ColumnElement[Any]:
 _LATER = ("last_inbound_at", "not_before", "paused_until", "stop_revision")
 _CARRY_OVER = (
     sa.update(chats)
-    .where(chats.c.id == sa.bindparam("kept"))
+    .where(chats.c.id == KEPT)
     .values(
         {name: _later(name) for name in _LATER}
         | {"opted_out_at": sa.func.coalesce(chats.c.opted_out_at, _of_gone("opted_out_at"))}
@@ -81,20 +82,13 @@ _CARRY_OVER = (
 # The address is the older chat's to take.
 _LEAD_ON = (
     sa.update(chats)
-    .where(sa.or_(chats.c.id == sa.bindparam("gone"), chats.c.merged_into == sa.bindparam("gone")))
+    .where(sa.or_(chats.c.id == GONE, chats.c.merged_into == GONE))
     .values(
-        address=sa.case(
-            (chats.c.id == sa.bindparam("gone"), sa.bindparam("gone_address")),
-            else_=chats.c.address,
-        ),
-        merged_into=sa.bindparam("kept"),
+        address=sa.case((chats.c.id == GONE, sa.bindparam("gone_address")), else_=chats.c.address),
+        merged_into=KEPT,
     )
 )
-_MOVE_ADDRESSES = (
-    sa.update(chat_addresses)
-    .where(chat_addresses.c.chat == sa.bindparam("gone"))
-    .values(chat=sa.bindparam("kept"))
-)
+_MOVE_ADDRESSES = sa.update(chat_addresses).where(chat_addresses.c.chat == GONE).values(chat=KEPT)
 
 
 def _merge(tx: Tx, one: int, other: int) -> int:

@@ -7,23 +7,20 @@ import sqlalchemy as sa
 from bot.domain.message import Address
 from storage import runs
 from storage.chats.rows import IS_CHAT
+from storage.engine.binds import CHAT_ID, MOMENT, REASON, SECONDS
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.tx import Tx
 from storage.schema.tables import chats, told
 
-_MOMENT = sa.bindparam("moment", type_=sa.Double)
-_OR_NOW = sa.func.coalesce(_MOMENT, now)
+_OR_NOW = sa.func.coalesce(MOMENT, now)
 _NAME, _LANGUAGE = (sa.bindparam(name, type_=sa.Text) for name in ("new_name", "new_language"))
 _HEARD = (
     sa.update(chats)
     .where(IS_CHAT)
     .values(
         last_inbound_at=sa.case(
-            (
-                sa.or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at < _OR_NOW),
-                _OR_NOW,
-            ),
+            (sa.or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at < _OR_NOW), _OR_NOW),
             else_=chats.c.last_inbound_at,
         ),
         unreachable_since=None,
@@ -47,12 +44,10 @@ _PARK = (
     .where(
         IS_CHAT,
         sa.or_(
-            _MOMENT.is_(None),
-            chats.c.last_inbound_at.is_(None),
-            chats.c.last_inbound_at <= _MOMENT,
+            MOMENT.is_(None), chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at <= MOMENT
         ),
     )
-    .values(unreachable_since=_OR_NOW, unreachable_reason=sa.bindparam("reason"))
+    .values(unreachable_since=_OR_NOW, unreachable_reason=REASON)
 )
 _UNPARK = sa.update(chats).where(IS_CHAT).values(unreachable_since=None, unreachable_reason=None)
 
@@ -77,7 +72,7 @@ def raise_stop(tx: Tx, chat: int) -> None:
 
 
 _FOR_EVER = 1e12
-_PAUSE = sa.update(chats).where(IS_CHAT).values(paused_until=_MOMENT)
+_PAUSE = sa.update(chats).where(IS_CHAT).values(paused_until=MOMENT)
 _RESUME = sa.update(chats).where(IS_CHAT, chats.c.paused_until > now).values(paused_until=None)
 
 
@@ -98,10 +93,10 @@ _here, _topic = chats.alias("here"), chats.alias("topic")
 _topics = (
     sa.select(_topic.c.id)
     .join(_here, sa.and_(_topic.c.account == _here.c.account, _topic.c.address == _here.c.address))
-    .where(_here.c.id == sa.bindparam("chat_id"))
+    .where(_here.c.id == CHAT_ID)
     .with_for_update(of=_topic, key_share=True, skip_locked=True)
 )
-_DUE = now + sa.bindparam("seconds", type_=sa.Double)
+_DUE = now + SECONDS
 _HOLD_BACK = (
     sa.update(chats)
     .where(chats.c.id.in_(_topics), chats.c.not_before < _DUE)
@@ -139,9 +134,7 @@ _TELL = InsertOrSkip(told, told.c.chat, at=now)
 _TELL_AGAIN = (
     sa.update(told)
     .where(
-        told.c.chat == sa.bindparam("chat_id"),
-        told.c.what == sa.bindparam("subject"),
-        told.c.at < now - sa.bindparam("seconds"),
+        told.c.chat == CHAT_ID, told.c.what == sa.bindparam("subject"), told.c.at < now - SECONDS
     )
     .values(at=now)
 )

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.message import Address, ChatKind
+from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
@@ -43,7 +44,7 @@ class Chat:
 
 
 CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))
-IS_CHAT = chats.c.id == sa.bindparam("chat_id")
+IS_CHAT = chats.c.id == CHAT_ID
 
 _GET = sa.select(*CHAT.columns, chats.c.merged_into).where(IS_CHAT)
 _LOCK = _GET.with_for_update(key_share=True)
@@ -122,7 +123,7 @@ _AT_ADDRESS = (
     .order_by(chat_addresses.c.chat)
 )
 _ADDRESSES = sa.select(chat_addresses.c.address, chat_addresses.c.topic).where(
-    chat_addresses.c.chat == sa.bindparam("chat_id")
+    chat_addresses.c.chat == CHAT_ID
 )
 
 

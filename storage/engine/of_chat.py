@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from storage.engine.binds import CHAT_ID
 from storage.engine.tx import Tx
 
 _AT_ONCE = 200
@@ -35,8 +36,7 @@ class Erasure:
         self, counted: sa.Table, blank: Callable[[sa.Select[int]], Sequence[sa.Update]]
     ) -> None:
         ids = sa.select(counted.c.id).where(
-            counted.c.chat == sa.bindparam("chat_id"),
-            counted.c.id > sa.bindparam("after", type_=sa.BigInteger),
+            counted.c.chat == CHAT_ID, counted.c.id > sa.bindparam("after", type_=sa.BigInteger)
         )
         found = ids.where(counted.c.id <= sa.bindparam("until")).order_by(counted.c.id)
         self._last = sa.select(sa.func.max(found.limit(_AT_ONCE).subquery().c.id))

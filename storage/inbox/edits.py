@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from storage.engine.binds import MOMENT
 from storage.engine.insert import InsertOrSkip
 from storage.engine.tx import Tx
 from storage.schema.tables import edits
 
 _STORE = InsertOrSkip(edits, edits.c.inbound)
-_FROM = sa.bindparam("moment", type_=sa.Double)
 _IN_THAT_SECOND = (
     sa.select(edits.c.edited_at, edits.c.text)
     .where(
         edits.c.inbound == sa.bindparam("message_id"),
-        edits.c.edited_at >= _FROM,
-        edits.c.edited_at < _FROM + 1.0,
+        edits.c.edited_at >= MOMENT,
+        edits.c.edited_at < MOMENT + 1.0,
     )
     .order_by(edits.c.edited_at)
 )

@@ -16,6 +16,7 @@ from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from bot.domain.run import LIVE
 from storage import runs as run_rows
 from storage.engine import clock
+from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
@@ -68,10 +69,10 @@ _MESSAGE = Entity(
     edited=inbound.c.edited_at.is_not(None).label("edited"),
 )
 _IS_MESSAGE = inbound.c.id == sa.bindparam("message_id")
-_OF_CHAT = inbound.c.chat == sa.bindparam("chat_id")
-_OF_RUN = inbound.c.run == sa.bindparam("run_id")
+_OF_CHAT = inbound.c.chat == CHAT_ID
+_OF_RUN = inbound.c.run == RUN_ID
 _IS_REQUEST = sa.and_(
-    inbound.c.account == sa.bindparam("account_id"), inbound.c.request_id == sa.bindparam("request")
+    inbound.c.account == ACCOUNT_ID, inbound.c.request_id == sa.bindparam("request")
 )
 _TO_RUN = sa.bindparam("to_run", type_=sa.BigInteger)
 
@@ -128,7 +129,7 @@ def store_reminder(
 _COUNT_DELIVERY = sa.update(inbound).where(_IS_REQUEST).values(deliveries=inbound.c.deliveries + 1)
 _ASSIGN = sa.update(inbound).where(_IS_MESSAGE).values(run=_TO_RUN)
 _REASSIGN = sa.update(inbound).where(_OF_RUN).values(run=_TO_RUN)
-_IGNORE = sa.update(inbound).where(_IS_MESSAGE).values(ignored=sa.bindparam("reason"))
+_IGNORE = sa.update(inbound).where(_IS_MESSAGE).values(ignored=REASON)
 
 
 def count_delivery(tx: Tx, account: int, request_id: str) -> None:
@@ -155,12 +156,7 @@ _ALBUM = inbound.c.album == sa.bindparam("album_id")
 _ALBUM_BEGAN = sa.select(sa.func.min(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
 _ADOPT_ALBUM = (
     sa.update(inbound)
-    .where(
-        _OF_CHAT,
-        inbound.c.received_at > now - sa.bindparam("seconds", type_=sa.Double),
-        _ALBUM,
-        inbound.c.ignored == sa.bindparam("reason"),
-    )
+    .where(_OF_CHAT, inbound.c.received_at > now - SECONDS, _ALBUM, inbound.c.ignored == REASON)
     .values(run=_TO_RUN, ignored=None)
 )
 
@@ -196,17 +192,16 @@ def of_run(tx: Tx, run: int) -> Sequence[StoredMessage]:
     return sorted(found, key=lambda message: message.place)
 
 
-_SECONDS = sa.bindparam("seconds", type_=sa.Double)
 _RECENT: sa.Select[Any] = (
     sa.select(sa.literal_column("1"))
     .where(
         _OF_CHAT,
-        inbound.c.received_at > now - _SECONDS,
+        inbound.c.received_at > now - SECONDS,
         sa.or_(inbound.c.run.is_not(None), inbound.c.ignored.startswith("a command:")),
     )
-    .limit(sa.bindparam("at_most"))
+    .limit(AT_MOST)
 )
-_RECENTLY_WRITTEN = _RECENT.where(sa.bindparam("moment", type_=sa.Double) - _SECONDS < WRITTEN_AT)
+_RECENTLY_WRITTEN = _RECENT.where(MOMENT - SECONDS < WRITTEN_AT)
 _COUNT_RECENT = sa.select(sa.func.count()).select_from(_RECENT.subquery())
 _COUNT_RECENTLY_WRITTEN = sa.select(sa.func.count()).select_from(_RECENTLY_WRITTEN.subquery())
 
@@ -228,9 +223,7 @@ def recent_messages(
 
 _AT_ONCE = 500
 _SOME = inbound.c.request_id.in_(sa.bindparam("request_ids", expanding=True))
-_RECORDED = sa.select(inbound.c.request_id).where(
-    inbound.c.account == sa.bindparam("account_id"), _SOME
-)
+_RECORDED = sa.select(inbound.c.request_id).where(inbound.c.account == ACCOUNT_ID, _SOME)
 
 
 def recorded(tx: Tx, account: int, request_ids: Sequence[str]) -> tuple[frozenset[str], float]:
@@ -246,7 +239,7 @@ _WITHOUT_TIME = (
     sa.select(inbound.c.id, inbound.c.run, inbound.c.request_id)
     .join(runs, runs.c.id == inbound.c.run)
     .where(
-        inbound.c.account == sa.bindparam("account_id"),
+        inbound.c.account == ACCOUNT_ID,
         _SOME,
         inbound.c.sent_at.is_(None),
         runs.c.attempts == 0,
@@ -254,7 +247,7 @@ _WITHOUT_TIME = (
     )
     .order_by(inbound.c.id)
 )
-_SET_SENT_AT = sa.update(inbound).where(_IS_MESSAGE).values(sent_at=sa.bindparam("moment"))
+_SET_SENT_AT = sa.update(inbound).where(_IS_MESSAGE).values(sent_at=MOMENT)
 
 
 def fill_sent_times(tx: Tx, account: int, times: Mapping[str, float | None]) -> int:
@@ -317,11 +310,8 @@ def enrich(tx: Tx, stored: int, message: Inbound) -> None:
 
 _USE_EDIT = (
     sa.update(inbound)
-    .where(
-        _IS_MESSAGE,
-        sa.or_(inbound.c.edited_at.is_(None), inbound.c.edited_at <= sa.bindparam("moment")),
-    )
-    .values(text=sa.bindparam("new_text"), edited_at=sa.bindparam("moment"))
+    .where(_IS_MESSAGE, sa.or_(inbound.c.edited_at.is_(None), inbound.c.edited_at <= MOMENT))
+    .values(text=sa.bindparam("new_text"), edited_at=MOMENT)
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from storage.engine.binds import REASON
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.of_chat import Erasure
@@ -38,7 +39,7 @@ def store_payload(
 _DISMISS = (
     sa.update(payloads)
     .where(payloads.c.id == sa.bindparam("payload_id"), payloads.c.error.is_not(None))
-    .values(error=None, ignored=sa.bindparam("reason"))
+    .values(error=None, ignored=REASON)
 )
 
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain.delivery import PartState, Scope
 from bot.domain.reply import PartBody
+from storage.engine.binds import WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
@@ -22,12 +23,7 @@ _STATUS = sa.bindparam("new_status", type_=sa.Text)
 _BEHIND = {
     PartState.SENT: (),
     PartState.DELIVERED: (PartState.SENT, PartState.REFUSED, PartState.PENDING),
-    PartState.READ: (
-        PartState.SENT,
-        PartState.DELIVERED,
-        PartState.REFUSED,
-        PartState.PENDING,
-    ),
+    PartState.READ: (PartState.SENT, PartState.DELIVERED, PartState.REFUSED, PartState.PENDING),
 }
 """The states from which a report moves a part on; what was refused or is to be sent again arrived
 after all."""
@@ -99,7 +95,7 @@ _SEND_AGAIN = (
         state=word(PartState.PENDING),
         resends=outbox.c.resends + 1,
         looks=0,
-        not_before=now + sa.bindparam("wait"),
+        not_before=now + WAIT,
         scope=None,
         confirmed=sa.false(),
         standalone=sa.bindparam("alone"),

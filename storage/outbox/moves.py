@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim
+from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
@@ -98,7 +99,7 @@ def _new(
 
 BEGUN: dict[str, Any] = {
     "state": word(PartState.SENDING),
-    "holder": sa.bindparam("holder_id", type_=sa.BigInteger),
+    "holder": HOLDER_ID,
     "fence": outbox.c.fence + 1,
     "attempts": outbox.c.attempts + 1,
     "started_at": now,
@@ -178,7 +179,7 @@ _OUTCOME = (
     .where(IS_PART, _THIS_ATTEMPT, SENDING)
     .values(holder=None, error=sa.bindparam("new_error"), code=sa.bindparam("new_code"))
 )
-_NOT_SENT = _OUTCOME.values(state=word(PartState.PENDING), not_before=now + sa.bindparam("wait"))
+_NOT_SENT = _OUTCOME.values(state=word(PartState.PENDING), not_before=now + WAIT)
 _REFUSE = _OUTCOME.values(state=word(PartState.REFUSED), scope=sa.bindparam("new_scope"))
 _DOUBT = _OUTCOME.values(state=word(PartState.UNCERTAIN))
 
@@ -276,9 +277,7 @@ _DROP_NOTICE = _DROP.where(
     OF_RUN, is_in(outbox.c.kind, PartKind.NOTICE), outbox.c.part == sa.bindparam("number")
 )
 _DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
-_DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != sa.bindparam("part_id"), ANSWERS).values(
-    error=REPLACED
-)
+_DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(error=REPLACED)
 
 
 def drop_pending(tx: Tx, run: int) -> int:
@@ -304,6 +303,5 @@ def drop_others(tx: Tx, run: int, but: int) -> int:
 merge = MoveChat(outbox, outbox.c.chat)
 move_run = MoveChat(outbox, outbox.c.run)
 forget = Erasure(
-    outbox,
-    lambda page: [sa.update(outbox).where(outbox.c.id.in_(page)).values(text="", wire="")],
+    outbox, lambda page: [sa.update(outbox).where(outbox.c.id.in_(page)).values(text="", wire="")]
 )

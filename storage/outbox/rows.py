@@ -10,6 +10,16 @@ import sqlalchemy as sa
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.verdict import PartFacts
+from storage.engine.binds import (
+    ACCOUNT_ID,
+    AT_MOST,
+    CHAT_ID,
+    HOLDER_ID,
+    MOMENT,
+    PART_ID,
+    RUN_ID,
+    SECONDS,
+)
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in
@@ -69,17 +79,17 @@ UNCERTAIN = is_in(outbox.c.state, PartState.UNCERTAIN)
 REFUSED = is_in(outbox.c.state, PartState.REFUSED)
 STANDALONE = outbox.c.standalone == sa.true()
 ANSWERS = is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
-IS_PART = outbox.c.id == sa.bindparam("part_id")
-OF_RUN = outbox.c.run == sa.bindparam("run_id")
-OF_CHAT = outbox.c.chat == sa.bindparam("chat_id")
+IS_PART = outbox.c.id == PART_ID
+OF_RUN = outbox.c.run == RUN_ID
+OF_CHAT = outbox.c.chat == CHAT_ID
 
 _GET = sa.select(*PART.columns).where(IS_PART)
 _OF_RUN_ANY = sa.select(*PART.columns).where(OF_RUN, ANSWERS).order_by(outbox.c.part)
 _OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
 _BY_RECEIPT = sa.select(*PART.columns).where(
-    outbox.c.account == sa.bindparam("account_id"), outbox.c.receipt == sa.bindparam("receipt_id")
+    outbox.c.account == ACCOUNT_ID, outbox.c.receipt == sa.bindparam("receipt_id")
 )
-_SENDING_BY = sa.select(*PART.columns).where(SENDING, outbox.c.holder == sa.bindparam("holder_id"))
+_SENDING_BY = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
 
 
 def get(tx: Tx, part: int) -> Part | None:
@@ -157,7 +167,7 @@ _HUMAN_ANSWERED = sa.select(
         sa.select(1).where(
             OF_CHAT,
             is_in(outbox.c.kind, PartKind.OPERATOR),
-            outbox.c.sent_at > sa.bindparam("moment"),
+            outbox.c.sent_at > MOMENT,
             is_in(outbox.c.state, *sorted(ARRIVED)),
         )
     )
@@ -185,7 +195,7 @@ _UNREPORTED = (
     sa.select(outbox.c.id)
     .join(runs, runs.c.id == outbox.c.run)
     .where(
-        runs.c.account == sa.bindparam("account_id"),
+        runs.c.account == ACCOUNT_ID,
         runs.c.ended_at > now - _UNREPORTED_UNTIL,
         runs.c.ended_at < now - _UNREPORTED_FROM,
         runs.c.ending == "answered",
@@ -193,7 +203,7 @@ _UNREPORTED = (
         ~outbox.c.confirmed,
     )
     .order_by(outbox.c.id)
-    .limit(sa.bindparam("at_most"))
+    .limit(AT_MOST)
 )
 
 
@@ -211,7 +221,7 @@ _FOLLOWS_UNREPORTED = sa.select(
             outbox.c.part < sa.bindparam("number"),
             SENT,
             ~outbox.c.confirmed,
-            outbox.c.started_at > now - sa.bindparam("seconds"),
+            outbox.c.started_at > now - SECONDS,
         )
     )
 )

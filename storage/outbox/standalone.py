@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
 from storage import holders as holder_rows
+from storage.engine.binds import ACCOUNT_ID, AT_MOST, HOLDER_ID, LEASE_SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
@@ -51,7 +52,7 @@ _DUE = (
         ~_BEHIND,
     )
     .order_by(outbox.c.not_before, outbox.c.id)
-    .limit(sa.bindparam("at_most"))
+    .limit(AT_MOST)
 )
 
 
@@ -64,15 +65,7 @@ def due(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[Part]:
 
 _CLAIM = (
     sa.update(outbox)
-    .where(
-        IS_PART,
-        STANDALONE,
-        PENDING,
-        holder_rows.alive(
-            sa.bindparam("holder_id", type_=sa.BigInteger),
-            sa.bindparam("lease_seconds", type_=sa.Double),
-        ),
-    )
+    .where(IS_PART, STANDALONE, PENDING, holder_rows.alive(HOLDER_ID, LEASE_SECONDS))
     .values(**BEGUN)
     .returning(*PART.columns)
 )
@@ -114,11 +107,11 @@ _DOUBTFUL = (
     .where(
         UNCERTAIN,
         STANDALONE,
-        outbox.c.account == sa.bindparam("account_id"),
+        outbox.c.account == ACCOUNT_ID,
         outbox.c.looks < sa.bindparam("looks_made"),
     )
     .order_by(outbox.c.id)
-    .limit(sa.bindparam("at_most"))
+    .limit(AT_MOST)
 )
 
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
+from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
@@ -39,8 +40,6 @@ class Claimant:
             "run_deadline": self.run_deadline,
         }
 
-
-_HOLDER = sa.bindparam("holder_id", type_=sa.BigInteger)
 
 _earliest = (
     sa.select(sa.func.min(runs.c.not_before))
@@ -81,7 +80,7 @@ def _claim_of(
     chosen = (
         sa.select(runs.c.id)
         .where(
-            runs.c.account == sa.bindparam("account_id"),
+            runs.c.account == ACCOUNT_ID,
             READY,
             runs.c.not_before <= now,
             runs.c.set_aside.is_(None),
@@ -94,13 +93,10 @@ def _claim_of(
     )
     return (
         sa.update(runs)
-        .where(
-            _is_chosen(dialect, chosen),
-            holder_rows.alive(_HOLDER, sa.bindparam("lease_seconds", type_=sa.Double)),
-        )
+        .where(_is_chosen(dialect, chosen), holder_rows.alive(HOLDER_ID, LEASE_SECONDS))
         .values(
             state=word(RunState.RUNNING),
-            holder=_HOLDER,
+            holder=HOLDER_ID,
             fence=runs.c.fence + 1,
             attempts=runs.c.attempts + 1,
             claimed_at=now,
@@ -118,7 +114,7 @@ _mine = runs.alias("mine")
 _QUARANTINE_TAKEN = sa.exists(
     sa.select(1).where(
         is_in(_mine.c.state, RunState.RUNNING),
-        _mine.c.holder == _HOLDER,
+        _mine.c.holder == HOLDER_ID,
         _mine.c.lane == sa.true(),
     )
 )

@@ -12,14 +12,13 @@ import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
+from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, MOMENT, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
 from storage.runs.claims import Claimant
 from storage.runs.rows import IS_RUN, RUN
 from storage.schema.tables import accounts, holders, inbound, runs
-
-_HOLDER = sa.bindparam("holder_id", type_=sa.BigInteger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +35,18 @@ class NewRun:
 
 _INSERT = (
     sa.insert(runs)
-    .values(
-        not_before=now + sa.bindparam("wait"),
-        idle_since=now,
-        created_at=now,
-        messages=sa.literal_column("1"),
-    )
+    .values(not_before=now + WAIT, idle_since=now, created_at=now, messages=sa.literal_column("1"))
     .returning(*RUN.columns)
 )
 _MAY_RUN = sa.and_(
-    holder_rows.alive(_HOLDER, sa.bindparam("lease_seconds", type_=sa.Double)),
-    sa.exists(sa.select(1).where(holders.c.id == _HOLDER, ~holders.c.draining)),
-    sa.exists(
-        sa.select(1).where(
-            accounts.c.id == sa.bindparam("account_id", type_=sa.BigInteger),
-            accounts.c.down_since.is_(None),
-        )
-    ),
+    holder_rows.alive(HOLDER_ID, LEASE_SECONDS),
+    sa.exists(sa.select(1).where(holders.c.id == HOLDER_ID, ~holders.c.draining)),
+    sa.exists(sa.select(1).where(accounts.c.id == ACCOUNT_ID, accounts.c.down_since.is_(None))),
 )
 _ONCE = sa.case((_MAY_RUN, sa.literal_column("1")), else_=sa.literal_column("0"))
 _INSERT_CLAIMED = _INSERT.values(
     state=sa.case((_MAY_RUN, word(RunState.RUNNING)), else_=word(RunState.READY)),
-    holder=sa.case((_MAY_RUN, _HOLDER), else_=sa.null()),
+    holder=sa.case((_MAY_RUN, HOLDER_ID), else_=sa.null()),
     fence=_ONCE,
     attempts=_ONCE,
     claimed_at=sa.case((_MAY_RUN, now), else_=sa.null()),
@@ -87,16 +76,15 @@ def create(tx: Tx, new: NewRun, by: Claimant | None, *, head: bool) -> Run:
 _UNCLAIMED = sa.and_(
     IS_RUN, runs.c.attempts == 0, is_in(runs.c.state, RunState.WAITING, RunState.READY)
 )
-_MOMENT = sa.bindparam("moment", type_=sa.Double)
 _UNTIL = sa.bindparam("until", type_=sa.Double)
-_LATER = now + sa.bindparam("wait")
+_LATER = now + WAIT
 _JOIN = (
     sa.update(runs)
     .where(_UNCLAIMED)
     .values(
         messages=runs.c.messages + 1,
         last_message_at=sa.case(
-            (runs.c.last_message_at < _MOMENT, _MOMENT), else_=runs.c.last_message_at
+            (runs.c.last_message_at < MOMENT, MOMENT), else_=runs.c.last_message_at
         ),
     )
 )
@@ -134,8 +122,8 @@ def recount_messages(tx: Tx, run: int) -> None:
 
 _WRITTEN_AT = (
     sa.update(runs)
-    .where(IS_RUN, runs.c.attempts == 0, runs.c.order_at > _MOMENT)
-    .values(order_at=_MOMENT)
+    .where(IS_RUN, runs.c.attempts == 0, runs.c.order_at > MOMENT)
+    .values(order_at=MOMENT)
 )
 
 

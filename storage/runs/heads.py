@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
+from storage.engine.binds import AT_MOST, CHAT_ID, GONE, KEPT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
 from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING
 from storage.schema.tables import chats, runs
 
-_CHAT = sa.bindparam("chat_id", type_=sa.BigInteger)
 _head = runs.alias("head")
 
 
@@ -31,7 +31,7 @@ def _has_head(chat: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
 
 
 _SURVIVOR = sa.func.coalesce(
-    sa.select(chats.c.merged_into).where(chats.c.id == _CHAT).scalar_subquery(), _CHAT
+    sa.select(chats.c.merged_into).where(chats.c.id == CHAT_ID).scalar_subquery(), CHAT_ID
 )
 _FIRST = (
     sa.select(runs.c.id)
@@ -67,7 +67,9 @@ def promote(tx: Tx, chat: int) -> int | None:
     return tx.execute(_PROMOTE, {"chat_id": chat}).scalar_one_or_none()
 
 
-_STEP_BACK = sa.update(runs).where(runs.c.chat == _CHAT, READY).values(state=word(RunState.WAITING))
+_STEP_BACK = (
+    sa.update(runs).where(runs.c.chat == CHAT_ID, READY).values(state=word(RunState.WAITING))
+)
 _STEP_BACK_IF_PAUSED = _STEP_BACK.where(PAUSED)
 _STEP_BACK_ONE = sa.update(runs).where(IS_RUN, READY).values(state=word(RunState.WAITING))
 
@@ -79,23 +81,13 @@ def step_back(tx: Tx, chat: int) -> None:
 
 _HEADS_OF_BOTH = (
     sa.select(runs.c.id, runs.c.chat, runs.c.state)
-    .where(
-        runs.c.chat.in_([sa.bindparam("gone"), sa.bindparam("kept")]), is_in(runs.c.state, *HEADS)
-    )
+    .where(runs.c.chat.in_([GONE, KEPT]), is_in(runs.c.state, *HEADS))
     .order_by(runs.c.id)
     .with_for_update(key_share=True)
 )
-_STAYS = sa.update(runs).where(IS_RUN).values(moves_to=sa.bindparam("kept"))
-_MOVE = (
-    sa.update(runs)
-    .where(runs.c.chat == sa.bindparam("gone"), runs.c.moves_to.is_(None))
-    .values(chat=sa.bindparam("kept"))
-)
-_LEAD_ON = (
-    sa.update(runs)
-    .where(runs.c.moves_to == sa.bindparam("gone"))
-    .values(moves_to=sa.bindparam("kept"))
-)
+_STAYS = sa.update(runs).where(IS_RUN).values(moves_to=KEPT)
+_MOVE = sa.update(runs).where(runs.c.chat == GONE, runs.c.moves_to.is_(None)).values(chat=KEPT)
+_LEAD_ON = sa.update(runs).where(runs.c.moves_to == GONE).values(moves_to=KEPT)
 
 
 def merge(tx: Tx, gone: int, kept: int) -> None:
@@ -118,7 +110,7 @@ def merge(tx: Tx, gone: int, kept: int) -> None:
 
 _live = sa.union_all(
     *(
-        sa.select(*RUN.columns, runs.c.order_at).where(column == _CHAT, LIVE)
+        sa.select(*RUN.columns, runs.c.order_at).where(column == CHAT_ID, LIVE)
         for column in (runs.c.chat, runs.c.moves_to)
     )
 ).subquery()
@@ -143,7 +135,7 @@ _STRANDED = (
         sa.or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
         ~_has_head(runs.c.chat),
     )
-    .limit(sa.bindparam("at_most"))
+    .limit(AT_MOST)
 )
 
 

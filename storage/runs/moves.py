@@ -15,19 +15,14 @@ from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
+from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
 from storage.runs.rows import ENDED, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
 from storage.schema.tables import runs
 
-_HELD = sa.and_(
-    IS_RUN,
-    runs.c.holder == sa.bindparam("holder_id"),
-    runs.c.fence == sa.bindparam("held_fence"),
-    RUNNING,
-)
-_REASON = sa.bindparam("reason", type_=sa.Text)
+_HELD = sa.and_(IS_RUN, runs.c.holder == HOLDER_ID, runs.c.fence == HELD_FENCE, RUNNING)
 
 
 def _held_by(claim: Claim, **values: object) -> dict[str, object]:
@@ -55,9 +50,9 @@ _GIVE_BACK = (
     .values(
         **PUT_BACK,
         failures=runs.c.failures + sa.bindparam("failed"),
-        not_before=now + sa.bindparam("wait"),
+        not_before=now + WAIT,
         idle_since=now + sa.bindparam("worked"),
-        detail=_REASON,
+        detail=REASON,
     )
 )
 _BEFORE_BACK = "it could be given back"
@@ -84,7 +79,7 @@ def fail(tx: Tx, claim: Claim, wait: float, reason: str) -> None:
 _SET_ASIDE = (
     sa.update(runs)
     .where(_HELD)
-    .values(**PUT_BACK, set_aside=_REASON, idle_since=now, not_before=now)
+    .values(**PUT_BACK, set_aside=REASON, idle_since=now, not_before=now)
 )
 
 
@@ -98,7 +93,7 @@ _PROGRESS = (
     sa.update(runs).where(_HELD).values(failures=0, deaths=0, lane=sa.false(), progress_at=now)
 )
 _REPLIED = sa.update(runs).where(_HELD).values(replied=True, lane=sa.false(), progress_at=now)
-_EXPLAIN = sa.update(runs).where(_HELD).values(detail=_REASON)
+_EXPLAIN = sa.update(runs).where(_HELD).values(detail=REASON)
 
 
 def progress(tx: Tx, claim: Claim) -> None:
@@ -124,20 +119,13 @@ _END: dict[str, Any] = {
     "fence": runs.c.fence + 1,
     "lane": sa.false(),
     "ending": sa.bindparam("new_ending"),
-    "detail": _REASON,
+    "detail": REASON,
     "ended_at": now,
 }
 _SETTLE = sa.update(runs).where(_HELD).values(**_END).returning(runs.c.moves_to)
 _END_LIVE = (
     sa.update(runs)
-    .where(
-        IS_RUN,
-        LIVE,
-        sa.or_(
-            sa.bindparam("held_fence", type_=sa.BigInteger) < 0,
-            runs.c.fence == sa.bindparam("held_fence", type_=sa.BigInteger),
-        ),
-    )
+    .where(IS_RUN, LIVE, sa.or_(HELD_FENCE < 0, runs.c.fence == HELD_FENCE))
     .values(**_END)
     .returning(runs.c.moves_to)
 )
@@ -169,7 +157,7 @@ def _end(tx: Tx, move: sa.sql.Executable, run: int, values: dict[str, object]) -
 _CORRECT = (
     sa.update(runs)
     .where(IS_RUN, ENDED, runs.c.ending == sa.bindparam("old_ending"))
-    .values(ending=sa.bindparam("new_ending"), detail=_REASON)
+    .values(ending=sa.bindparam("new_ending"), detail=REASON)
 )
 
 
@@ -218,7 +206,7 @@ _OWE_APOLOGY = (
         replied=sa.true(),
         not_before=now,
         set_aside=None,
-        detail=_REASON,
+        detail=REASON,
     )
 )
 

@@ -6,13 +6,13 @@ sign of life is not work, so it moves the agent's deadline on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
 
+from storage.engine.binds import CHAT_ID, HOLDER_ID
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.tx import Tx
 from storage.runs.rows import CONVERSATION, PUT_BACK, RUNNING, SUSPECT_AFTER
@@ -33,26 +33,19 @@ class Released:
 
 
 _HOLDER_GONE = holders.c.gone_at.is_not(None)
-_OF_HOLDER = runs.c.holder == sa.bindparam("holder_id")
-_silent = sa.case(
-    (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
-    else_=now - holders.c.seen_at,
-)
-"""Seconds since the last renewal: by the wall clock after the machine has booted anew."""
-
+_OF_HOLDER = runs.c.holder == HOLDER_ID
 _held = (
-    sa.select(runs.c.id, runs.c.holder, holders.c.draining, _silent.label("silent"))
+    sa.select(runs.c.id, runs.c.holder, holders.c.draining)
     .join(holders, holders.c.id == runs.c.holder)
     .where(RUNNING)
-    .order_by(runs.c.holder, runs.c.id)
+    .order_by(runs.c.id)
 )
 _OWN = _held.where(_OF_HOLDER).with_for_update(of=runs, key_share=True)
 _DEAD = _held.where(
     _HOLDER_GONE, CONVERSATION.in_(sa.bindparam("chat_ids", expanding=True))
 ).with_for_update(of=runs, key_share=True, skip_locked=True)
 _DEAD_OF_CHAT = _held.where(
-    _HOLDER_GONE,
-    sa.or_(runs.c.chat == sa.bindparam("chat_id"), runs.c.moves_to == sa.bindparam("chat_id")),
+    _HOLDER_GONE, sa.or_(runs.c.chat == CHAT_ID, runs.c.moves_to == CHAT_ID)
 ).with_for_update(of=runs, key_share=True, skip_locked=True)
 
 _lock_chats = sa.select(chats.c.id).order_by(chats.c.id)
@@ -71,13 +64,28 @@ _LOCK_CHATS_OF_OWN = _lock_chats.where(
     chats.c.id.in_(sa.select(CONVERSATION).where(RUNNING, _OF_HOLDER))
 ).with_for_update(key_share=True)
 
-_counted = sa.and_(runs.c.replied == sa.false(), sa.bindparam("counts") == 1)
+_of_holder = holders.c.id == runs.c.holder
+_silent = sa.case(
+    (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
+    else_=now - holders.c.seen_at,
+)
+"""Seconds since the last renewal: by the wall clock after the machine has booted anew."""
+_last_sign = (
+    sa.select(sa.case((_silent > 0.0, now - _silent), else_=now))
+    .where(_of_holder)
+    .correlate(runs)
+    .scalar_subquery()
+)
+_counted = sa.and_(
+    sa.bindparam("counts", type_=sa.Integer) == 1,
+    runs.c.replied == sa.false(),
+    sa.exists(sa.select(1).where(_of_holder, holders.c.draining == sa.false())).correlate(runs),
+)
 _deaths = runs.c.deaths + sa.case((_counted, 1), else_=0)
 _charged = sa.and_(_counted, runs.c.lane == sa.true())
-_last_sign = now - sa.bindparam("silent")
 _RELEASE = (
     sa.update(runs)
-    .where(runs.c.id.in_(sa.bindparam("run_ids", expanding=True)), RUNNING, _OF_HOLDER)
+    .where(runs.c.id.in_(sa.bindparam("run_ids", expanding=True)), RUNNING)
     .values(
         **PUT_BACK
         | {
@@ -106,26 +114,23 @@ def release_dead(tx: Tx, chat: int | None = None) -> Sequence[Released]:
     else:
         locked = tx.scalars(_LOCK_CHATS_OF_DEAD).all()
         found = tx.execute(_DEAD, {"chat_ids": locked}).all() if locked else []
-    return list(_release(tx, found, count=True))
+    return _release(tx, found, count=True)
 
 
 def release_own(tx: Tx, holder: int, *, count: bool = False) -> Sequence[Released]:
     """running -> ready for all runs of a session that ends or has ended unnoticed: uncounted
     where that is nobody's fault (the database was away, the process leaves), else a death."""
     tx.execute(_LOCK_CHATS_OF_OWN, {"holder_id": holder}).all()
-    return list(_release(tx, tx.execute(_OWN, {"holder_id": holder}).all(), count=count))
+    return _release(tx, tx.execute(_OWN, {"holder_id": holder}).all(), count=count)
 
 
-def _release(tx: Tx, held: Sequence[Any], *, count: bool) -> Iterator[Released]:
-    """Release rows of `_held`, one statement a holder."""
-    for holder, group in groupby(held, key=lambda row: row.holder):
-        rows = list(group)
-        counts = count and not rows[0].draining
-        values = {
-            "holder_id": holder,
-            "run_ids": [row.id for row in rows],
-            "counts": int(counts),
-            "silent": max(0.0, rows[0].silent),
-        }
-        for row in tx.execute(_RELEASE, values):
-            yield Released(row.id, row.chat, holder, counts and not row.replied)
+def _release(tx: Tx, found: Sequence[Any], *, count: bool) -> Sequence[Released]:
+    """Release rows of `_held`, which are locked."""
+    held = {row.id: row for row in found}
+    if not held:
+        return []
+    values = {"run_ids": list(held), "counts": int(count)}
+    return [
+        Released(run, chat, held[run].holder, count and not replied and not held[run].draining)
+        for run, chat, replied in tx.execute(_RELEASE, values)
+    ]

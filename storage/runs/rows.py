@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from bot.domain.ending import Ending
 from bot.domain.run import Run, RunState
 from bot.domain.verdict import Policy
+from storage.engine.binds import AT_MOST, CHAT_ID, HOLDER_ID, MOMENT, RUN_ID, SECONDS
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in, is_not, word
@@ -23,7 +24,7 @@ READY = is_in(runs.c.state, RunState.READY)
 RUNNING = is_in(runs.c.state, RunState.RUNNING)
 LIVE = is_not(runs.c.state, RunState.ENDED)
 ENDED = is_in(runs.c.state, RunState.ENDED)
-IS_RUN = runs.c.id == sa.bindparam("run_id")
+IS_RUN = runs.c.id == RUN_ID
 HEADS = (RunState.READY, RunState.RUNNING)
 
 SUSPECT_AFTER = Policy().suspect_after
@@ -57,7 +58,7 @@ def find(tx: Tx, run: int, *, lock: bool = False) -> Run | None:
     return RUN.first(tx.execute(_FIND_LOCKED if lock else _FIND, {"run_id": run}))
 
 
-_HELD_BY = sa.select(*RUN.columns).where(RUNNING, runs.c.holder == sa.bindparam("holder_id"))
+_HELD_BY = sa.select(*RUN.columns).where(RUNNING, runs.c.holder == HOLDER_ID)
 
 
 def held_by(tx: Tx, holder: int) -> Sequence[Run]:
@@ -68,9 +69,7 @@ def held_by(tx: Tx, holder: int) -> Sequence[Run]:
 _LAST_ENDED = (
     sa.select(*RUN.columns)
     .where(
-        runs.c.chat == sa.bindparam("chat_id"),
-        ENDED,
-        runs.c.ending.in_(sa.bindparam("endings", expanding=True)),
+        runs.c.chat == CHAT_ID, ENDED, runs.c.ending.in_(sa.bindparam("endings", expanding=True))
     )
     .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
     .limit(1)
@@ -91,18 +90,16 @@ def set_aside_reason(tx: Tx, run: int) -> str:
     return tx.scalar(_SET_ASIDE_REASON, {"run_id": run}) or ""
 
 
-_SINCE = now - sa.bindparam("seconds", type_=sa.Double)
+_SINCE = now - SECONDS
 _MADE_LATELY: sa.CompoundSelect[Any] = sa.union_all(
     sa.select(sa.literal_column("1")).where(
-        runs.c.chat == sa.bindparam("chat_id"), runs.c.ended_at > _SINCE, runs.c.created_at > _SINCE
+        runs.c.chat == CHAT_ID, runs.c.ended_at > _SINCE, runs.c.created_at > _SINCE
     ),
     sa.select(sa.literal_column("1")).where(
-        runs.c.chat == sa.bindparam("chat_id"), LIVE, runs.c.created_at > _SINCE
+        runs.c.chat == CHAT_ID, LIVE, runs.c.created_at > _SINCE
     ),
 )
-_COUNT_TURNS = sa.select(sa.func.count()).select_from(
-    _MADE_LATELY.limit(sa.bindparam("at_most")).subquery()
-)
+_COUNT_TURNS = sa.select(sa.func.count()).select_from(_MADE_LATELY.limit(AT_MOST).subquery())
 
 
 def recent_turns(tx: Tx, chat: int, seconds: float, at_most: int) -> int:
@@ -113,7 +110,7 @@ def recent_turns(tx: Tx, chat: int, seconds: float, at_most: int) -> int:
 
 _COUNT_WAITING = sa.select(
     sa.func.coalesce(sa.func.sum(runs.c.messages), sa.literal_column("0"))
-).where(runs.c.chat == sa.bindparam("chat_id"), WAITING, LIVE)
+).where(runs.c.chat == CHAT_ID, WAITING, LIVE)
 
 
 def waiting_messages(tx: Tx, chat: int) -> int:
@@ -121,9 +118,7 @@ def waiting_messages(tx: Tx, chat: int) -> int:
     return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
 
 
-_WRITTEN_AFTER = sa.select(runs.c.id).where(
-    runs.c.chat == sa.bindparam("chat_id"), LIVE, runs.c.order_at > sa.bindparam("moment")
-)
+_WRITTEN_AFTER = sa.select(runs.c.id).where(runs.c.chat == CHAT_ID, LIVE, runs.c.order_at > MOMENT)
 
 
 def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
+from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_not
@@ -83,10 +84,7 @@ class LastIds(NamedTuple):
 _LAST_IDS = sa.select(
     *(
         sa.func.coalesce(
-            sa.select(sa.func.max(table.c.id))
-            .where(table.c.chat == sa.bindparam("chat_id"))
-            .scalar_subquery(),
-            0,
+            sa.select(sa.func.max(table.c.id)).where(table.c.chat == CHAT_ID).scalar_subquery(), 0
         )
         for table in (inbound, outbox, runs)
     )

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.run import RunState
+from storage.engine.binds import SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not
 from storage.engine.tx import Tx
@@ -80,14 +81,8 @@ class Rates:
     """(run, what it says, seconds ago) of the newest runs that ended badly."""
 
 
-_BAD = (
-    Ending.FAILED,
-    Ending.APOLOGISED,
-    Ending.UNCERTAIN,
-    Ending.UNDELIVERABLE,
-    Ending.EXPIRED,
-)
-_SINCE = now - sa.bindparam("seconds", type_=sa.Double)
+_BAD = (Ending.FAILED, Ending.APOLOGISED, Ending.UNCERTAIN, Ending.UNDELIVERABLE, Ending.EXPIRED)
+_SINCE = now - SECONDS
 _ENDINGS = (
     sa.select(runs.c.ending, sa.func.count())
     .where(runs.c.ended_at > _SINCE)

@@ -11,6 +11,7 @@ from bot.domain.ending import Ending
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
+from storage.engine.binds import AT_MOST, CHAT_ID, RUN_ID
 from storage.engine.literals import is_in
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, outbox, replies, runs
@@ -30,13 +31,9 @@ _SEEN = (Ending.ANSWERED, Ending.UNCERTAIN)
 
 _turns = (
     sa.select(runs.c.id, runs.c.ended_at, runs.c.ending)
-    .where(
-        runs.c.chat == sa.bindparam("chat_id"),
-        runs.c.id != sa.bindparam("run_id"),
-        is_in(runs.c.state, RunState.ENDED),
-    )
+    .where(runs.c.chat == CHAT_ID, runs.c.id != RUN_ID, is_in(runs.c.state, RunState.ENDED))
     .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
-    .limit(sa.bindparam("at_most"))
+    .limit(AT_MOST)
     .cte("turns")
 )
 _MESSAGE, _ANSWER, _OPERATOR = (sa.literal_column(str(rank), sa.Integer) for rank in range(3))
@@ -68,12 +65,12 @@ _first_end = sa.select(sa.func.min(_turns.c.ended_at)).scalar_subquery()
 _by_operators = (
     sa.select(outbox.c.id, outbox.c.created_at, outbox.c.text)
     .where(
-        outbox.c.chat == sa.bindparam("chat_id"),
+        outbox.c.chat == CHAT_ID,
         is_in(outbox.c.kind, PartKind.OPERATOR),
         outbox.c.created_at >= sa.func.coalesce(_first_end, sa.literal_column("0")),
     )
     .order_by(outbox.c.id.desc())
-    .limit(sa.bindparam("at_most"))
+    .limit(AT_MOST)
     .subquery()
 )
 _LINES = sa.union_all(

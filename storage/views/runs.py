@@ -11,6 +11,7 @@ from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
+from storage.engine.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in, is_not
@@ -60,7 +61,7 @@ _LINE = Entity(
     topic=chats.c.topic,
     set_aside=sa.func.coalesce(runs.c.set_aside, ""),
     holder=sa.func.coalesce(holders.c.name, ""),
-    holder_alive=alive(runs.c.holder, sa.bindparam("lease_seconds", type_=sa.Double)),
+    holder_alive=alive(runs.c.holder, LEASE_SECONDS),
     age=now - runs.c.created_at,
 )
 _LINES = (
@@ -70,7 +71,7 @@ _LINES = (
     .outerjoin(holders, holders.c.id == runs.c.holder)
     .order_by(runs.c.id.desc())
 )
-_ONE = _LINES.where(runs.c.id == sa.bindparam("run_id"))
+_ONE = _LINES.where(runs.c.id == RUN_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +146,11 @@ def _lines(tx: Tx, question: sa.Select[tuple[object, ...]], **values: object) ->
 _PENDING_IN_ACCOUNT = sa.select(
     sa.or_(
         sa.exists(
-            sa.select(1).where(
-                runs.c.account == sa.bindparam("account_id"), is_not(runs.c.state, RunState.ENDED)
-            )
+            sa.select(1).where(runs.c.account == ACCOUNT_ID, is_not(runs.c.state, RunState.ENDED))
         ),
         sa.exists(
             sa.select(1).where(
-                outbox.c.account == sa.bindparam("account_id"),
+                outbox.c.account == ACCOUNT_ID,
                 outbox.c.standalone == sa.true(),
                 is_in(outbox.c.state, PartState.PENDING, PartState.SENDING),
             )

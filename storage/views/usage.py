@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.run import RunState
+from storage.engine.binds import RUN_ID
 from storage.engine.literals import is_in
 from storage.engine.tx import Tx
 from storage.schema.tables import runs, steps
@@ -45,7 +46,7 @@ _OF_RUN = (
         )
     )
     .join(runs, runs.c.id == steps.c.run)
-    .where(steps.c.run == sa.bindparam("run_id"), steps.c.paid == sa.true())
+    .where(steps.c.run == RUN_ID, steps.c.paid == sa.true())
 )
 
 
