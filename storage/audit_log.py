@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import insert
 
 from storage.engine.clock import now
+from storage.engine.tx import Tx
 from storage.schema.tables import events
 
 _NOTE = insert(events).values(at=now)
 
 
 def note(
-    tx: Connection,
+    tx: Tx,
     who: str,
     what: str,
     why: str = "",

@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import floor
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 
 from bot.domain.message import Inbound
 from bot.domain.run import LIVE
 from storage.engine import clock
+from storage.engine.tx import Tx
 from storage.schema.tables import accounts, inbound, runs
 
 _AT_ONCE = 500
 _SOURCE = "source"
 
 
-def begin_mark(tx: Connection, account: int) -> float:
+def begin_mark(tx: Tx, account: int) -> float:
     """Where the account's next listing begins, in epoch seconds. The first one begins now, in
     whole seconds as platforms tell them: what was written before is nobody's to answer."""
     tx.execute(
@@ -29,9 +30,7 @@ def begin_mark(tx: Connection, account: int) -> float:
     return float(tx.scalars(select(accounts.c.catchup_mark).where(accounts.c.id == account)).one())
 
 
-def recorded(
-    tx: Connection, account: int, request_ids: Sequence[str]
-) -> tuple[frozenset[str], float]:
+def recorded(tx: Tx, account: int, request_ids: Sequence[str]) -> tuple[frozenset[str], float]:
     """Which of these messages are recorded, and the database's time in epoch seconds."""
     found: set[str] = set()
     for start in range(0, len(request_ids), _AT_ONCE):
@@ -43,7 +42,7 @@ def recorded(
     return frozenset(found), clock.read(tx)
 
 
-def tell_times(tx: Connection, account: int, times: Mapping[str, float | None]) -> int:
+def tell_times(tx: Tx, account: int, times: Mapping[str, float | None]) -> int:
     """Give messages that came without the platform's time (epoch seconds, by request id) what
     its list tells, and order their runs by it if nobody has begun them. Returns how many."""
     told = 0
@@ -71,7 +70,7 @@ def tell_times(tx: Connection, account: int, times: Mapping[str, float | None]) 
     return told
 
 
-def poorer(tx: Connection, account: int, message: Inbound) -> tuple[int, int | None] | None:
+def poorer(tx: Tx, account: int, message: Inbound) -> tuple[int, int | None] | None:
     """(message, run) of the row that only the platform's list told of, while `message` comes
     from somewhere that tells more; None for any other."""
     if _SOURCE in message.extra:
@@ -86,7 +85,7 @@ def poorer(tx: Connection, account: int, message: Inbound) -> tuple[int, int | N
     return row.id, row.run
 
 
-def enrich(tx: Connection, stored: int, message: Inbound) -> None:
+def enrich(tx: Tx, stored: int, message: Inbound) -> None:
     """Give a row that only the list told of what its webhook tells; its time stays."""
     quoted = None if message.quoted is None else json.dumps(asdict(message.quoted))
     tx.execute(
@@ -106,7 +105,7 @@ def enrich(tx: Connection, stored: int, message: Inbound) -> None:
     )
 
 
-def runs_after(tx: Connection, chat: int, at: float | None) -> frozenset[int]:
+def runs_after(tx: Tx, chat: int, at: float | None) -> frozenset[int]:
     """The chat's live runs for what was written after this moment (epoch seconds)."""
     if at is None:
         return frozenset()

@@ -8,9 +8,7 @@ from typing import Any
 
 from sqlalchemy import (
     CompoundSelect,
-    Connection,
     Double,
-    Row,
     Select,
     Text,
     bindparam,
@@ -29,6 +27,7 @@ from bot.domain.run import RunState
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, is_not
+from storage.engine.tx import Row, Tx
 from storage.schema.tables import chat_addresses, chats, inbound, runs, told
 
 
@@ -77,7 +76,7 @@ _COLUMNS = (
 )
 
 
-def _chat(row: Row[*tuple[Any, ...]]) -> Chat:
+def _chat(row: Row) -> Chat:
     return Chat(
         id=row.id,
         account=row.account,
@@ -102,7 +101,7 @@ _LOCATE = select(chat_addresses.c.chat).where(
 )
 
 
-def locate(tx: Connection, account: int, addresses: Sequence[Address]) -> int | None:
+def locate(tx: Tx, account: int, addresses: Sequence[Address]) -> int | None:
     """The chat known under the first of these addresses that is known at all."""
     for address in addresses:
         where = {"on": account, "at": address.chat, "under": address.topic}
@@ -121,9 +120,7 @@ _AT = select(chats.c.id).where(
 )
 
 
-def create(
-    tx: Connection, account: int, address: Address, kind: ChatKind, name: str, language: str
-) -> int:
+def create(tx: Tx, account: int, address: Address, kind: ChatKind, name: str, language: str) -> int:
     """The chat at this address, made if nobody made it meanwhile."""
     values = {
         "account": account,
@@ -141,7 +138,7 @@ def create(
     return int(made)
 
 
-def know_address(tx: Connection, account: int, address: Address, chat: int) -> None:
+def know_address(tx: Tx, account: int, address: Address, chat: int) -> None:
     """Remember one more address of a chat; an address that is taken stays as it is."""
     values = {"account": account, "address": address.chat, "topic": address.topic, "chat": chat}
     _KNOW.run(tx, values)
@@ -151,18 +148,18 @@ _GET = select(*_COLUMNS).where(chats.c.id == bindparam("of"))
 _LOCK = _GET.with_for_update(key_share=True)
 
 
-def lock(tx: Connection, chat: int) -> Chat:
+def lock(tx: Tx, chat: int) -> Chat:
     """Lock the chat's row and read it: every move that changes who is the head does so. A chat
     that became part of another one is that other one."""
     return _found(tx, _LOCK, chat)
 
 
-def get(tx: Connection, chat: int) -> Chat:
+def get(tx: Tx, chat: int) -> Chat:
     """One chat, read only; the other one if it became part of it."""
     return _found(tx, _GET, chat)
 
 
-def _found(tx: Connection, how: Select[*tuple[Any, ...]], chat: int) -> Chat:
+def _found(tx: Tx, how: Select[*tuple[Any, ...]], chat: int) -> Chat:
     row = tx.execute(how, {"of": chat}).one()
     while row.merged_into is not None:
         row = tx.execute(how, {"of": row.merged_into}).one()
@@ -187,16 +184,14 @@ _HEARD = (
 )
 
 
-def heard(
-    tx: Connection, chat: int, at: float | None, name: str, language: str, address: Address
-) -> None:
+def heard(tx: Tx, chat: int, at: float | None, name: str, language: str, address: Address) -> None:
     """A person wrote: the window opens (it only moves forward), the chat is reachable again,
     and replies go to the exact address of this message."""
     told = {"of": chat, "at": at, "from_here": address.chat, "called": name, "speaks": language}
     tx.execute(_HEARD, told)
 
 
-def park(tx: Connection, chat: int, reason: str, at: float | None = None) -> bool:
+def park(tx: Tx, chat: int, reason: str, at: float | None = None) -> bool:
     """Nothing reaches this chat. With `at`, the provider's time of a block: one that is older
     than the chat's last message changes nothing. Without it the evidence is a send of now."""
     guard = [chats.c.id == chat]
@@ -210,7 +205,7 @@ def park(tx: Connection, chat: int, reason: str, at: float | None = None) -> boo
     return tx.execute(move).rowcount == 1
 
 
-def at_address(tx: Connection, account: int, address: str) -> Sequence[int]:
+def at_address(tx: Tx, account: int, address: str) -> Sequence[int]:
     """The chats at an address, every topic among them, in id order."""
     question = (
         select(chat_addresses.c.chat)
@@ -221,7 +216,7 @@ def at_address(tx: Connection, account: int, address: str) -> Sequence[int]:
     return tx.scalars(question).all()
 
 
-def addresses(tx: Connection, chat: int) -> Sequence[Address]:
+def addresses(tx: Tx, chat: int) -> Sequence[Address]:
     """Every address under which this chat was ever known."""
     question = select(chat_addresses.c.address, chat_addresses.c.topic).where(
         chat_addresses.c.chat == chat
@@ -229,7 +224,7 @@ def addresses(tx: Connection, chat: int) -> Sequence[Address]:
     return [Address(row.address, row.topic) for row in tx.execute(question)]
 
 
-def unpark(tx: Connection, chat: int) -> None:
+def unpark(tx: Tx, chat: int) -> None:
     """The platform lets us in again."""
     tx.execute(
         update(chats)
@@ -238,7 +233,7 @@ def unpark(tx: Connection, chat: int) -> None:
     )
 
 
-def raise_stop(tx: Connection, chat: int) -> int:
+def raise_stop(tx: Tx, chat: int) -> int:
     """The person said stop: returns the new revision. The chat is locked."""
     move = (
         update(chats)
@@ -249,12 +244,12 @@ def raise_stop(tx: Connection, chat: int) -> int:
     return int(tx.scalars(move).one())
 
 
-def readdress(tx: Connection, chat: int, to: Address) -> None:
+def readdress(tx: Tx, chat: int, to: Address) -> None:
     """The conversation goes on under another address. The chat is locked."""
     tx.execute(update(chats).where(chats.c.id == chat).values(address=to.chat, topic=to.topic))
 
 
-def pause(tx: Connection, chat: int, until: float | None) -> None:
+def pause(tx: Tx, chat: int, until: float | None) -> None:
     """Stop the agent in this chat until `until` (epoch seconds; None: until resumed). The
     chat is locked; its head, if nobody works on it, goes back to the waiters."""
     tx.execute(
@@ -267,7 +262,7 @@ def pause(tx: Connection, chat: int, until: float | None) -> None:
     )
 
 
-def settle_pause(tx: Connection, chat: int) -> None:
+def settle_pause(tx: Tx, chat: int) -> None:
     """A run went back to ready in a chat that was paused meanwhile: it waits instead."""
     paused = exists(select(1).where(chats.c.id == chat, chats.c.paused_until > now))
     tx.execute(
@@ -277,7 +272,7 @@ def settle_pause(tx: Connection, chat: int) -> None:
     )
 
 
-def resume(tx: Connection, chat: int) -> bool:
+def resume(tx: Tx, chat: int) -> bool:
     """Let the agent answer again. False: the chat was not paused. The caller promotes."""
     move = (
         update(chats)
@@ -287,7 +282,7 @@ def resume(tx: Connection, chat: int) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def hold_back(tx: Connection, chat: int, seconds: float) -> None:
+def hold_back(tx: Tx, chat: int, seconds: float) -> None:
     """The platform limits this chat: nothing goes out for so long, in none of its topics."""
     due = now + seconds
     here = chats.alias("here")
@@ -305,12 +300,12 @@ def hold_back(tx: Connection, chat: int, seconds: float) -> None:
     )
 
 
-def opt_out(tx: Connection, chat: int, *, out: bool) -> None:
+def opt_out(tx: Tx, chat: int, *, out: bool) -> None:
     """The person wants no more messages, or wants them again."""
     tx.execute(update(chats).where(chats.c.id == chat).values(opted_out_at=now if out else None))
 
 
-def offer(tx: Connection, chat: int, options: str | None) -> None:
+def offer(tx: Tx, chat: int, options: str | None) -> None:
     """Remember the choices that the last reply offered, as the channel's JSON."""
     tx.execute(update(chats).where(chats.c.id == chat).values(offered=options))
 
@@ -318,7 +313,7 @@ def offer(tx: Connection, chat: int, options: str | None) -> None:
 _TELL = InsertOrSkip(told, told.c.chat, at=now)
 
 
-def tell_once(tx: Connection, chat: int, what: str, again_after: float) -> bool:
+def tell_once(tx: Tx, chat: int, what: str, again_after: float) -> bool:
     """Whether the chat should be told `what` now: not if it was within `again_after` s."""
     if _TELL.run(tx, {"chat": chat, "what": what}) is not None:
         return True
@@ -353,7 +348,7 @@ _WAITING = select(func.coalesce(func.sum(runs.c.messages), literal_column("0")))
 
 
 def recent_messages(
-    tx: Connection, chat: int, seconds: float, at_most: int, sent_at: float | None = None
+    tx: Tx, chat: int, seconds: float, at_most: int, sent_at: float | None = None
 ) -> int:
     """How many messages to the bot came within the last `seconds`, counted up to `at_most`.
 
@@ -381,11 +376,11 @@ _TURNS: CompoundSelect[Any] = union_all(
 _COUNT_TURNS = select(func.count()).select_from(_TURNS.limit(bindparam("at_most")).subquery())
 
 
-def recent_turns(tx: Connection, chat: int, seconds: float, at_most: int) -> int:
+def recent_turns(tx: Tx, chat: int, seconds: float, at_most: int) -> int:
     """How many runs were made within the last `seconds`, counted up to `at_most`."""
     return int(tx.scalars(_COUNT_TURNS, {"of": chat, "within": seconds, "at_most": at_most}).one())
 
 
-def waiting_messages(tx: Connection, chat: int) -> int:
+def waiting_messages(tx: Tx, chat: int) -> int:
     """How many messages of this chat wait for a run that nobody has begun."""
     return int(tx.scalars(_WAITING, {"of": chat}).one())

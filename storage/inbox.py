@@ -9,11 +9,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, insert, select, update
+from sqlalchemy import and_, bindparam, func, insert, select, update
 
 from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip, insert_or_skip
+from storage.engine.tx import Row, Tx
 from storage.schema.tables import edits, inbound, outbox, payloads, replies, runs
 
 
@@ -46,7 +47,7 @@ _KEEP = InsertOrSkip(payloads, payloads.c.id, received_at=now)
 _ASSIGN = update(inbound).where(inbound.c.id == bindparam("of")).values(run=bindparam("by"))
 
 
-def store_message(tx: Connection, account: int, chat: int, message: Inbound) -> int | None:
+def store_message(tx: Tx, account: int, chat: int, message: Inbound) -> int | None:
     """Insert a message; None when its request id was recorded before."""
     values: dict[str, object] = {
         "account": account,
@@ -69,7 +70,7 @@ def store_message(tx: Connection, account: int, chat: int, message: Inbound) -> 
     return _STORE.run(tx, values)
 
 
-def count_delivery(tx: Connection, account: int, request_id: str) -> None:
+def count_delivery(tx: Tx, account: int, request_id: str) -> None:
     """The platform delivered a known message once more."""
     tx.execute(
         update(inbound)
@@ -78,12 +79,12 @@ def count_delivery(tx: Connection, account: int, request_id: str) -> None:
     )
 
 
-def assign(tx: Connection, message: int, run: int) -> None:
+def assign(tx: Tx, message: int, run: int) -> None:
     """This message is answered by that run."""
     tx.execute(_ASSIGN, {"of": message, "by": run})
 
 
-def album_began(tx: Connection, run: int, album: str) -> float | None:
+def album_began(tx: Tx, run: int, album: str) -> float | None:
     """When the first member of this album came to the run; None when it has none."""
     question = select(func.min(inbound.c.received_at)).where(
         inbound.c.run == run, inbound.c.album == album
@@ -92,9 +93,7 @@ def album_began(tx: Connection, run: int, album: str) -> float | None:
     return began
 
 
-def adopt_album(
-    tx: Connection, chat: int, album: str, ignored: str, within: float, run: int
-) -> int:
+def adopt_album(tx: Tx, chat: int, album: str, ignored: str, within: float, run: int) -> int:
     """Members of the album that were ignored for this reason in the last `within` seconds
     belong to the run after all."""
     move = (
@@ -110,13 +109,13 @@ def adopt_album(
     return tx.execute(move).rowcount
 
 
-def ignore(tx: Connection, message: int, reason: str) -> None:
+def ignore(tx: Tx, message: int, reason: str) -> None:
     """This message is answered by nothing, for the stated reason."""
     tx.execute(update(inbound).where(inbound.c.id == message).values(ignored=reason))
 
 
 def store_payload(
-    tx: Connection,
+    tx: Tx,
     account: int,
     body: str,
     digest: str,
@@ -137,7 +136,7 @@ def store_payload(
     return _KEEP.run(tx, values) is not None
 
 
-def known(tx: Connection, account: int, request_id: str) -> tuple[int, int | None, str] | None:
+def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] | None:
     """(message, run, text) recorded under this request id."""
     row = tx.execute(
         select(inbound.c.id, inbound.c.run, inbound.c.text).where(
@@ -152,7 +151,7 @@ _SAME_SECOND = 0.001
 
 
 def store_edit(
-    tx: Connection, message: int, edited_at: float, before: str, after: str, *, used: bool
+    tx: Tx, message: int, edited_at: float, before: str, after: str, *, used: bool
 ) -> bool:
     """Record an edit. False: it was recorded before."""
     same_second = (
@@ -179,7 +178,7 @@ def store_edit(
     return stored.first() is not None
 
 
-def use_edit(tx: Connection, message: int, edited_at: float, text: str) -> None:
+def use_edit(tx: Tx, message: int, edited_at: float, text: str) -> None:
     """The run has not started: it will read the new text. An older edit changes nothing."""
     newer = and_(inbound.c.edited_at.is_not(None), inbound.c.edited_at > edited_at)
     tx.execute(
@@ -210,7 +209,7 @@ _MESSAGE = (
 )
 
 
-def _stored(row: Row) -> StoredMessage:  # type: ignore[type-arg]
+def _stored(row: Row) -> StoredMessage:
     return StoredMessage(
         id=row.id,
         chat=row.chat,
@@ -232,7 +231,7 @@ def _stored(row: Row) -> StoredMessage:  # type: ignore[type-arg]
     )
 
 
-def of_run(tx: Connection, run: int) -> Sequence[StoredMessage]:
+def of_run(tx: Tx, run: int) -> Sequence[StoredMessage]:
     """The messages that a run answers, by the provider's time, within a second by its numbers
     where it counts its messages, then as they came."""
     rows = tx.execute(select(*_MESSAGE).where(inbound.c.run == run)).all()
@@ -249,7 +248,7 @@ _SEEN = ("answered", "uncertain")
 
 
 def history(
-    tx: Connection, chat: int, before_run: int, limit: int
+    tx: Tx, chat: int, before_run: int, limit: int
 ) -> Sequence[tuple[str, str, float, str]]:
     """(role, text, at, sender's name) of the chat's last `limit` ended runs, oldest first, this
     run left out.
@@ -305,7 +304,7 @@ def history(
 
 
 def store_reminder(
-    tx: Connection, account: int, chat: int, request_id: str, text: str, due_at: float
+    tx: Tx, account: int, chat: int, request_id: str, text: str, due_at: float
 ) -> int:
     """A message that we owe ourselves: the words of a reminder that is due since `due_at`."""
     values = {

@@ -8,16 +8,17 @@ promotes nobody before.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, case, func, select, update
+from sqlalchemy import bindparam, case, func, select, update
 
 from bot.domain.run import RunState
 from storage import chats as chat_rows
 from storage.engine.literals import is_in, word
+from storage.engine.tx import Tx
 from storage.runs.moves import HEADS
 from storage.schema.tables import chat_addresses, chats, events, inbound, outbox, reminders, runs
 
 
-def move_all(tx: Connection, gone: int, kept: int) -> None:
+def move_all(tx: Tx, gone: int, kept: int) -> None:
     """Move addresses, messages, parts, events, reminders, and every run but a second running
     one. Of two heads that nobody works on, or one that somebody does, one steps back."""
     straggler = _one_head(tx, gone, kept)
@@ -48,7 +49,7 @@ _STEP_BACK = (
 )
 
 
-def _one_head(tx: Connection, gone: int, kept: int) -> int | None:
+def _one_head(tx: Tx, gone: int, kept: int) -> int | None:
     """Leave one head that may move; returns the younger chat's run if both are running."""
     heads = {row.chat: row for row in tx.execute(_HEADS, {"gone": gone, "kept": kept})}
     if len(heads) < 2:
@@ -63,7 +64,7 @@ def _one_head(tx: Connection, gone: int, kept: int) -> int | None:
     return None
 
 
-def _carry_over(tx: Connection, gone: int, kept: int) -> None:
+def _carry_over(tx: Tx, gone: int, kept: int) -> None:
     """What was known of the person under the younger chat holds for the older one."""
     of = select(chats).where(chats.c.id == gone).subquery()
 

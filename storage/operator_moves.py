@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, and_, case, false, func, or_, select, true, update
+from sqlalchemy import and_, case, false, func, or_, select, true, update
 
 from bot.domain.delivery import PartState
 from bot.domain.run import LIVE
 from storage.engine.clock import now
 from storage.engine.insert import insert_or_skip
+from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.schema.tables import (
     chats,
@@ -34,7 +35,7 @@ _AT_ONCE = 200
 """Rows from which one transaction takes the words."""
 
 
-def make_due(tx: Connection, run: int) -> bool:
+def make_due(tx: Tx, run: int) -> bool:
     """A run that waits for its time, or was set aside, may be claimed now. False: it may be
     already, or somebody has it."""
     late = or_(runs.c.not_before > now, runs.c.set_aside.is_not(None))
@@ -46,12 +47,12 @@ def make_due(tx: Connection, run: int) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def set_aside_reason(tx: Connection, run: int) -> str:
+def set_aside_reason(tx: Tx, run: int) -> str:
     """Why a run is kept from being claimed; empty when it is not."""
     return tx.scalar(select(runs.c.set_aside).where(runs.c.id == run)) or ""
 
 
-def owe_apology(tx: Connection, run: int, why: str) -> bool:
+def owe_apology(tx: Tx, run: int, why: str) -> bool:
     """Whoever works on the run loses it, and whoever takes it up next only apologises: the
     apology is stored in this transaction. False: the run ended, or its answer is stored."""
     move = (
@@ -75,7 +76,7 @@ def owe_apology(tx: Connection, run: int, why: str) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def believe_arrived(tx: Connection, part: int, attempts: int, receipt: str) -> bool:
+def believe_arrived(tx: Tx, part: int, attempts: int, receipt: str) -> bool:
     """uncertain -> sent, on somebody's word instead of the provider's. False: it moved on."""
     move = (
         update(outbox)
@@ -101,7 +102,7 @@ def believe_arrived(tx: Connection, part: int, attempts: int, receipt: str) -> b
     return True
 
 
-def unfinished_parts(tx: Connection, chat: int) -> int:
+def unfinished_parts(tx: Tx, chat: int) -> int:
     """How many messages of a chat are on their way or about to be."""
     return int(
         tx.scalars(
@@ -112,7 +113,7 @@ def unfinished_parts(tx: Connection, chat: int) -> int:
     )
 
 
-def overdue_holders(tx: Connection, lease_seconds: float) -> int:
+def overdue_holders(tx: Tx, lease_seconds: float) -> int:
     """Holders that did not renew in time and that nobody has declared dead."""
     question = select(func.count()).where(
         holders.c.gone_at.is_(None), ~alive(holders.c.id, lease_seconds)
@@ -120,7 +121,7 @@ def overdue_holders(tx: Connection, lease_seconds: float) -> int:
     return int(tx.scalars(question).one())
 
 
-def dismiss_letter(tx: Connection, payload: int, why: str) -> bool:
+def dismiss_letter(tx: Tx, payload: int, why: str) -> bool:
     """A dead letter needs nobody's eyes any more; it stays stored. False: it is none."""
     move = (
         update(payloads)
@@ -130,7 +131,7 @@ def dismiss_letter(tx: Connection, payload: int, why: str) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def forget_messages(tx: Connection, chat: int, after: int, until: int) -> int | None:
+def forget_messages(tx: Tx, chat: int, after: int, until: int) -> int | None:
     """Take the words out of a bounded number of the chat's messages, from id `after` to
     `until`; returns the last id, or None when there were no more."""
     ids = _page(tx, inbound.c.id, inbound.c.chat == chat, after, until)
@@ -144,7 +145,7 @@ def forget_messages(tx: Connection, chat: int, after: int, until: int) -> int | 
     return ids[-1]
 
 
-def forget_parts(tx: Connection, chat: int, after: int, until: int) -> int | None:
+def forget_parts(tx: Tx, chat: int, after: int, until: int) -> int | None:
     """The same for what was sent to the chat."""
     ids = _page(tx, outbox.c.id, outbox.c.chat == chat, after, until)
     if not ids:
@@ -153,7 +154,7 @@ def forget_parts(tx: Connection, chat: int, after: int, until: int) -> int | Non
     return ids[-1]
 
 
-def forget_runs(tx: Connection, chat: int, after: int, until: int) -> int | None:
+def forget_runs(tx: Tx, chat: int, after: int, until: int) -> int | None:
     """The same for stored replies and the results of steps."""
     ids = _page(tx, runs.c.id, runs.c.chat == chat, after, until)
     if not ids:
@@ -164,7 +165,7 @@ def forget_runs(tx: Connection, chat: int, after: int, until: int) -> int | None
     return ids[-1]
 
 
-def forget_chat(tx: Connection, chat: int) -> None:
+def forget_chat(tx: Tx, chat: int) -> None:
     """The same for the chat itself and what it wanted to be reminded of."""
     tx.execute(update(chats).where(chats.c.id == chat).values(name="", offered=None))
     waiting = and_(reminders.c.chat == chat, reminders.c.state == "waiting")
@@ -172,7 +173,7 @@ def forget_chat(tx: Connection, chat: int) -> None:
     tx.execute(update(reminders).where(reminders.c.chat == chat).values(text=""))
 
 
-def newest(tx: Connection, chat: int) -> tuple[int, int, int]:
+def newest(tx: Tx, chat: int) -> tuple[int, int, int]:
     """The last ids of the chat's messages, parts and runs; 0 where there is none."""
     return (
         tx.scalar(select(func.max(inbound.c.id)).where(inbound.c.chat == chat)) or 0,
@@ -182,7 +183,7 @@ def newest(tx: Connection, chat: int) -> tuple[int, int, int]:
 
 
 def _page(  # type: ignore[no-untyped-def]
-    tx: Connection, column, whose, after: int, until: int
+    tx: Tx, column, whose, after: int, until: int
 ) -> Sequence[int]:
     inside = and_(whose, column > after, column <= until)
     return tx.scalars(select(column).where(inside).order_by(column).limit(_AT_ONCE)).all()

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import func, select, update
 
 from bot.domain.reminders import Occasion
 from storage.engine.clock import now
 from storage.engine.insert import insert_or_skip
+from storage.engine.tx import Row, Tx
 from storage.schema.tables import reminders
 
 _COLUMNS = (
@@ -42,14 +43,12 @@ class StoredReminder:
     fired: int
 
 
-def _stored(row: Row) -> StoredReminder:  # type: ignore[type-arg]
+def _stored(row: Row) -> StoredReminder:
     occasion = Occasion(row.due_at, row.zone, row.rule)
     return StoredReminder(row.id, row.account, row.chat, row.text, occasion, row.fired)
 
 
-def add(
-    tx: Connection, account: int, chat: int, key: str, text: str, occasion: Occasion
-) -> StoredReminder:
+def add(tx: Tx, account: int, chat: int, key: str, text: str, occasion: Occasion) -> StoredReminder:
     """The reminder under this key, made if it is not there."""
     values: dict[str, object] = {
         "account": account,
@@ -66,26 +65,26 @@ def add(
     return _stored(tx.execute(select(*_COLUMNS).where(reminders.c.key == key)).one())
 
 
-def find(tx: Connection, key: str) -> StoredReminder | None:
+def find(tx: Tx, key: str) -> StoredReminder | None:
     """The reminder under this key, in whatever state."""
     row = tx.execute(select(*_COLUMNS).where(reminders.c.key == key)).first()
     return None if row is None else _stored(row)
 
 
-def waiting(tx: Connection, chat: int) -> Sequence[StoredReminder]:
+def waiting(tx: Tx, chat: int) -> Sequence[StoredReminder]:
     """The chat's reminders that are still to come, soonest first."""
     question = select(*_COLUMNS).where(reminders.c.chat == chat, _IS_WAITING)
     rows = tx.execute(question.order_by(reminders.c.due_at, reminders.c.id))
     return [_stored(row) for row in rows]
 
 
-def count_waiting(tx: Connection, chat: int) -> int:
+def count_waiting(tx: Tx, chat: int) -> int:
     """How many reminders of this chat are still to come."""
     question = select(func.count()).where(reminders.c.chat == chat, _IS_WAITING)
     return int(tx.scalars(question).one())
 
 
-def cancel(tx: Connection, chat: int, reminder: int) -> bool:
+def cancel(tx: Tx, chat: int, reminder: int) -> bool:
     """waiting -> cancelled. False: none of this chat waits under that number."""
     move = update(reminders).where(
         reminders.c.id == reminder, reminders.c.chat == chat, _IS_WAITING
@@ -93,7 +92,7 @@ def cancel(tx: Connection, chat: int, reminder: int) -> bool:
     return tx.execute(move.values(state="cancelled")).rowcount == 1
 
 
-def due(tx: Connection, accounts: Sequence[int], limit: int) -> Sequence[StoredReminder]:
+def due(tx: Tx, accounts: Sequence[int], limit: int) -> Sequence[StoredReminder]:
     """What is due now on these accounts, oldest first."""
     question = (
         select(*_COLUMNS)
@@ -104,7 +103,7 @@ def due(tx: Connection, accounts: Sequence[int], limit: int) -> Sequence[StoredR
     return [_stored(row) for row in tx.execute(question)]
 
 
-def fire(tx: Connection, reminder: StoredReminder, following: float | None) -> bool:
+def fire(tx: Tx, reminder: StoredReminder, following: float | None) -> bool:
     """waiting -> done, or waiting for its next time. False: another process was first, or it
     was cancelled. Guarded by the time for which it is due: each time fires once."""
     again = following is not None

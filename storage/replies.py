@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
+from storage.engine.tx import Tx
 from storage.schema.tables import replies
 
 _STORE = InsertOrSkip(replies, replies.c.run, stored_at=now)
 _STORED = select(replies.c.text, replies.c.body).where(replies.c.run == bindparam("of"))
 
 
-def store(tx: Connection, run: int, text: str, body: str, attempt: int) -> None:
+def store(tx: Tx, run: int, text: str, body: str, attempt: int) -> None:
     """Keep a run's reply, its text and its JSON. The first one stays: a commit whose answer
     was lost is made once more. The run is held."""
     _STORE.run(tx, {"run": run, "text": text, "body": body, "attempt": attempt})
 
 
-def stored(tx: Connection, run: int) -> tuple[str, str] | None:
+def stored(tx: Tx, run: int) -> tuple[str, str] | None:
     """(text, body) of the run's reply, or None."""
     row = tx.execute(_STORED, {"of": run}).first()
     return None if row is None else (row.text, row.body)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import delete, select, update
 
 from storage.engine.clock import now
 from storage.engine.insert import insert_or_skip
+from storage.engine.tx import Tx
 from storage.schema.tables import steps
 
 
@@ -21,7 +22,7 @@ class StoredStep:
     fence: int
 
 
-def find(tx: Connection, run: int, key: str) -> StoredStep | None:
+def find(tx: Tx, run: int, key: str) -> StoredStep | None:
     """The step under this key, or None when it was never begun."""
     row = tx.execute(
         select(steps.c.safe, steps.c.result, steps.c.fence).where(
@@ -31,7 +32,7 @@ def find(tx: Connection, run: int, key: str) -> StoredStep | None:
     return None if row is None else StoredStep(row.safe, row.result, row.fence)
 
 
-def begin(tx: Connection, run: int, key: str, fence: int, *, safe: bool, paid: bool) -> None:
+def begin(tx: Tx, run: int, key: str, fence: int, *, safe: bool, paid: bool) -> None:
     """Record that the step is about to happen, `paid` if it calls a model. The run is held."""
     values: dict[str, object] = {
         "run": run,
@@ -45,7 +46,7 @@ def begin(tx: Connection, run: int, key: str, fence: int, *, safe: bool, paid: b
     tx.execute(insert_or_skip(tx, steps, values))
 
 
-def begin_again(tx: Connection, run: int, key: str, fence: int) -> None:
+def begin_again(tx: Tx, run: int, key: str, fence: int) -> None:
     """started -> started: it is done once more under this fence. The run is held."""
     tx.execute(
         update(steps)
@@ -54,7 +55,7 @@ def begin_again(tx: Connection, run: int, key: str, fence: int) -> None:
     )
 
 
-def failed(tx: Connection, run: int, key: str) -> None:
+def failed(tx: Tx, run: int, key: str) -> None:
     """The call raised: it was not cut off. The run is held."""
     tx.execute(
         update(steps)
@@ -63,7 +64,7 @@ def failed(tx: Connection, run: int, key: str) -> None:
     )
 
 
-def take_back(tx: Connection, run: int, key: str) -> None:
+def take_back(tx: Tx, run: int, key: str) -> None:
     """started -> as if never begun. The run is held."""
     guard = (steps.c.run == run, steps.c.key == key, steps.c.state == "started")
     tx.execute(delete(steps).where(*guard))
@@ -78,7 +79,7 @@ class Done:
     output_tokens: int | None = None
 
 
-def finish(tx: Connection, run: int, key: str, done: Done) -> bool:
+def finish(tx: Tx, run: int, key: str, done: Done) -> bool:
     """started -> done. False: it was done before. The run is held."""
     move = (
         update(steps)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, case, exists, false, or_, select, true, update
+from sqlalchemy import case, exists, false, or_, select, true, update
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.ending import Ending
 from bot.domain.reply import PartBody
 from storage.engine.clock import now
+from storage.engine.tx import Tx
 from storage.outbox.moves import Part
 from storage.schema.tables import outbox, runs
 
@@ -30,7 +31,7 @@ _NEVER = 1_000
 _RANK = {PartState.SENT: 0, PartState.DELIVERED: 1, PartState.READ: 2}
 
 
-def confirm(tx: Connection, part: int, receipt: str, state: PartState, status: str) -> bool:
+def confirm(tx: Tx, part: int, receipt: str, state: PartState, status: str) -> bool:
     """sent -> delivered -> read, forward only. False: nothing new."""
     behind = [s.value for s in ARRIVED if _RANK[s] < _RANK[state]]
     if state is not PartState.SENT:
@@ -56,7 +57,7 @@ def confirm(tx: Connection, part: int, receipt: str, state: PartState, status: s
 
 
 def refuse(
-    tx: Connection, part: int, receipt: str, *, scope: Scope, status: str, error: str, code: str
+    tx: Tx, part: int, receipt: str, *, scope: Scope, status: str, error: str, code: str
 ) -> bool:
     """sent -> refused: the platform took it and then could not bring it. The first code stays;
     what was delivered stays delivered."""
@@ -80,7 +81,7 @@ def refuse(
 
 
 def send_again(
-    tx: Connection, part: int, wait: float, *, standalone: bool, body: PartBody | None = None
+    tx: Tx, part: int, wait: float, *, standalone: bool, body: PartBody | None = None
 ) -> bool:
     """refused -> pending, due in `wait` seconds, with `body` in place of the old one if that
     is given. False: it moved on, or was sent again before. With `standalone` it goes out by
@@ -107,7 +108,7 @@ def send_again(
     return tx.execute(move).rowcount == 1
 
 
-def give_up_looking(tx: Connection, part: int, attempts: int) -> bool:
+def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
     """The provider's records can't be asked about an uncertain part: it stays uncertain, and
     nothing proves that it may be sent again."""
     move = (
@@ -122,7 +123,7 @@ def give_up_looking(tx: Connection, part: int, attempts: int) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def rewrite(tx: Connection, part: int, body: PartBody) -> bool:
+def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
     """Put other words into a part, before the call that takes them. Its chat is locked, and
     the caller is the one who would make that call."""
     before = (PartState.PENDING.value, PartState.SENDING.value)
@@ -134,7 +135,7 @@ def rewrite(tx: Connection, part: int, body: PartBody) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def drop_others(tx: Connection, run: int, but: int) -> int:
+def drop_others(tx: Tx, run: int, but: int) -> int:
     """pending -> dropped, for the parts of a run whose words the part `but` took over."""
     move = (
         update(outbox)
@@ -149,7 +150,7 @@ def drop_others(tx: Connection, run: int, but: int) -> int:
     return tx.execute(move).rowcount
 
 
-def hasten(tx: Connection, run: int) -> bool:
+def hasten(tx: Tx, run: int) -> bool:
     """A run that waited for a word on its answer is due now. False: nobody waits."""
     move = (
         update(runs)
@@ -168,7 +169,7 @@ _UNREPORTED_FROM = 60.0
 _UNREPORTED_UNTIL = 600.0
 
 
-def unreported(tx: Connection, account: int, limit: int) -> Sequence[int]:
+def unreported(tx: Tx, account: int, limit: int) -> Sequence[int]:
     """Parts of runs that were answered a few minutes ago, on which the platform has not said
     a word since it took them."""
     question = (
@@ -188,7 +189,7 @@ def unreported(tx: Connection, account: int, limit: int) -> Sequence[int]:
     return tx.scalars(question).all()
 
 
-def follows_unreported(tx: Connection, part: Part, within: float) -> bool:
+def follows_unreported(tx: Tx, part: Part, within: float) -> bool:
     """Whether an earlier part of the same answer was taken in the last `within` seconds and
     is not reported on: this one could overtake it."""
     question = exists(

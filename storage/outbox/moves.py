@@ -20,15 +20,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Row,
-    Update,
-    bindparam,
-    select,
-    update,
-)
+from sqlalchemy import BigInteger, Update, bindparam, select, update
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
@@ -37,6 +29,7 @@ from bot.domain.verdict import PartFacts
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
+from storage.engine.tx import Row, Tx
 from storage.schema.tables import outbox, receipts
 
 
@@ -108,7 +101,7 @@ COLUMNS = (
 )
 
 
-def part_of(row: Row[*tuple[Any, ...]]) -> Part:
+def part_of(row: Row) -> Part:
     """A row of COLUMNS."""
     return Part(
         id=row.id,
@@ -150,7 +143,7 @@ class Address:
 
 
 def store_parts(
-    tx: Connection,
+    tx: Tx,
     to: Address,
     kind: PartKind,
     bodies: Sequence[PartBody],
@@ -191,9 +184,7 @@ class Notice(IntEnum):
     RETRIED = 4
 
 
-def post(
-    tx: Connection, to: Address, kind: PartKind, body: PartBody, number: int = 1
-) -> int | None:
+def post(tx: Tx, to: Address, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
     """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
     or None when the run has said this notice before."""
     values: dict[str, object] = {
@@ -219,17 +210,17 @@ _OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
 _GET = select(*COLUMNS).where(outbox.c.id == bindparam("of"))
 
 
-def of_run(tx: Connection, run: int) -> Sequence[Part]:
+def of_run(tx: Tx, run: int) -> Sequence[Part]:
     """The parts of the run's reply or apology, in order."""
     return [part_of(row) for row in tx.execute(_OF_RUN, {"of": run})]
 
 
-def of_run_any(tx: Connection, run: int) -> Sequence[Part]:
+def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
     """The parts of the run's answer, those that go out by themselves by now among them."""
     return [part_of(row) for row in tx.execute(_OF_RUN_ANY, {"of": run})]
 
 
-def get(tx: Connection, part: int) -> Part | None:
+def get(tx: Tx, part: int) -> Part | None:
     """One part, or None."""
     row = tx.execute(_GET, {"of": part}).first()
     return None if row is None else part_of(row)
@@ -257,7 +248,7 @@ _MARK_SENDING = (
 )
 
 
-def mark_sending(tx: Connection, claim: Claim, part: int) -> Part | None:
+def mark_sending(tx: Tx, claim: Claim, part: int) -> Part | None:
     """pending -> sending, for a part of a run that is held (`runs.hold`). None: the part moved
     on."""
     row = tx.execute(_MARK_SENDING, {"of": part, "of_run": claim.run, "me": claim.holder}).first()
@@ -290,7 +281,7 @@ _RECEIVE = (
 )
 
 
-def receive(tx: Connection, attempt: Attempt, receipt: str) -> bool:
+def receive(tx: Tx, attempt: Attempt, receipt: str) -> bool:
     """Any unfinished state -> sent, whatever the fence. A receipt that is known changes
     nothing. False: it is new for a part that had arrived, so the person has this part twice."""
     values: dict[str, object] = {
@@ -320,29 +311,27 @@ _REFUSE = _ATTEMPT.values(**_TOLD, state=word(PartState.REFUSED), scope=bindpara
 _DOUBT = _ATTEMPT.values(**_TOLD, state=word(PartState.UNCERTAIN))
 
 
-def _told(
-    tx: Connection, move: Update, attempt: Attempt, error: str, code: str, **values: object
-) -> bool:
+def _told(tx: Tx, move: Update, attempt: Attempt, error: str, code: str, **values: object) -> bool:
     values |= {"of": attempt.part, "try": attempt.number, "said": error, "by_code": code}
     return tx.execute(move, values).rowcount == 1
 
 
-def not_sent(tx: Connection, attempt: Attempt, wait: float, error: str, code: str) -> bool:
+def not_sent(tx: Tx, attempt: Attempt, wait: float, error: str, code: str) -> bool:
     """sending -> pending: proven not to have left; due again in `wait` seconds."""
     return _told(tx, _NOT_SENT, attempt, error, code, wait=wait)
 
 
-def refuse(tx: Connection, attempt: Attempt, scope: Scope, error: str, code: str) -> bool:
+def refuse(tx: Tx, attempt: Attempt, scope: Scope, error: str, code: str) -> bool:
     """sending -> refused, for ever."""
     return _told(tx, _REFUSE, attempt, error, code, about=scope.value)
 
 
-def doubt(tx: Connection, attempt: Attempt, error: str, code: str = "") -> bool:
+def doubt(tx: Tx, attempt: Attempt, error: str, code: str = "") -> bool:
     """sending -> uncertain: it may have arrived."""
     return _told(tx, _DOUBT, attempt, error, code)
 
 
-def looked(tx: Connection, part: int, attempts: int) -> bool:
+def looked(tx: Tx, part: int, attempts: int) -> bool:
     """One more look at the provider's list found nothing."""
     move = (
         update(outbox)
@@ -352,7 +341,7 @@ def looked(tx: Connection, part: int, attempts: int) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def resend(tx: Connection, part: int, attempts: int, *, standalone: bool = False) -> bool:
+def resend(tx: Tx, part: int, attempts: int, *, standalone: bool = False) -> bool:
     """uncertain | refused | dropped -> pending, on its own row: the next attempt has a new
     number. With `standalone` it goes out by itself, since its run has ended."""
     states = ("uncertain", "refused", "dropped") if standalone else ("uncertain", "refused")
@@ -382,12 +371,12 @@ _DROP_PENDING = (
 )
 
 
-def drop_pending(tx: Connection, run: int) -> int:
+def drop_pending(tx: Tx, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
     return tx.execute(_DROP_PENDING, {"of": run}).rowcount
 
 
-def drop_notice(tx: Connection, run: int, notice: Notice) -> bool:
+def drop_notice(tx: Tx, run: int, notice: Notice) -> bool:
     """pending -> dropped, for a run's notice that is no longer true."""
     move = (
         update(outbox)

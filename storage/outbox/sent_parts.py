@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, bindparam, case, exists, literal_column, select, update
+from sqlalchemy import bindparam, case, exists, literal_column, select, update
 
 from bot.domain.delivery import ARRIVED, PartState
 from bot.domain.reply import PartBody, PartKind
 from storage.engine.literals import is_in
+from storage.engine.tx import Tx
 from storage.outbox.moves import COLUMNS, Part, part_of
 from storage.schema.tables import outbox, receipts
 
@@ -16,7 +17,7 @@ _LOOK_BACK = 200
 """How many parts of a chat are looked through for the one that bears a button."""
 
 
-def bodies(tx: Connection, chat: int, receipt: str) -> Iterator[PartBody]:
+def bodies(tx: Tx, chat: int, receipt: str) -> Iterator[PartBody]:
     """The parts of a chat: the one with this receipt first, then the newest. Nothing is read
     before the first one is asked for."""
     question = (
@@ -29,7 +30,7 @@ def bodies(tx: Connection, chat: int, receipt: str) -> Iterator[PartBody]:
         yield PartBody(row.text, row.wire)
 
 
-def last_word_at(tx: Connection, chat: int) -> float | None:
+def last_word_at(tx: Tx, chat: int) -> float | None:
     """When something of ours last reached the chat, in epoch seconds; None for never."""
     question = (
         select(outbox.c.sent_at)
@@ -40,7 +41,7 @@ def last_word_at(tx: Connection, chat: int) -> float | None:
     return max(tx.scalars(question).all(), default=None)
 
 
-def drop_standalone(tx: Connection, chat: int) -> int:
+def drop_standalone(tx: Tx, chat: int) -> int:
     """pending -> dropped, for notices that have not left: the person wants no more of them."""
     move = (
         update(outbox)
@@ -57,7 +58,7 @@ _BY_RECEIPT = select(*COLUMNS).where(
 )
 
 
-def by_receipt(tx: Connection, account: int, receipt: str) -> Part | None:
+def by_receipt(tx: Tx, account: int, receipt: str) -> Part | None:
     """The part that a provider's id names, or None."""
     row = tx.execute(_BY_RECEIPT, {"on": account, "named": receipt}).first()
     return None if row is None else part_of(row)
@@ -72,7 +73,7 @@ _OWNED = (
 )
 
 
-def owned_receipts(tx: Connection, chat: int) -> frozenset[str]:
+def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
     """Every receipt of the chat's parts: a look-up must not adopt one that is known, be it
     another part's or an earlier attempt's of the same one."""
     return frozenset(tx.scalars(_OWNED, {"of": chat}))
@@ -90,6 +91,6 @@ _HUMAN_ANSWERED = select(
 )
 
 
-def human_answered(tx: Connection, chat: int, after: float) -> bool:
+def human_answered(tx: Tx, chat: int, after: float) -> bool:
     """Whether an operator's words reached the chat after this moment."""
     return bool(tx.scalar(_HUMAN_ANSWERED, {"of": chat, "after": after}))

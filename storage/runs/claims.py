@@ -7,17 +7,14 @@ on how many wait, or ever were.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
-    CTE,
     BigInteger,
     ColumnElement,
-    Connection,
     Double,
     Update,
-    any_,
     bindparam,
     case,
     exists,
@@ -33,6 +30,8 @@ from bot.domain.run import Run, RunState
 from storage import holders as holder_moves
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
+from storage.engine.sets import among, within
+from storage.engine.tx import Tx
 from storage.outbox.moves import COLUMNS as PART_COLUMNS
 from storage.outbox.moves import Part, part_of
 from storage.runs.moves import COLUMNS, Claimant, run_of
@@ -51,7 +50,7 @@ _suspected = exists(
 _heads = (
     select(accounts.c.id, _earliest.label("due"), _suspected.label("suspected"))
     .where(
-        accounts.c.id.in_(bindparam("mine", expanding=True)),
+        among(accounts.c.id, "mine"),
         accounts.c.down_since.is_(None),
     )
     .subquery()
@@ -61,16 +60,7 @@ _DUE_ACCOUNTS = (
 )
 
 
-def _taken(dialect: str, chosen: CTE) -> ColumnElement[bool]:
-    """Whether a run is one of those chosen. As an array, so that PostgreSQL looks each up by its
-    key instead of walking through all that are ready to find them."""
-    ids = select(chosen.c.id)
-    if dialect == "sqlite":
-        return runs.c.id.in_(ids)
-    return runs.c.id == any_(func.array(ids.scalar_subquery()))
-
-
-def _claim_of(dialect: str, lane: ColumnElement[bool], *order: ColumnElement[Any]) -> Update:
+def _claim_of(lane: ColumnElement[bool], *order: ColumnElement[Any]) -> Update:
     # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
     # What it locked is ready, and stays so until it is claimed here.
     chosen = (
@@ -90,7 +80,7 @@ def _claim_of(dialect: str, lane: ColumnElement[bool], *order: ColumnElement[Any
     return (
         update(runs)
         .where(
-            _taken(dialect, chosen),
+            within(runs.c.id, select(chosen.c.id)),
             holder_moves.alive(
                 bindparam("me", type_=BigInteger), bindparam("lease_seconds", type_=Double)
             ),
@@ -119,15 +109,11 @@ _LANE_TAKEN = exists(
         _mine.c.lane == true(),
     )
 )
-_DIALECTS = ("sqlite", "postgresql")
-_CLAIM = {d: _claim_of(d, false(), runs.c.not_before, runs.c.id) for d in _DIALECTS}
-_CLAIM_SUSPECT = {
-    d: _claim_of(d, true(), runs.c.failures, runs.c.order_at, runs.c.id).where(~_LANE_TAKEN)
-    for d in _DIALECTS
-}
+_CLAIM = _claim_of(false(), runs.c.not_before, runs.c.id)
+_CLAIM_SUSPECT = _claim_of(true(), runs.c.failures, runs.c.order_at, runs.c.id).where(~_LANE_TAKEN)
 
 
-def claim(tx: Connection, by: Claimant, mine: Sequence[int], room: int) -> Sequence[Run]:
+def claim(tx: Tx, by: Claimant, mine: Sequence[int], room: int) -> Sequence[Run]:
     """ready -> running, for at most `room` due runs of those of the accounts `mine` that can
     send, first due first. At most one of them is a suspect, and none while the holder's one
     lane for suspects is taken.
@@ -148,8 +134,8 @@ def claim(tx: Connection, by: Claimant, mine: Sequence[int], room: int) -> Seque
     return claimed
 
 
-def _take(tx: Connection, moves: Mapping[str, Update], values: dict[str, object]) -> Sequence[Run]:
-    return [run_of(row) for row in tx.execute(moves[tx.dialect.name], values)]
+def _take(tx: Tx, move: Update, values: dict[str, object]) -> Sequence[Run]:
+    return [run_of(row) for row in tx.execute(move, values)]
 
 
 _HELD_BY = select(*COLUMNS).where(
@@ -157,7 +143,7 @@ _HELD_BY = select(*COLUMNS).where(
 )
 
 
-def held_by(tx: Connection, holder: int) -> Sequence[Run]:
+def held_by(tx: Tx, holder: int) -> Sequence[Run]:
     """The runs that are running under this holder."""
     return [run_of(row) for row in tx.execute(_HELD_BY, {"me": holder})]
 
@@ -167,7 +153,7 @@ _SENDING_BY = select(*PART_COLUMNS).where(
 )
 
 
-def sending_by(tx: Connection, holder: int) -> Sequence[Part]:
+def sending_by(tx: Tx, holder: int) -> Sequence[Part]:
     """The parts that this holder has begun to send and not heard of."""
     return [part_of(row) for row in tx.execute(_SENDING_BY, {"me": holder})]
 
@@ -176,7 +162,7 @@ _every = select(_earliest.label("due")).select_from(accounts).subquery()
 _OLDEST_DUE = select(now - func.min(_every.c.due)).where(_every.c.due <= now)
 
 
-def oldest_due(tx: Connection) -> float | None:
+def oldest_due(tx: Tx) -> float | None:
     """Seconds for which the oldest due ready run has waited; None when there is none."""
     age = tx.scalar(_OLDEST_DUE)
     return None if age is None else float(age)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
-    Connection,
     Double,
     and_,
     bindparam,
@@ -27,6 +26,7 @@ from bot.domain.run import Run, RunState
 from storage import holders as holder_moves
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
+from storage.engine.tx import Tx
 from storage.runs.moves import COLUMNS, Claimant, run_of
 from storage.schema.tables import accounts, holders, runs
 
@@ -73,7 +73,7 @@ _INSERT_CLAIMED = _INSERT.values(
 )
 
 
-def insert_run(tx: Connection, new: NewRun, by: Claimant | None, *, head: bool) -> Run:
+def insert_run(tx: Tx, new: NewRun, by: Claimant | None, *, head: bool) -> Run:
     """intake -> waiting | ready | running. With `by` and `head` it is born claimed, if that
     holder is alive and not draining, its account can send, and the run is due at once."""
     values: dict[str, object] = {
@@ -120,7 +120,7 @@ _JOIN = (
 _JOIN_GATHERING = _JOIN.values(not_before=_LATER)
 
 
-def join(tx: Connection, run: int, order_at: float, wait: float, until: float) -> bool:
+def join(tx: Tx, run: int, order_at: float, wait: float, until: float) -> bool:
     """Add a message to a run that was never claimed. False: somebody claimed it first.
 
     A run that collects (an album, a quiet time) is put off again by `wait` seconds, at most
@@ -135,11 +135,11 @@ def join(tx: Connection, run: int, order_at: float, wait: float, until: float) -
 _TOUCH = select(1).where(_UNCLAIMED).with_for_update(key_share=True)
 
 
-def touch_unclaimed(tx: Connection, run: int) -> bool:
+def touch_unclaimed(tx: Tx, run: int) -> bool:
     """Whether nobody has claimed this run; locks it until the transaction ends."""
     return tx.execute(_TOUCH, {"run": run}).first() is not None
 
 
-def count_messages(tx: Connection, run: int, messages: int) -> None:
+def count_messages(tx: Tx, run: int, messages: int) -> None:
     """How many messages a run answers that was made for several at once."""
     tx.execute(update(runs).where(runs.c.id == run).values(messages=messages))

@@ -24,9 +24,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Connection,
     Double,
-    Row,
     Update,
     and_,
     bindparam,
@@ -45,6 +43,8 @@ from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, Run, RunState
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not, word
+from storage.engine.sets import among
+from storage.engine.tx import Row, Tx
 from storage.schema.tables import chats, events, outbox, runs
 
 COLUMNS = (
@@ -93,7 +93,7 @@ PUT_BACK: dict[str, Any] = {
 """running -> ready, or waiting in a paused chat. Who was suspected waits for the lane."""
 
 
-def run_of(row: Row[*tuple[Any, ...]]) -> Run:
+def run_of(row: Row) -> Run:
     """A row of COLUMNS."""
     return Run(
         id=row.id,
@@ -134,7 +134,7 @@ def _held_by(claim: Claim) -> dict[str, object]:
     return {"run": claim.run, "me": claim.holder, "under": claim.fence}
 
 
-def _move(tx: Connection, move: Update, claim: Claim, too_late: str, **values: object) -> None:
+def _move(tx: Tx, move: Update, claim: Claim, too_late: str, **values: object) -> None:
     """A worker's move: StaleLease when the run is somebody else's by now."""
     if tx.execute(move, _held_by(claim) | values).rowcount != 1:
         raise StaleLease(f"run {claim.run} was taken over before {too_late}")
@@ -143,7 +143,7 @@ def _move(tx: Connection, move: Update, claim: Claim, too_late: str, **values: o
 _HOLD = select(1).where(_HELD).with_for_update(key_share=True)
 
 
-def hold(tx: Connection, claim: Claim) -> None:
+def hold(tx: Tx, claim: Claim) -> None:
     """Lock the run's row for a move on one of its parts. Raises StaleLease when it is lost."""
     if tx.execute(_HOLD, _held_by(claim)).first() is None:
         raise StaleLease(f"run {claim.run} is no longer held under fence {claim.fence}")
@@ -162,27 +162,25 @@ _GIVE_BACK = (
 )
 
 
-def give_back(tx: Connection, claim: Claim, wait: float, why: str) -> None:
+def give_back(tx: Tx, claim: Claim, wait: float, why: str) -> None:
     """running -> ready, due in `wait` seconds, counting nothing. The agent's clock stands
     still from now on. The chat is locked. Raises StaleLease."""
     _put_back(tx, claim, wait, why, failed=False, worked=0.0)
 
 
-def retry_later(tx: Connection, claim: Claim, wait: float, why: str) -> None:
+def retry_later(tx: Tx, claim: Claim, wait: float, why: str) -> None:
     """running -> ready because the agent asked for it: no failure, and the wait counts
     against the deadline, so that asking for ever ends. The chat is locked. Raises StaleLease."""
     _put_back(tx, claim, wait, why, failed=False, worked=wait)
 
 
-def fail(tx: Connection, claim: Claim, wait: float, why: str) -> None:
+def fail(tx: Tx, claim: Claim, wait: float, why: str) -> None:
     """running -> ready after a failure without progress. The chat is locked. Raises
     StaleLease."""
     _put_back(tx, claim, wait, why, failed=True, worked=wait)
 
 
-def _put_back(
-    tx: Connection, claim: Claim, wait: float, why: str, *, failed: bool, worked: float
-) -> None:
+def _put_back(tx: Tx, claim: Claim, wait: float, why: str, *, failed: bool, worked: float) -> None:
     values = {"wait": wait, "why": why, "failed": int(failed), "worked": worked}
     _move(tx, _GIVE_BACK, claim, "it could be given back", **values)
 
@@ -210,7 +208,7 @@ _END = (
 )
 
 
-def settle(tx: Connection, claim: Claim, ending: Ending, detail: str) -> None:
+def settle(tx: Tx, claim: Claim, ending: Ending, detail: str) -> None:
     """running -> ended, by the one who holds it. The chat is locked. Raises StaleLease."""
     values = _held_by(claim) | {"how": ending.value, "why": detail}
     ended = tx.execute(_SETTLE, values).first()
@@ -219,9 +217,7 @@ def settle(tx: Connection, claim: Claim, ending: Ending, detail: str) -> None:
     _follow(tx, claim.run, ended.moves_to)
 
 
-def end_live(
-    tx: Connection, run: int, ending: Ending, detail: str, fence: int | None = None
-) -> bool:
+def end_live(tx: Tx, run: int, ending: Ending, detail: str, fence: int | None = None) -> bool:
     """waiting | ready | running -> ended, by a stop or an operator. The chat is locked.
     False: it had ended already, or moved on from `fence`."""
     values = {"run": run, "how": ending.value, "why": detail, "under": fence}
@@ -232,7 +228,7 @@ def end_live(
     return True
 
 
-def _follow(tx: Connection, run: int, to: int | None) -> None:
+def _follow(tx: Tx, run: int, to: int | None) -> None:
     """What a run left behind in a chat that is part of another one moves with it."""
     if to is not None:
         for table in (outbox, events):
@@ -276,13 +272,14 @@ _PROMOTE = (
 )
 
 
-def promote(tx: Connection, chat: int) -> int | None:
+def promote(tx: Tx, chat: int) -> int | None:
     """waiting -> ready, for the oldest waiter of a chat without a head. The chat is locked.
 
     Nothing moves in a paused chat: `resume` promotes. The agent's clock of a run that was
     worked on before stands still until it is claimed. Returns the run that became ready.
     """
-    return tx.execute(_PROMOTE, {"of": chat}).scalar_one_or_none()
+    promoted: int | None = tx.scalar(_PROMOTE, {"of": chat})
+    return promoted
 
 
 _PROGRESS = update(runs).where(_HELD).values(failures=0, deaths=0, lane=false(), progress_at=now)
@@ -295,23 +292,23 @@ _SET_ASIDE = (
 )
 
 
-def progress(tx: Connection, claim: Claim) -> None:
+def progress(tx: Tx, claim: Claim) -> None:
     """A step was stored: failures and deaths start again from zero, and the run is no suspect
     any more. Raises StaleLease."""
     _move(tx, _PROGRESS, claim, "a step of it was stored")
 
 
-def mark_replied(tx: Connection, claim: Claim) -> None:
+def mark_replied(tx: Tx, claim: Claim) -> None:
     """The reply is stored in this transaction: the agent is done. Raises StaleLease."""
     _move(tx, _REPLIED, claim, "its reply was stored")
 
 
-def explain(tx: Connection, claim: Claim, detail: str) -> None:
+def explain(tx: Tx, claim: Claim, detail: str) -> None:
     """Keep why an apology is owed, for the ending that it will lead to. Raises StaleLease."""
     _move(tx, _EXPLAIN, claim, "its apology was stored", why=detail)
 
 
-def set_aside(tx: Connection, claim: Claim, why: str) -> None:
+def set_aside(tx: Tx, claim: Claim, why: str) -> None:
     """running -> ready, kept from being claimed, because it breaks its workers; operators see
     it listed. The chat is locked. Raises StaleLease."""
     _move(tx, _SET_ASIDE, claim, "it could be set aside", why=why)
@@ -328,7 +325,7 @@ _CORRECT = (
 )
 
 
-def correct_ending(tx: Connection, run: int, before: Ending, after: Ending, detail: str) -> bool:
+def correct_ending(tx: Tx, run: int, before: Ending, after: Ending, detail: str) -> bool:
     """ended(before) -> ended(after): a late witness, an operator, the person's own button."""
     values = {"run": run, "before": before.value, "after": after.value, "why": detail}
     return tx.execute(_CORRECT, values).rowcount == 1
@@ -338,7 +335,7 @@ _FIND = select(*COLUMNS).where(runs.c.id == bindparam("run"))
 _FIND_LOCKED = _FIND.with_for_update(key_share=True)
 
 
-def find(tx: Connection, run: int, *, lock: bool = False) -> Run | None:
+def find(tx: Tx, run: int, *, lock: bool = False) -> Run | None:
     """One run, or None."""
     row = tx.execute(_FIND_LOCKED if lock else _FIND, {"run": run}).first()
     return None if row is None else run_of(row)
@@ -354,7 +351,7 @@ _LIVE_IN_CHAT = select(_live).order_by(
 )
 
 
-def live_in_chat(tx: Connection, chat: int) -> Sequence[Run]:
+def live_in_chat(tx: Tx, chat: int) -> Sequence[Run]:
     """The conversation's runs that have not ended: the head first, then the waiters in their
     order. A run of a chat that became part of this one is a head too."""
     return [run_of(row) for row in tx.execute(_LIVE_IN_CHAT, {"of": chat})]
@@ -365,14 +362,14 @@ _LAST_ENDED = (
     .where(
         runs.c.chat == _OF,
         is_in(runs.c.state, RunState.ENDED),
-        runs.c.ending.in_(bindparam("endings", expanding=True)),
+        among(runs.c.ending, "endings"),
     )
     .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
     .limit(1)
 )
 
 
-def last_ended(tx: Connection, chat: int, endings: Sequence[Ending]) -> Run | None:
+def last_ended(tx: Tx, chat: int, endings: Sequence[Ending]) -> Run | None:
     """The chat's run that was the last to end in one of these ways, or None."""
     values = {"of": chat, "endings": [e.value for e in endings]}
     row = tx.execute(_LAST_ENDED, values).first()

@@ -10,25 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import (
-    Connection,
-    Row,
-    Select,
-    and_,
-    bindparam,
-    case,
-    exists,
-    false,
-    func,
-    or_,
-    select,
-    true,
-    update,
-)
+from sqlalchemy import Select, and_, bindparam, case, exists, false, func, or_, select, true, update
 
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
+from storage.engine.sets import among
+from storage.engine.tx import Row, Tx
 from storage.runs.moves import HEADS, PUT_BACK, SUSPECT_DEATHS
 from storage.schema.tables import chats, holders, runs
 
@@ -78,9 +66,9 @@ _chats_of_own = (
     .order_by(chats.c.id)
     .with_for_update(key_share=True)
 )
-_DEAD = _held.where(
-    holders.c.gone_at.is_not(None), _conversation.in_(bindparam("here", expanding=True))
-).with_for_update(of=runs, key_share=True, skip_locked=True)
+_DEAD = _held.where(holders.c.gone_at.is_not(None), among(_conversation, "here")).with_for_update(
+    of=runs, key_share=True, skip_locked=True
+)
 _DEAD_OF_CHAT = _held.where(
     holders.c.gone_at.is_not(None),
     or_(runs.c.chat == bindparam("here"), runs.c.moves_to == bindparam("here")),
@@ -93,7 +81,7 @@ _idle = now - bindparam("silent")
 _RELEASE = (
     update(runs)
     .where(
-        runs.c.id.in_(bindparam("ids", expanding=True)),
+        among(runs.c.id, "ids"),
         _RUNNING,
         runs.c.holder == bindparam("of"),
     )
@@ -111,7 +99,7 @@ _RELEASE = (
 )
 
 
-def release_dead(tx: Connection, chat: int | None = None) -> Sequence[Released]:
+def release_dead(tx: Tx, chat: int | None = None) -> Sequence[Released]:
     """running -> ready, for runs whose holder is gone: those of one chat, which is locked, or
     the first AT_ONCE of all. A chat that somebody is at work on is left for the next pass.
 
@@ -124,7 +112,7 @@ def release_dead(tx: Connection, chat: int | None = None) -> Sequence[Released]:
     return _release(tx, _DEAD, count=True, here=here) if here else []
 
 
-def release_own(tx: Connection, holder: int, *, count: bool = False) -> Sequence[Released]:
+def release_own(tx: Tx, holder: int, *, count: bool = False) -> Sequence[Released]:
     """running -> ready for all runs of a life that ends or has ended unnoticed: uncounted
     where that is nobody's fault (the database was away, the process leaves), else a death."""
     tx.execute(_chats_of_own, {"of": holder}).all()
@@ -132,7 +120,7 @@ def release_own(tx: Connection, holder: int, *, count: bool = False) -> Sequence
 
 
 def _release(
-    tx: Connection, which: Select[tuple[object, ...]], *, count: bool, **values: object
+    tx: Tx, which: Select[tuple[object, ...]], *, count: bool, **values: object
 ) -> Sequence[Released]:
     found = tx.execute(which, values).all()
     released: list[Released] = []
@@ -141,9 +129,7 @@ def _release(
     return released
 
 
-def _release_of(
-    tx: Connection, rows: Sequence[Row[tuple[object, ...]]], *, count: bool
-) -> Iterable[Released]:
+def _release_of(tx: Tx, rows: Sequence[Row], *, count: bool) -> Iterable[Released]:
     """Release what one holder had."""
     first = rows[0]
     counts = count and not first.draining
@@ -175,6 +161,6 @@ _STRANDED = (
 )
 
 
-def stranded_chats(tx: Connection, limit: int) -> Sequence[int]:
+def stranded_chats(tx: Tx, limit: int) -> Sequence[int]:
     """Chats whose runs wait behind nothing: what a crash between two moves could leave."""
     return tx.scalars(_STRANDED, {"at_most": limit}).all()

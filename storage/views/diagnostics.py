@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Label, Select, and_, case, func, or_, select, true
+from sqlalchemy import ColumnElement, Label, Select, and_, case, func, or_, select, true
 
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
+from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.schema.tables import accounts, chats, holders, outbox, payloads, runs
 
@@ -50,7 +51,7 @@ def _waits_or_is_ready() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 _SINCE_DUE = (now - _later(runs.c.not_before, runs.c.idle_since)).label("since")
 
 
-def dead_runs(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
+def dead_runs(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
     """Running runs whose holder may not be believed alive; says who held them."""
     silent = case(
         (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
@@ -65,7 +66,7 @@ def dead_runs(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
     return [Fact(*row) for row in tx.execute(question)]
 
 
-def orphan_parts(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
+def orphan_parts(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
     """Parts that a dead holder was sending."""
     question = (
         select(outbox.c.id, now - outbox.c.started_at, outbox.c.kind, outbox.c.run)
@@ -75,7 +76,7 @@ def orphan_parts(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
     return [Fact(*row) for row in tx.execute(question)]
 
 
-def late_runs(tx: Connection, older: float) -> Sequence[Fact]:
+def late_runs(tx: Tx, older: float) -> Sequence[Fact]:
     """Running runs that are past their deadline for `older` s and still at the agent."""
     question = (
         select(runs.c.id, (now - runs.c.deadline_at).label("since"), runs.c.detail)
@@ -89,7 +90,7 @@ def late_runs(tx: Connection, older: float) -> Sequence[Fact]:
     return [Fact(*row) for row in tx.execute(question)]
 
 
-def runs_set_aside(tx: Connection) -> Sequence[Fact]:
+def runs_set_aside(tx: Tx) -> Sequence[Fact]:
     """Runs that are kept from being claimed."""
     question = (
         select(runs.c.id, (now - runs.c.idle_since).label("since"), runs.c.set_aside)
@@ -99,7 +100,7 @@ def runs_set_aside(tx: Connection) -> Sequence[Fact]:
     return [Fact(*row) for row in tx.execute(question)]
 
 
-def unclaimed_runs(tx: Connection, older: float) -> Sequence[Fact]:
+def unclaimed_runs(tx: Tx, older: float) -> Sequence[Fact]:
     """Ready runs that are due for `older` s, oldest first; says why their account is down."""
     question = (
         select(runs.c.id, _SINCE_DUE, accounts.c.down_reason, runs.c.id, runs.c.account)
@@ -116,7 +117,7 @@ def unclaimed_runs(tx: Connection, older: float) -> Sequence[Fact]:
     return [Fact(r[0], r[1], r[2] or "", r[3], r[4]) for r in tx.execute(question)]
 
 
-def put_off_runs(tx: Connection, older: float) -> Sequence[Fact]:
+def put_off_runs(tx: Tx, older: float) -> Sequence[Fact]:
     """Ready runs that are due later and whose messages wait for `older` s; says for how long
     they are put off and why."""
     question = (
@@ -148,7 +149,7 @@ class Queue:
     paused: bool
 
 
-def waiting_chats(tx: Connection, older: float) -> Sequence[Queue]:
+def waiting_chats(tx: Tx, older: float) -> Sequence[Queue]:
     """Chats whose oldest waiting run waits for `older` s."""
     head = runs.alias("head")
     leads = is_in(head.c.state, RunState.READY, RunState.RUNNING)
@@ -180,7 +181,7 @@ def waiting_chats(tx: Connection, older: float) -> Sequence[Queue]:
 _OPEN_ENDINGS = ("uncertain", "undeliverable", "apologised", "failed")
 
 
-def _part_facts(tx: Connection, *conditions: ColumnElement[bool]) -> Sequence[Fact]:
+def _part_facts(tx: Tx, *conditions: ColumnElement[bool]) -> Sequence[Fact]:
     since: Label[float] = (now - _later(outbox.c.started_at, outbox.c.created_at)).label("since")
     question = (
         select(outbox.c.id, since, outbox.c.error, outbox.c.run, outbox.c.account)
@@ -191,20 +192,20 @@ def _part_facts(tx: Connection, *conditions: ColumnElement[bool]) -> Sequence[Fa
     return [Fact(*row) for row in tx.execute(question)]
 
 
-def uncertain_parts(tx: Connection) -> Sequence[Fact]:
+def uncertain_parts(tx: Tx) -> Sequence[Fact]:
     """Parts that may have arrived and that no process looks after any more."""
     unattended = or_(runs.c.ending.in_(_OPEN_ENDINGS), runs.c.id.is_(None))
     return _part_facts(tx, _DOUBTFUL, outbox.c.state == "uncertain", unattended)
 
 
-def refused_parts(tx: Connection, newer: float) -> Sequence[Fact]:
+def refused_parts(tx: Tx, newer: float) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
     unattended = or_(runs.c.ending.in_(("undeliverable", "failed")), runs.c.id.is_(None))
     recent = outbox.c.created_at > now - newer
     return _part_facts(tx, _DOUBTFUL, outbox.c.state == "refused", unattended, recent)
 
 
-def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:
+def unsent_words(tx: Tx, older: float) -> Sequence[Fact]:
     """Standalone messages (an operator's words, answers sent again) that are due for `older` s."""
     return _part_facts(
         tx,
@@ -215,7 +216,7 @@ def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:
     )
 
 
-def delayed_parts(tx: Connection, older: float) -> Sequence[Fact]:
+def delayed_parts(tx: Tx, older: float) -> Sequence[Fact]:
     """Parts older than `older` s that wait for a platform's limit, of runs or standalone."""
     replied = select(runs.c.id).where(_LIVE, runs.c.replied == true()).limit(_RUNS)
     of_runs = _delayed(older).where(outbox.c.run.in_(tx.scalars(replied).all()))
@@ -238,7 +239,7 @@ def _delayed(older: float) -> Select[tuple[int, float, float, str, int | None]]:
     )
 
 
-def unparsed_payloads(tx: Connection) -> Fact | None:
+def unparsed_payloads(tx: Tx) -> Fact | None:
     """All dead letters as one fact: the newest one, since the oldest."""
     question = select(
         func.max(payloads.c.id), now - func.min(payloads.c.received_at), func.count()
@@ -250,7 +251,7 @@ def unparsed_payloads(tx: Connection) -> Fact | None:
     return Fact(newest, since, error or "", count=count)
 
 
-def accounts_down(tx: Connection) -> Sequence[Fact]:
+def accounts_down(tx: Tx) -> Sequence[Fact]:
     """Accounts that can't send."""
     question = select(
         accounts.c.id, now - accounts.c.down_since, accounts.c.down_reason, accounts.c.channel
@@ -258,7 +259,7 @@ def accounts_down(tx: Connection) -> Sequence[Fact]:
     return [Fact(r[0], r[1], f"{r[3]}: {r[2]}", account=r[0]) for r in tx.execute(question)]
 
 
-def live_senders(tx: Connection, lease_seconds: float) -> int:
+def live_senders(tx: Tx, lease_seconds: float) -> int:
     """How many processes that work on runs may be believed alive."""
     question = select(func.count()).where(
         alive(holders.c.id, lease_seconds), holders.c.role != "web"

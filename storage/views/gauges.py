@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, select, true
+from sqlalchemy import ColumnElement, and_, case, func, select, true
 
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not
+from storage.engine.tx import Tx
 from storage.schema.tables import outbox, payloads, runs
 
 COUNTED = 10_000
@@ -30,7 +31,7 @@ class Gauges:
     oldest_waiting: float
 
 
-def read_gauges(tx: Connection) -> Gauges:
+def read_gauges(tx: Tx) -> Gauges:
     """How the service is now."""
     due = case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since)
     ready = is_in(runs.c.state, RunState.READY)
@@ -49,12 +50,12 @@ def read_gauges(tx: Connection) -> Gauges:
     )
 
 
-def _up_to(tx: Connection, *conditions: ColumnElement[bool]) -> int:
+def _up_to(tx: Tx, *conditions: ColumnElement[bool]) -> int:
     some = select(1).where(*conditions).limit(COUNTED).subquery()
     return int(tx.scalars(select(func.count()).select_from(some)).one())
 
 
-def _since(tx: Connection, moment: ColumnElement[float], *conditions: ColumnElement[bool]) -> float:
+def _since(tx: Tx, moment: ColumnElement[float], *conditions: ColumnElement[bool]) -> float:
     some = select(moment.label("at")).where(*conditions).limit(COUNTED).subquery()
     first = tx.scalar(select(func.min(some.c.at)))
     return 0.0 if first is None else max(0.0, float(tx.scalars(select(now)).one()) - float(first))
@@ -75,7 +76,7 @@ class Rates:
 _BAD = ("failed", "apologised", "uncertain", "undeliverable", "expired")
 
 
-def read_rates(tx: Connection, seconds: float) -> Rates:
+def read_rates(tx: Tx, seconds: float) -> Rates:
     """How much happened lately."""
     ended = (
         select(runs.c.ending, func.count())

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 
+from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
 
 
-def _under(tx: Connection, request_id: str) -> ColumnElement[bool]:
+def _under(tx: Tx, request_id: str) -> ColumnElement[bool]:
     """Messages under this id. The index is by account, so the accounts are named."""
     every = tx.scalars(select(accounts.c.id)).all()
     return and_(inbound.c.account.in_(every), inbound.c.request_id == request_id)
 
 
-def runs_named(tx: Connection, name: str) -> Sequence[int]:
+def runs_named(tx: Tx, name: str) -> Sequence[int]:
     """The runs that a number or a request id names; several when accounts share the id."""
     if name.isascii() and name.isdecimal():
         found = tx.scalars(select(runs.c.id).where(runs.c.id == int(name))).all()
@@ -35,7 +36,7 @@ class Recorded:
     ignored: str | None
 
 
-def recorded_under(tx: Connection, request_id: str, account: int | None) -> Recorded | None:
+def recorded_under(tx: Tx, request_id: str, account: int | None) -> Recorded | None:
     """The newest message recorded under this id, of one account or of any; None: unknown."""
     question = select(inbound.c.run, inbound.c.ignored).where(_under(tx, request_id))
     if account is not None:
@@ -47,7 +48,7 @@ def recorded_under(tx: Connection, request_id: str, account: int | None) -> Reco
 _WHATSAPP = "whatsapp:"
 
 
-def chats_named(tx: Connection, name: str) -> Sequence[int]:
+def chats_named(tx: Tx, name: str) -> Sequence[int]:
     """The chats that our id or a platform's address names (`address/topic` for a topic)."""
     address, _, topic = name.partition("/")
     known = or_(

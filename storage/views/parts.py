@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import select
 
 from bot.domain.delivery import PartState
 from bot.domain.message import ChannelName
 from bot.domain.reply import PartKind
 from storage.engine.clock import now
+from storage.engine.tx import Tx
 from storage.schema.tables import (
     accounts,
     chats,
@@ -61,7 +62,7 @@ class PartFilter:
     limit: int = 50
 
 
-def parts_listed(tx: Connection, wanted: PartFilter) -> Sequence[PartLine]:
+def parts_listed(tx: Tx, wanted: PartFilter) -> Sequence[PartLine]:
     """The parts that match, newest first."""
     question = (
         select(
@@ -89,11 +90,11 @@ def parts_listed(tx: Connection, wanted: PartFilter) -> Sequence[PartLine]:
         .order_by(outbox.c.id.desc())
         .limit(wanted.limit)
     )
-    return [_line(row) for row in tx.execute(question).mappings()]
+    return [_line(row._asdict()) for row in tx.execute(question)]
 
 
-def _line(row: RowMapping) -> PartLine:
-    values: dict[str, Any] = dict(row)
+def _line(row: Mapping[str, Any]) -> PartLine:
+    values = dict(row)
     begun, made = values.pop("since_start"), values.pop("since_made")
     values["since"] = min(begun, made)
     values["channel"] = ChannelName(row["channel"])
@@ -131,7 +132,7 @@ class Moment:
     text: str = ""
 
 
-def timeline(tx: Connection, run: int) -> Sequence[Moment]:
+def timeline(tx: Tx, run: int) -> Sequence[Moment]:
     """What happened to a run, in order: deliveries, claims, steps, parts, events."""
     moments = [
         *_messages(tx, run),
@@ -143,7 +144,7 @@ def timeline(tx: Connection, run: int) -> Sequence[Moment]:
     return sorted(moments, key=lambda moment: moment.at)
 
 
-def _messages(tx: Connection, run: int) -> Iterator[Moment]:
+def _messages(tx: Tx, run: int) -> Iterator[Moment]:
     for row in tx.execute(select(inbound).where(inbound.c.run == run)):
         times = "" if row.deliveries == 1 else f", delivered {row.deliveries} times"
         detail = f"{row.request_id} ({row.kind}{times})"
@@ -152,7 +153,7 @@ def _messages(tx: Connection, run: int) -> Iterator[Moment]:
             yield Moment(row.edited_at, "person", "message edited", row.request_id)
 
 
-def _life(tx: Connection, run: int) -> Iterator[Moment]:
+def _life(tx: Tx, run: int) -> Iterator[Moment]:
     row = tx.execute(select(runs).where(runs.c.id == run)).one()
     yield Moment(row.created_at, "intake", "run made")
     if row.claimed_at is not None:
@@ -166,7 +167,7 @@ def _life(tx: Connection, run: int) -> Iterator[Moment]:
         yield Moment(row.ended_at, "run", f"ended: {row.ending}", row.detail)
 
 
-def _steps(tx: Connection, run: int) -> Iterator[Moment]:
+def _steps(tx: Tx, run: int) -> Iterator[Moment]:
     for row in tx.execute(select(steps).where(steps.c.run == run)):
         safe = "safe to repeat" if row.safe else "not safe to repeat"
         yield Moment(row.started_at, "agent", f"step {row.key} began", safe)
@@ -174,7 +175,7 @@ def _steps(tx: Connection, run: int) -> Iterator[Moment]:
             yield Moment(row.done_at, "agent", f"step {row.key} done", "", row.result)
 
 
-def _parts(tx: Connection, run: int) -> Iterator[Moment]:
+def _parts(tx: Tx, run: int) -> Iterator[Moment]:
     for row in tx.execute(select(outbox).where(outbox.c.run == run)):
         name = f"{row.kind} {row.part} (part {row.id})"
         yield Moment(row.created_at, "outbox", f"{name} stored", "", row.text)
@@ -195,12 +196,12 @@ def _parts(tx: Connection, run: int) -> Iterator[Moment]:
         yield Moment(row.at, "provider", f"receipt {row.receipt}", f"part {row.outbox}")
 
 
-def _events(tx: Connection, run: int) -> Iterator[Moment]:
+def _events(tx: Tx, run: int) -> Iterator[Moment]:
     for row in tx.execute(select(events).where(events.c.run == run)):
         yield Moment(row.at, row.who, row.what, row.why)
 
 
-def chat_events(tx: Connection, chat: int, limit: int) -> Sequence[Moment]:
+def chat_events(tx: Tx, chat: int, limit: int) -> Sequence[Moment]:
     """The newest events of a chat, oldest of them first."""
     newest = select(events).where(events.c.chat == chat).order_by(events.c.id.desc()).limit(limit)
     rows = reversed(tx.execute(newest).all())
@@ -219,7 +220,7 @@ class DeadLetter:
     body: str
 
 
-def dead_letters(tx: Connection, limit: int, only: int | None = None) -> Sequence[DeadLetter]:
+def dead_letters(tx: Tx, limit: int, only: int | None = None) -> Sequence[DeadLetter]:
     """Kept payloads that nobody could parse, newest first."""
     question = (
         select(payloads, accounts.c.channel, (now - payloads.c.received_at).label("age"))

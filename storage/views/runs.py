@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    RowMapping,
-    Select,
-    exists,
-    func,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import Select, exists, func, or_, select, true
 
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from storage.engine.clock import now
+from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.schema.tables import accounts, chats, holders, inbound, outbox, runs
 
 
-def pending_in_account(tx: Connection, account: int) -> bool:
+def pending_in_account(tx: Tx, account: int) -> bool:
     """Whether any run or standalone message of this account is not at its end."""
     live = exists(select(1).where(runs.c.account == account, runs.c.state != "ended"))
     standalone = exists(
@@ -124,8 +116,8 @@ def _run_lines(lease_seconds: float) -> Select[Any]:
     )
 
 
-def _line(row: RowMapping) -> RunLine:
-    values: dict[str, Any] = dict(row)
+def _line(row: Mapping[str, Any]) -> RunLine:
+    values = dict(row)
     values["channel"] = ChannelName(row["channel"])
     values["state"] = RunState(row["state"])
     values["ending"] = None if row["ending"] is None else Ending(row["ending"])
@@ -135,11 +127,11 @@ def _line(row: RowMapping) -> RunLine:
     return RunLine(**values)
 
 
-def runs_listed(tx: Connection, wanted: RunFilter, lease_seconds: float) -> Sequence[RunLine]:
+def runs_listed(tx: Tx, wanted: RunFilter, lease_seconds: float) -> Sequence[RunLine]:
     """The runs that match, newest first."""
     question = _run_lines(lease_seconds).where(*_conditions(wanted))
-    found = tx.execute(question.order_by(runs.c.id.desc()).limit(wanted.limit)).mappings()
-    return _with_requests(tx, [_line(row) for row in found])
+    found = tx.execute(question.order_by(runs.c.id.desc()).limit(wanted.limit))
+    return _with_requests(tx, [_line(row._asdict()) for row in found])
 
 
 def _conditions(wanted: RunFilter) -> list[Any]:
@@ -163,13 +155,13 @@ def _conditions(wanted: RunFilter) -> list[Any]:
     return conditions
 
 
-def run_line(tx: Connection, run: int, lease_seconds: float) -> RunLine | None:
+def run_line(tx: Tx, run: int, lease_seconds: float) -> RunLine | None:
     """One run, or None."""
-    row = tx.execute(_run_lines(lease_seconds).where(runs.c.id == run)).mappings().first()
-    return None if row is None else _with_requests(tx, [_line(row)])[0]
+    row = tx.execute(_run_lines(lease_seconds).where(runs.c.id == run)).first()
+    return None if row is None else _with_requests(tx, [_line(row._asdict())])[0]
 
 
-def _with_requests(tx: Connection, lines: list[RunLine]) -> list[RunLine]:
+def _with_requests(tx: Tx, lines: list[RunLine]) -> list[RunLine]:
     said = select(inbound.c.run, inbound.c.request_id).where(
         inbound.c.run.in_([line.id for line in lines])
     )
@@ -207,7 +199,7 @@ class ChatLine:
 
 
 def chats_listed(
-    tx: Connection,
+    tx: Tx,
     ids: Sequence[int] | None = None,
     *,
     paused: bool = False,
@@ -245,10 +237,10 @@ def chats_listed(
     if unreachable:
         question = question.where(chats.c.unreachable_since.is_not(None))
     rows = tx.execute(question.order_by(chats.c.last_inbound_at.desc(), chats.c.id).limit(limit))
-    return [_chat_line(row) for row in rows.mappings()]
+    return [_chat_line(row._asdict()) for row in rows]
 
 
-def _chat_line(row: RowMapping) -> ChatLine:
-    values: dict[str, Any] = dict(row)
+def _chat_line(row: Mapping[str, Any]) -> ChatLine:
+    values = dict(row)
     values["channel"] = ChannelName(row["channel"])
     return ChatLine(**values)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, case, func, select, true
+from sqlalchemy import case, func, select, true
 
+from storage.engine.tx import Tx
 from storage.schema.tables import runs, steps
 
 
@@ -21,7 +22,7 @@ class Usage:
     output_tokens: int = 0
 
 
-def of_run(tx: Connection, run: int) -> Usage:
+def of_run(tx: Tx, run: int) -> Usage:
     """What this run spent so far."""
     done = case((steps.c.state == "done", 1), else_=0)
     under_way = case(
