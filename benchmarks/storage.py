@@ -16,8 +16,6 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from benchmarks.figures import quantile, show
 from bot.clock import SystemClock
 from bot.delivery.deliver import Told, Way, advance
@@ -34,6 +32,7 @@ from bot.texts import Words
 from channels.console.channel import ConsoleChannel
 from storage import accounts, chats, holders, outbox, replies, runs
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import Tx
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.outbox import Attempt, Part
@@ -99,7 +98,7 @@ class Turns:
         await self.db.write(advance, way, told)
 
 
-def _store(tx: Connection, run: Run) -> Part:
+def _store(tx: Tx, run: Run) -> Part:
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
     replies.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)

@@ -19,6 +19,7 @@ from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
 from storage.engine.of_chat import MoveChat
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import reminders
 
@@ -47,7 +48,7 @@ _SOONEST_FIRST = (
 )
 _OF_CHAT_WAITING = _SOONEST_FIRST.where(_OF_CHAT)
 _DUE = _SOONEST_FIRST.where(
-    reminders.c.due_at <= now, reminders.c.account.in_(sa.bindparam("account_ids", expanding=True))
+    reminders.c.due_at <= now, among(reminders.c.account, "account_ids")
 ).limit(AT_MOST)
 _COUNT_WAITING = sa.select(sa.func.count()).where(_OF_CHAT, _WAITING)
 _CANCEL = (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import httpx
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
@@ -30,6 +30,7 @@ from bot.settings import Settings
 from bot.wiring import Parts, Process, Role, running
 from bot.wiring.routes import doorway
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
@@ -209,7 +210,7 @@ class World:
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
         """What a query answers, asked beside the processes."""
 
-        def ask(tx: Connection) -> Sequence[Any]:
+        def ask(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()
 
         if self._asked is None:

@@ -9,7 +9,9 @@ so that setting the wall clock changes nothing and a rebooted machine's holders 
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Double, Text, func, select
+from sqlalchemy import Double, Text, func, select
+
+from storage.engine.tx import Tx
 
 NOW_FUNCTION = "answerback_now"
 LEASE_NOW_FUNCTION = "answerback_lease_now"
@@ -28,6 +30,6 @@ lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 _READ = select(now)
 
 
-def read(tx: Connection) -> float:
+def read(tx: Tx) -> float:
     """The database's clock, read once."""
     return float(tx.scalars(_READ).one())

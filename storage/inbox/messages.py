@@ -22,6 +22,7 @@ from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in
 from storage.engine.of_chat import MoveChat
+from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, runs
 
@@ -221,18 +222,14 @@ def recent_messages(
     return int(tx.scalars(_COUNT_RECENTLY_WRITTEN, values | {"moment": sent_at}).one())
 
 
-_AT_ONCE = 500
-_SOME = inbound.c.request_id.in_(sa.bindparam("request_ids", expanding=True))
+_SOME = among(inbound.c.request_id, "request_ids")
 _RECORDED = sa.select(inbound.c.request_id).where(inbound.c.account == ACCOUNT_ID, _SOME)
 
 
 def recorded(tx: Tx, account: int, request_ids: Sequence[str]) -> tuple[frozenset[str], float]:
     """Those of the messages that are recorded, and the database's time in epoch seconds."""
-    found: set[str] = set()
-    for start in range(0, len(request_ids), _AT_ONCE):
-        some = request_ids[start : start + _AT_ONCE]
-        found.update(tx.scalars(_RECORDED, {"account_id": account, "request_ids": some}))
-    return frozenset(found), clock.read(tx)
+    asked = {"account_id": account, "request_ids": list(request_ids)}
+    return frozenset(tx.scalars(_RECORDED, asked)), clock.read(tx)
 
 
 _WITHOUT_TIME = (
@@ -247,19 +244,20 @@ _WITHOUT_TIME = (
     )
     .order_by(inbound.c.id)
 )
-_SET_SENT_AT = sa.update(inbound).where(_IS_MESSAGE).values(sent_at=MOMENT)
+_times = Rows("times", message_id=sa.BigInteger(), sent_at=sa.Double())
+_SET_SENT_AT = (
+    sa.update(inbound).where(inbound.c.id == _times.c.message_id).values(sent_at=_times.c.sent_at)
+)
 
 
 def fill_sent_times(tx: Tx, account: int, times: Mapping[str, float | None]) -> int:
     """Give messages that came without the platform's time (epoch seconds, by request id) what
     its list tells, and order their runs by it if nobody has begun them. Returns how many."""
     known = {name: at for name, at in times.items() if at is not None}
-    values = {"account_id": account, "request_ids": list(known)[-_AT_ONCE:]}
-    found = tx.execute(_WITHOUT_TIME, values).all()
-    for row in found:
-        moment = known[row.request_id]
-        tx.execute(_SET_SENT_AT, {"message_id": row.id, "moment": moment})
-        run_rows.written_at(tx, row.run, moment)
+    found = tx.execute(_WITHOUT_TIME, {"account_id": account, "request_ids": list(known)}).all()
+    if found:
+        tx.execute(_SET_SENT_AT, _times.of((row.id, known[row.request_id]) for row in found))
+        run_rows.written_at(tx, [(row.run, known[row.request_id]) for row in found])
     return len(found)
 
 

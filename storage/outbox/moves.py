@@ -8,15 +8,17 @@ from enum import IntEnum
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim
-from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
+from storage.engine.binds import ACCOUNT_ID, CHAT_ID, HOLDER_ID, PART_ID, RUN_ID, WAIT
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
 from storage.engine.of_chat import Erasure, MoveChat
+from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.outbox.rows import (
     ANSWERS,
@@ -33,8 +35,6 @@ from storage.outbox.rows import (
 )
 from storage.schema.tables import outbox, receipts
 
-_STORE_PART = InsertOrSkip(outbox, *PART.columns, created_at=now)
-_STORE_BEGUN = InsertOrSkip(outbox, *PART.columns, created_at=now, started_at=now)
 _POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
 _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
 
@@ -48,22 +48,48 @@ class Address:
     run: int | None
 
 
+_listed = Rows("bodies", text=sa.Text(), wire=sa.Text())
+_begun = sa.and_(_listed.c.place == 1, HOLDER_ID.is_not(None))
+_new_part: dict[str, sa.ColumnElement[Any]] = {
+    "account": ACCOUNT_ID,
+    "chat": CHAT_ID,
+    "run": RUN_ID,
+    "kind": sa.bindparam("part_kind", type_=sa.Text),
+    "part": _listed.c.place,
+    "text": _listed.c.text,
+    "wire": _listed.c.wire,
+    "standalone": sa.false(),
+    "created_at": now,
+    "state": sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
+    "holder": sa.case((_begun, HOLDER_ID), else_=sa.null()),
+    "attempts": sa.case((_begun, 1), else_=0),
+    "started_at": sa.case((_begun, now), else_=sa.literal(0.0)),
+}
+_STORE_PARTS = (
+    insert(outbox)
+    .from_select(list(_new_part), sa.select(*_new_part.values()).where(sa.true()))
+    .on_conflict_do_nothing()
+    .returning(*PART.columns)
+)
+
+
 def store_parts(
     tx: Tx, to: Address, kind: PartKind, bodies: Sequence[PartBody], first_by: int | None = None
 ) -> Sequence[Part]:
     """Insert a run's parts, pending; the first one already `sending` for holder `first_by`.
     Parts that are there stay as they are: a commit whose answer was lost is made once more."""
-    stored = []
-    for number, body in enumerate(bodies, start=1):
-        begun = first_by if number == 1 else None
-        values = _new(to, kind, number, body, standalone=False)
-        if begun is not None:
-            values |= {"state": PartState.SENDING.value, "holder": begun, "attempts": 1}
-        row = (_STORE_PART if begun is None else _STORE_BEGUN).row(tx, values)
-        if row is None:
-            return [part for part in of_run(tx, to.run or 0) if part.kind is kind]
-        stored.append(PART.read(row))
-    return stored
+    values: dict[str, object] = {
+        "account_id": to.account,
+        "chat_id": to.chat,
+        "run_id": to.run,
+        "part_kind": kind.value,
+        "holder_id": first_by,
+    }
+    values |= _listed.of([(body.text, body.wire) for body in bodies])
+    stored = PART.all(tx.execute(_STORE_PARTS, values))
+    if len(stored) < len(bodies):
+        return [part for part in of_run(tx, to.run or 0) if part.kind is kind]
+    return sorted(stored, key=lambda part: part.number)
 
 
 class Notice(IntEnum):
@@ -78,23 +104,18 @@ class Notice(IntEnum):
 def post(tx: Tx, to: Address, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
     """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
     or None when the run has said this notice before."""
-    return _POST.run(tx, _new(to, kind, number, body, standalone=True))
-
-
-def _new(
-    to: Address, kind: PartKind, number: int, body: PartBody, *, standalone: bool
-) -> dict[str, object]:
-    return {
+    values = {
         "account": to.account,
         "chat": to.chat,
         "run": to.run,
         "kind": kind.value,
         "part": number,
         "state": PartState.PENDING.value,
-        "standalone": standalone,
+        "standalone": True,
         "text": body.text,
         "wire": body.wire,
     }
+    return _POST.run(tx, values)
 
 
 BEGUN: dict[str, Any] = {

@@ -18,6 +18,7 @@ from storage import holders as holder_rows
 from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
+from storage.engine.sets import among, within
 from storage.engine.tx import Tx
 from storage.runs.rows import READY, RUN
 from storage.schema.tables import accounts, runs
@@ -53,7 +54,7 @@ _has_suspect = sa.exists(
 _heads = (
     sa.select(accounts.c.id, _earliest.label("due"), _has_suspect.label("has_suspect"))
     .where(
-        accounts.c.id.in_(sa.bindparam("account_ids", expanding=True)),
+        among(accounts.c.id, "account_ids"),
         accounts.c.down_since.is_(None),
     )
     .subquery()
@@ -63,18 +64,7 @@ _DUE_ACCOUNTS = (
 )
 
 
-def _is_chosen(dialect: str, chosen: sa.CTE) -> sa.ColumnElement[bool]:
-    """The run is one of those chosen. As an array, so that PostgreSQL looks each up by its key
-    instead of walking through all that are ready to find them."""
-    ids = sa.select(chosen.c.id)
-    if dialect == "sqlite":
-        return runs.c.id.in_(ids)
-    return runs.c.id == sa.any_(sa.func.array(ids.scalar_subquery()))
-
-
-def _claim_of(
-    dialect: str, lane: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]
-) -> sa.Update:
+def _claim_of(lane: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> sa.Update:
     # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
     # What it locked is ready, and stays so until it is claimed here.
     chosen = (
@@ -93,7 +83,9 @@ def _claim_of(
     )
     return (
         sa.update(runs)
-        .where(_is_chosen(dialect, chosen), holder_rows.alive(HOLDER_ID, LEASE_SECONDS))
+        .where(
+            within(runs.c.id, sa.select(chosen.c.id)), holder_rows.alive(HOLDER_ID, LEASE_SECONDS)
+        )
         .values(
             state=word(RunState.RUNNING),
             holder=HOLDER_ID,
@@ -118,14 +110,10 @@ _QUARANTINE_TAKEN = sa.exists(
         _mine.c.lane == sa.true(),
     )
 )
-_DIALECTS = ("sqlite", "postgresql")
-_CLAIM = {d: _claim_of(d, sa.false(), runs.c.not_before, runs.c.id) for d in _DIALECTS}
-_CLAIM_SUSPECT = {
-    d: _claim_of(d, sa.true(), runs.c.failures, runs.c.order_at, runs.c.id).where(
-        ~_QUARANTINE_TAKEN
-    )
-    for d in _DIALECTS
-}
+_CLAIM = _claim_of(sa.false(), runs.c.not_before, runs.c.id)
+_CLAIM_SUSPECT = _claim_of(sa.true(), runs.c.failures, runs.c.order_at, runs.c.id).where(
+    ~_QUARANTINE_TAKEN
+)
 
 
 def claim(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequence[Run]:
@@ -136,9 +124,9 @@ def claim(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequen
     due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(account_ids)}).all()
     claimed: list[Run] = []
 
-    def take(moves: dict[str, sa.Update], account: int, at_most: int) -> None:
+    def take(move: sa.Update, account: int, at_most: int) -> None:
         values = by.values | {"account_id": account, "room": at_most}
-        claimed.extend(RUN.all(tx.execute(moves[tx.dialect.name], values)))
+        claimed.extend(RUN.all(tx.execute(move, values)))
 
     for account in due:
         if account.has_suspect and not claimed and room > 0:

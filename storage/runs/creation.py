@@ -6,6 +6,7 @@ hold only for a run that was never claimed, and a claim commits before it reads 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from storage import holders as holder_rows
 from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, MOMENT, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
+from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.runs.claims import Claimant
 from storage.runs.rows import IS_RUN, RUN
@@ -120,14 +122,24 @@ def recount_messages(tx: Tx, run: int) -> None:
     tx.execute(_RECOUNT, {"run_id": run})
 
 
+_times = Rows("times", run_id=sa.BigInteger(), sent_at=sa.Double())
+_earliest = (
+    sa.select(_times.c.run_id, sa.func.min(_times.c.sent_at).label("sent_at"))
+    .group_by(_times.c.run_id)
+    .subquery()
+)
 _WRITTEN_AT = (
     sa.update(runs)
-    .where(IS_RUN, runs.c.attempts == 0, runs.c.order_at > MOMENT)
-    .values(order_at=MOMENT)
+    .where(
+        runs.c.id == _earliest.c.run_id,
+        runs.c.attempts == 0,
+        runs.c.order_at > _earliest.c.sent_at,
+    )
+    .values(order_at=_earliest.c.sent_at)
 )
 
 
-def written_at(tx: Tx, run: int, moment: float) -> None:
-    """A message of the run was written at this moment (epoch seconds): order a run that nobody
-    has begun by the earliest of them."""
-    tx.execute(_WRITTEN_AT, {"run_id": run, "moment": moment})
+def written_at(tx: Tx, times: Sequence[tuple[int, float]]) -> None:
+    """(run, when a message of it was written, in epoch seconds): order runs that nobody has begun
+    by the earliest of them."""
+    tx.execute(_WRITTEN_AT, _times.of(times))

@@ -64,7 +64,8 @@ def promote(tx: Tx, chat: int) -> int | None:
     run that was worked on before stands still until it is claimed. Returns the run that became
     ready.
     """
-    return tx.execute(_PROMOTE, {"chat_id": chat}).scalar_one_or_none()
+    promoted: int | None = tx.scalar(_PROMOTE, {"chat_id": chat})
+    return promoted
 
 
 _STEP_BACK = (

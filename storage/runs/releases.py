@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from storage.engine.binds import CHAT_ID, HOLDER_ID
 from storage.engine.clock import lease_clock, lease_now, now
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.runs.rows import CONVERSATION, PUT_BACK, RUNNING, SUSPECT_AFTER
 from storage.schema.tables import chats, holders, runs
@@ -41,9 +42,9 @@ _held = (
     .order_by(runs.c.id)
 )
 _OWN = _held.where(_OF_HOLDER).with_for_update(of=runs, key_share=True)
-_DEAD = _held.where(
-    _HOLDER_GONE, CONVERSATION.in_(sa.bindparam("chat_ids", expanding=True))
-).with_for_update(of=runs, key_share=True, skip_locked=True)
+_DEAD = _held.where(_HOLDER_GONE, among(CONVERSATION, "chat_ids")).with_for_update(
+    of=runs, key_share=True, skip_locked=True
+)
 _DEAD_OF_CHAT = _held.where(
     _HOLDER_GONE, sa.or_(runs.c.chat == CHAT_ID, runs.c.moves_to == CHAT_ID)
 ).with_for_update(of=runs, key_share=True, skip_locked=True)
@@ -85,7 +86,7 @@ _deaths = runs.c.deaths + sa.case((_counted, 1), else_=0)
 _charged = sa.and_(_counted, runs.c.lane == sa.true())
 _RELEASE = (
     sa.update(runs)
-    .where(runs.c.id.in_(sa.bindparam("run_ids", expanding=True)), RUNNING)
+    .where(among(runs.c.id, "run_ids"), RUNNING)
     .values(
         **PUT_BACK
         | {

@@ -14,6 +14,7 @@ from storage.engine.binds import AT_MOST, CHAT_ID, HOLDER_ID, MOMENT, RUN_ID, SE
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in, is_not, word
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import chats, runs
 
@@ -68,9 +69,7 @@ def held_by(tx: Tx, holder: int) -> Sequence[Run]:
 
 _LAST_ENDED = (
     sa.select(*RUN.columns)
-    .where(
-        runs.c.chat == CHAT_ID, ENDED, runs.c.ending.in_(sa.bindparam("endings", expanding=True))
-    )
+    .where(runs.c.chat == CHAT_ID, ENDED, among(runs.c.ending, "endings"))
     .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
     .limit(1)
 )

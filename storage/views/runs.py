@@ -15,6 +15,7 @@ from storage.engine.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in, is_not
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.schema.tables import accounts, chats, holders, inbound, outbox, runs
@@ -123,7 +124,7 @@ def run_line(tx: Tx, run: int, lease_seconds: float) -> RunLine | None:
 
 _REQUESTS = (
     sa.select(inbound.c.run, inbound.c.request_id)
-    .where(inbound.c.run.in_(sa.bindparam("run_ids", expanding=True)))
+    .where(among(inbound.c.run, "run_ids"))
     .order_by(inbound.c.received_at, inbound.c.id)
 )
 

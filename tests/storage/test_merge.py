@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Connection
 
 from bot.domain.ending import Ending
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import chats, runs
 from storage.chats import link
+from storage.engine.tx import Tx
 from tests.storage.kit import Hand
 
 
@@ -22,7 +22,7 @@ def pair(hand: Hand) -> tuple[int, int]:
 def merged(hand: Hand) -> int:
     """A message arrives that names both addresses; returns the chat that it is in."""
 
-    def arrive(tx: Connection) -> int:
+    def arrive(tx: Tx) -> int:
         addresses = [Address("whatsapp:user-1"), Address("whatsapp:+491500")]
         found = chats.locate(tx, hand.account, addresses)
         assert found is not None
@@ -34,7 +34,7 @@ def merged(hand: Hand) -> int:
 def end(hand: Hand, run: Run) -> int | None:
     """Its worker settles the run and promotes the next; returns that one."""
 
-    def settle(tx: Connection) -> int | None:
+    def settle(tx: Tx) -> int | None:
         chats.lock(tx, run.chat)
         runs.settle(tx, run.claim, Ending.ANSWERED, "")
         return runs.promote(tx, run.chat)
@@ -157,7 +157,7 @@ def test_a_chat_that_was_merged_twice_is_found_under_every_name(hand: Hand) -> N
     first, second, third = (hand.new_chat(name) for name in ("a", "b", "c"))
     running = [hand.running(chat) for chat in (first, second, third)]
 
-    def join(tx: Connection, *names: str) -> int:
+    def join(tx: Tx, *names: str) -> int:
         addresses = [Address(name) for name in names]
         found = chats.locate(tx, hand.account, addresses)
         assert found is not None

@@ -62,7 +62,7 @@ def test_a_receipt_counts_whoever_holds_the_run(hand: Hand) -> None:
 def test_a_receipt_counts_in_every_state_before_it(hand: Hand, state: str) -> None:
     part = begun(hand)
     hand.do(
-        lambda tx: tx.exec_driver_sql(
+        lambda tx: tx.run(
             f"UPDATE outbox SET state = '{state}', holder = "
             f"CASE WHEN '{state}' = 'sending' THEN holder END, scope = 'chat'"
         )

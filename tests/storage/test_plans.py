@@ -156,7 +156,7 @@ def test_heartbeats_and_failure_counts_stay_within_their_page(postgres_hand: Han
         hand.do(holders.renew, hand.holder, LEASE)
     changes = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = :name"
     for name in ("runs", "holders"):
-        hand.do(lambda tx: tx.exec_driver_sql("SELECT pg_stat_force_next_flush()"))
+        hand.do(lambda tx: tx.run("SELECT pg_stat_force_next_flush()"))
         [(updates, within)] = hand.rows(changes, name=name)
         assert updates == within == 30
 

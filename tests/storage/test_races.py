@@ -7,13 +7,13 @@ finds out what became of them.
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Connection
 
 from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, inbox, outbox, runs
+from storage.engine.tx import Tx
 from storage.runs import NewRun
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.rivals import First, first, outcome
@@ -30,27 +30,27 @@ def end(rival: First, *, commits: Won) -> None:
         rival.rollback()
 
 
-def arrive(tx: Connection, hand: Hand, chat: int) -> Run:
+def arrive(tx: Tx, hand: Hand, chat: int) -> Run:
     """A message comes: its run is the head of an idle chat, or waits."""
     chats.lock(tx, chat)
     new = NewRun(hand.account, chat, "tg-1", 1.0, 0.0, "")
     return runs.create(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
 
 
-def finish(tx: Connection, run: Run) -> int | None:
+def finish(tx: Tx, run: Run) -> int | None:
     """The run's worker settles it and promotes the next."""
     chats.lock(tx, run.chat)
     runs.settle(tx, run.claim, Ending.ANSWERED, "")
     return runs.promote(tx, run.chat)
 
 
-def stop(tx: Connection, run: Run) -> bool:
+def stop(tx: Tx, run: Run) -> bool:
     """The person stops the run."""
     chats.lock(tx, run.chat)
     return runs.end_live(tx, run.id, Ending.WITHDRAWN, "stop")
 
 
-def begin_part(tx: Connection, run: Run, part: int) -> bool:
+def begin_part(tx: Tx, run: Run, part: int) -> bool:
     """The run's worker begins a part."""
     chats.lock(tx, run.chat)
     runs.hold(tx, run.claim)
@@ -223,7 +223,7 @@ def test_a_waiter_is_promoted_once(postgres_hand: Hand, commits: Won) -> None:
     hand, chat = postgres_hand, postgres_hand.new_chat()
     waiters = [hand.waiting(chat, order_at=at) for at in (1.0, 2.0)]
 
-    def promote(tx: Connection) -> int | None:
+    def promote(tx: Tx) -> int | None:
         chats.lock(tx, chat)
         return runs.promote(tx, chat)
 
@@ -272,11 +272,11 @@ def test_a_pause_that_is_being_made_is_seen_by_a_run_that_comes_back(
     hand = postgres_hand
     run = hand.running()
 
-    def pause(tx: Connection) -> None:
+    def pause(tx: Tx) -> None:
         chats.lock(tx, run.chat)
         chats.pause(tx, run.chat, None)
 
-    def give_back(tx: Connection) -> None:
+    def give_back(tx: Tx) -> None:
         chats.lock(tx, run.chat)
         runs.give_back(tx, run.claim, 0.0, "later")
 

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from sqlalchemy import Connection
 
 from bot.domain.message import Address, ChatKind
 from storage import chats, outbox, runs
 from storage.chats import link
+from storage.engine.tx import Tx
 from storage.outbox import Attempt
 from tests.storage.kit import LEASE, Hand
 from tests.storage.rivals import first, outcome
@@ -73,7 +73,7 @@ def test_a_part_of_a_dead_holder_is_not_doubted_while_its_receipt_is_written(
 NAMES = ("whatsapp:+491500", "whatsapp:user-1")
 
 
-def enter(tx: Connection, hand: Hand, *names: str) -> int:
+def enter(tx: Tx, hand: Hand, *names: str) -> int:
     """A message arrives under these addresses; returns the chat that it is in."""
     addresses = [Address(name) for name in names]
     found = chats.locate(tx, hand.account, addresses)

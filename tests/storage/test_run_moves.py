@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy.exc import IntegrityError
 
 from bot.domain.ending import Ending
 from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, Run, RunState
 from storage import accounts, chats, holders, runs
+from storage.engine.tx import StatementFailed
 from tests.storage.kit import LEASE, Hand
 
 
@@ -115,7 +115,7 @@ def test_a_run_that_gathers_is_not_born_running(hand: Hand) -> None:
 def test_a_chat_never_has_two_heads(hand: Hand) -> None:
     chat = hand.new_chat()
     hand.running(chat)
-    with pytest.raises(IntegrityError):
+    with pytest.raises(StatementFailed):
         hand.insert(chat, head=True)
 
 
