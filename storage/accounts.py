@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 
-from sqlalchemy import Connection, exists, or_, select, update
+from sqlalchemy import exists, or_, select, update
 
 from bot.domain.message import ChannelName
 from storage import holders as holder_moves
+from storage.engine import clock
 from storage.engine.clock import now
 from storage.engine.insert import insert_or_skip
+from storage.engine.tx import Tx
 from storage.schema.tables import accounts, holders
 
 
@@ -38,7 +41,7 @@ _COLUMNS = (
 )
 
 
-def ensure(tx: Connection, channel: ChannelName, account: str) -> Account:
+def ensure(tx: Tx, channel: ChannelName, account: str) -> Account:
     """The account's row, made if it is new."""
     tx.execute(
         insert_or_skip(tx, accounts, {"channel": channel.value, "account": account, "name": ""})
@@ -53,17 +56,17 @@ def _account(row) -> Account:  # type: ignore[no-untyped-def]
     return Account(row.id, ChannelName(row.channel), *row[2:])
 
 
-def listed(tx: Connection) -> Sequence[Account]:
+def listed(tx: Tx) -> Sequence[Account]:
     """Every account that was ever configured."""
     return [_account(r) for r in tx.execute(select(*_COLUMNS).order_by(accounts.c.id))]
 
 
-def set_name(tx: Connection, account: int, name: str) -> None:
+def set_name(tx: Tx, account: int, name: str) -> None:
     """Remember the bot's user name, so that a start without the platform still knows it."""
     tx.execute(update(accounts).where(accounts.c.id == account).values(name=name))
 
 
-def mark_down(tx: Connection, account: int, reason: str) -> bool:
+def mark_down(tx: Tx, account: int, reason: str) -> bool:
     """up -> down: nothing of it is claimed until it is up. False: it was down already."""
     move = (
         update(accounts)
@@ -73,7 +76,7 @@ def mark_down(tx: Connection, account: int, reason: str) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def mark_up(tx: Connection, account: int) -> bool:
+def mark_up(tx: Tx, account: int) -> bool:
     """down -> up. False: it was up."""
     move = (
         update(accounts)
@@ -83,7 +86,7 @@ def mark_up(tx: Connection, account: int) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def take_polling(tx: Connection, account: int, holder: int, lease_seconds: float) -> bool:
+def take_polling(tx: Tx, account: int, holder: int, lease_seconds: float) -> bool:
     """Become (or stay) the one process that polls for this account. False: another one does."""
     other = exists(
         select(1).where(
@@ -101,12 +104,12 @@ def take_polling(tx: Connection, account: int, holder: int, lease_seconds: float
     return tx.execute(move).rowcount == 1
 
 
-def leave_all_polling(tx: Connection, holder: int) -> None:
+def leave_all_polling(tx: Tx, holder: int) -> None:
     """Let another process poll at once."""
     tx.execute(update(accounts).where(accounts.c.poller == holder).values(poller=None))
 
 
-def move_mark(tx: Connection, account: int, mark: float) -> None:
+def move_mark(tx: Tx, account: int, mark: float) -> None:
     """Everything up to `mark` (epoch seconds) is recorded: only after a complete listing."""
     tx.execute(
         update(accounts)
@@ -116,3 +119,14 @@ def move_mark(tx: Connection, account: int, mark: float) -> None:
         )
         .values(catchup_mark=mark)
     )
+
+
+def begin_mark(tx: Tx, account: int) -> float:
+    """Where the account's next listing begins, in epoch seconds. The first one begins now, in
+    whole seconds as platforms tell them: what was written before is nobody's to answer."""
+    tx.execute(
+        update(accounts)
+        .where(accounts.c.id == account, accounts.c.catchup_mark.is_(None))
+        .values(catchup_mark=floor(clock.read(tx)))
+    )
+    return float(tx.scalars(select(accounts.c.catchup_mark).where(accounts.c.id == account)).one())

@@ -14,7 +14,6 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Connection,
     and_,
     delete,
     exists,
@@ -30,6 +29,7 @@ from bot.domain.delivery import PartState
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in
+from storage.engine.tx import Tx
 from storage.schema.tables import holders, outbox, runs
 
 
@@ -83,7 +83,7 @@ def _overdue(
     )
 
 
-def register(tx: Connection, identity: Identity) -> int:
+def register(tx: Tx, identity: Identity) -> int:
     """Begin a life; returns the holder's id."""
     row = insert(holders).values(
         name=identity.name,
@@ -99,7 +99,7 @@ def register(tx: Connection, identity: Identity) -> int:
     return int(tx.scalars(row.returning(holders.c.id)).one())
 
 
-def renew(tx: Connection, holder: int) -> bool:
+def renew(tx: Tx, holder: int) -> bool:
     """Extend the lease. False: somebody marked this holder dead. One that is merely overdue has
     lost nothing yet; its own monotonic clock tells it whether it may still believe in itself."""
     move = (
@@ -110,12 +110,12 @@ def renew(tx: Connection, holder: int) -> bool:
     return tx.execute(move).rowcount == 1
 
 
-def drain(tx: Connection, holder: int) -> None:
+def drain(tx: Tx, holder: int) -> None:
     """Say that this holder takes no more work; its death from now on counts nothing."""
     tx.execute(update(holders).where(holders.c.id == holder).values(draining=True))
 
 
-def retire(tx: Connection, holder: int) -> None:
+def retire(tx: Tx, holder: int) -> None:
     """End a life on purpose."""
     tx.execute(
         update(holders)
@@ -124,7 +124,7 @@ def retire(tx: Connection, holder: int) -> None:
     )
 
 
-def bury_overdue(tx: Connection, lease_seconds: float) -> Sequence[int]:
+def bury_overdue(tx: Tx, lease_seconds: float) -> Sequence[int]:
     """alive -> gone, for every holder whose lease ran out."""
     move = (
         update(holders)
@@ -135,7 +135,7 @@ def bury_overdue(tx: Connection, lease_seconds: float) -> Sequence[int]:
     return tx.scalars(move).all()
 
 
-def bury_earlier_boots(tx: Connection, name: str, but: int) -> Sequence[int]:
+def bury_earlier_boots(tx: Tx, name: str, but: int) -> Sequence[int]:
     """alive -> gone, for earlier lives under `name`. Only for the owner of the name's lock."""
     move = (
         update(holders)
@@ -146,7 +146,7 @@ def bury_earlier_boots(tx: Connection, name: str, but: int) -> Sequence[int]:
     return tx.scalars(move).all()
 
 
-def forget_gone(tx: Connection, older_than: float) -> int:
+def forget_gone(tx: Tx, older_than: float) -> int:
     """Delete holders that are gone for `older_than` seconds and hold nothing any more."""
     holds_run = exists(
         select(1).where(runs.c.holder == holders.c.id, is_in(runs.c.state, RunState.RUNNING))
@@ -160,7 +160,7 @@ def forget_gone(tx: Connection, older_than: float) -> int:
     return tx.execute(move).rowcount
 
 
-def listed(tx: Connection, lease_seconds: float) -> Sequence[HolderRow]:
+def listed(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
     """Every holder that is not forgotten, the live ones first."""
     gone = or_(holders.c.gone_at.is_not(None), _overdue(lease_seconds))
     question = select(
@@ -176,7 +176,7 @@ def listed(tx: Connection, lease_seconds: float) -> Sequence[HolderRow]:
     return [HolderRow(*row) for row in tx.execute(question)]
 
 
-def live_workers(tx: Connection, lease_seconds: float) -> int:
+def live_workers(tx: Tx, lease_seconds: float) -> int:
     """How many holders that send are alive; at least 1, which is the one who asks."""
     question = select(func.count()).where(
         holders.c.gone_at.is_(None), ~_overdue(lease_seconds), holders.c.role != "web"

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
@@ -32,6 +32,7 @@ from bot.observability.tracing import Tracer
 from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
@@ -216,7 +217,7 @@ class World:
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
         """What a query answers, asked beside the processes."""
 
-        def ask(tx: Connection) -> Sequence[Any]:
+        def ask(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()
 
         if self._asked is None:

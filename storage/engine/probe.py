@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pysqlite3.dbapi2 as sqlite3
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from storage.engine.clock import read
+from storage.engine.tx import Tx
 
 
 class RedisUnreachable(Exception):
@@ -25,7 +26,7 @@ class DatabaseFacts:
     room: int | None
 
 
-def database_facts(tx: Connection) -> DatabaseFacts:
+def database_facts(tx: Tx) -> DatabaseFacts:
     """Version, clock and room of this database."""
     if tx.dialect.name == "sqlite":
         return DatabaseFacts("SQLite", tuple(sqlite3.sqlite_version_info), read(tx), None)

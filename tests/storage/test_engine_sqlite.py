@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pysqlite3.dbapi2 as sqlite3
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from storage.engine import sqlite
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 
 NOTE = text("INSERT INTO events (at, who, what) VALUES (1, 'test', :what)")
@@ -41,9 +42,8 @@ class Bench:
     def free(self) -> None:
         self._go.set()
 
-    def _hold(self, tx: Connection) -> None:
-        raw: sqlite3.Connection = tx.connection.driver_connection
-        raw.set_trace_callback(self.sql.append)
+    def _hold(self, tx: Tx) -> None:
+        tx.connection.set_trace_callback(self.sql.append)
         self._begun.set()
         self._go.wait(5)
 
@@ -70,12 +70,12 @@ async def bench(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Bench]:
     bench.db.close()
 
 
-def note(tx: Connection, what: str) -> str:
+def note(tx: Tx, what: str) -> str:
     tx.execute(NOTE, {"what": what})
     return what
 
 
-def note_and_break(tx: Connection) -> None:
+def note_and_break(tx: Tx) -> None:
     note(tx, "half a job")
     raise ValueError("this job breaks")
 
@@ -118,7 +118,7 @@ async def test_the_lease_goes_before_all_work_that_waits(bench: Bench) -> None:
 
 
 async def test_a_group_ends_when_its_time_is_over_and_the_lease_is_next(bench: Bench) -> None:
-    def slow(tx: Connection, what: str) -> None:
+    def slow(tx: Tx, what: str) -> None:
         note(tx, what)
         bench.clock.advance(0.1)
 
@@ -179,8 +179,8 @@ async def test_a_writer_elsewhere_makes_it_unavailable_and_nothing_is_half_writt
 
 
 async def test_a_commit_that_fails_fails_the_whole_group(bench: Bench) -> None:
-    def owes(tx: Connection) -> None:
-        tx.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+    def owes(tx: Tx) -> None:
+        tx.run("PRAGMA defer_foreign_keys = ON")
         tx.execute(text("INSERT INTO chat_addresses (account, address, chat) VALUES (99, 'x', 99)"))
 
     held = await bench.busy()
@@ -197,7 +197,7 @@ async def test_a_commit_that_fails_fails_the_whole_group(bench: Bench) -> None:
 async def test_a_reader_sees_one_snapshot(bench: Bench) -> None:
     loop = asyncio.get_running_loop()
 
-    def count_twice(tx: Connection) -> tuple[int, int]:
+    def count_twice(tx: Tx) -> tuple[int, int]:
         first = len(tx.scalars(NOTED).all())
         asyncio.run_coroutine_threadsafe(bench.db.write(note, "between"), loop).result(5)
         return first, len(tx.scalars(NOTED).all())

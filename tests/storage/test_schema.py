@@ -10,13 +10,11 @@ from contextlib import contextmanager
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, inspect, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, create_engine, inspect, text
 
-from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from storage.engine import postgres, sqlite
 from storage.engine.database import parsed_url
+from storage.engine.tx import StatementFailed
 from storage.schema.migrate import NEWEST, revisions, upgrade
 from storage.schema.revisions import head
 from storage.schema.tables import metadata
@@ -39,12 +37,7 @@ migrate.upgrade(sys.argv[1])
 
 @contextmanager
 def connected(url: str) -> Iterator[Connection]:
-    parsed = parsed_url(url)
-    engine: Engine
-    if parsed.get_backend_name() == "sqlite":
-        engine = sqlite.open_engine(parsed, SystemClock())
-    else:
-        engine = postgres.open_engine(parsed, 1, 2.0)
+    engine = create_engine(parsed_url(url))
     with engine.connect() as connection:
         yield connection
     engine.dispose()
@@ -178,5 +171,5 @@ BAD = {
 @pytest.mark.parametrize("rule", BAD)
 def test_the_database_itself_refuses_what_must_not_be(hand: Hand, rule: str) -> None:
     hand.parts(hand.running(), begun=True)
-    with pytest.raises(IntegrityError):
+    with pytest.raises(StatementFailed):
         hand.rows(BAD[rule] if "SELECT" in BAD[rule] else BAD[rule] + " RETURNING 1")
