@@ -36,9 +36,9 @@ class _Noting(Tx):
         super().__init__(connection, dialect)
         self.noted: list[tuple[str, Any]] = []
 
-    def run(self, sql: str, values: Any = None) -> list[tuple[Any, ...]]:
+    def _send(self, sql: str, values: Any) -> None:
         self.noted.append((sql, values))
-        return super().run(sql, values or {})
+        super()._send(sql, values)
 
 
 def reading(hand: Hand, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Reading:
