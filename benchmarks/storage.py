@@ -35,9 +35,8 @@ from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
 from storage.holders import Identity
 from storage.notify import Wakeups
-from storage.outbox.moves import Attempt, Part
-from storage.runs import claims
-from storage.runs.moves import Claimant
+from storage.outbox import Attempt, Part
+from storage.runs import Claimant
 from storage.schema.migrate import upgrade
 from tests.servers import Postgres
 
@@ -84,7 +83,7 @@ class Turns:
 
     async def claim(self) -> Run:
         """One run that is ready."""
-        [run] = await self.db.write(claims.claim, self.by, [self.account], 1)
+        [run] = await self.db.write(runs.claim, self.by, [self.account], 1)
         return run
 
     async def store(self, run: Run) -> Part:

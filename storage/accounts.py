@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 
 from sqlalchemy import exists, or_, select, update
 
 from bot.domain.message import ChannelName
 from storage import holders as holder_moves
+from storage.engine import clock
 from storage.engine.clock import now
 from storage.engine.insert import insert_or_skip
 from storage.engine.tx import Tx
@@ -117,3 +119,14 @@ def move_mark(tx: Tx, account: int, mark: float) -> None:
         )
         .values(catchup_mark=mark)
     )
+
+
+def begin_mark(tx: Tx, account: int) -> float:
+    """Where the account's next listing begins, in epoch seconds. The first one begins now, in
+    whole seconds as platforms tell them: what was written before is nobody's to answer."""
+    tx.execute(
+        update(accounts)
+        .where(accounts.c.id == account, accounts.c.catchup_mark.is_(None))
+        .values(catchup_mark=floor(clock.read(tx)))
+    )
+    return float(tx.scalars(select(accounts.c.catchup_mark).where(accounts.c.id == account)).one())

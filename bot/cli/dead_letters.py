@@ -14,7 +14,7 @@ from bot.cli.shapes import letter_shape
 from bot.cli.wording import span
 from bot.operations.actions import Acted, Operator, Result
 from bot.wiring import OperatorSession
-from storage import audit_log, operator_moves
+from storage import audit_log, inbox
 from storage.engine.tx import Tx
 from storage.views import parts
 
@@ -72,7 +72,7 @@ def _dismissal(by: Operator, name: str) -> Act:
 
     def act(tx: Tx) -> Acted:
         why = by.because("dismissed")
-        if not operator_moves.dismiss_letter(tx, int(name), why):
+        if not inbox.dismiss_dead_letter(tx, int(name), why):
             return Acted(f"letter {name}", Result.TOO_LATE, "it is on no list")
         audit_log.note(tx, by.name, "dismissed a dead letter", f"payload {name}: {why}")
         return Acted(f"letter {name}", Result.DONE, "off the list")

@@ -8,8 +8,10 @@ from bot.operations.actions import Acted
 from bot.operations.status import TurnAnswer
 from bot.operations.stuck import Stuck
 from storage.holders import HolderRow
-from storage.views.parts import DeadLetter, Moment, PartLine
-from storage.views.runs import ChatLine, RunLine
+from storage.views.chats import ChatLine
+from storage.views.parts import DeadLetter, PartLine
+from storage.views.runs import RunLine
+from storage.views.timeline import Moment
 
 Shape = dict[str, object]
 

@@ -41,8 +41,7 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import part_topic
-from storage.outbox import delivery_status, sent_parts
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 from storage.views.evidence import address_now
 
 LOST_IN_SENDING = "the process died while it was being sent"
@@ -160,7 +159,7 @@ def _patience_ends(tx: Tx, attempt: Attempt) -> bool:
     part = outbox.get(tx, attempt.part)
     if part is None or clock.read(tx) < part.started_at + LOOK_PATIENCE:
         return False
-    return delivery_status.give_up_looking(tx, part.id, attempt.number)
+    return outbox.give_up_looking(tx, part.id, attempt.number)
 
 
 def _held(tx: Tx, run: Run) -> bool:
@@ -187,7 +186,7 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case LookUp(facts):
-                return Look(by_id[facts.id], sent_parts.owned_receipts(tx, chat.id))
+                return Look(by_id[facts.id], outbox.owned_receipts(tx, chat.id))
             case Wait(until, why, awaited):
                 return _wait(tx, way, until - now, why, awaited)
             case SendPart(facts):

@@ -25,7 +25,7 @@ from bot.leases.runtime import Runtime
 from storage import chats
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.sends")
 

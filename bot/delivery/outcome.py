@@ -22,11 +22,9 @@ from bot.domain.retry import backoff
 from bot.domain.review import review
 from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, outbox, runs
-from storage.chat_merge import migrate
-from storage.chats import Chat
+from storage.chats import Chat, migrate
 from storage.engine.tx import Tx
-from storage.outbox import delivery_status
-from storage.outbox.moves import Attempt
+from storage.outbox import Attempt
 
 _log = logging.getLogger("answerback.delivery")
 _DOUBLE = "two receipts for one part"
@@ -137,7 +135,7 @@ def reconsider(tx: Tx, run: int) -> None:
     if found is None or found.ending is None:
         return
     outbox.drop_pending(tx, run)
-    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.error != delivery_status.REPLACED]
+    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.error != outbox.REPLACED]
     fits = review(found.ending, answer)
     if fits is None or not runs.correct_ending(tx, run, found.ending, fits.ending, fits.detail):
         return

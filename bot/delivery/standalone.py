@@ -27,8 +27,7 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import delivery_status, sent_parts, standalone
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.courier")
 _AT_ONCE = 20
@@ -83,7 +82,7 @@ class _Due:
 
 
 def _due(tx: Tx, mine: Sequence[int]) -> list[_Due]:
-    return [_Due(p, chats.get(tx, p.chat)) for p in standalone.due(tx, mine, _AT_ONCE)]
+    return [_Due(p, chats.get(tx, p.chat)) for p in outbox.due(tx, mine, _AT_ONCE)]
 
 
 def _begin(
@@ -92,9 +91,9 @@ def _begin(
     """Claim the part if its chat still takes it; (part, address) or None."""
     chat = chats.lock(tx, due.chat)
     now = clock.read(tx)
-    if due.account in rt.carriers and delivery_status.follows_unreported(tx, due, STATUS_WAIT):
+    if due.account in rt.carriers and outbox.follows_unreported(tx, due, STATUS_WAIT):
         return None
-    part = standalone.claim(tx, due.id, holder, lease_seconds)
+    part = outbox.claim(tx, due.id, holder, lease_seconds)
     if part is None:
         return None
     refusal = _forbidden(tx, rt, chat, part, now)
@@ -153,11 +152,11 @@ def _doubtful(tx: Tx, account: int, looks: int) -> list[_Doubtful]:
         _Doubtful(
             p,
             chats.get(tx, p.chat),
-            sent_parts.owned_receipts(tx, p.chat),
+            outbox.owned_receipts(tx, p.chat),
             chats.addresses(tx, p.chat),
             now,
         )
-        for p in standalone.doubtful(tx, account, looks, _AT_ONCE)
+        for p in outbox.doubtful(tx, account, looks, _AT_ONCE)
     ]
 
 
@@ -191,7 +190,7 @@ def _after_look(
     attempt = Attempt(part.id, part.attempts)
     if found is Lookup.CANNOT_TELL:
         if clock.read(tx) >= part.started_at + LOOK_PATIENCE:
-            delivery_status.give_up_looking(tx, part.id, attempt.number)
+            outbox.give_up_looking(tx, part.id, attempt.number)
         return False
     doubled = record_alone(tx, rt, part, attempt, found, jitter)
     if found is Lookup.NOT_FOUND and part.looks + 1 >= looks and part.resends < 1:

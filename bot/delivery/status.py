@@ -18,8 +18,7 @@ from storage import accounts, audit_log, chats, outbox, runs
 from storage.chats import Chat
 from storage.engine.tx import Tx
 from storage.notify import READY, part_topic
-from storage.outbox import delivery_status, sent_parts
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 
 PLATFORM = "platform"
 _ASKED_FOR = 5.0
@@ -89,7 +88,7 @@ def _part_of(tx: Tx, account: int, witness: Witness) -> Part | None:
         part = outbox.get(tx, witness.part)
         if part is not None and part.account == account and _ours(part, witness):
             return part
-    return sent_parts.by_receipt(tx, account, witness.receipt)
+    return outbox.by_receipt(tx, account, witness.receipt)
 
 
 def _ours(part: Part, witness: Witness) -> bool:
@@ -102,12 +101,10 @@ def _follow(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> No
     if witness.state is PartState.REFUSED:
         _refused(tx, rt, chat, part, witness)
     elif witness.state is not None:
-        delivery_status.confirm(
-            tx, part.id, witness.receipt, witness.state, witness.provider_status
-        )
+        outbox.confirm(tx, part.id, witness.receipt, witness.state, witness.provider_status)
     if part.run is not None:
         reconsider(tx, part.run)
-        delivery_status.hasten(tx, part.run)
+        runs.hasten(tx, part.run)
 
 
 def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> None:
@@ -117,7 +114,7 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> N
     if reaction is CallbackReaction.NONE:
         return
     why = f"{carrier.explain(witness.code)}, the platform reported {witness.provider_status}"
-    kept = delivery_status.refuse(
+    kept = outbox.refuse_sent(
         tx,
         part.id,
         witness.receipt,
@@ -160,17 +157,13 @@ def _send_again(
         return
     match reaction:
         case CallbackReaction.RESEND_ONCE:
-            delivery_status.send_again(
-                tx, part.id, carrier.resend_after(code), standalone=_alone(tx, part)
-            )
+            outbox.send_again(tx, part.id, carrier.resend_after(code), standalone=_alone(tx, part))
         case CallbackReaction.ACCOUNT_DOWN:
-            delivery_status.send_again(tx, part.id, 0.0, standalone=_alone(tx, part))
+            outbox.send_again(tx, part.id, 0.0, standalone=_alone(tx, part))
         case CallbackReaction.PERMANENT_PAYLOAD:
             plainer = carrier.fallback_of(part.body)
             if plainer is not None:
-                delivery_status.send_again(
-                    tx, part.id, 0.0, standalone=_alone(tx, part), body=plainer
-                )
+                outbox.send_again(tx, part.id, 0.0, standalone=_alone(tx, part), body=plainer)
         case (
             CallbackReaction.PERMANENT_CHAT
             | CallbackReaction.OPTED_OUT

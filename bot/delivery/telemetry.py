@@ -10,7 +10,7 @@ from bot.domain.delivery import Outcome, Sent
 from bot.leases.runtime import Runtime
 from bot.observability.context import about
 from bot.observability.tracing import Span
-from storage.outbox.moves import Part
+from storage.outbox import Part
 
 _log = logging.getLogger("answerback.sends")
 

@@ -14,9 +14,7 @@ from storage import inbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
-from storage.runs import creation
-from storage.runs.creation import NewRun
-from storage.runs.moves import Claimant
+from storage.runs import Claimant, NewRun
 
 _QUIET_LONGEST = 5
 """A quiet time is waited for at most so many times over: who never stops is answered too."""
@@ -54,7 +52,7 @@ def place(
     )
     paused = chat.paused_until is not None and chat.paused_until > now
     at_once = by if chat.not_before <= now else None
-    run = creation.insert_run(tx, new, at_once, head=not live and not paused)
+    run = runs.create(tx, new, at_once, head=not live and not paused)
     inbox.assign(tx, stored, run.id)
     _adopt(tx, run.id, chat, message, rt.terms.intake)
     return Placed(run, woken or run.state is RunState.READY)
@@ -83,7 +81,7 @@ def _join(tx: Tx, run: Run, message: Inbound, order_at: float, terms: IntakeTerm
     until = run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
     if message.album:
         until = (clock.read(tx) if began is None else began) + terms.album_longest
-    return creation.join(tx, run.id, order_at, _wait(message, terms), until)
+    return runs.join(tx, run.id, order_at, _wait(message, terms), until)
 
 
 def _wait(message: Inbound, terms: IntakeTerms) -> float:
@@ -97,4 +95,4 @@ def _adopt(tx: Tx, run: int, chat: Chat, message: Inbound, terms: IntakeTerms) -
         return
     reason = Unanswered.NOT_ADDRESSED.value
     if inbox.adopt_album(tx, chat.id, message.album, reason, terms.album_longest, run):
-        creation.count_messages(tx, run, len(inbox.of_run(tx, run)))
+        runs.recount_messages(tx, run)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bot.domain.message import Inbound, Membership, Migrated
 from storage import audit_log, chats, inbox, runs
-from storage.chat_merge import migrate
+from storage.chats import migrate
 from storage.engine.tx import Tx
-from storage.runs import creation
 
 PLATFORM = "platform"
 
@@ -22,7 +21,7 @@ def edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None
     used = False
     if found is not None:
         chats.lock(tx, found.chat)
-        used = creation.touch_unclaimed(tx, found.id)
+        used = runs.lock_unclaimed(tx, found.id)
     before = _text_now(tx, account, message)
     if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
         inbox.use_edit(tx, stored, edited_at, message.text)

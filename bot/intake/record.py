@@ -45,12 +45,10 @@ from bot.intake.enrich import enrich
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.texts import Text
-from storage import chats, inbox
-from storage.chat_merge import link
-from storage.chats import Chat
+from storage import chats, inbox, outbox, runs
+from storage.chats import Chat, link
 from storage.engine.tx import Tx
-from storage.outbox import sent_parts
-from storage.runs.moves import Claimant
+from storage.runs import Claimant
 
 _MINUTE = 60.0
 _DAY = 86_400.0
@@ -144,7 +142,7 @@ def _record_message(
     tx: Tx, rt: Runtime, arrival: Arrival, message: Inbound, by: Claimant | None
 ) -> Recorded:
     chat = _chat_of(tx, arrival.account, message)
-    sent_before = sent_parts.bodies(tx, chat.id, message.provider_id)
+    sent_before = outbox.bodies(tx, chat.id, message.provider_id)
     message = rt.channels[chat.account].recall(message, sent_before)
     message = chosen(tx, rt, chat, message)
     facts = _facts(tx, chat, message, rt.terms.intake)
@@ -231,9 +229,9 @@ def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFact
     turns, fast = terms.turns_per_day, terms.messages_per_minute
     return ChatFacts(
         opted_out=chat.opted_out_at is not None,
-        recent_messages=chats.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
-        waiting_messages=chats.waiting_messages(tx, chat.id),
-        recent_turns=chats.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
+        recent_messages=inbox.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
+        waiting_messages=runs.waiting_messages(tx, chat.id),
+        recent_turns=runs.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
     )
 
 

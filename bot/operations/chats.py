@@ -14,12 +14,13 @@ from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result
 from bot.operations.runs import cannot_write, too_old
-from storage import audit_log, chats, operator_moves, outbox, runs
+from storage import audit_log, chats, inbox, outbox, reminders, replies, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, part_topic, stop_topic
-from storage.outbox.moves import Address, Part
+from storage.outbox import Address, Attempt, Part
+from storage.views.chats import LastIds, last_ids
 
 
 def _done(chat: int, said: str, *wake: str) -> Acted:
@@ -85,12 +86,12 @@ def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
     return _done(chat, f"part {', '.join(map(str, posted))} goes out next", READY)
 
 
-def may_forget(tx: Tx, chat: int) -> Acted | tuple[int, int, int]:
+def may_forget(tx: Tx, chat: int) -> Acted | LastIds:
     """Up to which messages, parts and runs the words of this chat may be deleted, or why
     they can't be now."""
-    if runs.live_in_chat(tx, chat) or operator_moves.unfinished_parts(tx, chat):
+    if runs.live_in_chat(tx, chat) or outbox.count_unfinished(tx, chat):
         return _refused(chat, "something of it is still open; `runs close` it first")
-    return operator_moves.newest(tx, chat)
+    return last_ids(tx, chat)
 
 
 ForgetPage = Callable[[Tx, int, int, int], int | None]
@@ -111,7 +112,8 @@ def _forget_page(tx: Tx, page: ForgetPage, chat: int, after: int, until: int) ->
 def forgotten(tx: Tx, by: Operator, chat: int) -> Acted:
     """The last step: the chat's own words, and the record that this was done."""
     chats.lock(tx, chat)
-    operator_moves.forget_chat(tx, chat)
+    chats.forget(tx, chat)
+    reminders.forget(tx, chat)
     audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
     return _done(chat, "every text of it is deleted; who, when and what became of it stay")
 
@@ -124,10 +126,10 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     may = await rt.db.read(may_forget, chat)
     if isinstance(may, Acted):
         return may
-    messages, parts, last_run = may
-    await _forget_all(rt, chat, operator_moves.forget_messages, messages)
-    await _forget_all(rt, chat, operator_moves.forget_parts, parts)
-    await _forget_all(rt, chat, operator_moves.forget_runs, last_run)
+    await _forget_all(rt, chat, inbox.forget, may.message)
+    await _forget_all(rt, chat, outbox.forget, may.part)
+    await _forget_all(rt, chat, replies.forget, may.run)
+    await _forget_all(rt, chat, steps.forget, may.run)
     return await rt.db.write(forgotten, by, chat)
 
 
@@ -149,7 +151,7 @@ def resolve(tx: Tx, rt: Runtime, by: Operator, part: int, *, arrived: bool) -> A
 
 def _believe(tx: Tx, by: Operator, part: Part) -> Acted:
     receipt = f"word-of-{by.name}"
-    if not operator_moves.believe_arrived(tx, part.id, part.attempts, receipt):
+    if not outbox.believe_arrived(tx, Attempt(part.id, part.attempts), receipt):
         return Acted(f"part {part.id}", Result.TOO_LATE, "it moved on while you looked")
     _note(tx, by, part, "resolved: delivered")
     if part.run is not None:
@@ -168,7 +170,7 @@ def _send_again(tx: Tx, rt: Runtime, by: Operator, part: Part, chat: Chat) -> Ac
     if not outbox.resend(tx, part.id, part.attempts, standalone=ended or part.standalone):
         return Acted(name, Result.TOO_LATE, "it moved on while you looked")
     if run is not None and not ended:
-        operator_moves.make_due(tx, run.id)
+        runs.make_due(tx, run.id)
     _note(tx, by, part, "resolved: lost")
     return Acted(name, Result.DONE, "will be sent once more", (part_topic(part.id), READY))
 

@@ -20,12 +20,12 @@ from bot.leases import recovery
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result
 from bot.texts import Text
-from storage import audit_log, chats, inbox, operator_moves, outbox, replies, runs
+from storage import audit_log, chats, inbox, outbox, replies, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
-from storage.outbox.moves import Address, Part
+from storage.outbox import Address, Part
 from storage.views.evidence import gather
 
 
@@ -90,8 +90,8 @@ def _release(tx: Tx, rt: Runtime, by: Operator, s: _Subject) -> Acted:
 def _hurry(tx: Tx, by: Operator, s: _Subject) -> Acted:
     if s.chat.paused_until is not None and s.chat.paused_until > clock.read(tx):
         return s.refused("its chat is paused: `chats resume` answers what waits")
-    aside = operator_moves.set_aside_reason(tx, s.run.id)
-    if not operator_moves.make_due(tx, s.run.id):
+    aside = runs.set_aside_reason(tx, s.run.id)
+    if not runs.make_due(tx, s.run.id):
         what = "behind another run of its chat" if s.run.state is RunState.WAITING else "and due"
         return s.too_late(f"it is {s.run.state.value} {what} already")
     s.note(tx, by, "requeued", "it was put off" if not aside else "it was set aside")
@@ -114,7 +114,6 @@ def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
     if replies.stored(tx, s.run.id) is not None:
         return _send_rest(tx, rt, by, s, may_duplicate=may_duplicate)
     new = again(tx, s.chat, s.run, by.name)
-    chats.settle_pause(tx, s.chat.id)
     s.note(tx, by, "requeued", f"as run {new.id}")
     return s.done(f"its messages are run {new.id} now", READY)
 
@@ -236,9 +235,8 @@ def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
     if closed := cannot_write(tx, rt, s.chat):
         return s.refused(closed)
     why = f"given up by {by.name}" + (f": {by.reason}" if by.reason else "")
-    if not operator_moves.owe_apology(tx, run, why):
+    if not runs.owe_apology(tx, run, why):
         return s.too_late("its answer or an apology is stored and will be sent")
-    chats.settle_pause(tx, s.chat.id)
     to = gather(tx, s.run, 0).recipient
     text = rt.words.say(Text.APOLOGY, s.chat.language)
     bodies = notices.apology(rt, s.run.account, to, run, text)

@@ -20,11 +20,10 @@ from bot.domain.delivery import NotSent
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
 from bot.domain.run import Run
-from storage import chats, runs
+from storage import chats, outbox, runs
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Attempt, Part
-from storage.runs import claims
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.audit")
 _LOST_FOR = 0.1
@@ -119,8 +118,8 @@ class Audit:
 
 
 def _rows(tx: Tx, holder: int) -> _Rows:
-    held = {run.id: run for run in claims.held_by(tx, holder)}
-    return _Rows(held, tuple(claims.sending_by(tx, holder)))
+    held = {run.id: run for run in runs.held_by(tx, holder)}
+    return _Rows(held, tuple(outbox.sending_by(tx, holder)))
 
 
 def _give_back(tx: Tx, run: Run) -> None:

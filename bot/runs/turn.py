@@ -30,7 +30,7 @@ from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Address
+from storage.outbox import Address
 from storage.views.evidence import Case, address_now, gather
 
 _log = logging.getLogger("answerback.turn")

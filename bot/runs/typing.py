@@ -12,12 +12,11 @@ from bot.delivery.context import WorkerContext
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.leases.runtime import Runtime
 from bot.texts import Text
-from storage import chats, runs
+from storage import chats, outbox, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import sent_parts
-from storage.outbox.moves import Notice
+from storage.outbox import Notice
 from storage.views.evidence import Case
 
 _log = logging.getLogger("answerback.presence")
@@ -82,7 +81,7 @@ def _post_note(tx: Tx, rt: Runtime, case: Case) -> float:
     """Post the note, or return the seconds until it is due: counted from the message's
     arrival, or from the last words that reached the chat since."""
     runs.hold(tx, case.run.claim)
-    heard = sent_parts.last_word_at(tx, case.run.chat)
+    heard = outbox.last_sent_at(tx, case.run.chat)
     since = max(case.run.created_at, heard or 0.0)
     left = _silence_left(rt, since, clock.read(tx))
     if left > 0:

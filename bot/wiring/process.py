@@ -42,12 +42,11 @@ from bot.wiring.channels import Configured, configure
 from bot.wiring.metrics import measure
 from bot.wiring.rate_limits import pacers
 from bot.wiring.tracing import tracer_of
-from storage import accounts, holders
+from storage import accounts, holders, runs
 from storage.accounts import Account
 from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.notify import Wakeups
-from storage.runs import claims
 from storage.schema.migrate import upgrade
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class Process:
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
         try:
             async with asyncio.timeout(2.0):
-                age = await self.rt.db.read(claims.oldest_due)
+                age = await self.rt.db.read(runs.oldest_due)
         except DatabaseUnavailable as error:
             return [*checks, Check("database", False, str(error))]
         except TimeoutError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table
+from sqlalchemy import ColumnElement, Table
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from storage.engine.tx import Row, Tx
@@ -16,7 +16,7 @@ class InsertOrSkip:
     are columns whose values are SQL."""
 
     def __init__(
-        self, table: Table, *returning: Column[Any], **computed: ColumnElement[Any]
+        self, table: Table, *returning: ColumnElement[Any], **computed: ColumnElement[Any]
     ) -> None:
         skipping = insert(table).values(**computed).on_conflict_do_nothing()
         self._statement = skipping.returning(*returning)

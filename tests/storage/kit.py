@@ -19,10 +19,8 @@ from storage.engine import postgres, sqlite
 from storage.engine.database import Database, DatabaseSettings, parsed_url
 from storage.engine.tx import POSTGRES, SQLITE, Tx
 from storage.holders import Identity
-from storage.outbox.moves import Part
-from storage.runs import claims, creation
-from storage.runs.creation import NewRun
-from storage.runs.moves import Claimant
+from storage.outbox import Part
+from storage.runs import Claimant, NewRun
 from tests.clocks import ShiftedClock, shift_database
 
 P = ParamSpec("P")
@@ -116,12 +114,12 @@ class Hand:
 
         def make(tx: Tx) -> Run:
             chats.lock(tx, chat)
-            return creation.insert_run(tx, new, by, head=head)
+            return runs.create(tx, new, by, head=head)
 
         return self.do(make)
 
     def claim(self, room: int = 10, holder: int = 0) -> list[Run]:
-        return list(self.do(claims.claim, self.claimant(holder), [self.account], room))
+        return list(self.do(runs.claim, self.claimant(holder), [self.account], room))
 
     def find(self, run: Run | int) -> Run:
         found = self.do(runs.find, run if isinstance(run, int) else run.id)

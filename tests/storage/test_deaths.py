@@ -7,14 +7,13 @@ import pytest
 from bot.domain.ending import Ending
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, runs
-from storage.runs import claims, releases
 from tests.storage.kit import DEADLINE, LEASE, Hand
 
 
 def die(hand: Hand, holder: int) -> None:
     """The holder's lease runs out, and a pass finds it."""
     hand.bury(holder)
-    hand.do(releases.release_dead)
+    hand.do(runs.release_dead)
 
 
 def counters(hand: Hand, run: Run) -> tuple[int, int]:
@@ -58,26 +57,26 @@ def test_the_owner_of_a_name_buries_its_earlier_lives_and_nobody_elses(hand: Han
 
 def test_living_holders_lose_nothing_to_a_pass(hand: Hand) -> None:
     run = hand.running()
-    assert hand.do(releases.release_dead) == []
+    assert hand.do(runs.release_dead) == []
     assert hand.find(run) == run
 
 
 def test_a_death_is_counted_against_the_run_whose_agent_was_at_work(hand: Hand) -> None:
     run = hand.running()
     hand.bury(hand.holder)
-    [released] = hand.do(releases.release_dead)
+    [released] = hand.do(runs.release_dead)
     assert (released.run, released.holder, released.counted) == (run.id, hand.holder, True)
     found = hand.find(run)
     assert (found.state, found.holder, found.fence) == (RunState.READY, None, run.fence + 1)
     assert counters(hand, run) == (1, 0)
-    assert hand.do(releases.release_dead) == []
+    assert hand.do(runs.release_dead) == []
 
 
 def test_a_death_after_the_reply_was_stored_is_not_counted(hand: Hand) -> None:
     run = hand.running()
     hand.do(runs.mark_replied, run.claim)
     hand.bury(hand.holder)
-    [released] = hand.do(releases.release_dead)
+    [released] = hand.do(runs.release_dead)
     assert not released.counted
     assert counters(hand, run) == (0, 0)
 
@@ -91,7 +90,7 @@ def test_a_death_while_draining_is_not_counted(hand: Hand) -> None:
 
 def test_a_life_that_gives_back_counts_nothing(hand: Hand) -> None:
     made = [hand.running().id for _ in range(3)]
-    released = hand.do(releases.release_own, hand.holder)
+    released = hand.do(runs.release_own, hand.holder)
     assert sorted(r.run for r in released) == made
     assert hand.rows("SELECT DISTINCT state, deaths, failures FROM runs") == [("ready", 0, 0)]
 
@@ -99,16 +98,16 @@ def test_a_life_that_gives_back_counts_nothing(hand: Hand) -> None:
 def test_a_reader_releases_only_the_run_of_its_chat(hand: Hand) -> None:
     one, other = hand.running(), hand.running()
     hand.bury(hand.holder)
-    assert [r.run for r in hand.do(releases.release_dead, one.chat)] == [one.id]
+    assert [r.run for r in hand.do(runs.release_dead, one.chat)] == [one.id]
     assert hand.find(other).state is RunState.RUNNING
 
 
 def test_many_runs_of_the_dead_are_released_in_bounded_passes(hand: Hand) -> None:
-    for _ in range(releases.AT_ONCE + 3):
+    for _ in range(runs.RELEASED_AT_ONCE + 3):
         hand.running()
     hand.bury(hand.holder)
-    assert len(hand.do(releases.release_dead)) == releases.AT_ONCE
-    assert len(hand.do(releases.release_dead)) == 3
+    assert len(hand.do(runs.release_dead)) == runs.RELEASED_AT_ONCE
+    assert len(hand.do(runs.release_dead)) == 3
 
 
 def test_a_run_that_saw_two_deaths_is_claimed_only_in_the_lane(hand: Hand) -> None:
@@ -179,7 +178,7 @@ def test_a_run_that_is_set_aside_is_not_claimed_and_stays_live(hand: Hand) -> No
     run = hand.running()
     hand.do(runs.set_aside, run.claim, "it breaks its turn")
     assert hand.claim() == []
-    assert hand.do(claims.oldest_due) is None
+    assert hand.do(runs.oldest_due) is None
     assert hand.find(run).state is RunState.READY
 
 
@@ -193,7 +192,7 @@ def test_the_deadline_moves_by_the_time_in_which_the_holder_was_dead(hand: Hand)
     run = hand.running()
     hand.advance(3_600)
     hand.bury(hand.holder)
-    hand.do(releases.release_dead)
+    hand.do(runs.release_dead)
     hand.advance(600)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert deadline(hand, again) == pytest.approx(deadline(hand, run), abs=1)
@@ -203,7 +202,7 @@ def test_the_deadline_moves_by_the_time_in_which_the_holder_was_dead(hand: Hand)
 def test_the_deadline_moves_by_an_outage_that_a_lapsed_life_ended(hand: Hand) -> None:
     run = hand.running()
     hand.advance(3_600)
-    hand.do(releases.release_own, hand.holder)
+    hand.do(runs.release_own, hand.holder)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert again.id == run.id
     assert deadline(hand, again) == pytest.approx(hand.clock.wall() + DEADLINE, abs=5)
@@ -242,16 +241,16 @@ def test_chats_whose_waiters_nobody_promoted_are_found(hand: Hand) -> None:
     for chat in (busy, stranded, paused):
         hand.waiting(chat)
     hand.do(chats.pause, paused, None)
-    assert hand.do(releases.stranded_chats, 10) == [stranded]
+    assert hand.do(runs.stranded_chats, 10) == [stranded]
 
 
 def test_the_oldest_due_run_is_told_by_its_age(hand: Hand) -> None:
-    assert hand.do(claims.oldest_due) is None
+    assert hand.do(runs.oldest_due) is None
     hand.ready(hand.new_chat(), wait=500.0)
-    assert hand.do(claims.oldest_due) is None
+    assert hand.do(runs.oldest_due) is None
     hand.ready(hand.new_chat())
     hand.advance(40)
-    assert hand.do(claims.oldest_due) == pytest.approx(40, abs=2)
+    assert hand.do(runs.oldest_due) == pytest.approx(40, abs=2)
 
 
 def test_holders_that_left_something_are_not_forgotten(hand: Hand) -> None:
@@ -259,7 +258,7 @@ def test_holders_that_left_something_are_not_forgotten(hand: Hand) -> None:
     hand.bury(hand.holder)
     hand.advance(100_000)
     assert hand.do(holders.forget_gone, 86_400.0) == 0
-    hand.do(releases.release_dead)
+    hand.do(runs.release_dead)
     assert hand.do(holders.forget_gone, 86_400.0) == 1
     assert hand.do(runs.end_live, run.id, Ending.CANCELLED, "")
 

@@ -13,7 +13,7 @@ from bot.domain.message import Address, Attachment, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run, RunState
 from storage.engine.entity import Entity
-from storage.outbox.moves import Part
+from storage.outbox import Part
 from storage.schema.tables import chats, inbound, outbox, runs
 from tests.storage.kit import Hand
 

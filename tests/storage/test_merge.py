@@ -8,9 +8,8 @@ from bot.domain.ending import Ending
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import chats, runs
-from storage.chat_merge import link
+from storage.chats import link
 from storage.engine.tx import Tx
-from storage.runs import releases
 from tests.storage.kit import Hand
 
 
@@ -130,7 +129,7 @@ def test_the_second_of_two_survives_the_death_of_its_holder(
     older, younger = hand.running(kept), hand.running(gone, hand.new_holder("host/2"))
     merged(hand)
     hand.bury(younger.holder or 0)
-    [released] = hand.do(releases.release_dead, kept)
+    [released] = hand.do(runs.release_dead, kept)
     assert released.run == younger.id
     [again] = hand.claim()
     assert again.id == younger.id

@@ -14,8 +14,7 @@ from bot.domain.message import Address, ChatKind
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, inbox, outbox, runs
 from storage.engine.tx import Tx
-from storage.runs import claims, creation, releases
-from storage.runs.creation import NewRun
+from storage.runs import NewRun
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.rivals import First, first, outcome
 
@@ -35,7 +34,7 @@ def arrive(tx: Tx, hand: Hand, chat: int) -> Run:
     """A message comes: its run is the head of an idle chat, or waits."""
     chats.lock(tx, chat)
     new = NewRun(hand.account, chat, "tg-1", 1.0, 0.0, "")
-    return creation.insert_run(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
+    return runs.create(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
 
 
 def finish(tx: Tx, run: Run) -> int | None:
@@ -104,8 +103,8 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert len(rival.do(claims.claim, hand.claimant(), [hand.account], 1)) == 1
-        waiting = rival.rival(creation.join, run.id, 1.0, 0.0, 0.0)
+        assert len(rival.do(runs.claim, hand.claimant(), [hand.account], 1)) == 1
+        waiting = rival.rival(runs.join, run.id, 1.0, 0.0, 0.0)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
     assert hand.value("SELECT messages FROM runs") == (1 if commits else 2)
@@ -117,7 +116,7 @@ def test_a_claim_does_not_wait_for_a_message_that_is_joining_and_takes_it_along(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(creation.join, run.id, 1.0, 0.0, 0.0)
+        assert rival.do(runs.join, run.id, 1.0, 0.0, 0.0)
         assert hand.claim() == []
         rival.commit()
     assert [claimed.id for claimed in hand.claim()] == [run.id]
@@ -131,8 +130,8 @@ def test_an_edit_is_not_used_by_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        rival.do(claims.claim, hand.claimant(), [hand.account], 1)
-        waiting = rival.rival(creation.touch_unclaimed, run.id)
+        rival.do(runs.claim, hand.claimant(), [hand.account], 1)
+        waiting = rival.rival(runs.lock_unclaimed, run.id)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
 
@@ -141,7 +140,7 @@ def test_a_claim_passes_by_a_run_whose_message_is_being_edited(postgres_hand: Ha
     hand = postgres_hand
     run, other = hand.ready(hand.new_chat()), hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(creation.touch_unclaimed, run.id)
+        assert rival.do(runs.lock_unclaimed, run.id)
         assert [claimed.id for claimed in hand.claim()] == [other.id]
     assert [claimed.id for claimed in hand.claim()] == [run.id]
 
@@ -153,7 +152,7 @@ def test_two_workers_never_claim_the_same_run(postgres_hand: Hand, commits: Won)
         hand.ready(hand.new_chat())
     other = hand.new_holder("host/2")
     with first(hand) as rival:
-        mine = rival.do(claims.claim, hand.claimant(), [hand.account], 2)
+        mine = rival.do(runs.claim, hand.claimant(), [hand.account], 2)
         assert len(mine) == 2
         theirs = hand.claim(holder=other)
         assert {run.id for run in mine}.isdisjoint(run.id for run in theirs)
@@ -201,7 +200,7 @@ def test_b13_a_message_that_comes_while_the_head_is_settled_is_not_stranded(
         end(rival, commits=commits)
         expected = RunState.RUNNING if commits else RunState.WAITING
         assert outcome(waiting).state is expected
-    assert hand.do(releases.stranded_chats, 10) == []
+    assert hand.do(runs.stranded_chats, 10) == []
 
 
 @both_ways
@@ -216,7 +215,7 @@ def test_b13_the_run_that_settles_promotes_a_message_that_came_just_before(
         waiting = rival.rival(finish, head)
         end(rival, commits=commits)
         assert outcome(waiting) == (came.id if commits else None)
-    assert hand.do(releases.stranded_chats, 10) == []
+    assert hand.do(runs.stranded_chats, 10) == []
 
 
 @both_ways
@@ -297,7 +296,7 @@ def test_a_worker_that_settles_while_its_run_is_released_loses(
     run = hand.running()
     hand.bury(hand.holder)
     with first(hand) as rival:
-        assert len(rival.do(releases.release_dead)) == 1
+        assert len(rival.do(runs.release_dead)) == 1
         waiting = rival.rival(finish, run)
         end(rival, commits=commits)
         assert outcome(waiting) is (StaleLease if commits else None)
@@ -309,9 +308,9 @@ def test_a_pass_leaves_a_run_alone_that_is_being_settled(postgres_hand: Hand) ->
     hand.bury(hand.holder)
     with first(hand) as rival:
         rival.do(finish, run)
-        assert hand.do(releases.release_dead) == []
+        assert hand.do(runs.release_dead) == []
         rival.commit()
-    assert hand.do(releases.release_dead) == []
+    assert hand.do(runs.release_dead) == []
     assert hand.find(run).ending is Ending.ANSWERED
 
 
@@ -321,8 +320,8 @@ def test_two_passes_at_once_release_each_run_once(postgres_hand: Hand) -> None:
         hand.running()
     hand.bury(hand.holder)
     with first(hand) as rival:
-        assert len(rival.do(releases.release_dead)) == 3
-        assert hand.do(releases.release_dead) == []
+        assert len(rival.do(runs.release_dead)) == 3
+        assert hand.do(runs.release_dead) == []
         rival.commit()
     assert hand.rows("SELECT DISTINCT deaths FROM runs") == [(1,)]
 
@@ -357,7 +356,7 @@ def test_a_run_that_is_born_under_a_holder_that_is_being_buried_is_released(
         rival.do(holders.bury_earlier_boots, "host/1", -1)
         born = hand.running()
         rival.commit()
-    assert [r.run for r in hand.do(releases.release_dead)] == [born.id]
+    assert [r.run for r in hand.do(runs.release_dead)] == [born.id]
 
 
 @both_ways
