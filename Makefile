@@ -8,9 +8,9 @@ UV_VERSION := 0.13.9
 
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
-CODE := bot channels storage tests benchmarks examples
+CODE := bot channels storage tests benchmarks examples docs
 
 # Moving the checkout invalidates what is installed: its place is a part of the stamps' names.
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
@@ -18,9 +18,12 @@ TOOLS := $(VENV)/.uv-$(UV_VERSION)-$(PLACE)
 READY := $(VENV)/.ready-$(PLACE)
 TESTABLE := $(VENV)/.testable-$(PLACE)
 
+# Where no bytecode may be kept, every started process compiles all that it imports: 2 s each.
+export PYTHONDONTWRITEBYTECODE :=
+
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test check lint format bench bench-kills lock clean
+.PHONY: help install run test test-deep check lint format picture bench bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -34,6 +37,9 @@ install: $(READY) ## Set up what `run` needs, and start nothing
 test: $(TESTABLE) ## Run all tests, on a real PostgreSQL and Valkey of their own
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
+test-deep: $(TESTABLE) ## Each test on both databases, and many more crashes and kills: half an hour
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --deep $(ARGS)
+
 check: lint test ## What must be green: lint, types, import contracts, tests
 
 lint: $(TESTABLE) ## Everything of check but the tests
@@ -45,6 +51,9 @@ lint: $(TESTABLE) ## Everything of check but the tests
 format: $(TESTABLE) ## Rewrite the code in its one form
 	$(BIN)/ruff check --fix-only $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+picture: $(TESTABLE) ## Draw docs/layers.svg from the imports as they are
+	@$(BIN)/python docs/layers.py
 
 bench: $(TESTABLE) ## Load on this machine: rates and latencies
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -19,10 +19,11 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.e2e.processes import PATIENCE, PROGRAM, ROOT, free_port, pulse
+from tests.e2e.processes import PROGRAM, ROOT, free_port, pulse
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.twilio.signing import signed_headers
+from tests.limits import PATIENCE
 from tests.servers import Postgres
 from tests.world import PUBLIC, SECRET, SECRET_HEADER
 

@@ -27,9 +27,9 @@ from bot.domain.run import Run
 from bot.domain.terms import Terms
 from bot.intake.record import Arrival, record_event
 from bot.leases.runtime import Runtime
-from bot.schedule import Almanac
+from bot.schedule import CronCalendar
 from bot.texts import Words
-from channels.console.channel import ConsoleChannel
+from channels.console import ConsoleChannel
 from storage import accounts, chats, holders, outbox, replies, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
@@ -51,7 +51,7 @@ class Turns:
         upgrade(url)
         clock = SystemClock()
         self.db = Database(DatabaseSettings(url), clock)
-        self.account = self.db.now_sync(accounts.ensure, ChannelName.CONSOLE, "local").id
+        self.account = self.db.now_sync(accounts.ensure, ChannelName("console"), "local").id
         identity = Identity("bench/1", clock.token(), "bench", 1, "all")
         self.by = Claimant(self.db.now_sync(holders.register, identity), 3_600.0, 900.0)
         self.rt = Runtime(
@@ -61,7 +61,7 @@ class Turns:
             terms=Terms(),
             words=Words.load(),
             wakeups=Wakeups(clock),
-            calendar=Almanac("UTC"),
+            calendar=CronCalendar("UTC"),
         )
 
     async def intake(self, by: Claimant | None) -> Run:

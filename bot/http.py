@@ -1,4 +1,4 @@
-"""The HTTP doorway: verify, hand to intake, answer fast.
+"""The HTTP routes: verify, hand to intake, answer fast.
 
 A platform is told 2xx only after the commit. What is not signed is refused before anything
 is stored; what is signed and can't be parsed is kept as a dead letter and acknowledged, since
@@ -8,140 +8,67 @@ a platform would deliver it for ever and hold back what comes behind it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route as HttpRoute
 
+from bot.delivery.status import hear
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.message import Event, PayloadError
-from bot.domain.ports import Clock
-from bot.intake.accept import Intake
+from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
+from bot.intake.accept import Intake, in_time
 from bot.intake.record import Arrival
-from bot.observability import Check, Observer
+from bot.leases.runtime import Runtime
+from bot.observability import Check
 
 MAX_BODY = 1_000_000
 """Bytes. Telegram's largest update has 64 KiB, Twilio's forms far less."""
 
 _log = logging.getLogger("answerback.webhooks")
-
-
-class NotReadable(Exception):
-    """The body is not in the form that the platform sends."""
+_Answer = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
-    """A request as the hooks see it. `target` is path and query as they came."""
-
-    target: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class Hook(Protocol):
-    """One route of one account: who may post there, and what a post means."""
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def channel(self) -> str: ...
-
-    @property
-    def account(self) -> int: ...
-
-    @property
-    def content_type(self) -> str:
-        """Of the acknowledgement."""
-        ...
-
-    @property
-    def acknowledgement(self) -> str:
-        """The body that the platform takes for "received" and shows to nobody."""
-        ...
-
-    def authentic(self, posted: Posted) -> bool:
-        """Whether the platform sent this. Never raises."""
-        ...
-
-    def text(self, posted: Posted) -> str:
-        """The payload as it is stored. Raises NotReadable."""
-        ...
-
-    def events(self, posted: Posted) -> tuple[Event, ...]:
-        """What the payload says. Raises PayloadError."""
-        ...
-
-
-class StatusHook(Protocol):
-    """A route for a platform's word on what we sent."""
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def content_type(self) -> str: ...
-
-    @property
-    def acknowledgement(self) -> str: ...
-
-    def authentic(self, posted: Posted) -> bool: ...
-
-    async def take(self, posted: Posted) -> None:
-        """Write it down. Raises NotReadable, PayloadError, DatabaseUnavailable."""
-        ...
-
-
-Readiness = Callable[[], Awaitable[Sequence[Check]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Doorway:
-    """What the application is made of. `intake` is None in a process without webhooks.
+class Site:
+    """What the application of a process is made of. `routes` are the platforms', each with the
+    row of its account; none in a process that takes nothing in.
 
     `prefix` is the path of PUBLIC_URL, which a proxy may leave on or take off.
     """
 
-    intake: Intake | None
-    hooks: Sequence[Hook]
-    statuses: Sequence[StatusHook]
-    readiness: Readiness
-    observer: Observer
-    clock: Clock
+    rt: Runtime
+    intake: Intake
+    readiness: Callable[[], Awaitable[Sequence[Check]]]
+    routes: Sequence[tuple[int, Route]] = ()
     prefix: str = ""
 
 
-def build_app(door: Doorway) -> Starlette:
-    """The routes of this process."""
-    routes = [
-        Route("/healthz", _alive),
-        Route("/readyz", _ready(door.readiness)),
-        Route("/metrics", _metrics(door.observer)),
-    ]
-    if door.intake is not None:
-        posts = [(hook.path, _receive(door, hook, door.intake)) for hook in door.hooks]
-        posts += [(hook.path, _witness(hook)) for hook in door.statuses]
-        routes += [
-            Route(prefix + path, receive, methods=["POST"])
-            for path, receive in posts
-            for prefix in dict.fromkeys(("", door.prefix))
+def build_app(site: Site) -> Starlette:
+    """The application of this process."""
+    return Starlette(
+        routes=[
+            HttpRoute("/healthz", _alive),
+            HttpRoute("/readyz", _ready(site)),
+            HttpRoute("/metrics", _metrics(site)),
+            *(
+                HttpRoute(prefix + route.path, _receive(site, account, route), methods=["POST"])
+                for account, route in site.routes
+                for prefix in dict.fromkeys(("", site.prefix))
+            ),
         ]
-    return Starlette(routes=routes)
+    )
 
 
 def build_waiting_app() -> Starlette:
-    """The routes while the process starts: it is alive, and not ready for anything."""
+    """The application while the process starts: it is alive, and not ready for anything."""
     return Starlette(
         routes=[
-            Route("/healthz", _alive),
-            Route("/{path:path}", _starting, methods=["GET", "POST"]),
+            HttpRoute("/healthz", _alive),
+            HttpRoute("/{path:path}", _starting, methods=["GET", "POST"]),
         ]
     )
 
@@ -154,9 +81,9 @@ async def _alive(_request: Request) -> Response:
     return PlainTextResponse("alive\n")
 
 
-def _ready(readiness: Readiness) -> Callable[[Request], Awaitable[Response]]:
+def _ready(site: Site) -> _Answer:
     async def ready(_request: Request) -> Response:
-        checks = await readiness()
+        checks = await site.readiness()
         well = all(check.well for check in checks)
         body = {
             "ready": well,
@@ -167,73 +94,53 @@ def _ready(readiness: Readiness) -> Callable[[Request], Awaitable[Response]]:
     return ready
 
 
-def _metrics(observer: Observer) -> Callable[[Request], Awaitable[Response]]:
+def _metrics(site: Site) -> _Answer:
     async def metrics(_request: Request) -> Response:
-        return Response(generate_latest(observer.registry), media_type=CONTENT_TYPE_LATEST)
+        text = generate_latest(site.rt.observer.registry)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     return metrics
 
 
-def _receive(door: Doorway, hook: Hook, intake: Intake) -> Callable[[Request], Awaitable[Response]]:
+def _receive(site: Site, account: int, route: Route) -> _Answer:
+    rt = site.rt
+
     async def receive(request: Request) -> Response:
-        began = door.clock.monotonic()
-        posted = await _posted(request, hook.path)
+        began = rt.clock.monotonic()
+        posted = await _posted(request, route.path)
         if isinstance(posted, Response):
             return posted
-        if not hook.authentic(posted):
-            return _refused(hook.path)
         try:
-            await _take(hook, intake, posted)
+            payload = route.read(posted)
+            await _take(site, account, payload)
+        except NotAuthentic:
+            _log.warning(
+                "%s: a request without the right secret or signature was refused", route.path
+            )
+            return PlainTextResponse("the secret or signature is missing or wrong\n", 403)
         except NotReadable as error:
-            return PlainTextResponse(f"{error}\n", status_code=400)
+            return PlainTextResponse(f"{error}\n", 400)
         except DatabaseUnavailable as error:
-            return _later(error)
-        door.observer.webhook_seconds.labels(hook.channel).observe(door.clock.monotonic() - began)
-        return Response(hook.acknowledgement, media_type=hook.content_type)
+            _log.warning("not stored, the platform must deliver it again: %s", error)
+            wait = {"Retry-After": str(max(1, round(error.retry_after)))}
+            return PlainTextResponse("not stored; deliver it again\n", 503, wait)
+        if payload.status is None:
+            channel = rt.channels[account].name
+            rt.observer.webhook_seconds.labels(channel).observe(rt.clock.monotonic() - began)
+        return Response(route.acknowledgement, media_type=route.content_type)
 
     return receive
 
 
-async def _take(hook: Hook, intake: Intake, posted: Posted) -> None:
-    arrival = Arrival(hook.account, hook.text(posted))
-    try:
-        events = hook.events(posted)
-    except PayloadError as error:
-        await intake.take_dead_letter(arrival, str(error))
+async def _take(site: Site, account: int, payload: Payload) -> None:
+    """Commit what the payload says. Raises DatabaseUnavailable."""
+    if payload.status is not None:
+        async with in_time():
+            await hear(site.rt, account, payload.status)
+    elif payload.error:
+        await site.intake.take_dead_letter(Arrival(account, payload.text), payload.error)
     else:
-        await intake.take(arrival, events)
-
-
-def _witness(hook: StatusHook) -> Callable[[Request], Awaitable[Response]]:
-    async def witness(request: Request) -> Response:
-        posted = await _posted(request, hook.path)
-        if isinstance(posted, Response):
-            return posted
-        if not hook.authentic(posted):
-            return _refused(hook.path)
-        try:
-            await hook.take(posted)
-        except (NotReadable, PayloadError) as error:
-            return PlainTextResponse(f"{error}\n", status_code=400)
-        except DatabaseUnavailable as error:
-            return _later(error)
-        return Response(hook.acknowledgement, media_type=hook.content_type)
-
-    return witness
-
-
-def _refused(path: str) -> Response:
-    _log.warning("%s: a request without the right secret or signature was refused", path)
-    return PlainTextResponse("the secret or signature is missing or wrong\n", status_code=403)
-
-
-def _later(error: DatabaseUnavailable) -> Response:
-    _log.warning("not stored, the platform must deliver it again: %s", error)
-    return PlainTextResponse(
-        "not stored; deliver it again\n",
-        status_code=503,
-        headers={"Retry-After": str(max(1, round(error.retry_after)))},
-    )
+        await site.intake.take(Arrival(account, payload.text), payload.events)
 
 
 async def _posted(request: Request, path: str) -> Posted | Response:
@@ -244,9 +151,9 @@ async def _posted(request: Request, path: str) -> Posted | Response:
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_BODY:
-                return PlainTextResponse(f"a body has at most {MAX_BODY} bytes\n", status_code=413)
+                return PlainTextResponse(f"a body has at most {MAX_BODY} bytes\n", 413)
     except ClientDisconnect:
-        return PlainTextResponse("the body did not arrive whole\n", status_code=400)
+        return PlainTextResponse("the body did not arrive whole\n", 400)
     query = request.scope["query_string"].decode("latin-1")
     return Posted(
         target=path + (f"?{query}" if query else ""),

@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.domain.errors import ConfigurationError
 from bot.http import build_app, build_waiting_app
 from bot.runs.shutdown import hand_over
-from bot.wiring import Process, Role, Settings, running
-from bot.wiring.routes import doorway
+from bot.wiring import Process, Role, Settings, configured, running, site
+from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
 
 _log = logging.getLogger("answerback")
@@ -24,6 +24,8 @@ _KEEP_ALIVE = 75
 that we close just as a webhook comes costs a redelivery."""
 _LAST_REQUESTS = 5
 """Seconds that requests under way may take when the process leaves."""
+_LAST_ACKNOWLEDGEMENTS = 2.0
+"""Seconds that acknowledgements of pressed buttons may take then."""
 
 
 class _Server(uvicorn.Server):
@@ -54,23 +56,23 @@ async def serve(settings: Settings, role: Role) -> None:
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
-    if not settings.has_platform:
+    if not configured(settings):
         raise ConfigurationError(
-            "no platform is configured: set TELEGRAM_BOT_TOKEN, or TWILIO_ACCOUNT_SID and its "
-            "companions; `answerback chat` needs none"
+            f"no platform is configured: set {ways_to_configure(settings)}; "
+            "`answerback chat` needs none"
         )
     listener = _listen(settings, role)
     front = _Front()
     with stop_signals() as stop:
         async with listening(front, listener) as server, running(settings, role) as process:
             stop.works(process)
-            front.open(build_app(doorway(process)))
+            front.open(build_app(site(process)))
             _announce(process, listener)
             await stop.told.wait()
             _log.info("handing over within %.0f s", settings.shutdown_grace)
             await hand_over(process.ctx, process.worker, settings.shutdown_grace)
             await server.close()
-            await process.intake.close()
+            await process.tasks.finish(_LAST_ACKNOWLEDGEMENTS)
             _log.info("handed over")
 
 

@@ -1,65 +1,19 @@
-"""What happens by the clock: heartbeat, sweep, repair, reminders. APScheduler drives it.
+"""When a reminder is due: the arithmetic of zones, summer time and cron rules.
 
-Nothing is kept in the scheduler: all state is rows, so a crash loses no job. `Almanac` uses
-its triggers for arithmetic alone: when a reminder is due is a row too.
+APScheduler's triggers do it. Nothing is kept in a scheduler: a reminder and its time are a row.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.date import DateTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.domain.errors import ReminderRefused
 from bot.domain.reminders import Occasion
-
-
-@dataclass(frozen=True, slots=True)
-class Chore:
-    """Something to do every `every` seconds; it handles its own failures."""
-
-    name: str
-    every: float
-    do: Callable[[], Awaitable[object]]
-
-
-class Schedule:
-    """Runs chores: one instance of each at a time, missed beats fall together."""
-
-    def __init__(self) -> None:
-        # It warns of every beat that a slow chore makes it skip, which is what we ask for.
-        logger = logging.getLogger("answerback.beats")
-        logger.setLevel(logging.ERROR)
-        self._scheduler = AsyncIOScheduler(timezone="UTC", logger=logger)
-
-    def add(self, chore: Chore) -> None:
-        """Do this from now on, first after one interval."""
-        self._scheduler.add_job(
-            chore.do,
-            IntervalTrigger(seconds=chore.every, timezone="UTC"),
-            id=chore.name,
-            max_instances=1,
-            coalesce=True,
-            misfire_grace_time=None,
-        )
-
-    def start(self) -> None:
-        """Begin. Needs a running loop."""
-        self._scheduler.start()
-
-    def stop(self) -> None:
-        """Begin nothing more."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
-
 
 DAY = 86_400.0
 _FURTHEST = 5 * 366 * DAY
@@ -73,7 +27,7 @@ _HOW = (
 )
 
 
-class Almanac:
+class CronCalendar:
     """`Calendar` by APScheduler's triggers. A time that summer time skips is taken by the
     clock from before the change; one that comes twice is the first of the two."""
 

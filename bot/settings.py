@@ -1,34 +1,33 @@
-"""Settings: the environment and `.env`, read once, checked whole, handed out in pieces."""
+"""Settings: the environment and `.env`, read once, checked whole, handed out in pieces.
+
+A channel's variables stand with the channel: `settings_of` puts its part and this one together.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotenv import dotenv_values
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.lease import LeaseTerms
-from bot.domain.terms import Burst, DeliveryTerms, IntakeTerms, Terms, WorkTerms
-from bot.domain.verdict import UncertainDelivery
+from bot.domain.retry import RetryPolicy
+from bot.domain.terms import Burst, IntakeTerms, Terms, WorkTerms
+from bot.domain.verdict import Policy, UncertainDelivery
 
+T = TypeVar("T", bound="ChannelList")
 DEFAULT_DATABASE = "sqlite:///data/answerback.db"
-_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
-
-
-class TelegramMode(StrEnum):
-    """How updates come in."""
-
-    WEBHOOK = "webhook"
-    POLLING = "polling"
+_NOT_A_BASE = ("database_url", "redis_url")
+"""The addresses that are no base to which paths are added."""
 
 
 class LogLevel(StrEnum):
@@ -47,8 +46,8 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class Settings(BaseSettings):
-    """Every variable that Answerback reads. Times in seconds."""
+class ChannelList(BaseSettings):
+    """The one variable that says which others there are: further channels, by their modules."""
 
     model_config = SettingsConfigDict(
         env_file=".env",
@@ -59,12 +58,28 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
     )
 
+    channels: Annotated[tuple[str, ...], NoDecode] = ()
+
+    @field_validator("channels", mode="before")
+    @classmethod
+    def _modules(cls, value: Any) -> Any:
+        return tuple(_names(value)) if isinstance(value, str) else value
+
+
+class Settings(ChannelList):
+    """Every variable that Answerback reads but those of the channels. Times in seconds."""
+
     database_url: str = DEFAULT_DATABASE
     database_pool: int = Field(8, ge=1, le=200)
     redis_url: str = ""
     public_url: str = ""
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535)
+    timezone: str = "UTC"
+    texts_file: Path | None = None
+    language: str = "en"
+    holder_name: str = ""
+
     agent: str = "echo"
     agent_secret: str = Field("", repr=False)
     agent_timeout: float = Field(600.0, gt=0)
@@ -74,36 +89,12 @@ class Settings(BaseSettings):
     llm_history_tokens: int = Field(8000, ge=0)
     llm_timeout: float = Field(120.0, gt=0)
     tools: str = ""
-    timezone: str = "UTC"
-    texts_file: Path | None = None
-    language: str = "en"
+
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.CONSOLE
     otel_exporter_otlp_endpoint: str = ""
     otel_exporter_otlp_headers: str = Field("", repr=False)
     otel_service_name: str = "answerback"
-    holder_name: str = ""
-
-    telegram_bot_token: str = Field("", repr=False)
-    telegram_mode: TelegramMode | None = None
-    telegram_webhook_secret: str = Field("", repr=False)
-    telegram_api_url: str = "https://api.telegram.org"
-    telegram_read_timeout: float = Field(60.0, gt=0)
-    telegram_channel_posts: bool = False
-    max_parts: int = Field(10, ge=1, le=100)
-
-    twilio_account_sid: str = ""
-    twilio_auth_token: str = Field("", repr=False)
-    twilio_second_auth_token: str = Field("", repr=False)
-    twilio_shared_key: str = Field("", repr=False)
-    twilio_whatsapp_from: str = ""
-    twilio_api_url: str = "https://api.twilio.com"
-    twilio_fallback_url: str = ""
-    twilio_template_sid: str = ""
-    twilio_template_variables: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict)
-    twilio_choice_templates: Annotated[dict[int, str], NoDecode] = Field(default_factory=dict)
-    twilio_typing: bool = True
-    twilio_timeout: float = Field(20.0, gt=0)
 
     lease_seconds: float = Field(15.0, gt=0)
     heartbeat_seconds: float = Field(5.0, gt=0)
@@ -123,23 +114,19 @@ class Settings(BaseSettings):
     command_words: bool = True
     allowed: Annotated[frozenset[str], NoDecode] = frozenset()
 
-    @field_validator("log_level", mode="before")
+    @field_validator("log_level", "log_format", mode="before")
     @classmethod
-    def _level(cls, value: Any) -> Any:
-        return value.upper() if isinstance(value, str) else value
-
-    @field_validator("log_format", mode="before")
-    @classmethod
-    def _format(cls, value: Any) -> Any:
-        return value.lower() if isinstance(value, str) else value
+    def _any_case(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str):
+            return value
+        return value.upper() if info.field_name == "log_level" else value.lower()
 
     @field_validator("allowed", mode="before")
     @classmethod
-    def _split(cls, value: Any) -> Any:
+    def _people(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        names = (name.strip() for name in re.split(r"[,\s]+", value))
-        return frozenset(n.casefold() if n.startswith("@") else n for n in names if n)
+        return frozenset(n.casefold() if n.startswith("@") else n for n in _names(value))
 
     @field_validator("timezone")
     @classmethod
@@ -150,22 +137,12 @@ class Settings(BaseSettings):
             raise ValueError("is no time zone; write one like UTC or Europe/Berlin") from error
         return value
 
-    @field_validator("twilio_template_variables", "twilio_choice_templates", mode="before")
+    @field_validator("*")
     @classmethod
-    def _from_json(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return json.loads(value)
-        except ValueError:
-            raise ValueError('must be JSON, such as {"1": "{reply}"} or {"3": "HX..."}') from None
-
-    @field_validator(
-        "public_url", "twilio_fallback_url", "telegram_api_url", "twilio_api_url", "llm_base_url"
-    )
-    @classmethod
-    def _bare_base(cls, value: str) -> str:
-        if not value:
+    def _bare_base(cls, value: Any, info: ValidationInfo) -> Any:
+        """Every `..._URL`, the channels' too, is an address to which paths are added."""
+        name = info.field_name or ""
+        if not value or not name.endswith("_url") or name in _NOT_A_BASE:
             return value
         parts = urlsplit(value.strip())
         spaced = re.search(r"\s", value.strip())
@@ -182,69 +159,19 @@ class Settings(BaseSettings):
             raise ValueError("must be such as redis://host:6379/0")
         return value
 
-    @field_validator("telegram_webhook_secret")
-    @classmethod
-    def _secret_alphabet(cls, value: str) -> str:
-        if value and not _SECRET.fullmatch(value):
-            raise ValueError("must be 1 to 256 of A-Z a-z 0-9 _ - (Telegram takes no others)")
-        return value
-
     @model_validator(mode="after")
-    def _fits_together(self) -> Settings:
+    def _lease_fits_heartbeat(self) -> Settings:
         if self.heartbeat_seconds * 2 > self.lease_seconds:
             raise ValueError(
                 "HEARTBEAT_SECONDS must be at most half of LEASE_SECONDS, "
                 "so that one lost heartbeat does not lose the lease"
             )
-        by_webhook = self.telegram_bot_token and self.mode is TelegramMode.WEBHOOK
-        if by_webhook and not self.telegram_webhook_secret:
-            raise ValueError(
-                "TELEGRAM_WEBHOOK_SECRET is empty: without it anybody could send updates; "
-                "set it to a long random word, or set TELEGRAM_MODE=polling"
-            )
-        if self.twilio_account_sid:
-            self._check_twilio()
         return self
 
-    def _check_twilio(self) -> None:
-        if not self.twilio_auth_token:
-            raise ValueError("TWILIO_AUTH_TOKEN is empty: copy it from Twilio's console")
-        if not self.twilio_whatsapp_from:
-            raise ValueError("TWILIO_WHATSAPP_FROM is empty: set it to whatsapp:+<your sender>")
-        if self.twilio_template_variables and not self.twilio_template_sid:
-            raise ValueError(
-                "TWILIO_TEMPLATE_SID is empty, but TWILIO_TEMPLATE_VARIABLES is set: name the "
-                "approved template (HX...) that they belong to"
-            )
-        if not self.public_url:
-            raise ValueError(
-                "PUBLIC_URL is empty: Twilio's signatures are checked against it; "
-                "set it to the https address under which Twilio reaches this service"
-            )
-
-    @property
-    def mode(self) -> TelegramMode:
-        """How Telegram's updates come in: polling where there is no PUBLIC_URL."""
-        if self.telegram_mode is not None:
-            return self.telegram_mode
-        return TelegramMode.WEBHOOK if self.public_url else TelegramMode.POLLING
-
-    @property
-    def has_platform(self) -> bool:
-        """Whether any platform is configured."""
-        return bool(self.telegram_bot_token or self.twilio_account_sid)
-
     def secrets(self) -> tuple[str, ...]:
-        """Everything that must never be printed."""
-        return (
-            self.telegram_bot_token,
-            self.telegram_webhook_secret,
-            self.twilio_auth_token,
-            self.twilio_second_auth_token,
-            self.twilio_shared_key,
-            self.agent_secret,
-            *self.otlp_headers.values(),
-        )
+        """Everything that must never be printed: each field that its class keeps out of `repr`."""
+        hidden = [name for name, field in type(self).model_fields.items() if not field.repr]
+        return (*(getattr(self, name) for name in hidden), *self.otlp_headers.values())
 
     @property
     def otlp_headers(self) -> dict[str, str]:
@@ -258,7 +185,6 @@ class Settings(BaseSettings):
             work=WorkTerms(
                 lease=LeaseTerms(self.lease_seconds, self.heartbeat_seconds),
                 run_deadline=self.run_deadline,
-                max_failures=self.max_failures,
                 concurrency=self.concurrency,
                 shutdown_grace=self.shutdown_grace,
                 still_working_after=self.still_working_after,
@@ -272,25 +198,29 @@ class Settings(BaseSettings):
                 words=self.command_words,
                 allowed=self.allowed,
             ),
-            delivery=DeliveryTerms(
-                answer_max_age=self.answer_max_age, uncertain=self.uncertain_delivery
+            policy=Policy(
+                answer_max_age=self.answer_max_age,
+                uncertain=self.uncertain_delivery,
+                retry=RetryPolicy(max_failures=self.max_failures),
             ),
         )
 
 
-def lend_to_packages() -> None:
-    """Put what `.env` says where other people's packages look for their keys. What the
-    environment has stays as it is."""
-    for name, value in dotenv_values(".env").items():
-        if value:
-            os.environ.setdefault(name, value)
+def _names(listed: str) -> list[str]:
+    """What stands between commas or blanks."""
+    return [name for name in re.split(r"[,\s]+", listed) if name]
 
 
-def read_settings(**overrides: Any) -> Settings:
+def settings_of(parts: Iterable[type[BaseSettings]]) -> type[Settings]:
+    """Settings with these parts: one class, so that one error names everything that is wrong."""
+    return type("Settings", (Settings, *parts), {"__module__": __name__})
+
+
+def read(kind: type[T], **overrides: Any) -> T:
     """The settings of this process. Raises ConfigurationError that names every variable that
     is wrong, and the fix."""
     try:
-        return Settings(**overrides)
+        return kind(**overrides)
     except ValidationError as error:
         lines = [_line(fault) for fault in error.errors(include_url=False, include_input=False)]
         raise ConfigurationError("\n".join(lines)) from None
@@ -300,3 +230,11 @@ def _line(fault: Any) -> str:
     name = "_".join(str(part) for part in fault["loc"]).upper()
     said = str(fault["msg"]).removeprefix("Value error, ")
     return f"{name}: {said}" if name else said
+
+
+def lend_to_packages() -> None:
+    """Put what `.env` says where other people's packages look for their keys. What the
+    environment has stays as it is."""
+    for name, value in dotenv_values(".env").items():
+        if value:
+            os.environ.setdefault(name, value)

@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 
 import regex
 
+from bot.domain.message import clean
+from bot.domain.reply import Button, FileOut, Reply
+
 Size = Callable[[int, int], int]
 """The length of text[start:end] as a platform counts it: at least end - start, and never
 smaller for a larger end."""
@@ -39,6 +42,16 @@ def _unseen(char: str) -> bool:
         or char in _INVISIBLE
         or _VARIATION_SELECTORS.match(char) is not None
     )
+
+
+def cleaned(reply: Reply) -> Reply:
+    """The reply without what neither a database nor a platform takes."""
+    buttons = (Button(clean(b.label), clean(b.data), clean(b.url)) for b in reply.buttons)
+    files = (
+        FileOut(f.kind, clean(f.url), clean(f.content), clean(f.name), clean(f.caption))
+        for f in reply.files
+    )
+    return Reply(clean(reply.text), tuple(buttons), tuple(files))
 
 
 def utf16_len(text: str) -> int:

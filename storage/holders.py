@@ -75,7 +75,12 @@ def _overdue(
     lease_seconds: float | ColumnElement[float],
     of: ReadOnlyColumnCollection[str, Column[Any]] = holders.c,
 ) -> ColumnElement[bool]:
-    return or_(of.clock != lease_clock, of.renewed_at < lease_now - lease_seconds)
+    return or_(
+        of.clock != lease_clock,
+        of.renewed_at < lease_now - lease_seconds,
+        # Renewed in the future: the clock was set back since, and who lives has renewed again.
+        of.renewed_at > lease_now + lease_seconds,
+    )
 
 
 def register(tx: Tx, identity: Identity) -> int:
@@ -94,11 +99,12 @@ def register(tx: Tx, identity: Identity) -> int:
     return int(tx.scalars(row.returning(holders.c.id)).one())
 
 
-def renew(tx: Tx, holder: int, lease_seconds: float) -> bool:
-    """Extend the lease. False: it had run out or was taken, and this life is over."""
+def renew(tx: Tx, holder: int) -> bool:
+    """Extend the lease. False: somebody marked this holder dead. One that is merely overdue has
+    lost nothing yet; its own monotonic clock tells it whether it may still believe in itself."""
     move = (
         update(holders)
-        .where(holders.c.id == holder, holders.c.gone_at.is_(None), ~_overdue(lease_seconds))
+        .where(holders.c.id == holder, holders.c.gone_at.is_(None))
         .values(renewed_at=lease_now, seen_at=now)
     )
     return tx.execute(move).rowcount == 1

@@ -14,12 +14,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from bot.domain.ports import Clock
+from bot.domain.retry import RETRY
 
 _log = logging.getLogger("answerback.wakeup")
-
-_SHORTEST_PAUSE = 0.2
-_LONGEST_PAUSE = 5.0
-"""Seconds between two tries to reach Redis."""
 
 READY = "ready"
 """Some run or standalone part became due."""
@@ -94,20 +91,20 @@ class Wakeups:
         from storage.notify_redis import Relay  # noqa: PLC0415 - half a second, only with Redis
 
         relay = Relay(self._redis_url, self._channel, self._clock.token())
-        pause, told = _SHORTEST_PAUSE, False
+        tries, told = 0, False
         while True:
             try:
                 await relay.carry(self._outgoing, self._reached, self._deliver)
             except RelayBroken as error:
                 if self.connected:
-                    pause, told = _SHORTEST_PAUSE, False
+                    tries, told = 0, False
                 if not told:
                     told = True
                     _log.warning("redis is away, wake-ups wait for the poll: %s", error)
             self.connected = False
             self._deliver(READY)
-            await self._clock.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            tries += 1
+            await self._clock.sleep(RETRY.redis.after(tries, self._clock.jitter()))
 
     def _reached(self) -> None:
         """Redis is reached again; hints may have been missed until now."""

@@ -17,10 +17,11 @@ class ShiftedClock(SystemClock):
 
     def __init__(self, offset: float = 0.0) -> None:
         self.offset = offset
+        self.wall_is_wrong_by = 0.0
         self._moved = asyncio.Event()
 
     def wall(self) -> float:
-        return super().wall() + self.offset
+        return super().wall() + self.offset + self.wall_is_wrong_by
 
     def monotonic(self) -> float:
         return super().monotonic() + self.offset

@@ -20,15 +20,6 @@ from psycopg import sql
 from tests.servers import Postgres, Server, ServerUnavailable, Valkey
 from tests.world import World, open_world
 
-settings.register_profile(
-    "answerback",
-    deadline=None,
-    max_examples=50,
-    print_blob=True,
-    derandomize="CI" in os.environ,
-)
-settings.load_profile("answerback")
-
 _ON_BOTH_DATABASES = re.compile(
     r"tests/(storage|crash|e2e|cli|leases)/"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps)"
@@ -39,18 +30,36 @@ S = TypeVar("S", bound=Server)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--all-databases",
+        "--deep",
         action="store_true",
-        help="run every test of the whole program on both databases",
+        help="run every test on both databases, and enlarged samples of deaths and properties",
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile(
+        "answerback",
+        deadline=None,
+        max_examples=1000 if config.getoption("--deep") else 50,
+        print_blob=True,
+        derandomize="CI" in os.environ and not config.getoption("--deep"),
+    )
+    settings.load_profile("answerback")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is about leases, moves and deaths runs on both databases. Of the rest, which is
-    about what people see, each test runs on one of the two, chosen by its name."""
-    if config.getoption("--all-databases"):
+    """Leave out what only `--deep` runs.
+
+    What is about leases, moves and deaths runs on both databases all the same. Of the rest,
+    which is about what people see, each test runs on one of the two, chosen by its name.
+    """
+    if config.getoption("--deep"):
         return
-    left = [item for item in items if _is_for_the_other_database(item)]
+    left = [
+        item
+        for item in items
+        if item.get_closest_marker("deep") or _is_for_the_other_database(item)
+    ]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
@@ -58,11 +67,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_for_the_other_database(item: pytest.Item) -> bool:
     name = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
-    if name is None or _ON_BOTH_DATABASES.search(item.nodeid):
+    alternating = item.get_closest_marker("alternating")
+    if name is None or (alternating is None and _ON_BOTH_DATABASES.search(item.nodeid)):
         return False
     both = item.nodeid.replace("postgresql", "*").replace("sqlite", "*")
-    chosen = ("sqlite", "postgresql")[zlib.crc32(both.encode()) % 2]
-    return bool(name != chosen)
+    number = zlib.crc32(both.encode()) if alternating is None else alternating.args[0]
+    return bool(name != ("sqlite", "postgresql")[number % 2])
 
 
 @pytest.fixture(scope="session")
@@ -168,7 +178,8 @@ def _database(postgres: Postgres, template: str) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
     _administer(
         postgres,
-        sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+        # Copied as files: half the price of a copy that goes through the write-ahead log.
+        sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
             sql.Identifier(name), sql.Identifier(template)
         ),
     )

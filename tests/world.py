@@ -13,6 +13,8 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import httpx
@@ -26,15 +28,14 @@ from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import hand_over
-from bot.settings import Settings
-from bot.wiring import Parts, Process, Role, running
-from bot.wiring.routes import doorway
+from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
+from tests.limits import PATIENCE
 
 T = TypeVar("T")
 SECRET = "a-secret-for-webhooks"
@@ -95,6 +96,11 @@ class Running:
         assert isinstance(db, MortalDatabase)
         db.away = away
 
+    def stand_still(self) -> None:
+        """No heartbeat, no watch, no sweep any more, as after SIGSTOP."""
+        for name in ("heartbeat", "watch", "sweep", "repair", "reminders"):
+            self.process.tasks.tasks[name].cancel()
+
     async def die(self) -> None:
         """End as `kill -9` would."""
         self.kill()
@@ -110,21 +116,20 @@ class Running:
         self.process.ctx.sends.abandon()
         if self.process.worker is not None:
             self.process.worker.abandon()
-        self.process.schedule.stop()
-        for task in self.process.tasks:
-            task.cancel()
+        self.process.tasks.cancel()
         self.process.lease.forget_name()
         self._task.cancel()
 
 
 @dataclass
 class World:
-    """Both providers, the database, and the processes that a test started."""
+    """Both providers, the database, the processes that a test started, and a folder for files."""
 
     database_url: str
     telegram: FakeTelegram
     twilio: FakeTwilio
     clock: ShiftedClock
+    folder: Path
     running: list[Running] = field(default_factory=list)
     _asked: Database | None = None
 
@@ -146,7 +151,7 @@ class World:
             "twilio_timeout": 1.0,
             "twilio_typing": False,
         }
-        return Settings(_env_file=None, **{**values, **changes})
+        return read_settings(_env_file=None, **{**values, **changes})
 
     async def start(
         self,
@@ -182,9 +187,9 @@ class World:
             with listener:
                 async with (
                     running(settings, role, parts) as process,
-                    listening(build_app(doorway(process)), listener),
+                    listening(build_app(site(process)), listener),
                     httpx.AsyncClient(
-                        verify=NO_CERTIFICATES, trust_env=False, timeout=10.0
+                        verify=NO_CERTIFICATES, trust_env=False, timeout=PATIENCE
                     ) as client,
                 ):
                     up.set_result(Running(process, url, client, ended, task))
@@ -217,7 +222,7 @@ class World:
             self._asked = Database(DatabaseSettings(self.database_url, pool=1), self.clock)
         return await self._asked.read(ask)
 
-    async def settled(self, timeout: float = 20.0) -> None:
+    async def settled(self, timeout: float = PATIENCE) -> None:
         """Wait until no run is live and no standalone message is on its way."""
         sql = (
             "SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + (SELECT count(*) "
@@ -226,7 +231,7 @@ class World:
         await self.until(sql, lambda rows: rows[0][0] == 0, timeout)
 
     async def until(
-        self, sql: str, holds: Callable[[Sequence[Any]], bool], timeout: float = 20.0
+        self, sql: str, holds: Callable[[Sequence[Any]], bool], timeout: float = PATIENCE
     ) -> Sequence[Any]:
         """Ask again and again until the answer is as wanted; returns it."""
         pulse = asyncio.Event()
@@ -255,7 +260,8 @@ async def open_world(database_url: str) -> AsyncIterator[World]:
         clock = ShiftedClock()
         telegram = await stack.enter_async_context(FakeTelegram(now=clock.wall))
         twilio = await stack.enter_async_context(FakeTwilio(now=clock.wall))
-        world = World(database_url, telegram, twilio, clock)
+        folder = stack.enter_context(TemporaryDirectory(prefix="answerback-world-"))
+        world = World(database_url, telegram, twilio, clock, Path(folder))
         stack.push_async_callback(world.close)
         yield world
 

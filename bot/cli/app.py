@@ -13,7 +13,7 @@ from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.exit import to_the_end
-from bot.wiring import Role, read_settings
+from bot.wiring import Role, configured, read_settings
 
 app = typer.Typer(
     name="answerback",
@@ -53,7 +53,7 @@ def up() -> None:
 
     For example: up
     """
-    if read_settings().has_platform:
+    if configured(read_settings()):
         serve()
     else:
         chat()

@@ -102,7 +102,7 @@ async def _record(process: Process, line: str, number: str) -> None:
 
 async def _settled(process: Process) -> None:
     """Wait until nothing of the terminal's chat is pending."""
-    account = process.ids["console"]
+    [account] = process.endpoints
     while await _pending(process, account):
         await process.rt.wakeups.wait(READY, 0.5)
 

@@ -13,18 +13,18 @@ from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_
 from bot.cli.shapes import finding_shape
 from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError
-from bot.observability.findings import Finding, Level
-from bot.wiring import OperatorSession, opened
-from bot.wiring.conformance import examine_agent
-from bot.wiring.doctor import examine
-from bot.wiring.webhooks import (
+from bot.domain.findings import Finding, Level
+from bot.domain.plugin import WebhookState
+from bot.operations.webhooks import (
     REFUSALS,
-    HookState,
-    delete_hooks,
-    hook_finding,
-    hook_states,
-    set_hooks,
+    delete_webhooks,
+    set_webhooks,
+    webhook_finding,
+    webhook_states,
 )
+from bot.wiring import OperatorSession
+from bot.wiring.agents import examine_agent
+from bot.wiring.operator import examine
 
 webhook = typer.Typer(no_args_is_help=True, help="The webhooks at Telegram and Twilio.")
 agent = typer.Typer(no_args_is_help=True, help="The agent behind AGENT.")
@@ -64,8 +64,10 @@ def set_(
     """
 
     async def work(session: OperatorSession) -> Sequence[str]:
-        async with opened(session):
-            return await set_hooks(session, drop_pending=drop_pending)
+        async with session.opened():
+            return await set_webhooks(
+                session.endpoints, session.settings.public_url, drop_pending=drop_pending
+            )
 
     _say(work)
 
@@ -78,8 +80,8 @@ def delete() -> None:
     """
 
     async def work(session: OperatorSession) -> Sequence[str]:
-        async with opened(session):
-            return await delete_hooks(session)
+        async with session.opened():
+            return await delete_webhooks(session.endpoints)
 
     _say(work)
 
@@ -101,9 +103,9 @@ def info(*, json: options.Json = False) -> None:
     For example: webhook info --json
     """
 
-    async def work(session: OperatorSession) -> Sequence[HookState]:
-        async with opened(session):
-            return await hook_states(session)
+    async def work(session: OperatorSession) -> Sequence[WebhookState]:
+        async with session.opened():
+            return await webhook_states(session.endpoints)
 
     states = in_session(work, speaks=True)
     if json:
@@ -111,11 +113,11 @@ def info(*, json: options.Json = False) -> None:
     else:
         head = ("channel", "url", "should be", "pending", "last error", "state")
         render.table(head, [_hook_row(state) for state in states])
-    broken = any(hook_finding(state).level is Level.PROBLEM for state in states)
+    broken = any(webhook_finding(state).level is Level.PROBLEM for state in states)
     raise typer.Exit(NOT_DONE if broken else DONE)
 
 
-def _hook_shape(state: HookState) -> dict[str, object]:
+def _hook_shape(state: WebhookState) -> dict[str, object]:
     return {
         "channel": state.channel,
         "url": state.url,
@@ -125,13 +127,13 @@ def _hook_shape(state: HookState) -> dict[str, object]:
         "last_error_age_s": state.error_age,
         "trouble": state.trouble,
         "by_hand": state.by_hand,
-        "level": hook_finding(state).level.value,
+        "level": webhook_finding(state).level.value,
     }
 
 
-def _hook_row(state: HookState) -> tuple[object, ...]:
+def _hook_row(state: WebhookState) -> tuple[object, ...]:
     age = "" if state.error_age is None else f" ({span(state.error_age)} ago)"
-    finding = hook_finding(state)
+    finding = webhook_finding(state)
     pending = "" if state.pending is None else state.pending
     error = f"{state.error}{age}" if state.error else ""
     return state.channel, state.url, state.wanted, pending, error, finding.says

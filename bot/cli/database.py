@@ -7,7 +7,7 @@ import typer
 from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, settings_with_logs
 from bot.domain.errors import DatabaseUnavailable
-from bot.wiring.session import database_exists
+from bot.wiring import database_exists
 from storage.schema import migrate
 
 app = typer.Typer(no_args_is_help=True, help="The database's schema.")

@@ -50,7 +50,10 @@ Chats = Annotated[
 
 States = Annotated[list[RunState] | None, typer.Option("--state", help="Only in this state.")]
 Endings = Annotated[list[Ending] | None, typer.Option("--ending", help="Only with this ending.")]
-OfChannel = Annotated[ChannelName | None, typer.Option("--channel", help="Only of this channel.")]
+OfChannel = Annotated[
+    ChannelName | None,
+    typer.Option("--channel", parser=ChannelName, help="Only of this channel.", metavar="NAME"),
+]
 OfChats = Annotated[
     list[str] | None,
     typer.Option("--chat", help="Only of this chat, by number or address.", metavar="CHAT"),

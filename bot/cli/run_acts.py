@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,23 +12,17 @@ from bot.cli import options
 from bot.cli.acting import Act, Manner, carry_out
 from bot.cli.runs import AT_MOST, chats_of
 from bot.cli.session import MISUSED, CommandFailed, in_session, names_given, one_run
-from bot.domain.ending import Ending
+from bot.domain.ending import ByHand, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from bot.operations import runs
 from bot.operations.actions import Operator
-from bot.operations.runs import CloseAs
 from bot.wiring import OperatorSession
 from storage.views import runs as run_views
 from storage.views.runs import RunFilter
 
-
-class As(StrEnum):
-    """How a run may be closed by hand."""
-
-    ANSWERED = "answered"
-    CANCELLED = "cancelled"
-    APOLOGISE = "apologise"
+As = Literal[ByHand, "apologise"]
+"""How a run may be closed by hand."""
 
 
 def requeue(
@@ -89,9 +82,9 @@ def close(
     manner = Manner(who, reason, dry_run, yes, json)
 
     def act(session: OperatorSession, by: Operator, number: int) -> Act:
-        if wanted_as is As.APOLOGISE:
+        if wanted_as == "apologise":
             return lambda tx: runs.apologise(tx, session.rt, by, number)
-        return lambda tx: runs.close(tx, session.rt, by, number, CloseAs(wanted_as.value))
+        return lambda tx: runs.close(tx, session.rt, by, number, Ending(wanted_as))
 
     _for_each(run, wanted, chat, manner, act)
 

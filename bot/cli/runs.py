@@ -141,7 +141,7 @@ def _print_run(run: RunLine) -> None:
         ]
     )
     if run.ending is not None:
-        render.lines([run.ending.sentence])
+        render.lines([run.ending.rule.says])
 
 
 def _print_usage(spent: Usage) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.cli.wording import moment
-from bot.observability.findings import Finding
+from bot.domain.findings import Finding
 from bot.operations.actions import Acted
 from bot.operations.status import TurnAnswer
 from bot.operations.stuck import Stuck
@@ -28,6 +28,7 @@ def run_shape(run: RunLine) -> Shape:
         "topic": run.topic,
         "state": run.state.value,
         "ending": None if run.ending is None else run.ending.value,
+        "cause": None if run.cause is None else run.cause.value,
         "detail": run.detail,
         "set_aside": run.set_aside,
         "attempts": run.attempts,

@@ -18,8 +18,8 @@ from bot.domain.ending import Ending
 from bot.leases import recovery
 from bot.operations.status import turn_status
 from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
-from bot.wiring import OperatorSession, Settings, opened, operator_session, schema_problem
-from bot.wiring.webhooks import stuck_hooks
+from bot.operations.webhooks import stuck_webhooks
+from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
 from storage.engine.probe import RedisUnreachable, ping_redis
 from storage.views import diagnostics
 
@@ -73,8 +73,8 @@ async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequ
     bounds = Bounds(older=older, lease=session.settings.lease_seconds)
     found = [*await session.rt.db.read(find_stuck, bounds), *await _wake_ups(session.settings)]
     if not offline:
-        async with opened(session):
-            found += await stuck_hooks(session)
+        async with session.opened():
+            found += await stuck_webhooks(session.endpoints)
     return in_order(found)
 
 
@@ -159,10 +159,10 @@ def explain(*, json: options.Json = False) -> None:
     if json:
         render.as_json(
             [
-                {"ending": e.value, "reaction": e.reaction.value, "sentence": e.sentence}
+                {"ending": e.value, "reaction": e.rule.reaction.value, "sentence": e.rule.says}
                 for e in Ending
             ]
         )
         return
-    rows = [(e.value, e.sentence, e.reaction.value) for e in Ending]
+    rows = [(e.value, e.rule.says, e.rule.reaction.value) for e in Ending]
     render.table(("ending", "what it means", "who acts"), rows)

@@ -38,15 +38,16 @@ class WorkerContext:
     ) -> T:
         """Write what must not be lost: tried again while the database is away, until the
         lease is over. Raises StaleLease then."""
-        pause = 0.1
+        tries = 0
         while True:
             try:
                 return await self.rt.db.write(move, *args, **kwargs)
             except DatabaseUnavailable as error:
                 if not self.lease.holds():
                     raise StaleLease("the lease ran out while the database was away") from error
-                await self.rt.clock.sleep(pause)
-                pause = min(pause * 2, 1.0)
+                tries += 1
+                wait = self.rt.retry.database.after(tries, self.rt.clock.jitter())
+                await self.rt.clock.sleep(wait)
 
     def ended(self, run: Run, ending: Ending) -> None:
         """A run of ours ended: count it, and let who waits look for the next."""

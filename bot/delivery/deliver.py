@@ -18,16 +18,14 @@ from bot.delivery.finish import end_run
 from bot.delivery.outcome import alarm, reconsider, record
 from bot.delivery.status import ask
 from bot.domain.delivery import ChannelDown, Lookup, Outcome, Sent
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
 from bot.domain.verdict import (
-    WINDOW_CLOSED,
     Doubt,
-    Finish,
     LookUp,
     Resend,
     SendPart,
@@ -35,7 +33,7 @@ from bot.domain.verdict import (
     plan,
 )
 from bot.leases.checkpoints import Checkpoint
-from bot.leases.runtime import LOOK_PATIENCE, Runtime
+from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
@@ -45,10 +43,6 @@ from storage.outbox import Attempt, Part
 from storage.views.evidence import address_now
 
 LOST_IN_SENDING = "the process died while it was being sent"
-_LOOK_AGAIN = 30.0
-"""Seconds until a provider's list is asked again that could not be asked now."""
-_ASK_EVERY = 2.0
-"""Seconds until a provider is asked where a part stands on which it does not report."""
 _CALL_GOES_ON = 0.2
 """Seconds until a call that an earlier turn here began is asked about again."""
 
@@ -145,8 +139,10 @@ def advance(tx: Tx, way: Way, told: Told | None) -> Advanced:
             reconsider(tx, way.run.id)
         return Advanced(Lost(), doubled)
     match told:
-        case Told(outcome=Lookup.CANNOT_TELL) if not _patience_ends(tx, told.attempt):
-            step = _give_back(tx, way, _LOOK_AGAIN, "the provider's list can't be asked")
+        case Told(outcome=Lookup.CANNOT_TELL) if not _patience_ends(tx, way, told.attempt):
+            step = _give_back(
+                tx, way, way.rt.retry.look_again, "the provider's list can't be asked"
+            )
         case Told(outcome=ChannelDown()):
             step = _give_back(tx, way, 0.0, "the channel is down")
         case _:
@@ -154,10 +150,10 @@ def advance(tx: Tx, way: Way, told: Told | None) -> Advanced:
     return Advanced(step, doubled)
 
 
-def _patience_ends(tx: Tx, attempt: Attempt) -> bool:
+def _patience_ends(tx: Tx, way: Way, attempt: Attempt) -> bool:
     """Whether nobody asks the provider any more about an attempt: then it stays uncertain."""
     part = outbox.get(tx, attempt.part)
-    if part is None or clock.read(tx) < part.started_at + LOOK_PATIENCE:
+    if part is None or clock.read(tx) < part.started_at + way.rt.retry.look_patience:
         return False
     return outbox.give_up_looking(tx, part.id, attempt.number)
 
@@ -191,8 +187,8 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
                 return _wait(tx, way, until - now, why, awaited)
             case SendPart(facts):
                 return _send(tx, way, chat, by_id[facts.id], now)
-            case Finish(ending, detail):
-                return _finish(tx, way, parts, ending, detail)
+            case Close() as end:
+                return _finish(tx, way, parts, end)
             case other:
                 assert_never(other)
 
@@ -213,11 +209,11 @@ def _send(tx: Tx, way: Way, chat: Chat, part: Part, now: float) -> Next:
         return _give_back(tx, way, 0.0, "the chat is paused")
     if chat.not_before > now:
         return _wait(tx, way, chat.not_before - now, "the platform limits this chat", None)
-    if chat.silence:
-        return _end(tx, way, Ending.UNDELIVERABLE, chat.silence)
+    if chat.silenced is not None:
+        return _end(tx, way, chat.silenced)
     closed = way.rt.window_closed(chat.account, chat.last_inbound_at, now)
     if closed and not window.may_leave(tx, way.rt, part):
-        return _end(tx, way, Ending.UNDELIVERABLE, WINDOW_CLOSED)
+        return _end(tx, way, Close(Ending.UNDELIVERABLE, Cause.WINDOW_CLOSED))
     if way.wait > 0:
         return _wait(tx, way, way.wait, "the platform's pace", None)
     begun = outbox.mark_sending(tx, way.run.claim, part.id)
@@ -227,8 +223,8 @@ def _send(tx: Tx, way: Way, chat: Chat, part: Part, now: float) -> Next:
 def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Next:
     """Spend a short wait, or one for a status, in place; give the run back for a long one."""
     if awaited is not None:
-        return Pause(min(seconds, _ASK_EVERY), awaited)
-    if seconds <= way.rt.terms.delivery.short_wait:
+        return Pause(min(seconds, way.rt.retry.ask_status_every), awaited)
+    if seconds <= way.rt.retry.short_wait:
         return Pause(seconds)
     return _give_back(tx, way, seconds, why)
 
@@ -238,25 +234,25 @@ def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
     return GaveBack()
 
 
-def _finish(tx: Tx, way: Way, parts: Sequence[Part], ending: Ending, detail: str) -> Next:
+def _finish(tx: Tx, way: Way, parts: Sequence[Part], end: Close) -> Next:
     if any(p.kind is PartKind.APOLOGY for p in parts):
         stored = runs.find(tx, way.run.id)
-        why = "" if stored is None else stored.detail
-        ending, detail = _apology_ending(ending, why, detail)
-    return _end(tx, way, ending, detail)
+        end = end if stored is None else _apology_end(end, stored)
+    return _end(tx, way, end)
 
 
-def _apology_ending(sent: Ending, why: str, detail: str) -> tuple[Ending, str]:
-    """How a run ends whose apology ended as `sent`. `why` is what it apologised for."""
-    if sent is Ending.UNDELIVERABLE:
-        return Ending.FAILED, f"{why}; the apology was refused: {detail}"
-    if sent is Ending.UNCERTAIN:
-        return Ending.APOLOGISED, f"{why}; the apology may not have arrived"
-    return Ending.APOLOGISED, why
+def _apology_end(sent: Close, run: Run) -> Close:
+    """The end of a run whose apology ended as `sent`: its cause is what it apologised for."""
+    why, cause = run.detail, run.cause or sent.cause
+    if sent.ending is Ending.UNDELIVERABLE:
+        return Close(Ending.FAILED, cause, f"{why}; the apology was refused: {sent.words}")
+    if sent.ending is Ending.UNCERTAIN:
+        return Close(Ending.APOLOGISED, cause, f"{why}; the apology may not have arrived")
+    return Close(Ending.APOLOGISED, cause, why)
 
 
-def _end(tx: Tx, way: Way, ending: Ending, detail: str) -> Next:
-    return Ended(ending, end_run(tx, way.rt, way.run, ending, detail))
+def _end(tx: Tx, way: Way, end: Close) -> Next:
+    return Ended(end.ending, end_run(tx, way.rt, way.run, end))
 
 
 async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | None) -> None:

@@ -137,13 +137,14 @@ class Sends:
     async def _write_later(self, call: _Call) -> None:
         """Write the outcome of a call whose turn is gone, however long the database is away."""
         outcome = await call.task
-        pause = 0.2
+        tries = 0
         while True:
             try:
                 await self._write(call, outcome)
             except DatabaseUnavailable:
-                await self._rt.clock.sleep(pause)
-                pause = min(pause * 2, 5.0)
+                tries += 1
+                wait = self._rt.retry.database.after(tries, self._rt.clock.jitter())
+                await self._rt.clock.sleep(wait)
             else:
                 self._over(call)
                 self._rt.wakeups.tell(READY)

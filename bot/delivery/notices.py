@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from bot.domain.commands import Command
+from bot.domain.ending import Again
 from bot.domain.ports import Recipient
 from bot.domain.reply import Button, PartBody, PartKind, Reply
 from bot.leases.runtime import Runtime
@@ -19,18 +19,11 @@ from storage.outbox import Address, Notice
 _PREFIX = "ab"
 
 
-class Ask(StrEnum):
-    """What one of our own buttons asks for."""
-
-    RESEND = "resend"
-    RETRY = "retry"
-
-
 @dataclass(frozen=True, slots=True)
 class Pressed:
     """One of our own buttons, with the run that it belongs to."""
 
-    ask: Ask
+    ask: Again
     run: int
 
 
@@ -38,9 +31,9 @@ def pressed(data: str) -> Pressed | None:
     """Our own button, or None when the data is the agent's."""
     prefix, _, rest = data.partition(":")
     ask, _, run = rest.partition(":")
-    if prefix != _PREFIX or ask not in set(Ask) or not run.isdecimal():
+    if prefix != _PREFIX or ask not in set(Again) or not run.isdecimal():
         return None
-    return Pressed(Ask(ask), int(run))
+    return Pressed(Again(ask), int(run))
 
 
 def to_chat(chat: Chat) -> Recipient:
@@ -79,7 +72,7 @@ def uncertain(rt: Runtime, chat: Chat, run: int) -> Reply:
         label = rt.words.say(Text.RESEND_BUTTON, chat.language)
         return Reply(
             rt.words.say(Text.UNCERTAIN_ASK_BUTTON, chat.language),
-            buttons=(Button(label, f"{_PREFIX}:{Ask.RESEND}:{run}"),),
+            buttons=(Button(label, f"{_PREFIX}:{Again.RESEND}:{run}"),),
         )
     word = rt.words.word(Command.RESEND, chat.language)
     return Reply(rt.words.say(Text.UNCERTAIN_ASK, chat.language, word=word))
@@ -90,7 +83,7 @@ def apology(rt: Runtime, account: int, to: Recipient, run: int, text: str) -> Se
     channel = rt.channels[account]
     if channel.traits.has_buttons:
         label = rt.words.say(Text.RETRY_BUTTON, to.language)
-        reply = Reply(text, buttons=(Button(label, f"{_PREFIX}:{Ask.RETRY}:{run}"),))
+        reply = Reply(text, buttons=(Button(label, f"{_PREFIX}:{Again.RETRY}:{run}"),))
     else:
         word = rt.words.word(Command.RETRY, to.language)
         reply = Reply(f"{text} {rt.words.say(Text.RETRY_HINT, to.language, word=word)}")

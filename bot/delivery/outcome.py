@@ -18,8 +18,7 @@ from bot.domain.delivery import (
 )
 from bot.domain.ending import Ending
 from bot.domain.message import Address
-from bot.domain.retry import backoff
-from bot.domain.review import review
+from bot.domain.verdict import review
 from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, outbox, runs
 from storage.chats import Chat, migrate
@@ -116,7 +115,7 @@ def _not_sent(
         _readdress(tx, chat, failed.moved_to)
         wait = 0.0
     elif wait is None:
-        wait = backoff(attempt.number, jitter, cap=rt.terms.delivery.backoff_cap)
+        wait = rt.retry.delivery.after(attempt.number, jitter)
     if failed.limited:
         chats.hold_back(tx, chat.id, wait)
     outbox.not_sent(tx, attempt, wait, failed.reason, failed.code)
@@ -135,12 +134,12 @@ def reconsider(tx: Tx, run: int) -> None:
     if found is None or found.ending is None:
         return
     outbox.drop_pending(tx, run)
-    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.error != outbox.REPLACED]
+    answer = [p.facts for p in outbox.of_run_any(tx, run) if p.replaced_by is None]
     fits = review(found.ending, answer)
-    if fits is None or not runs.correct_ending(tx, run, found.ending, fits.ending, fits.detail):
+    if fits is None or not runs.correct_ending(tx, run, found.ending, fits):
         return
     audit_log.note(
-        tx, "delivery", f"{fits.ending.value} after all", fits.detail, run=run, chat=found.chat
+        tx, "delivery", f"{fits.ending.value} after all", fits.words, run=run, chat=found.chat
     )
     if fits.ending is Ending.ANSWERED:
         outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)

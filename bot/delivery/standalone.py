@@ -5,7 +5,6 @@ Each is claimed by itself, in its chat's order, behind whatever of that chat is 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +15,13 @@ from bot.delivery.inflight import record_alone
 from bot.delivery.notices import to_chat
 from bot.delivery.outcome import alarm, reconsider
 from bot.domain.delivery import Lookup, Outcome, Refused, Scope, Sent
+from bot.domain.ending import Cause
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartKind
-from bot.domain.verdict import WINDOW_CLOSED
-from bot.leases.runtime import LOOK_PATIENCE, STATUS_WAIT, Runtime
+from bot.leases.runtime import Runtime
+from bot.supervisor import Supervisor
 from storage import chats, outbox
 from storage.chats import Chat
 from storage.engine import clock
@@ -33,7 +33,7 @@ _log = logging.getLogger("answerback.courier")
 _AT_ONCE = 20
 
 
-async def carry(ctx: WorkerContext, calls: asyncio.TaskGroup) -> float:
+async def carry(ctx: WorkerContext, calls: Supervisor) -> float:
     """Begin to send the standalone parts that are due now, each as a task of `calls`, so that one
     slow chat holds up no other. Returns the seconds after which to look again without a hint.
 
@@ -57,7 +57,7 @@ async def carry(ctx: WorkerContext, calls: asyncio.TaskGroup) -> float:
         if begun is not None:
             part, address = begun
             sending = _send(ctx, part, replace(to, address=address))
-            calls.create_task(sending, name=f"carry-{part.id}")
+            calls.once(f"standalone-{part.id}", sending)
     return again
 
 
@@ -91,7 +91,8 @@ def _begin(
     """Claim the part if its chat still takes it; (part, address) or None."""
     chat = chats.lock(tx, due.chat)
     now = clock.read(tx)
-    if due.account in rt.carriers and outbox.follows_unreported(tx, due, STATUS_WAIT):
+    within = rt.retry.status_wait
+    if due.account in rt.carriers and outbox.follows_unreported(tx, due, within):
         return None
     part = outbox.claim(tx, due.id, holder, lease_seconds)
     if part is None:
@@ -113,12 +114,12 @@ def _forbidden(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Refus
     the last notice that leaves."""
     if chat.unreachable_reason:
         return Refused(Scope.CHAT, chat.unreachable_reason)
-    if chat.silence and not (part.kind is PartKind.NOTICE and part.run is None):
-        return Refused(Scope.CONSENT, chat.silence)
+    if chat.silenced is not None and not (part.kind is PartKind.NOTICE and part.run is None):
+        return Refused(Scope.CONSENT, chat.silenced.words)
     closed = rt.window_closed(chat.account, chat.last_inbound_at, now)
     if closed and not window.may_leave(tx, rt, part):
-        return Refused(Scope.WINDOW, WINDOW_CLOSED)
-    if now - part.created_at > rt.terms.delivery.answer_max_age:
+        return Refused(Scope.WINDOW, Cause.WINDOW_CLOSED.says)
+    if now - part.created_at > rt.terms.policy.answer_max_age:
         return Refused(Scope.PAYLOAD, "too old to be worth sending")
     return None
 
@@ -189,10 +190,11 @@ def _after_look(
 ) -> bool:
     attempt = Attempt(part.id, part.attempts)
     if found is Lookup.CANNOT_TELL:
-        if clock.read(tx) >= part.started_at + LOOK_PATIENCE:
+        if clock.read(tx) >= part.started_at + rt.retry.look_patience:
             outbox.give_up_looking(tx, part.id, attempt.number)
         return False
     doubled = record_alone(tx, rt, part, attempt, found, jitter)
-    if found is Lookup.NOT_FOUND and part.looks + 1 >= looks and part.resends < 1:
+    last = found is Lookup.NOT_FOUND and part.looks + 1 >= looks
+    if last and part.resends < rt.retry.max_resends:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     return doubled

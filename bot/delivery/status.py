@@ -10,7 +10,6 @@ from typing import assert_never
 from bot.delivery import window
 from bot.delivery.outcome import alarm, opt_out, receive, reconsider
 from bot.domain.delivery import CallbackReaction, PartState, Scope, Witness
-from bot.domain.ending import Ending
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Carrier
 from bot.leases.runtime import Runtime
@@ -195,4 +194,4 @@ def _alone(tx: Tx, part: Part) -> bool:
 def _wanted(tx: Tx, part: Part) -> bool:
     """Whether these words may still leave: not what the person or an operator stopped."""
     found = None if part.run is None else runs.find(tx, part.run)
-    return found is None or found.ending not in (Ending.WITHDRAWN, Ending.CANCELLED)
+    return found is None or found.ending is None or not found.ending.stopped

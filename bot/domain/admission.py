@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from bot.domain.commands import Command
+from bot.domain.ending import Worded
 from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
 from bot.domain.terms import IntakeTerms
 
 
-class Unanswered(StrEnum):
+class Unanswered(Worded):
     """Why a message is recorded and not answered."""
 
-    BOT = "from a bot"
-    BROADCAST = "a channel post"
-    NOT_ADDRESSED = "not addressed to this bot"
-    OTHER_BOT = "a command for another bot"
-    SERVICE = "a service message"
-    COMMAND = "a command"
-    NOT_ALLOWED = "the bot is private"
-    OPTED_OUT = "the person opted out"
-    TOO_FAST = "too many messages a minute"
-    TOO_MANY_WAITING = "too many messages wait"
-    DAILY_LIMIT = "the daily limit of turns"
+    BOT = "bot", "from a bot"
+    BROADCAST = "broadcast", "a channel post"
+    NOT_ADDRESSED = "not_addressed", "not addressed to this bot"
+    OTHER_BOT = "other_bot", "a command for another bot"
+    SERVICE = "service", "a service message"
+    COMMAND = "command", "a command"
+    NOT_ALLOWED = "not_allowed", "the bot is private"
+    OPTED_OUT = "opted_out", "the person opted out"
+    TOO_FAST = "too_fast", "too many messages a minute"
+    TOO_MANY_WAITING = "too_many_waiting", "too many messages wait"
+    DAILY_LIMIT = "daily_limit", "the daily limit of turns"
 
 
 TOLD_ONCE = frozenset(
@@ -128,7 +128,7 @@ def _allowed(message: Inbound, allowed: frozenset[str]) -> bool:
     if not allowed:
         return True
     names = {message.address.chat, message.sender.id, *message.aliases}
-    names |= {name.removeprefix("whatsapp:") for name in tuple(names)}
+    names |= {name.partition(":")[2] or name for name in names}
     if message.sender.username:
         names.add("@" + message.sender.username.casefold())
     return not names.isdisjoint(allowed)

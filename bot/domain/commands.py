@@ -28,9 +28,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
+from typing import assert_never
 
-from bot.domain.message import Addressing, ChannelName, Edited, Inbound, InboundKind
+from bot.domain.message import Addressing, Edited, Inbound, InboundKind
+
+
+class CommandForm(Enum):
+    """How commands are told from words on a platform."""
+
+    MARKED = "the platform marks them"
+    WORDS = "whole messages that are a word or a slash form, and the carriers' words"
+    TYPED = "whole messages that are a word or a slash form"
 
 
 class Command(StrEnum):
@@ -87,24 +96,26 @@ _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655]")
 
 
 def command_of(
-    event: Inbound | Edited, channel: ChannelName, words: Mapping[str, Command]
+    event: Inbound | Edited, form: CommandForm, words: Mapping[str, Command]
 ) -> Command | None:
     """The command that this message is, or None.
 
     `words` maps folded phrases to commands (`Words.command_words()`). An empty mapping
-    leaves WhatsApp with the slash forms and the carrier words.
+    leaves WORDS with the slash forms and the carrier words.
     """
     if isinstance(event, Edited) or event.forwarded_from or event.sender.is_bot:
         return None
     if event.addressing in _NOT_FOR_US:
         return None
-    match channel:
-        case ChannelName.TELEGRAM:
+    match form:
+        case CommandForm.MARKED:
             return _BY_SLASH.get(f"/{event.command}") if event.kind is InboundKind.TEXT else None
-        case ChannelName.WHATSAPP:
-            return _on_whatsapp(event, words)
-        case ChannelName.CONSOLE:
+        case CommandForm.WORDS:
+            return _by_words(event, words)
+        case CommandForm.TYPED:
             return _BY_SLASH.get(event.text.strip().casefold()) or words.get(fold(event.text))
+        case other:
+            assert_never(other)
 
 
 def needs_subject(command: Command, message: Inbound) -> bool:
@@ -133,7 +144,7 @@ def _is_outer(character: str) -> bool:
     return character.isspace() or unicodedata.category(character).startswith("P")
 
 
-def _on_whatsapp(message: Inbound, words: Mapping[str, Command]) -> Command | None:
+def _by_words(message: Inbound, words: Mapping[str, Command]) -> Command | None:
     if told := _CARRIER_SAYS.get(message.extra.get("opt_out_type", "")):
         return told
     if message.kind not in (InboundKind.TEXT, InboundKind.BUTTON):

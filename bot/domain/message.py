@@ -5,16 +5,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
-class ChannelName(StrEnum):
-    """The platforms a bot can speak on."""
+_CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
-    TELEGRAM = "telegram"
-    WHATSAPP = "whatsapp"
-    CONSOLE = "console"
+
+class ChannelName(str):
+    """A platform's name, as its plug-in gives it: a small letter, then letters, digits and _."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> Self:
+        if not _CHANNEL.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a channel")
+        return super().__new__(cls, name)
+
+    @property
+    def value(self) -> str:
+        """The name as plain text."""
+        return str(self)
 
 
 class ChatKind(StrEnum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from bot.domain.commands import CommandForm
 from bot.domain.delivery import CallbackReaction, Lookup, Outcome, Sent, Witness
 from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
 from bot.domain.reply import Button, PartBody, Reply
@@ -93,13 +94,15 @@ class Traits:
     sent (None: always). `looks` are the seconds after an uncertain attempt at which the
     provider's list is asked; empty means that the provider can't tell. `ordered` is true
     when parts sent one after the other arrive in that order without waiting for a status.
-    `has_buttons` says that a choice can be offered as a button.
+    `has_buttons` says that a choice can be offered as a button. `commands` is the form in
+    which people give commands.
     """
 
     free_text_window: float | None = None
     looks: tuple[float, ...] = ()
     ordered: bool = True
     has_buttons: bool = False
+    commands: CommandForm = CommandForm.TYPED
     outside_window: OutsideWindow = OutsideWindow.NOTHING
     typing_every: float | None = None
     pace: Pace = Pace()

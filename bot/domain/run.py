@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Ending
 
 
 class RunState(StrEnum):
@@ -40,7 +40,7 @@ class Run:
     """One row of `runs`. Times in epoch seconds of the database's clock.
 
     `attempts` counts claims, `failures` failures without progress, `deaths` undrained
-    deaths of the holder during the agent.
+    deaths of the holder during the agent. `cause` is why it ended, or why an apology is owed.
     """
 
     id: int
@@ -56,6 +56,7 @@ class Run:
     deadline_at: float | None
     created_at: float
     ending: Ending | None
+    cause: Cause | None
     detail: str
 
     @property

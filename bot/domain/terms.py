@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.domain.lease import LeaseTerms
-from bot.domain.verdict import UncertainDelivery
+from bot.domain.verdict import POLICY, Policy
 
 
 class Burst(StrEnum):
@@ -24,7 +24,6 @@ class WorkTerms:
 
     lease: LeaseTerms = LeaseTerms(15.0, 5.0)
     run_deadline: float = 900.0
-    max_failures: int = 3
     concurrency: int = 100
     shutdown_grace: float = 30.0
     still_working_after: float = 45.0
@@ -50,20 +49,9 @@ class IntakeTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryTerms:
-    """How long an answer is worth sending, and what happens when nobody can tell."""
-
-    answer_max_age: float = 86_400.0
-    uncertain: UncertainDelivery = UncertainDelivery.ASK
-    short_wait: float = 3.0
-    """A wait up to this is spent in place; a longer one gives the run back."""
-    backoff_cap: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
 class Terms:
     """All bounds together, handed out in pieces."""
 
     work: WorkTerms = WorkTerms()
     intake: IntakeTerms = IntakeTerms()
-    delivery: DeliveryTerms = DeliveryTerms()
+    policy: Policy = POLICY

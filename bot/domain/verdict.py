@@ -12,7 +12,8 @@ questions is the order of what must never happen:
 4. never work for ever (three failures without progress, or the deadline).
 
 `plan()` answers the smaller question inside "send the rest": which part is next, given that
-a part that may have arrived is not sent again unasked.
+a part that may have arrived is not sent again unasked. `review()` corrects the ending of a run
+that is over when its parts turn out otherwise.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, assert_never
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
-from bot.domain.ending import Ending, worst
+from bot.domain.ending import Cause, Close, Ending, worst
+from bot.domain.retry import RETRY, RetryPolicy
 
 
 class UncertainDelivery(StrEnum):
@@ -38,23 +41,23 @@ class UncertainDelivery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The operator's bounds. Seconds throughout.
+    """The operator's bounds, and what a channel adds to them. Seconds throughout.
 
-    `looks` are when, after an uncertain attempt, the provider's list is asked; empty where
-    it can't tell. `status_wait` bounds the wait for the platform's `sent` between parts
-    (0 where parts keep their order by themselves). `templates` says that an answer may leave
-    in a closed window, in a template.
+    `templates` says that an answer may leave in a closed window, in a template. `looks` are
+    when, after an uncertain attempt, the provider's list is asked; empty where it can't tell.
+    `ordered` where parts keep their order by themselves.
     """
 
-    max_failures: int = 3
-    suspect_after: int = 2
     answer_max_age: float = 86_400.0
+    uncertain: UncertainDelivery = UncertainDelivery.ASK
+    retry: RetryPolicy = RETRY
     free_text_window: float | None = None
     templates: bool = False
     looks: tuple[float, ...] = ()
-    status_wait: float = 0.0
-    uncertain: UncertainDelivery = UncertainDelivery.ASK
-    max_resends: int = 1
+    ordered: bool = True
+
+
+POLICY: Final = Policy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Evidence:
     `last_message_at` is when the run's newest message was recorded here (a platform's own
     clock may be wrong, and its outages are not the person's fault); `window_opened_at` is
     the person's last message in the chat, by the provider's time where it is known;
-    `unreachable` is the reason for which the chat is parked.
+    `silenced` is the end of every answer in a chat to which nothing may be sent.
     """
 
     now: float
@@ -98,15 +101,7 @@ class Evidence:
     apology_stored: bool = False
     parts: tuple[PartFacts, ...] = ()
     human_answered: bool = False
-    unreachable: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """End the run now."""
-
-    ending: Ending
-    detail: str
+    silenced: Close | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,13 @@ class Think:
 class Apologise:
     """Give up and say so once."""
 
-    why: str
+    cause: Cause
+    detail: str = ""
+
+    @property
+    def words(self) -> str:
+        """The detail, or else the cause's sentence."""
+        return self.detail or self.cause.says
 
 
 Verdict = Close | Deliver | Think | Apologise
@@ -135,26 +136,23 @@ def judge(evidence: Evidence, policy: Policy) -> Verdict:
     """What may be done with this run."""
     e = evidence
     if e.human_answered:
-        return Close(Ending.ANSWERED, "a human answered after the last message")
+        return Close(Ending.ANSWERED, Cause.HUMAN_ANSWERED)
     stored = e.reply_stored or e.apology_stored
     if stored and all(p.state is not PartState.PENDING for p in e.parts):
         return Deliver()
-    if e.unreachable:
-        return Close(Ending.UNDELIVERABLE, e.unreachable)
+    if e.silenced is not None:
+        return e.silenced
     if not policy.templates and window_closed(e.window_opened_at, e.now, policy):
-        return Close(Ending.UNDELIVERABLE, WINDOW_CLOSED)
+        return Close(Ending.UNDELIVERABLE, Cause.WINDOW_CLOSED)
     if e.now - e.last_message_at > policy.answer_max_age:
         return _too_old(e.parts)
     if stored:
         return Deliver()
-    if e.failures >= policy.max_failures:
-        return Apologise(f"{e.failures} failures without progress")
+    if e.failures >= policy.retry.max_failures:
+        return Apologise(Cause.FAILURES, f"{e.failures} failures without progress")
     if e.deadline_at is not None and e.now >= e.deadline_at:
-        return Apologise("the deadline passed")
-    return Think(suspect=e.deaths >= policy.suspect_after)
-
-
-WINDOW_CLOSED = "window closed"
+        return Apologise(Cause.DEADLINE)
+    return Think(suspect=e.deaths >= policy.retry.suspect_after)
 
 
 def window_closed(opened_at: float, now: float, policy: Policy) -> bool:
@@ -168,8 +166,8 @@ _SHOWN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}
 
 def _too_old(parts: Sequence[PartFacts]) -> Close:
     if any(p.state in _SHOWN for p in parts):
-        return Close(Ending.UNDELIVERABLE, "the rest was older than ANSWER_MAX_AGE")
-    return Close(Ending.EXPIRED, "older than ANSWER_MAX_AGE when its turn came")
+        return Close(Ending.UNDELIVERABLE, Cause.TOO_OLD, "the rest was older than ANSWER_MAX_AGE")
+    return Close(Ending.EXPIRED, Cause.TOO_OLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,47 +208,53 @@ class Wait:
     awaited: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Every part is where it stays; `drop` are parts that are never sent."""
-
-    ending: Ending
-    detail: str
-    drop: tuple[int, ...] = ()
-
-
-Move = SendPart | LookUp | Resend | Doubt | Wait | Finish
+Move = SendPart | LookUp | Resend | Doubt | Wait | Close
 
 
 def plan(parts: Sequence[PartFacts], now: float, policy: Policy) -> Move:
-    """The next move for the stored parts of one reply, in order of their numbers."""
-    endings: list[Ending] = []
-    detail = ""
+    """The next move for the stored parts of one reply, in order of their numbers; its end
+    when every part is where it stays."""
+    ends: list[Close] = []
     previous: PartFacts | None = None
     for part in sorted(parts, key=lambda p: p.number):
         match part.state:
             case PartState.SENT | PartState.DELIVERED | PartState.READ:
-                endings.append(Ending.ANSWERED)
+                ends.append(Close(Ending.ANSWERED, Cause.DELIVERED))
             case PartState.SENDING:
                 return Doubt(part)
             case PartState.UNCERTAIN:
                 move = _doubted(part, now, policy)
                 if move is not None:
                     return move
-                endings.append(Ending.UNCERTAIN)
-                detail = detail or part.error
+                ends.append(Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, part.error))
             case PartState.REFUSED:
-                endings.append(Ending.UNDELIVERABLE)
-                detail = part.error or detail
+                ends.append(refused_end(part))
                 if part.scope is not Scope.PAYLOAD:
-                    rest = tuple(p.id for p in parts if p.state is PartState.PENDING)
-                    return Finish(Ending.UNDELIVERABLE, detail, rest)
+                    return ends[-1]
             case PartState.PENDING:
                 return _pending(part, previous, now, policy)
             case PartState.DROPPED:
                 pass
+            case other:
+                assert_never(other)
         previous = part
-    return Finish(worst(endings), detail) if endings else Finish(Ending.SILENT, "nothing to send")
+    return worst(ends) if ends else Close(Ending.SILENT, Cause.NOTHING_TO_SEND)
+
+
+def refused_end(part: PartFacts) -> Close:
+    """The end of an answer that has this part, which was refused for ever."""
+    match part.scope:
+        case Scope.WINDOW:
+            cause = Cause.WINDOW_CLOSED
+        case Scope.CHAT:
+            cause = Cause.UNREACHABLE
+        case Scope.CONSENT:
+            cause = Cause.OPTED_OUT
+        case Scope.PAYLOAD | None:
+            cause = Cause.REFUSED
+        case other:
+            assert_never(other)
+    return Close(Ending.UNDELIVERABLE, cause, part.error)
 
 
 def _doubted(part: PartFacts, now: float, policy: Policy) -> Move | None:
@@ -258,7 +262,7 @@ def _doubted(part: PartFacts, now: float, policy: Policy) -> Move | None:
         at = part.started_at + policy.looks[part.looks]
         return LookUp(part) if now >= at else Wait(at, "waiting to ask the provider again")
     may_resend = bool(policy.looks) or policy.uncertain is UncertainDelivery.RESEND
-    if may_resend and part.resends < policy.max_resends:
+    if may_resend and part.resends < policy.retry.max_resends:
         return Resend(part)
     return None
 
@@ -266,8 +270,45 @@ def _doubted(part: PartFacts, now: float, policy: Policy) -> Move | None:
 def _pending(part: PartFacts, previous: PartFacts | None, now: float, policy: Policy) -> Move:
     if part.not_before > now:
         return Wait(part.not_before, part.error or "due later")
-    if previous is not None and previous.state is PartState.SENT and not previous.confirmed:
-        at = previous.started_at + policy.status_wait
+    before = None if policy.ordered else previous
+    if before is not None and before.state is PartState.SENT and not before.confirmed:
+        at = before.started_at + policy.retry.status_wait
         if now < at:
-            return Wait(at, "waiting for the previous part to leave", previous.id)
+            return Wait(at, "waiting for the previous part to leave", before.id)
     return SendPart(part)
+
+
+def review(ending: Ending, parts: Sequence[PartFacts]) -> Close | None:
+    """The other end that fits a finished run after late news of its parts; None: it stays.
+
+    `parts` are those of the reply or the apology, without any that another took over.
+    """
+    refused = next((p for p in parts if p.state is PartState.REFUSED), None)
+    arrived = bool(parts) and all(p.state in ARRIVED for p in parts)
+    after: Close | None = None
+    if ending is Ending.APOLOGISED and refused is not None:
+        detail = f"the apology was refused: {refused.error}"
+        after = Close(Ending.FAILED, refused_end(refused).cause, detail)
+    elif ending is Ending.FAILED and arrived:
+        after = Close(Ending.APOLOGISED, Cause.DELIVERED, "the apology arrived after all")
+    elif ending.rule.severity is not None:
+        after = _by_delivery(ending, parts, refused, arrived=arrived)
+    return None if after is None or after.ending is ending else after
+
+
+def _by_delivery(
+    ending: Ending, parts: Sequence[PartFacts], refused: PartFacts | None, *, arrived: bool
+) -> Close | None:
+    if refused is not None:
+        return refused_end(refused)
+    if arrived:
+        detail = "a late delivery status: every part arrived"
+        return Close(Ending.ANSWERED, Cause.DELIVERED, detail)
+    under_way = (PartState.PENDING, PartState.SENDING)
+    again = next((p for p in parts if p.state in under_way), None)
+    if again is not None and ending is Ending.ANSWERED:
+        return Close(Ending.UNCERTAIN, Cause.SENT_AGAIN, f"sent once more: {again.error}")
+    doubtful = next((p for p in parts if p.state is PartState.UNCERTAIN), None)
+    if doubtful is not None and ending is not Ending.ANSWERED:
+        return Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, doubtful.error)
+    return None

@@ -15,6 +15,7 @@ from bot.intake.telemetry import taking
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.runs.worker import Worker
+from bot.supervisor import Supervisor
 from storage.notify import READY, stop_topic
 
 COMMIT_WITHIN = 1.8
@@ -26,10 +27,10 @@ _log = logging.getLogger("answerback.intake")
 class Intake:
     """Records what arrives at this process. `worker` is None in a process that only listens."""
 
-    def __init__(self, rt: Runtime, worker: Worker | None) -> None:
+    def __init__(self, rt: Runtime, worker: Worker | None, tasks: Supervisor) -> None:
         self._rt = rt
         self._worker = worker
-        self._aside: set[asyncio.Task[None]] = set()
+        self._tasks = tasks
         self.turned_away = 0
         """Payloads that could not be committed, so that their platform was told to try again."""
 
@@ -50,11 +51,6 @@ class Intake:
             await self._rt.db.write(record_dead_letter, arrival, error)
         _log.warning("dead letter for account %s: %s", arrival.account, error)
         self._count(arrival, Became.DEAD_LETTER.value)
-
-    async def close(self) -> None:
-        """Wait for acknowledgements of buttons that are under way."""
-        if self._aside:
-            await asyncio.wait(self._aside, timeout=2.0)
 
     async def _take_surely(self, arrival: Arrival, event: Event) -> Recorded:
         """Commit an event. One that can't be recorded though the database is well becomes a
@@ -104,9 +100,8 @@ class Intake:
             self._rt.wakeups.tell(stop_topic(run))
         if recorded.callback_id and recorded.became is not Became.DUPLICATE:
             channel = self._rt.channels[arrival.account]
-            task = asyncio.create_task(channel.acknowledge(recorded.callback_id, recorded.toast))
-            self._aside.add(task)
-            task.add_done_callback(self._aside.discard)
+            acknowledging = channel.acknowledge(recorded.callback_id, recorded.toast)
+            self._tasks.once(f"acknowledge-{arrival.account}", acknowledging)
 
     def _count(self, arrival: Arrival, outcome: str) -> None:
         channel = self._rt.channels[arrival.account]

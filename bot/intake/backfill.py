@@ -13,15 +13,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from bot.delivery.status import ask
 from bot.domain.errors import DatabaseUnavailable, RecordsUnavailable, StaleLease
-from bot.domain.message import Inbound
+from bot.domain.plugin import Records
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
@@ -42,19 +41,7 @@ _ASKING = 30.0
 """Seconds that one round of questions about parts may take."""
 _AT_ONCE = 50
 
-_log = logging.getLogger("answerback.catchup")
-
-Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
-"""Which of these request ids, given with the platform's times, are recorded already."""
-
-
-class Records(Protocol):
-    """A platform's own records of what people wrote to one account."""
-
-    def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
-        """Every message since then that is not known, oldest first. Raises RecordsUnavailable
-        at the end when that was not all."""
-        ...
+_log = logging.getLogger("answerback.backfill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +53,7 @@ class Looked:
     young: bool
 
 
-class CatchUp:
+class Backfill:
     """Looks into one account's records: regularly where no other process does, and after
     every gap of this process's own."""
 
@@ -79,19 +66,20 @@ class CatchUp:
         self._account = account
         self._records = records
         self._lapses = 0
+        self._seen_gaps = -1
+        self._due = 0.0
         lease.on_lapse(self._lapsed)
 
-    async def run(self) -> None:
-        """Look until cancelled; the first time at once."""
-        clock, tick = self._rt.clock, min(self._lease.terms.heartbeat, EVERY)
-        seen, due = -1, clock.monotonic()
-        while True:
-            gaps, now = self._gaps(), clock.monotonic()
-            if self._lease.holds() and not self._lease.draining and (gaps != seen or now >= due):
-                wait = await self._try(alone=gaps == seen)
-                seen = gaps
-                due = clock.monotonic() + wait
-            await clock.sleep(tick)
+    async def look_if_due(self) -> float:
+        """Look after a gap and when it is time; returns the seconds until this is asked anew."""
+        clock = self._rt.clock
+        gaps, now = self._gaps(), clock.monotonic()
+        gap = gaps != self._seen_gaps
+        if self._lease.holds() and not self._lease.draining and (gap or now >= self._due):
+            wait = await self._try(alone=not gap)
+            self._seen_gaps = gaps
+            self._due = clock.monotonic() + wait
+        return min(self._lease.terms.heartbeat, EVERY)
 
     async def look(self) -> Looked:
         """Record what is missing.

@@ -41,7 +41,7 @@ def place(
             _adopt(tx, run.id, chat, message, rt.terms.intake)
             # A worker that looked in this very moment passed the run by.
             return Placed(None, run.state is RunState.READY)
-    woken = bool(live) and release_chat(tx, rt, chat.id, "intake")
+    woken = bool(live) and release_chat(tx, chat.id, "intake")
     new = NewRun(
         account=chat.account,
         chat=chat.id,
@@ -93,6 +93,6 @@ def _adopt(tx: Tx, run: int, chat: Chat, message: Inbound, terms: IntakeTerms) -
     """Members of a group's album that came before the one with the words."""
     if not message.album or message.chat_kind is not ChatKind.GROUP:
         return
-    reason = Unanswered.NOT_ADDRESSED.value
+    reason = Unanswered.NOT_ADDRESSED
     if inbox.adopt_album(tx, chat.id, message.album, reason, terms.album_longest, run):
         runs.recount_messages(tx, run)

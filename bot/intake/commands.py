@@ -7,9 +7,9 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
-from bot.domain.commands import Command
-from bot.domain.ending import Ending
-from bot.domain.message import ChannelName, Inbound
+from bot.domain.commands import Command, CommandForm
+from bot.domain.ending import Again, Cause, Close, Ending, leading_to
+from bot.domain.message import Inbound
 from bot.domain.reply import Reply
 from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
@@ -22,8 +22,6 @@ from storage.outbox import Notice
 from storage.runs import NewRun
 
 PERSON = "person"
-RETRIABLE = (Ending.APOLOGISED, Ending.FAILED)
-"""Endings after which a person may ask for another try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,9 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
         case Command.STOP:
             return bool(runs.live_in_chat(tx, chat.id))
         case Command.RETRY:
-            return runs.last_ended(tx, chat.id, RETRIABLE) is not None
+            return runs.last_ended(tx, chat.id, leading_to(Again.RETRY)) is not None
         case Command.RESEND:
-            return runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,)) is not None
+            return runs.last_ended(tx, chat.id, leading_to(Again.RESEND)) is not None
         case Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN:
             return True
         case other:
@@ -59,7 +57,7 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
             chat = replace(chat, opted_out_at=None)
             return _answer(tx, rt, chat, message, Text.OPTED_IN if again else Text.WELCOME)
         case Command.HELP:
-            by_words = rt.channels[chat.account].name is ChannelName.WHATSAPP
+            by_words = rt.channels[chat.account].traits.commands is CommandForm.WORDS
             notices.say(tx, rt, chat, Reply(rt.words.help(chat.language, by_words=by_words)))
             return Obeyed()
         case Command.STATUS:
@@ -111,18 +109,28 @@ def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing
     later = runs.written_after(tx, chat.id, message.sent_at)
     stopped = []
     for run in (live for live in runs.live_in_chat(tx, chat.id) if live.id not in later):
-        if runs.end_live(tx, run.id, Ending.WITHDRAWN, "the person stopped it"):
-            after_end(tx, rt, run, Ending.WITHDRAWN, "the person stopped it", PERSON)
+        end = Close(Ending.WITHDRAWN, Cause.STOPPED)
+        if runs.end_live(tx, run.id, end):
+            after_end(tx, rt, run, end, PERSON)
             stopped.append(run.id)
     notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
     return Obeyed(tuple(stopped))
 
 
+def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
+    """The run of the pressed button, or the chat's last one with this way on; None when it has
+    none, or none any more."""
+    own = notices.pressed(message.button)
+    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, leading_to(ask))
+    if found is None or found.chat != chat.id or found.ending not in leading_to(ask):
+        return None
+    return found
+
+
 def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
     """One new run for the messages of a run that was apologised for, however often asked."""
-    own = notices.pressed(message.button)
-    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, RETRIABLE)
-    if found is None or found.chat != chat.id or found.ending not in RETRIABLE:
+    found = _subject(tx, chat, message, Again.RETRY)
+    if found is None:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RETRY)
     said_now = notices.say(
         tx,
@@ -162,9 +170,8 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
 
 def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
     """Send the parts of an uncertain answer once more, on their own rows."""
-    own = notices.pressed(message.button)
-    found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, (Ending.UNCERTAIN,))
-    if found is None or found.chat != chat.id or found.ending is not Ending.UNCERTAIN:
+    found = _subject(tx, chat, message, Again.RESEND)
+    if found is None:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RESEND)
     for part in outbox.of_run_any(tx, found.id):
         outbox.resend(tx, part.id, part.attempts, standalone=True)

@@ -12,16 +12,16 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
-from bot.domain.message import Event, PayloadError
-from bot.domain.retry import backoff
+from bot.domain.message import PayloadError
+from bot.domain.plugin import Updates
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.recovery import sweep
 from bot.leases.runtime import Runtime
+from bot.supervisor import beside
 from storage import accounts
 from storage.notify import READY
 
@@ -30,32 +30,9 @@ POLL_SECONDS = 25.0
 _STANDBY = 2.0
 _LOOK_UP = 0.25
 """Seconds between two looks at whether this process may still poll, while it waits."""
-_CONFLICT = 5.0
-_REFUSED = 30.0
-
-WEBHOOK_IS_SET = (
-    "a webhook is set for this bot, so Telegram gives no updates to polling: "
-    "run `answerback webhook delete`, or set TELEGRAM_MODE=webhook"
-)
-SOMEBODY_ELSE_POLLS = (
-    "another program polls with this bot's token and takes its updates: stop it; "
-    "processes of Answerback on one database take turns by themselves"
-)
 
 
-class Source(Protocol):
-    """Where updates come from. `updates` raises PollUnavailable, PollConflict, PollRefused."""
-
-    async def updates(self, offset: int | None, timeout: float) -> Sequence[Mapping[str, object]]:
-        """Updates from `offset` on; asking with an offset confirms those before it."""
-        ...
-
-    def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
-        """The events of an update. Raises PayloadError."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Poller:
     """Polls for one account while this process's lease holds and nobody else does."""
 
@@ -63,35 +40,30 @@ class Poller:
     lease: LeaseKeeper
     intake: Intake
     account: int
-    source: Source
+    source: Updates
+    _offset: int | None = None
+    _failures: int = 0
 
-    async def run(self) -> None:
-        """Poll until cancelled."""
-        offset: int | None = None
-        failures = 0
-        while True:
-            try:
-                if not await self._may_poll():
-                    offset = None
-                    await self.rt.clock.sleep(_STANDBY)
-                    continue
-                updates = await self._ask(offset)
-                if failures:
-                    failures = 0
-                    await self._reconnected()
-                if not updates:
-                    offset = None
-                for update in updates:
-                    await self._take(update)
-                    number = update.get("update_id")
-                    offset = number + 1 if isinstance(number, int) else offset
-            except (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable) as error:
-                failures += 1
-                await self._trouble(error, failures)
-            except Exception as error:  # noqa: BLE001 - the task's edge: polling must go on
-                failures += 1
-                _log.error("polling broke, and goes on", exc_info=error)
-                await self.rt.clock.sleep(backoff(failures, self.rt.clock.jitter(), cap=30.0))
+    async def poll(self) -> float:
+        """Ask once for updates and commit them; returns the seconds until the next time."""
+        try:
+            if not await self._may_poll():
+                self._offset = None
+                return _STANDBY
+            updates = await self._ask(self._offset)
+            if self._failures:
+                self._failures = 0
+                await self._reconnected()
+            if not updates:
+                self._offset = None
+            for update in updates:
+                await self._take(update)
+                number = update.get("update_id")
+                self._offset = number + 1 if isinstance(number, int) else self._offset
+        except (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable) as error:
+            self._failures += 1
+            return await self._trouble(error)
+        return 0.0
 
     def _mine(self) -> bool:
         return self.lease.holds() and not self.lease.draining
@@ -108,16 +80,12 @@ class Poller:
     async def _ask(self, offset: int | None) -> Sequence[Mapping[str, object]]:
         """The next updates; none when this process has to leave meanwhile. What is given up
         in the middle confirms nothing."""
-        asking = asyncio.create_task(self.source.updates(offset, POLL_SECONDS), name="updates")
-        try:
+        async with beside("updates", self.source.updates(offset, POLL_SECONDS)) as asking:
             while not asking.done():
                 await asyncio.wait((asking,), timeout=_LOOK_UP)
                 if not self._mine():
                     return ()
             return asking.result()
-        finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
 
     async def _take(self, update: Mapping[str, object]) -> None:
         """Commit one update, or keep it as a dead letter."""
@@ -136,21 +104,22 @@ class Poller:
             self.rt.wakeups.tell(READY)
         await sweep(self.rt, self.lease)
 
-    async def _trouble(self, error: Exception, failures: int) -> None:
-        wait = backoff(failures, self.rt.clock.jitter(), cap=30.0)
+    async def _trouble(self, error: Exception) -> float:
+        """Say what keeps us from polling; returns the seconds until the next try."""
+        retry = self.rt.retry
+        wait = retry.connection.after(self._failures, self.rt.clock.jitter())
         match error:
             case PollConflict():
-                webhook = "webhook" in str(error).lower()
-                _log.error("%s", WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS)
-                wait = max(wait, _CONFLICT)
+                _log.error("%s", error)
+                wait = max(wait, retry.poll_conflict)
             case PollRefused():
                 await self._down(str(error))
-                wait = _REFUSED
+                wait = retry.poll_refused
             case PollUnavailable(retry_after=seconds) if seconds:
                 wait = max(wait, seconds)
             case _:
                 _log.warning("can't poll, again in %.0f s: %s", wait, error)
-        await self.rt.clock.sleep(wait)
+        return wait
 
     async def _down(self, reason: str) -> None:
         _log.error("the platform refuses the bot's token: %s", reason)

@@ -152,7 +152,7 @@ def _record_message(
         richer = enrich(tx, arrival.account, chat, message)
         if richer is not None:
             _keep(tx, arrival, message=richer)
-        woken = release_chat(tx, rt, chat.id, "intake")
+        woken = release_chat(tx, chat.id, "intake")
         return Recorded(Became.DUPLICATE, wake=woken)
     _keep(tx, arrival, message=stored)
     if not message.sender.is_bot:
@@ -182,7 +182,7 @@ def _lead_on(tx: Tx, rt: Runtime, chat: Chat, new: _New, by: Claimant | None) ->
                 return Recorded(Became.JOINED, wake=placed.wake)
             return Recorded(Became.RUN, run=placed.made, wake=placed.wake)
         case Obey(command):
-            inbox.ignore(tx, stored, f"{Unanswered.COMMAND}: {command}")
+            inbox.ignore(tx, stored, Unanswered.COMMAND, command)
             obeyed = obey(tx, rt, chats.get(tx, chat.id), message, command)
             return Recorded(Became.COMMAND, stopped=obeyed.stopped, wake=True, toast=obeyed.toast)
         case Ignore(reason):
@@ -197,9 +197,9 @@ def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | Non
     """The command that this message is; a mere word counts only if it has a subject."""
     own = notices.pressed(message.button)
     if own is not None:
-        return Command.RESEND if own.ask is notices.Ask.RESEND else Command.RETRY
-    channel = rt.channels[chat.account].name
-    command = command_of(message, channel, rt.command_words)
+        return Command(own.ask.value)
+    form = rt.channels[chat.account].traits.commands
+    command = command_of(message, form, rt.command_words)
     if command is None or not needs_subject(command, message):
         return command
     return command if subject_of(tx, chat, command) else None

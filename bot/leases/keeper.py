@@ -1,8 +1,8 @@
-"""Keeping the holder's lease: begin a life, renew it, notice that it is over.
+"""Keeping the holder's lease: begin a session, renew it, notice that it is over.
 
 What a lease is worth and why: `bot/domain/lease.py`. The keeper renews every heartbeat; when
-the trust window closes before a renewal succeeds, the life is over: everything that acts in
-its name is told to stop, and once the database answers again a new life begins, which gives
+the trust window closes before a renewal succeeds, the session is over: everything that acts in
+its name is told to stop, and once the database answers again a new session begins, which gives
 the old one's runs back without counting anything against them: a database that was away is
 nobody's fault. When it was lost because something blocked the loop, though, one of the agents
 that ran is the cause, and it counts as the death of the process would.
@@ -10,6 +10,7 @@ that ran is the cause, and it counts as the death of the process would.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ _log = logging.getLogger("answerback.lease")
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class Session:
     """One holder row while we may believe in it."""
 
     holder: int
@@ -51,11 +52,13 @@ class LeaseKeeper:
         self._terms = terms
         self._identity = identity
         self._names = NameLock(db.url, identity.name)
-        self._life: Life | None = None
+        self._renewing = asyncio.Lock()
+        self._session: Session | None = None
         self._lapsed: int | None = None
         self._stood = stood
         self._blocked = False
         self._judges_from = 0.0
+        self._lease_clock_ahead: float | None = None
         self._draining = False
         self._on_lapse: list[Callable[[], None]] = []
         self.late_renewals = 0
@@ -78,26 +81,37 @@ class LeaseKeeper:
 
     def holds(self) -> bool:
         """Whether this process may begin a move or a send now."""
-        return self._life is not None and self._life.window.holds(self._clock.monotonic())
+        return self._session is not None and self._session.window.holds(self._clock.monotonic())
 
     def holder(self) -> int:
         """The holder's id. Raises StaleLease when the lease is not ours to use."""
-        if self._life is None or not self._life.window.holds(self._clock.monotonic()):
+        if self._session is None or not self._session.window.holds(self._clock.monotonic()):
             raise StaleLease("this process holds no lease now")
-        return self._life.holder
+        return self._session.holder
 
     def may_judge(self) -> bool:
         """Whether this process may call others dead: not right after it failed to renew."""
         return self.holds() and self._clock.monotonic() >= self._judges_from
 
+    def may_judge_at(self, lease_clock: float) -> bool:
+        """The same, while the database's lease clock shows `lease_clock`. Just after somebody set
+        that clock the living look dead: then nobody is judged until all have renewed."""
+        now = self._clock.monotonic()
+        ahead, before = lease_clock - now, self._lease_clock_ahead
+        self._lease_clock_ahead = ahead
+        if before is not None and abs(ahead - before) > self._terms.seconds / 2:
+            _log.warning("the database's clock was set by %.0f s", ahead - before)
+            self._judges_from = max(self._judges_from, now + self._terms.seconds)
+        return self.may_judge()
+
     def remaining(self) -> float:
         """Seconds until the trust window closes; 0 without a lease."""
-        if self._life is None:
+        if self._session is None:
             return 0.0
-        return max(0.0, self._life.window.until - self._clock.monotonic())
+        return max(0.0, self._session.window.until - self._clock.monotonic())
 
     async def begin(self) -> None:
-        """Begin a life. Earlier lives of our name are dead when the name's lock is ours."""
+        """Begin a session. Earlier ones of our name are dead when the name's lock is ours."""
         began = self._clock.monotonic()
         identity = replace(self._identity, boot=self._clock.token())
         holder, name = await self._db.renew(
@@ -105,50 +119,51 @@ class LeaseKeeper:
         )
         self._identity = replace(identity, name=name)
         self._lapsed, self._blocked = None, False
-        self._life = Life(holder, TrustWindow.opened(began, self._terms))
+        self._session = Session(holder, TrustWindow.opened(began, self._terms))
 
     async def renew(self) -> None:
         """One heartbeat. Never raises for a database that is away: the window just runs out."""
         try:
-            extended = self._life is not None and await self._extend(self._life)
-            if not extended and not self._draining:
-                await self.begin()
-                self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
+            async with self._renewing:
+                extended = self._session is not None and await self._extend(self._session)
+                if not extended and not self._draining:
+                    await self.begin()
+                    self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
         except DatabaseUnavailable as error:
             self.late_renewals += 1
             self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
             _log.warning("lease not renewed, %.1f s left: %s", self.remaining(), error)
 
-    async def _extend(self, life: Life) -> bool:
-        """Renew this life. False: it is over, and everything in its name was told to stop."""
+    async def _extend(self, session: Session) -> bool:
+        """Renew this session. False: it is over, and everything in its name was told to stop."""
         began = self._clock.monotonic()
-        if life.window.holds(began):
-            renewed = await self._db.renew(_renew, life.holder, self._terms.seconds, self._names)
-            if self._life is not life:
+        if session.window.holds(began):
+            renewed = await self._db.renew(_renew, session.holder, self._names)
+            if self._session is not session:
                 return False  # `watch` ended it while the database was slow.
             if renewed:
                 self._stood()  # What it survived is nobody's fault any more.
-                self._life = replace(life, window=TrustWindow.opened(began, self._terms))
+                self._session = replace(session, window=TrustWindow.opened(began, self._terms))
                 return True
         self._lapse()
         return False
 
     def watch(self) -> None:
         """Notice that the window closed, without waiting for the database to say so."""
-        if self._life is not None and not self._life.window.holds(self._clock.monotonic()):
+        if self._session is not None and not self._session.window.holds(self._clock.monotonic()):
             self._lapse()
 
     async def drain(self) -> None:
         """Take no more work: from now on a death counts against nobody."""
         self._draining = True
-        if self._life is not None:
-            await self._db.renew(holder_rows.drain, self._life.holder)
+        if self._session is not None:
+            await self._db.renew(holder_rows.drain, self._session.holder)
 
     async def retire(self) -> None:
-        """End the life on purpose, so that nobody waits for the lease to run out."""
-        if self._life is not None:
-            await self._db.renew(holder_rows.retire, self._life.holder)
-            self._life = None
+        """End the session on purpose, so that nobody waits for the lease to run out."""
+        if self._session is not None:
+            await self._db.renew(holder_rows.retire, self._session.holder)
+            self._session = None
         self._names.release()
 
     def forget_name(self) -> None:
@@ -156,12 +171,12 @@ class LeaseKeeper:
         self._names.release()
 
     def _lapse(self) -> None:
-        if self._life is None:
+        if self._session is None:
             return
         _log.error("lease lost: this process stops what it was doing and begins anew")
         self._blocked = self._stood() >= self._terms.seconds / 2
-        self._lapsed = self._life.holder
-        self._life = None
+        self._lapsed = self._session.holder
+        self._session = None
         for stop in self._on_lapse:
             stop()
 
@@ -180,5 +195,5 @@ def _begin(
     return holder, name
 
 
-def _renew(tx: Tx, holder: int, lease_seconds: float, names: NameLock) -> bool:
-    return names.keep(tx) and holder_rows.renew(tx, holder, lease_seconds)
+def _renew(tx: Tx, holder: int, names: NameLock) -> bool:
+    return names.keep(tx) and holder_rows.renew(tx, holder)

@@ -9,7 +9,7 @@ off anywhere and simply runs again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.leases.checkpoints import Checkpoint
@@ -17,6 +17,7 @@ from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from storage import audit_log, holders, outbox, runs
 from storage import chats as chat_rows
+from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.runs import Released
@@ -24,6 +25,10 @@ from storage.runs import Released
 _log = logging.getLogger("answerback.recover")
 _CHATS_AT_ONCE = 200
 _FORGET_HOLDERS_AFTER = 86_400.0
+
+
+MayJudge = Callable[[float], bool]
+"""Whether holders may be called dead while the lease clock shows this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
     if not lease.may_judge():
         return Swept()
     with rt.tracer.span("sweep") as span:
-        swept = await _sweep_all(rt, lease.terms.seconds, lease.name)
+        swept = await _sweep_all(rt, lease.terms.seconds, lease.name, lease.may_judge_at)
         span.tell(released=len(swept.released), doubted=swept.doubted)
     if swept.released or swept.doubted:
         _log.warning(
@@ -61,23 +66,25 @@ async def pass_by_hand(rt: Runtime, who: str) -> Swept:
 
     Raises DatabaseUnavailable.
     """
-    swept = await _sweep_all(rt, rt.terms.work.lease.seconds, who)
+    swept = await _sweep_all(rt, rt.terms.work.lease.seconds, who, lambda _: True)
     if swept.released or swept.doubted:
         rt.wakeups.tell(READY)
     return swept
 
 
-async def _sweep_all(rt: Runtime, lease_seconds: float, who: str) -> Swept:
+async def _sweep_all(rt: Runtime, lease_seconds: float, who: str, judges: MayJudge) -> Swept:
     """One pass in transactions of a bounded size."""
     swept = Swept()
     while True:
-        more = await rt.db.write(_sweep, lease_seconds, who)
+        more = await rt.db.write(_sweep, lease_seconds, who, judges)
         swept = Swept((*swept.released, *more.released), swept.doubted + more.doubted)
         if len(more.released) < runs.RELEASED_AT_ONCE:
             return swept
 
 
-def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
+def _sweep(tx: Tx, lease_seconds: float, who: str, judges: MayJudge) -> Swept:
+    if not judges(clock.read_lease(tx)):
+        return Swept()
     holders.bury_overdue(tx, lease_seconds)
     released = runs.release_dead(tx)
     for run in released:
@@ -85,11 +92,9 @@ def _sweep(tx: Tx, lease_seconds: float, who: str) -> Swept:
     return Swept(released, len(outbox.doubt_orphans(tx)))
 
 
-def release_chat(tx: Tx, rt: Runtime, chat: int, who: str) -> bool:
-    """A reader met this chat: release its run if that run's holder is dead. The chat is
-    locked. It never judges the run or sends; True when a worker should look."""
-    if rt.may_judge():
-        holders.bury_overdue(tx, rt.terms.work.lease.seconds)
+def release_chat(tx: Tx, chat: int, who: str) -> bool:
+    """A reader met this chat: release its run if that run's holder was marked dead. The chat is
+    locked. It never judges a holder or a run, nor sends; True when a worker should look."""
     released = runs.release_dead(tx, chat)
     for run in released:
         _note(tx, who, run)

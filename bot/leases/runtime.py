@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from bot.domain.commands import Command
 from bot.domain.ports import Carrier, Channel, Clock, OutsideWindow
 from bot.domain.reminders import Calendar
+from bot.domain.retry import RetryPolicy
 from bot.domain.terms import Terms
 from bot.domain.verdict import Policy, window_closed
 from bot.leases.checkpoints import Reached, nowhere
@@ -17,11 +18,6 @@ from bot.observability.tracing import NoTracer, Tracer, story_of
 from bot.texts import Words
 from storage.engine.database import Database
 from storage.notify import Wakeups
-
-STATUS_WAIT = 30.0
-"""Seconds to wait at most for `sent` before the next part, where parts could swap."""
-LOOK_PATIENCE = 900.0
-"""Seconds after an attempt in which a provider's list is asked that can't be asked now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +36,11 @@ class Runtime:
     carriers: Mapping[int, Carrier] = field(default_factory=dict)
     reached: Reached = nowhere
     tracer: Tracer = field(default_factory=NoTracer)
-    may_judge: Callable[[], bool] = lambda: True
-    """Whether this process may call another dead: not right after it failed to renew itself."""
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """When and how often things are tried again."""
+        return self.terms.policy.retry
 
     @property
     def command_words(self) -> Mapping[str, Command]:
@@ -69,21 +68,15 @@ class Runtime:
     def policy(self, account: int) -> Policy:
         """The bounds of a verdict on this account's channel."""
         channel = self.channels.get(account)
-        delivery = self.terms.delivery
-        common = {
-            "max_failures": self.terms.work.max_failures,
-            "answer_max_age": delivery.answer_max_age,
-            "uncertain": delivery.uncertain,
-        }
         if channel is None:
-            return Policy(**common)  # type: ignore[arg-type]
+            return self.terms.policy
         traits = channel.traits
-        return Policy(
-            **common,  # type: ignore[arg-type]
+        return replace(
+            self.terms.policy,
             free_text_window=traits.free_text_window,
             templates=traits.outside_window is OutsideWindow.ANSWER,
             looks=traits.looks,
-            status_wait=0.0 if traits.ordered else STATUS_WAIT,
+            ordered=traits.ordered,
         )
 
     def window_closed(self, account: int, opened_at: float | None, now: float) -> bool:

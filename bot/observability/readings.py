@@ -12,12 +12,14 @@ from prometheus_client.registry import Collector
 @dataclass(frozen=True, slots=True)
 class Readings:
     """What is asked for: seconds left of the lease, renewals that came late so far, whether
-    hints reach Redis (true also where none is configured), seconds since the last sweep."""
+    hints reach Redis (true also where none is configured), seconds since the last sweep,
+    background tasks that are over or keep failing."""
 
     lease_left: Callable[[], float]
     late_renewals: Callable[[], int]
     hints_carried: Callable[[], bool]
     sweep_age: Callable[[], float]
+    troubled_tasks: Callable[[], int]
 
 
 class _Reader(Collector):
@@ -46,6 +48,11 @@ class _Reader(Collector):
             "answerback_sweep_age_seconds",
             "Seconds since this process last looked for dead ones.",
             asked.sweep_age(),
+        )
+        yield GaugeMetricFamily(
+            "answerback_tasks_troubled",
+            "Background tasks of this process that are over or keep failing.",
+            asked.troubled_tasks(),
         )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
 from bot.delivery.outcome import reconsider
 from bot.domain.delivery import PartState
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
@@ -53,9 +54,10 @@ def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted
         return Acted(f"chat {chat}", Result.TOO_LATE, "it is not paused")
     dropped = 0
     for run in waiting if drop else ():
-        if runs.end_live(tx, run.id, Ending.CANCELLED, f"dropped by {by.name}"):
+        end = Close(Ending.CANCELLED, Cause.OPERATOR, f"dropped by {by.name}")
+        if runs.end_live(tx, run.id, end):
             why = by.because("dropped when its chat was resumed")
-            after_end(tx, rt, run, Ending.CANCELLED, why, by.name)
+            after_end(tx, rt, run, replace(end, detail=why), by.name)
             dropped += 1
     runs.promote(tx, chat)
     said = f"{dropped} waiting run(s) cancelled" if drop else f"{len(waiting)} run(s) go on"

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from bot.domain.ending import Close
 from bot.domain.run import RunState
-from bot.domain.verdict import Apologise, Close, Deliver, Evidence, Think, Verdict, judge, plan
+from bot.domain.verdict import Apologise, Deliver, Evidence, Think, Verdict, judge, plan
 from bot.leases.runtime import Runtime
 from storage import runs
 from storage.engine.tx import Tx
@@ -35,7 +36,7 @@ def judged(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Judged:
     assert line is not None
     evidence = gather(tx, run, 0).evidence
     if line.ending is not None:
-        says = f"it ended as {line.ending.value}: {line.ending.sentence}"
+        says = f"it ended as {line.ending.value}: {line.ending.rule.says}"
         act = f"answerback runs show {number}  # what happened"
         return Judged(number, line.ending.value, says, _facts(line, evidence), act)
     policy = rt.policy(run.account)
@@ -49,15 +50,15 @@ def judged(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Judged:
 
 def _in_words(verdict: Verdict) -> tuple[str, str]:
     match verdict:
-        case Close(ending, detail):
-            return f"close: {ending.value}", f"it may be closed as {ending.value}: {detail}"
+        case Close(ending) as end:
+            return f"close: {ending.value}", f"it may be closed as {ending.value}: {end.words}"
         case Deliver():
             return "deliver", "what is stored may be sent; the agent is not called again"
         case Think(suspect):
             alone = ", alone: it may have killed its workers" if suspect else ""
             return "think", f"the agent may be called{alone}"
-        case Apologise(why):
-            return "apologise", f"an apology is due: {why}"
+        case Apologise() as owed:
+            return "apologise", f"an apology is due: {owed.words}"
         case other:
             assert_never(other)
 
@@ -102,7 +103,7 @@ def _facts(line: RunLine, e: Evidence) -> Sequence[tuple[str, str]]:
         ("apology stored", _yes(e.apology_stored)),
         ("parts", parts),
         ("a human answered", _yes(e.human_answered)),
-        ("unreachable", e.unreachable or "no"),
+        ("unreachable", "no" if e.silenced is None else e.silenced.words),
     ]
 
 

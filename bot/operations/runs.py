@@ -5,14 +5,13 @@ same answer twice. Two shells at once: the chat's lock lets one win, and the oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
 from bot.domain.delivery import ARRIVED, PartState
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
 from bot.intake.commands import again
@@ -20,7 +19,7 @@ from bot.leases import recovery
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result
 from bot.texts import Text
-from storage import audit_log, chats, inbox, outbox, replies, runs
+from storage import audit_log, chats, holders, inbox, outbox, replies, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
@@ -66,10 +65,12 @@ def _subject(tx: Tx, run: int) -> _Subject:
 def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool = False) -> Acted:
     """Let a run be worked on again, in the way that its state allows: take it from a dead
     holder, end its waiting, send what is stored, or make a new run for its messages."""
+    # Before the chat is locked: holders are locked first everywhere.
+    holders.bury_overdue(tx, rt.terms.work.lease.seconds)
     s = _subject(tx, run)
     match s.run.state:
         case RunState.RUNNING:
-            return _release(tx, rt, by, s)
+            return _release(tx, by, s)
         case RunState.READY | RunState.WAITING:
             return _hurry(tx, by, s)
         case RunState.ENDED:
@@ -78,8 +79,8 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
             assert_never(other)
 
 
-def _release(tx: Tx, rt: Runtime, by: Operator, s: _Subject) -> Acted:
-    recovery.release_chat(tx, rt, s.chat.id, by.name)
+def _release(tx: Tx, by: Operator, s: _Subject) -> Acted:
+    recovery.release_chat(tx, s.chat.id, by.name)
     now = runs.find(tx, s.run.id)
     if now is None or now.state is RunState.RUNNING:
         return s.refused("a live process works on it; `runs close` would end it")
@@ -101,10 +102,8 @@ def _hurry(tx: Tx, by: Operator, s: _Subject) -> Acted:
 def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate: bool) -> Acted:
     """A run that ended: send what is stored and did not arrive, or have it worked on anew."""
     assert s.run.ending is not None
-    if s.run.ending is Ending.ANSWERED:
-        return s.refused("it was answered; requeueing it would answer twice")
-    if s.run.ending is Ending.WITHDRAWN:
-        return s.refused("the person stopped it; to write to them use `chats reply`")
+    if said := s.run.ending.rule.not_requeued:
+        return s.refused(said)
     if not inbox.of_run(tx, s.run.id):
         return s.too_late("its messages belong to a later run by now")
     if closed := cannot_write(tx, rt, s.chat):
@@ -137,9 +136,8 @@ def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
     for part in missing:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     if s.run.ending is Ending.CANCELLED:
-        runs.correct_ending(
-            tx, s.run.id, Ending.CANCELLED, Ending.UNCERTAIN, "sent after all by an operator"
-        )
+        after = Close(Ending.UNCERTAIN, Cause.OPERATOR, "sent after all by an operator")
+        runs.correct_ending(tx, s.run.id, Ending.CANCELLED, after)
     risk = ", although it may have arrived" if doubtful else ""
     s.note(tx, by, "requeued", f"{len(missing)} parts are sent once more{risk}")
     return s.done(f"{len(missing)} stored part(s) will be sent once more{risk}", READY)
@@ -147,8 +145,8 @@ def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
 
 def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
     """Why nothing can be written to this chat now; empty when it can."""
-    if chat.silence:
-        return f"nothing reaches this chat until the person writes: {chat.silence}"
+    if chat.silenced is not None:
+        return f"nothing reaches this chat until the person writes: {chat.silenced.words}"
     closed = rt.window_closed(chat.account, chat.last_inbound_at, clock.read(tx))
     if closed and not rt.policy(chat.account).templates:
         return "the platform allows free text again only after the person has written"
@@ -158,51 +156,23 @@ def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
 def too_old(tx: Tx, rt: Runtime, parts: list[Part]) -> bool:
     """Whether these parts would be thrown away for their age instead of being sent."""
     eldest = min(part.created_at for part in parts)
-    return clock.read(tx) - eldest > rt.terms.delivery.answer_max_age
+    return clock.read(tx) - eldest > rt.terms.policy.answer_max_age
 
 
-class CloseAs(StrEnum):
-    """How an operator may close a run."""
-
-    ANSWERED = "answered"
-    CANCELLED = "cancelled"
-
-    @property
-    def ending(self) -> Ending:
-        return Ending(self.value)
-
-
-_CORRECTABLE = {
-    CloseAs.ANSWERED: (
-        Ending.UNCERTAIN,
-        Ending.UNDELIVERABLE,
-        Ending.APOLOGISED,
-        Ending.FAILED,
-        Ending.EXPIRED,
-        Ending.CANCELLED,
-    ),
-    CloseAs.CANCELLED: (
-        Ending.UNCERTAIN,
-        Ending.UNDELIVERABLE,
-        Ending.FAILED,
-        Ending.EXPIRED,
-    ),
-}
-"""Endings on which an operator may have the last word."""
-
-
-def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: CloseAs) -> Acted:
-    """End a run by hand: nothing of it is sent any more, and the chat's next one begins."""
+def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
+    """End a run by hand, in a way that is `ByHand`: nothing of it is sent any more, and the chat's
+    next one begins."""
     s = _subject(tx, run)
-    if wanted is CloseAs.ANSWERED and not _shown_answered(tx, s.run) and not by.reason:
+    if wanted is Ending.ANSWERED and not _shown_answered(tx, s.run) and not by.reason:
         return s.refused("nothing shows that it was answered: say how you know with --reason")
     detail = f"{wanted.value} by {by.name}" + (f": {by.reason}" if by.reason else "")
+    end = Close(wanted, Cause.OPERATOR, detail)
     if s.run.ending is not None:
-        return _correct(tx, by, s, wanted, detail)
+        return _correct(tx, by, s, end)
     on_its_way = [p for p in outbox.of_run(tx, run) if p.state is PartState.SENDING]
-    if not runs.end_live(tx, run, wanted.ending, detail, fence=s.run.fence):
+    if not runs.end_live(tx, run, end, fence=s.run.fence):
         return s.too_late("it moved on while you looked")
-    after_end(tx, rt, s.run, wanted.ending, by.because("closed by hand"), by.name)
+    after_end(tx, rt, s.run, replace(end, detail=by.because("closed by hand")), by.name)
     late = f"; part {on_its_way[0].id} was being sent and may still arrive" if on_its_way else ""
     return s.done(f"{wanted.value}{late}", stop_topic(run), READY)
 
@@ -213,12 +183,12 @@ def _shown_answered(tx: Tx, run: Run) -> bool:
     return evidence.human_answered or (evidence.reply_stored and arrived)
 
 
-def _correct(tx: Tx, by: Operator, s: _Subject, wanted: CloseAs, detail: str) -> Acted:
-    before = s.run.ending
+def _correct(tx: Tx, by: Operator, s: _Subject, after: Close) -> Acted:
+    before, wanted = s.run.ending, after.ending
     assert before is not None
-    if before not in _CORRECTABLE[wanted]:
+    if not before.correctable_to(wanted):
         return s.too_late(f"it ended as {before.value}")
-    if not runs.correct_ending(tx, s.run.id, before, wanted.ending, detail):
+    if not runs.correct_ending(tx, s.run.id, before, after):
         return s.too_late("it moved on while you looked")
     s.note(tx, by, f"{before.value} became {wanted.value}", "closed by hand")
     return s.done(f"{wanted.value}, was {before.value}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.domain.admission import Unanswered
 from bot.domain.ending import Ending, TurnStatus, status_of
 from bot.domain.run import RunState
 from storage import replies, runs
@@ -39,7 +40,7 @@ def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnsw
     if said is None:
         return _plain(request_id, TurnStatus.UNKNOWN)
     if said.run is None:
-        told = f"It was recorded and gets no answer: {said.ignored or 'a command'}."
+        told = f"It was recorded and gets no answer: {(said.ignored or Unanswered.COMMAND).says}."
         return _plain(request_id, TurnStatus.COMPLETED, told)
     return _of_run(tx, request_id, said.run)
 
@@ -54,7 +55,7 @@ def submitted_again(tx: Tx, request_id: str, account: int) -> TurnAnswer | None:
 
 def _plain(request_id: str, status: TurnStatus, text: str = "") -> TurnAnswer:
     return TurnAnswer(
-        request_id, status, queued=False, ending=None, answer=None, text=text or status.text
+        request_id, status, queued=False, ending=None, answer=None, text=text or status.says
     )
 
 
@@ -69,5 +70,5 @@ def _of_run(tx: Tx, request_id: str, run_id: int) -> TurnAnswer:
         queued=run.state in (RunState.WAITING, RunState.READY),
         ending=run.ending,
         answer=None if stored is None else stored[0],
-        text=status.text,
+        text=status.says,
     )

@@ -25,7 +25,7 @@ from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Attempt, Part
 
-_log = logging.getLogger("answerback.audit")
+_log = logging.getLogger("answerback.reconcile")
 _LOST_FOR = 0.1
 """Seconds after which a turn is stopped whose run is not ours: longer than a turn takes to end
 whose settlement has just been committed."""
@@ -59,7 +59,7 @@ class _Rows:
     sending: tuple[Part, ...]
 
 
-class Audit:
+class Reconciler:
     """Compares a worker's turns and calls with the rows under its holder."""
 
     def __init__(self, ctx: WorkerContext) -> None:

@@ -13,13 +13,12 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.deliver import Send, deliver
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
-from bot.domain.retry import backoff
 from bot.domain.run import Run
-from bot.domain.verdict import Apologise, Close, Deliver, Think, judge
+from bot.domain.verdict import Apologise, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import bind
@@ -82,12 +81,13 @@ async def work(ctx: WorkerContext, run: Run) -> None:
     case = await rt.db.read(gather, run, rt.terms.work.history_runs)
     bind(request_id=case.messages[0].request_id if case.messages else None)
     match judge(case.evidence, rt.policy(run.account)):
-        case Close(ending, detail):
-            await _close(ctx, run, ending, detail)
+        case Close() as end:
+            await _close(ctx, run, end)
         case Deliver():
             await deliver(ctx, run, case.recipient, None)
-        case Apologise(why):
-            await _apologise(ctx, case, rt.words.say(_apology_text(why), _language(case)), why)
+        case Apologise() as owed:
+            text = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
+            await _apologise(ctx, case, rt.words.say(text, _language(case)), owed)
         case Think():
             await _think(ctx, case)
         case other:
@@ -95,35 +95,24 @@ async def work(ctx: WorkerContext, run: Run) -> None:
 
 
 def _must_hold(ctx: WorkerContext, run: Run) -> None:
-    """Raises StaleLease when the life that claimed this run is over."""
+    """Raises StaleLease when the session that claimed this run is over."""
     if ctx.lease.holder() != run.holder:
-        raise StaleLease(f"run {run.id} was claimed in an earlier life of this process")
-
-
-DEADLINE_PASSED = "the deadline passed"
-
-_SOONEST = 1.0
-"""Seconds before an agent that asked to be tried again is called anew, however soon it
-wants that: a turn that comes round at once would come round for ever."""
-
-
-def _apology_text(why: str) -> Text:
-    return Text.APOLOGY_DEADLINE if why == DEADLINE_PASSED else Text.APOLOGY
+        raise StaleLease(f"run {run.id} was claimed in an earlier session of this process")
 
 
 def _language(case: Case) -> str:
     return case.chat.language
 
 
-async def _close(ctx: WorkerContext, run: Run, ending: Ending, detail: str) -> None:
-    await ctx.persist(_end, ctx.rt, run, ending, detail)
-    ctx.ended(run, ending)
+async def _close(ctx: WorkerContext, run: Run, end: Close) -> None:
+    await ctx.persist(_end, ctx.rt, run, end)
+    ctx.ended(run, end.ending)
     await ctx.rt.reached(Checkpoint.SETTLED)
 
 
-def _end(tx: Tx, rt: Runtime, run: Run, ending: Ending, detail: str) -> None:
+def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
     chats.lock(tx, run.chat)
-    end_run(tx, rt, run, ending, detail)
+    end_run(tx, rt, run, end)
 
 
 async def _think(ctx: WorkerContext, case: Case) -> None:
@@ -137,31 +126,32 @@ async def _think(ctx: WorkerContext, case: Case) -> None:
     _must_hold(ctx, run)
     match thought:
         case Answer(None):
-            await _close(ctx, run, Ending.SILENT, "the agent chose to say nothing")
+            await _close(ctx, run, Close(Ending.SILENT, Cause.CHOSE_SILENCE))
         case Answer(reply):
             assert reply is not None
             await _reply(ctx, case, reply)
         case GaveUp(text, reason):
             said = text.strip() or rt.words.say(Text.APOLOGY, _language(case))
-            await _apologise(ctx, case, said, reason)
+            await _apologise(ctx, case, said, Apologise(Cause.GAVE_UP, reason))
         case OutOfTime():
             text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
-            await _apologise(ctx, case, text, DEADLINE_PASSED)
+            await _apologise(ctx, case, text, Apologise(Cause.DEADLINE))
         case Later(after, why):
-            wait = _asked_wait(after, run.attempts, rt.clock.jitter())
+            wait = _asked_wait(rt, after, run.attempts)
             await _put_back(ctx, run, wait, why, failed=False)
         case Failed(why):
-            last = run.failures + 1 >= rt.terms.work.max_failures
-            wait = 0.0 if last else backoff(run.failures + 1, rt.clock.jitter())
+            last = run.failures + 1 >= rt.retry.max_failures
+            wait = 0.0 if last else rt.retry.agent.after(run.failures + 1, rt.clock.jitter())
             await _put_back(ctx, run, wait, why, failed=True)
         case other:
             assert_never(other)
 
 
-def _asked_wait(after: float | None, attempts: int, jitter: float) -> float:
+def _asked_wait(rt: Runtime, after: float | None, attempts: int) -> float:
+    jitter = rt.clock.jitter()
     if after is None:
-        return backoff(attempts, jitter)
-    return max(_SOONEST, after) * (1 + jitter / 10)
+        return rt.retry.agent.after(attempts, jitter)
+    return max(rt.retry.soonest, after) * (1 + jitter / 10)
 
 
 async def _ask(ctx: WorkerContext, case: Case) -> Thought:
@@ -231,29 +221,30 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
     if not bodies:
         reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
         bodies = channel.compose(reply, to)
-    stored = _Stored(clean(reply.text), json.dumps(asdict(reply)), PartKind.REPLY, tuple(bodies))
+    stored = _Stored(PartKind.REPLY, tuple(bodies), clean(reply.text), json.dumps(asdict(reply)))
     first = await _store(ctx, case, stored)
     await rt.reached(Checkpoint.REPLY_STORED)
     await deliver(ctx, case.run, to, first)
 
 
-async def _apologise(ctx: WorkerContext, case: Case, text: str, why: str) -> None:
+async def _apologise(ctx: WorkerContext, case: Case, text: str, owed: Apologise) -> None:
     rt, to = ctx.rt, case.recipient
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
-    first = await _store(ctx, case, _Stored("", why, PartKind.APOLOGY, tuple(bodies)))
+    first = await _store(ctx, case, _Stored(PartKind.APOLOGY, tuple(bodies), owed=owed))
     await rt.reached(Checkpoint.APOLOGY_STORED)
     await deliver(ctx, case.run, to, first)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What is stored before anything is sent. `body` is the reply's JSON, or the reason of
-    an apology."""
+    """A reply or an apology as it is stored before anything is sent. `body` is the reply's
+    JSON, `owed` what an apology is for."""
 
-    text: str
-    body: str
     kind: PartKind
     parts: tuple[PartBody, ...]
+    text: str = ""
+    body: str = ""
+    owed: Apologise | None = None
 
 
 async def _store(ctx: WorkerContext, case: Case, stored: _Stored) -> Send | None:
@@ -274,16 +265,16 @@ def _store_parts(
     run = case.run
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
-    if stored.kind is PartKind.REPLY:
+    if stored.owed is None:
         replies.store(tx, run.id, stored.text, stored.body, run.attempts)
         choices.offer(tx, rt, chat, stored.parts)
     else:
-        runs.explain(tx, run.claim, stored.body)
+        runs.explain(tx, run.claim, stored.owed.cause, stored.owed.words)
     now = clock.read(tx)
     free = (
         may_send
         and chat.not_before <= now
-        and not chat.silence
+        and chat.silenced is None
         and not (chat.paused_until is not None and chat.paused_until > now)
         and not rt.window_closed(run.account, chat.last_inbound_at, now)
     )

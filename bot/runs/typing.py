@@ -11,6 +11,7 @@ from bot.delivery import notices
 from bot.delivery.context import WorkerContext
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.leases.runtime import Runtime
+from bot.supervisor import beside
 from bot.texts import Text
 from storage import chats, outbox, runs
 from storage.engine import clock
@@ -19,29 +20,21 @@ from storage.notify import READY
 from storage.outbox import Notice
 from storage.views.evidence import Case
 
-_log = logging.getLogger("answerback.presence")
+_log = logging.getLogger("answerback.typing")
 
 
 @asynccontextmanager
 async def present(ctx: WorkerContext, case: Case) -> AsyncIterator[None]:
     """Show presence for as long as the body runs and the lease holds. What goes wrong with
     the showing is logged and never reaches the body."""
-    showing = asyncio.create_task(_show(ctx, case), name=f"presence-{case.run.id}")
-    try:
+    async with beside(f"typing-{case.run.id}", _show(ctx, case)):
         yield
-    finally:
-        showing.cancel()
-        # Not awaited itself: its cancellation must not be taken for one of ours.
-        await asyncio.wait((showing,))
 
 
 async def _show(ctx: WorkerContext, case: Case) -> None:
-    try:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(_typing(ctx, case))
-            both.create_task(_note(ctx, case))
-    except Exception:  # noqa: BLE001 - the task's edge: a turn goes on without decoration
-        _log.exception("run %s: showing that it is worked on failed", case.run.id)
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_typing(ctx, case))
+        both.create_task(_note(ctx, case))
 
 
 async def _typing(ctx: WorkerContext, case: Case) -> None:

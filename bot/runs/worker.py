@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from functools import partial
 
 from bot.delivery.context import WorkerContext
 from bot.delivery.standalone import carry, look_again
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.retry import backoff
+from bot.domain.retry import RetryPolicy
 from bot.domain.run import Run
 from bot.observability.context import bind
-from bot.runs.reconcile import Audit
+from bot.runs.reconcile import Reconciler
 from bot.runs.turn import work
+from bot.supervisor import Supervisor
 from storage import audit_log, chats, runs
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.runs import Claimant
 
 _log = logging.getLogger("answerback.worker")
-_BREAKS_UNTIL_SET_ASIDE = 3
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
 
@@ -37,7 +37,7 @@ class Worker:
         self._standalone = asyncio.Event()
         self._draining = False
         self._closed = False
-        self._audit = Audit(ctx)
+        self._reconciler = Reconciler(ctx)
         self._claimed_at = ctx.rt.clock.monotonic()
         ctx.rt.wakeups.listen(self._hear)
         ctx.lease.on_lapse(self.abandon)
@@ -87,62 +87,43 @@ class Worker:
         self._ctx.rt.observer.in_flight.set(len(self._turns))
         task.add_done_callback(lambda _: self._gone(run.id, task))
 
-    def loops(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
-        """What a worker does all the time, by name: each runs as a task of its own."""
-        yield "claim", self._claim_forever()
-        yield "carry", self._carry_forever()
-        yield "audit", self._every(self._audit_once)
-        yield "look", self._every(self._look_once)
+    def begin(self, tasks: Supervisor) -> None:
+        """Start what a worker does all the time."""
+        poll = self._ctx.rt.terms.work.poll
+        tasks.repeat("claim", self._claim, usual=poll, hint=self._wake)
+        send = partial(self._send_standalone, tasks)
+        tasks.repeat("standalone", send, usual=poll, hint=self._standalone)
+        tasks.repeat("reconcile", self._reconcile, usual=poll)
+        tasks.repeat("look", self._look, usual=poll)
 
-    async def _claim_forever(self) -> None:
-        """Claim until drained: on every hint, and once a second without one."""
-        while not self._draining:
-            self._wake.clear()
+    async def _claim(self) -> float | None:
+        """Claim what is ready, as far as there is room."""
+        if self._draining:
+            return None
+        rt, room = self._ctx.rt, self.room()
+        if room > 0:
+            self._expected += room
             try:
-                await self._claim()
-                self._claimed_at = self._ctx.rt.clock.monotonic()
-            except DatabaseUnavailable as error:
-                _log.warning("can't claim: %s", error)
-            except StaleLease as error:
-                _log.info("not claiming: %s", error)
-            except Exception:  # noqa: BLE001 - the task's edge: a worker that lives claims
-                _log.exception("claiming broke")
-            await _woken(self._wake, self._ctx.rt.terms.work.poll)
+                claimed = await rt.db.write(runs.claim, self._claimant(), rt.mine, room)
+            finally:
+                self._expected -= room
+            for run in claimed:
+                self.take(run)
+        self._claimed_at = rt.clock.monotonic()
+        return rt.terms.work.poll
 
-    async def _carry_forever(self) -> None:
-        """Carry standalone messages until drained: on every hint, and once a second without one."""
-        async with asyncio.TaskGroup() as calls:
-            while not self._draining:
-                self._standalone.clear()
-                again = self._ctx.rt.terms.work.poll
-                try:
-                    if self._ctx.lease.holds():
-                        again = await carry(self._ctx, calls)
-                except DatabaseUnavailable as error:
-                    _log.warning("can't carry: %s", error)
-                except StaleLease as error:
-                    _log.info("not carrying: %s", error)
-                except Exception:  # noqa: BLE001 - the task's edge: a worker that lives carries
-                    _log.exception("carrying broke")
-                await _woken(self._standalone, again)
+    async def _send_standalone(self, tasks: Supervisor) -> float | None:
+        if self._draining:
+            return None
+        if not self._ctx.lease.holds():
+            return self._ctx.rt.terms.work.poll
+        return await carry(self._ctx, tasks)
 
-    async def _every(self, look: Callable[[], Awaitable[float]]) -> None:
-        """Look again and again until cancelled; each look says after how many seconds."""
-        while True:
-            again = self._ctx.rt.terms.work.poll
-            try:
-                again = await look()
-            except (DatabaseUnavailable, StaleLease) as error:
-                _log.warning("can't look at what is ours: %s", error)
-            except Exception:  # noqa: BLE001 - the task's edge: the next look may succeed
-                _log.exception("looking at what is ours broke")
-            await self._ctx.rt.clock.sleep(again)
+    async def _reconcile(self) -> float:
+        await self._reconciler.look(self._turns)
+        return self._reconciler.again_in
 
-    async def _audit_once(self) -> float:
-        await self._audit.look(self._turns)
-        return self._audit.again_in
-
-    async def _look_once(self) -> float:
+    async def _look(self) -> float:
         if self._ctx.lease.holds() and not self._draining:
             await look_again(self._ctx)
         return _LOOK_EVERY
@@ -177,19 +158,6 @@ class Worker:
         terms = self._ctx.rt.terms.work
         return Claimant(self._ctx.lease.holder(), terms.lease.seconds, terms.run_deadline)
 
-    async def _claim(self) -> None:
-        room = self.room()
-        if room < 1:
-            return
-        rt = self._ctx.rt
-        self._expected += room
-        try:
-            claimed = await rt.db.write(runs.claim, self._claimant(), rt.mine, room)
-        finally:
-            self._expected -= room
-        for run in claimed:
-            self.take(run)
-
     def _hear(self, topic: str) -> None:
         kind, _, name = topic.partition(":")
         if kind == READY:
@@ -222,22 +190,18 @@ class Worker:
     async def _broke(self, run: Run) -> None:
         """Our own code failed on this run: count it, and set aside a run that keeps doing so."""
         try:
-            await self._ctx.persist(_count_break, run, self._ctx.rt.clock.jitter())
+            await self._ctx.persist(
+                _count_break, run, self._ctx.rt.retry, self._ctx.rt.clock.jitter()
+            )
         except (StaleLease, DatabaseUnavailable) as error:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
 
-async def _woken(hint: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await hint.wait()
-
-
-def _count_break(tx: Tx, run: Run, jitter: float) -> None:
+def _count_break(tx: Tx, run: Run, retry: RetryPolicy, jitter: float) -> None:
     chats.lock(tx, run.chat)
     runs.hold(tx, run.claim)
-    if run.failures >= _BREAKS_UNTIL_SET_ASIDE:
+    if run.failures >= retry.breaks_until_set_aside:
         runs.set_aside(tx, run.claim, "it keeps breaking its turn")
         audit_log.note(tx, "worker", "set aside", "it keeps breaking its turn", run=run.id)
         return
-    runs.fail(tx, run.claim, backoff(run.failures + 1, jitter), "its turn broke")
+    runs.fail(tx, run.claim, retry.agent.after(run.failures + 1, jitter), "its turn broke")

@@ -1,9 +1,10 @@
 """The composition root: the one package that knows everything."""
 
-from bot.settings import Settings, read_settings
-from bot.wiring.console import typed
-from bot.wiring.process import Parts, Process, Role, running
-from bot.wiring.session import OperatorSession, opened, operator_session, schema_problem
+from bot.operations.session import OperatorSession, database_exists, schema_problem
+from bot.settings import Settings
+from bot.wiring.channels import configured, read_settings
+from bot.wiring.operator import operator_session
+from bot.wiring.process import Parts, Process, Role, running, site, typed
 
 __all__ = [
     "OperatorSession",
@@ -11,10 +12,12 @@ __all__ = [
     "Process",
     "Role",
     "Settings",
-    "opened",
+    "configured",
+    "database_exists",
     "operator_session",
     "read_settings",
     "running",
     "schema_problem",
+    "site",
     "typed",
 ]

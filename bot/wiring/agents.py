@@ -1,14 +1,17 @@
-"""The agent that AGENT names."""
+"""The agent that AGENT names, and the examination of its server."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from bot.agents.echo import EchoAgent
 from bot.agents.function import load
+from bot.agents.http import conformance
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
+from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
+from bot.domain.findings import Finding, Level
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.settings import Settings
@@ -21,29 +24,31 @@ async def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Hired:
+class BuiltAgent:
     """An agent, and how to close what it holds open."""
 
     agent: Agent
     close: Callable[[], Awaitable[None]] = _nothing
 
 
-def hire(settings: Settings, words: Words, clock: Clock) -> Hired:
+def words_of(settings: Settings) -> Words:
+    """What these settings have us say. Raises ConfigurationError."""
+    return Words.load(settings.texts_file, settings.language, word_commands=settings.command_words)
+
+
+def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
     """The agent of these settings. Raises ConfigurationError."""
     if settings.agent == "echo":
-        return Hired(EchoAgent(words))
+        return BuiltAgent(EchoAgent(words))
     if settings.agent == "llm":
         return _llm(settings, words, clock)
     if settings.agent.startswith(("http://", "https://")):
-        config = HttpAgentConfig(
-            settings.agent, secret=settings.agent_secret, timeout=settings.agent_timeout
-        )
-        http = HttpAgent(config, clock)
-        return Hired(http, http.close)
-    return Hired(load(settings.agent, Threads(settings.concurrency)))
+        http = HttpAgent(_http_config(settings, settings.agent), clock)
+        return BuiltAgent(http, http.close)
+    return BuiltAgent(load(settings.agent, Threads(settings.concurrency)))
 
 
-def _llm(settings: Settings, words: Words, clock: Clock) -> Hired:
+def _llm(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
     """The built-in assistant; its packages are loaded only here."""
     try:
         from bot.wiring.llm import llm_agent  # noqa: PLC0415 - see above
@@ -53,4 +58,24 @@ def _llm(settings: Settings, words: Words, clock: Clock) -> Hired:
             "pip install 'answerback[llm]'"
         ) from error
     agent = llm_agent(settings, words, clock)
-    return Hired(agent, agent.close)
+    return BuiltAgent(agent, agent.close)
+
+
+def _http_config(settings: Settings, url: str) -> HttpAgentConfig:
+    return HttpAgentConfig(url, secret=settings.agent_secret, timeout=settings.agent_timeout)
+
+
+async def examine_agent(settings: Settings, url: str) -> Sequence[Finding]:
+    """Ask the server at `url`, or at AGENT. Raises ConfigurationError."""
+    place = url or settings.agent
+    if not place.startswith(("http://", "https://")):
+        raise ConfigurationError("name the address of an agent, or set AGENT to one")
+    found = await conformance.check(_http_config(settings, place), SystemClock())
+    return [_as_finding(finding) for finding in found]
+
+
+def _as_finding(finding: conformance.Finding) -> Finding:
+    level = Level(finding.level.value)
+    took = "" if finding.seconds is None else f" ({finding.seconds:.2f} s)"
+    fix = "" if level is Level.OK else "see docs/agents.md, An agent over HTTP"
+    return Finding(finding.name, level, f"{finding.detail}{took}", fix)

@@ -1,70 +1,78 @@
-"""The channels that the settings configure."""
+"""The channels that there are, which of them the settings configure, and what a terminal says.
+
+A further channel is a module that exports CHANNEL, named in CHANNELS: nothing here changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
 
-from bot.domain.ports import Channel, Clock
-from bot.settings import Settings
-from bot.texts import Words
-from channels.console import ConsoleChannel
+from bot.domain.errors import ConfigurationError
+from bot.domain.plugin import ChannelPlugin, Endpoint, Host
+from bot.domain.ports import Clock
+from bot.settings import ChannelList, Settings, read, settings_of
+from bot.texts import Text, Words
+from channels import console, telegram, whatsapp
 
-if TYPE_CHECKING:
-    from channels.telegram.channel import TelegramChannel
-    from channels.whatsapp.channel import WhatsAppChannel
-
-
-@dataclass(frozen=True, slots=True)
-class Configured:
-    """One channel of each kind at most; None where it is off."""
-
-    telegram: TelegramChannel | None
-    whatsapp: WhatsAppChannel | None
-    console: ConsoleChannel | None
-
-    def all(self) -> list[Channel]:
-        """Those that are on."""
-        found: list[Channel | None] = [self.telegram, self.whatsapp, self.console]
-        return [channel for channel in found if channel is not None]
-
-    def carriers(self) -> list[WhatsAppChannel]:
-        """Those whose platform reports later on what it took."""
-        return [] if self.whatsapp is None else [self.whatsapp]
+_OURS: tuple[ChannelPlugin[Any], ...] = (telegram.CHANNEL, whatsapp.CHANNEL, console.CHANNEL)
 
 
-def configure(
+@cache
+def plugins(further: tuple[str, ...] = ()) -> Sequence[ChannelPlugin[Any]]:
+    """Our channels and those of these modules. Raises ConfigurationError."""
+    found = [*_OURS, *(_loaded(module) for module in further)]
+    if len({plugin.name for plugin in found}) < len(found):
+        raise ConfigurationError("CHANNELS: two channels have the same name")
+    return found
+
+
+def _loaded(module: str) -> ChannelPlugin[Any]:
+    try:
+        plugin = import_module(module).CHANNEL
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(f"CHANNELS: {module} can't be loaded: {error}") from error
+    if not isinstance(plugin, ChannelPlugin):
+        raise ConfigurationError(f"CHANNELS: {module}.CHANNEL is no ChannelPlugin")
+    return plugin
+
+
+@cache
+def settings_class(further: tuple[str, ...] = ()) -> type[Settings]:
+    """Every variable that Answerback and its channels read. Raises ConfigurationError."""
+    return settings_of(p.settings for p in plugins(further) if p.settings is not None)
+
+
+def read_settings(**overrides: Any) -> Settings:
+    """The settings of this process. Raises ConfigurationError that names every variable that
+    is wrong, and the fix."""
+    return read(settings_class(read(ChannelList, **overrides).channels), **overrides)
+
+
+def configured(settings: Settings) -> Sequence[ChannelPlugin[Any]]:
+    """The channels that these settings turn on."""
+    return [plugin for plugin in plugins(settings.channels) if plugin.configured(settings)]
+
+
+def ways_to_configure(settings: Settings) -> str:
+    """The variables that would turn a channel on, for a person."""
+    return ", or ".join(p.turned_on_by for p in plugins(settings.channels) if p.turned_on_by)
+
+
+def connect(
     settings: Settings,
     clock: Clock,
     words: Words,
     terminal: Callable[[str], None] | None = None,
-) -> Configured:
-    """The channels, not yet open: the platforms, or with `terminal` only the terminal.
+) -> Sequence[Endpoint]:
+    """The accounts, not yet open: of the platforms, or with `terminal` only the terminal.
 
     A platform's packages are loaded only where it is configured: they take longer than
     everything else of a start. Raises ConfigurationError.
     """
+    host = Host(clock, lambda language: words.say(Text.LONG_REPLY_FILE, language), terminal)
     if terminal is not None:
-        return Configured(None, None, ConsoleChannel(terminal))
-    return Configured(
-        telegram=_telegram(settings, clock, words),
-        whatsapp=_whatsapp(settings, clock),
-        console=None,
-    )
-
-
-def _telegram(settings: Settings, clock: Clock, words: Words) -> TelegramChannel | None:
-    if not settings.telegram_bot_token:
-        return None
-    from bot.wiring.telegram import telegram_channel  # noqa: PLC0415 - see configure
-
-    return telegram_channel(settings, clock, words)
-
-
-def _whatsapp(settings: Settings, clock: Clock) -> WhatsAppChannel | None:
-    if not settings.twilio_account_sid:
-        return None
-    from bot.wiring.whatsapp import whatsapp_channel  # noqa: PLC0415 - see configure
-
-    return whatsapp_channel(settings, clock)
+        return [console.CHANNEL.connect(None, host)]
+    return [plugin.connect(settings, host) for plugin in configured(settings)]

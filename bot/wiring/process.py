@@ -7,22 +7,26 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import partial
+from urllib.parse import urlsplit
 
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import Sends
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.message import ChannelName
-from bot.domain.ports import Channel, Clock
+from bot.domain.plugin import Endpoint
+from bot.domain.ports import Clock
 from bot.domain.turn import Agent
+from bot.http import Site
 from bot.intake.accept import Intake
-from bot.intake.backfill import CatchUp
+from bot.intake.backfill import Backfill
+from bot.intake.introduction import Introduction
 from bot.intake.polling import Poller
+from bot.intake.record import Arrival
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
@@ -34,23 +38,19 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
-from bot.schedule import Almanac, Chore, Schedule
-from bot.settings import Settings, TelegramMode
-from bot.texts import Words
-from bot.wiring.agents import Hired, hire
-from bot.wiring.channels import Configured, configure
-from bot.wiring.metrics import measure
+from bot.schedule import CronCalendar
+from bot.settings import Settings
+from bot.supervisor import Supervisor
+from bot.wiring.agents import BuiltAgent, build_agent, words_of
+from bot.wiring.channels import connect
+from bot.wiring.observability import measure, tracer_of
 from bot.wiring.rate_limits import pacers
-from bot.wiring.tracing import tracer_of
+from channels import console
 from storage import accounts, holders, runs
-from storage.accounts import Account
 from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.schema.migrate import upgrade
-
-if TYPE_CHECKING:
-    from bot.wiring.telegram import TelegramUpdates
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -70,7 +70,8 @@ class Role(StrEnum):
 
 @dataclass(slots=True)
 class Process:
-    """A running process's parts. Made by `running`."""
+    """A running process's parts. Made by `running`. `endpoints` are by the rows of their
+    accounts; `introductions` are to those platforms that have to be asked who we are."""
 
     settings: Settings
     role: Role
@@ -79,12 +80,15 @@ class Process:
     ctx: WorkerContext
     worker: Worker | None
     intake: Intake
-    channels: Configured
-    ids: dict[str, int]
-    updates: TelegramUpdates | None
-    schedule: Schedule = field(default_factory=Schedule)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    endpoints: Mapping[int, Endpoint]
+    introductions: Sequence[Introduction]
+    tasks: Supervisor
     last_sweep: float = 0.0
+
+    @property
+    def ids(self) -> Mapping[str, int]:
+        """The accounts' rows by the names of their channels."""
+        return {endpoint.channel.name: row for row, endpoint in self.endpoints.items()}
 
     async def readiness(self) -> Sequence[Check]:
         """Whether this process can do its job, and what keeps it from it."""
@@ -104,6 +108,7 @@ class Process:
             Check("database", True, "answers"),
             Check("sweep", fresh, f"{since:.0f} s ago"),
             *self._claims(),
+            Check("tasks", not self.tasks.troubled, _spell(self.tasks.troubled)),
             Check("due", True, said),
         ]
 
@@ -114,103 +119,73 @@ class Process:
         return [Check("claims", since < _CLAIMS_WITHIN, f"last worked {since:.0f} s ago")]
 
     async def sweep(self) -> None:
-        """One recovery pass; a database that is away is noted and waited for."""
-        try:
-            await recovery.sweep(self.rt, self.lease)
-            self.last_sweep = self.rt.clock.monotonic()
-        except DatabaseUnavailable as error:
-            _log.warning("recovery pass put off: %s", error)
-
-    async def remind(self) -> None:
-        """Turn the reminders that are due into messages; missed beats fall together."""
-        try:
-            await fire_due(self.rt)
-        except DatabaseUnavailable as error:
-            _log.warning("reminders put off: %s", error)
+        """One recovery pass. Raises DatabaseUnavailable."""
+        await recovery.sweep(self.rt, self.lease)
+        self.last_sweep = self.rt.clock.monotonic()
 
     async def repair(self) -> None:
-        """The slower repairs."""
-        try:
-            await recovery.repair(self.rt)
-        except DatabaseUnavailable as error:
-            _log.warning("repair put off: %s", error)
+        """The slower repairs. Raises DatabaseUnavailable."""
+        await recovery.repair(self.rt)
         for pacer in self.ctx.pacers.values():
             pacer.forget_idle()
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        await self.sweep()
-        await self.repair()
-        await self.share_pace()
-        await measure(self.rt, self.lease, self.schedule, lambda: self.last_sweep)
-        self._schedule()
-        self._start("wakeups", self.rt.wakeups.relay())
+        for first in (self.sweep, self.repair, self.share_pace):
+            try:
+                await first()
+            except DatabaseUnavailable as error:
+                _log.warning("put off at the start: %s", error)
+        await measure(self.rt, self.lease, self.tasks, lambda: self.last_sweep)
+        self._begin_periodic()
+        self.tasks.repeat("wakeups", self.rt.wakeups.relay, usual=1.0)
         if self.worker is not None:
-            for name, loop in self.worker.loops():
-                self._start(name, loop)
-        if self.updates is not None:
-            await self.updates.meet(self.rt, self.ids["telegram"])
-            self._start("introduce", self.updates.introduce(self.rt, self.ids["telegram"]))
-            if self.settings.mode is TelegramMode.POLLING and self.role is not Role.WORKER:
-                poller = Poller(
-                    self.rt, self.lease, self.intake, self.ids["telegram"], self.updates
-                )
-                self._start("poll", poller.run())
+            self.worker.begin(self.tasks)
+        for introduction in self.introductions:
+            await introduction.meet()
+            name = f"introduce {introduction.account}"
+            self.tasks.repeat(name, introduction.introduce, usual=_PROBE_EVERY)
+        for account, endpoint in self.endpoints.items():
+            if endpoint.updates is not None and self.role is not Role.WORKER:
+                poller = Poller(self.rt, self.lease, self.intake, account, endpoint.updates)
+                self.tasks.repeat(f"poll {account}", poller.poll, usual=1.0)
+            if endpoint.records is not None:
+                backfill = Backfill(self.rt, self.lease, self.intake, account, endpoint.records)
+                self.tasks.repeat(f"backfill {account}", backfill.look_if_due, usual=1.0)
 
-        if self.channels.whatsapp is not None:
-            records, account = self.channels.whatsapp, self.ids["whatsapp"]
-            catch_up = CatchUp(self.rt, self.lease, self.intake, account, records)
-            self._start("catch-up", catch_up.run())
-
-    def _schedule(self) -> None:
-        beat = self.lease.terms.heartbeat
-        self.schedule.add(Chore("heartbeat", beat, self.lease.renew))
-        self.schedule.add(Chore("watch", max(0.1, beat / 5), self._watch))
-        self.schedule.add(Chore("sweep", min(_SWEEP_EVERY, beat), self.sweep))
-        self.schedule.add(Chore("repair", _REPAIR_EVERY, self.repair))
-        self.schedule.add(Chore("reminders", _REMIND_EVERY, self.remind))
-        self.schedule.add(Chore("share", beat, self.share_pace))
-        if self.updates is not None:
-            self.schedule.add(Chore("probe", _PROBE_EVERY, self._probe))
-        self.schedule.start()
+    def _begin_periodic(self) -> None:
+        beat, tasks = self.lease.terms.heartbeat, self.tasks
+        tasks.every("heartbeat", beat, self.lease.renew, vital=True)
+        tasks.every("watch", max(0.1, beat / 5), self._watch, vital=True)
+        tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
+        tasks.every("repair", _REPAIR_EVERY, self.repair)
+        tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
+        tasks.every("share", beat, self.share_pace)
+        for introduction in self.introductions:
+            tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 
     async def share_pace(self) -> None:
-        """Learn how many processes the limits of a platform are divided between."""
-        try:
-            count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
-        except DatabaseUnavailable:
-            return
+        """Learn how many processes the limits of a platform are divided between. Raises
+        DatabaseUnavailable."""
+        count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         for pacer in self.ctx.pacers.values():
             pacer.share(count)
-
-    async def _probe(self) -> None:
-        if self.updates is not None:
-            await self.updates.probe(self.rt, self.ids["telegram"])
 
     async def _watch(self) -> None:
         self.lease.watch()
 
-    def _start(self, name: str, coroutine: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(coroutine, name=name)
-        task.add_done_callback(_report)
-        self.tasks.append(task)
-
     async def end(self) -> None:
         """Stop what runs by itself, and let go of what no hand-over ended, as the death of
         the process would."""
-        self.schedule.stop()
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.tasks.stop()
         if self.worker is not None:
             self.worker.abandon()
         self.ctx.sends.abandon()
 
 
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _log.error("the %s task broke", task.get_name(), exc_info=task.exception())
+def _spell(troubled: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {says}" for name, says in troubled.items()) or "all run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,26 +219,25 @@ async def running(
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
-        words = _words(settings)
-        channels = configure(settings, parts.clock, words, parts.terminal)
-        rows = await _accounts(db, channels.all())
-        for channel in channels.all():
-            await channel.open()
-            stack.push_async_callback(channel.close)
+        words = words_of(settings)
+        endpoints = await _rows(db, connect(settings, parts.clock, words, parts.terminal))
+        for endpoint in endpoints.values():
+            await endpoint.channel.open()
+            stack.push_async_callback(endpoint.channel.close)
         rt = Runtime(
             db=db,
             clock=parts.clock,
-            channels={rows[c.name].id: c for c in channels.all()},
-            carriers={rows[c.name].id: c for c in channels.carriers()},
+            channels={row: e.channel for row, e in endpoints.items()},
+            carriers={row: e.carrier for row, e in endpoints.items() if e.carrier is not None},
             terms=settings.terms(),
             words=words,
             wakeups=Wakeups(parts.clock, settings.redis_url or None),
-            calendar=Almanac(settings.timezone),
+            calendar=CronCalendar(settings.timezone),
             reached=parts.reached,
             tracer=tracer,
         )
-        hired = Hired(parts.agent) if parts.agent else hire(settings, rt.words, parts.clock)
-        stack.push_async_callback(hired.close)
+        built = BuiltAgent(parts.agent) if parts.agent else build_agent(settings, words, rt.clock)
+        stack.push_async_callback(built.close)
         lease = LeaseKeeper(
             rt.db,
             rt.clock,
@@ -271,10 +245,26 @@ async def running(
             _identity(settings, rt.clock, role),
             stack.enter_context(pulse()).stood,
         )
-        rt = replace(rt, may_judge=lease.may_judge)
         paced = pacers(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), hired.agent, paced)
-        process = _process(settings, role, ctx, channels, rows)
+        ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), built.agent, paced)
+        worker = None if role is Role.WEB else Worker(ctx)
+        tasks = Supervisor(rt.clock)
+        process = Process(
+            settings=settings,
+            role=role,
+            rt=rt,
+            lease=lease,
+            ctx=ctx,
+            worker=worker,
+            intake=Intake(rt, worker, tasks),
+            endpoints=endpoints,
+            introductions=[
+                Introduction(rt, row, endpoint.profile)
+                for row, endpoint in endpoints.items()
+                if endpoint.profile is not None
+            ],
+            tasks=tasks,
+        )
         held_by(lambda: process.lease.name)
         try:
             await process.begin()
@@ -283,46 +273,16 @@ async def running(
             await process.end()
 
 
-def _words(settings: Settings) -> Words:
-    return Words.load(settings.texts_file, settings.language, word_commands=settings.command_words)
-
-
-async def _accounts(db: Database, channels: Sequence[Channel]) -> Mapping[ChannelName, Account]:
-    """The rows of the accounts, up again: a start may come with what was wrong put right."""
-    rows = {c.name: await db.write(accounts.ensure, c.name, c.account) for c in channels}
-    for row in rows.values():
-        await db.write(accounts.mark_up, row.id)
-    return rows
-
-
-def _process(
-    settings: Settings,
-    role: Role,
-    ctx: WorkerContext,
-    channels: Configured,
-    rows: Mapping[ChannelName, Account],
-) -> Process:
-    worker = None if role is Role.WEB else Worker(ctx)
-    return Process(
-        settings=settings,
-        role=role,
-        rt=ctx.rt,
-        lease=ctx.lease,
-        ctx=ctx,
-        worker=worker,
-        intake=Intake(ctx.rt, worker),
-        channels=channels,
-        ids={name.value: row.id for name, row in rows.items()},
-        updates=_updates(channels, rows),
-    )
-
-
-def _updates(channels: Configured, rows: Mapping[ChannelName, Account]) -> TelegramUpdates | None:
-    if channels.telegram is None:
-        return None
-    from bot.wiring.telegram import TelegramUpdates  # noqa: PLC0415 - loaded where configured
-
-    return TelegramUpdates(channels.telegram, rows[ChannelName.TELEGRAM].name)
+async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:
+    """The accounts by their rows, up again: a start may come with what was wrong put right."""
+    found = {}
+    for endpoint in endpoints:
+        account = await db.write(accounts.ensure, endpoint.channel.name, endpoint.channel.account)
+        await db.write(accounts.mark_up, account.id)
+        if endpoint.profile is not None:
+            endpoint.profile.remember(account.name)
+        found[account.id] = endpoint
+    return found
 
 
 def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
@@ -334,3 +294,23 @@ def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
         pid=os.getpid(),
         role=role.value,
     )
+
+
+def site(process: Process) -> Site:
+    """What the HTTP application of this process is made of."""
+    routes = [(row, r) for row, endpoint in process.endpoints.items() for r in endpoint.routes]
+    return Site(
+        process.rt,
+        process.intake,
+        process.readiness,
+        routes=[] if process.role is Role.WORKER else routes,
+        prefix=urlsplit(process.settings.public_url).path,
+    )
+
+
+async def typed(process: Process, line: str, number: str) -> None:
+    """Record a line that a person typed in the terminal; `number` names it for ever. Raises
+    DatabaseUnavailable."""
+    [account] = process.endpoints
+    arrival = Arrival(account, line, "terminal")
+    await process.intake.take(arrival, (console.parse(line, number),))

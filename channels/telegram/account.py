@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from telegram.error import TelegramError
 
-from channels.telegram.addressing import BotIdentity
+from bot.domain.message import Event
 from channels.telegram.api import BotApi, bot_api
-from channels.telegram.config import TelegramConfig, account_of
+from channels.telegram.content import Raw, moment, whole, words
 from channels.telegram.errors import TelegramUnavailable, trouble_of
-from channels.telegram.fields import Raw, moment, whole, words
-from channels.telegram.rules import ALLOWED_UPDATES, CHANNEL_UPDATES
+from channels.telegram.parse import ALLOWED_UPDATES, CHANNEL_UPDATES, BotIdentity, parse
+from channels.telegram.settings import TelegramConfig, account_of
 
 POLL_MARGIN = 10.0
 """Seconds beyond a poll's own time after which its connection counts as dead."""
 
+_WEBHOOK_CONNECTIONS = 40
 _SHORT = 20.0
 """Seconds to wait for an answer about the bot itself."""
 
@@ -32,10 +33,6 @@ class WebhookInfo:
     pending: int
     last_error: str = ""
     last_error_at: float | None = None
-    last_sync_error_at: float | None = None
-    ip_address: str = ""
-    max_connections: int | None = None
-    allowed_updates: tuple[str, ...] = ()
 
 
 class TelegramAccount:
@@ -45,6 +42,7 @@ class TelegramAccount:
     def __init__(self, config: TelegramConfig) -> None:
         self.config = config
         self._api: BotApi = bot_api(config)
+        self._me = BotIdentity(int(account_of(config.token)), "")
 
     @property
     def account(self) -> str:
@@ -77,6 +75,24 @@ class TelegramAccount:
             raise TelegramUnavailable("getMe gave no id")
         return BotIdentity(number, words(user, "username"))
 
+    @property
+    def public_name(self) -> str:
+        """Our user name; without it no mention concerns us."""
+        return self._me.username
+
+    def remember(self, public_name: str) -> None:
+        """Take the name that an earlier process learned: a start without Telegram needs it."""
+        self._me = BotIdentity(self._me.id, public_name)
+
+    async def learn(self) -> str:
+        """Ask for our user name, and use it from now on."""
+        self._me = await self.me()
+        return self._me.username
+
+    def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
+        """The events of an update. Raises PayloadError."""
+        return parse(update, self._me, channel_posts=self.config.channel_posts)
+
     async def sees_all_groups(self) -> bool:
         """Whether the bot reads every message of its groups (privacy mode is off)."""
         user = await self._ask_for_object("getMe", {})
@@ -99,21 +115,13 @@ class TelegramAccount:
             raise TelegramUnavailable("getUpdates gave no list")
         return [update for update in result if isinstance(update, dict)]
 
-    async def set_webhook(
-        self,
-        url: str,
-        secret: str,
-        *,
-        allowed_updates: Sequence[str] | None = None,
-        max_connections: int = 40,
-        drop_pending: bool = False,
-    ) -> None:
+    async def set_webhook(self, url: str, secret: str, *, drop_pending: bool = False) -> None:
         """Have updates delivered to `url`. `drop_pending` throws away what waits."""
         params: dict[str, object] = {
             "url": url,
             "secret_token": secret,
-            "allowed_updates": list(allowed_updates or self.allowed_updates),
-            "max_connections": max_connections,
+            "allowed_updates": list(self.allowed_updates),
+            "max_connections": _WEBHOOK_CONNECTIONS,
         }
         if drop_pending:
             params["drop_pending_updates"] = True
@@ -122,25 +130,20 @@ class TelegramAccount:
     async def webhook_info(self) -> WebhookInfo:
         """How delivery to the webhook is doing."""
         info = await self._ask_for_object("getWebhookInfo", {})
-        kinds = info.get("allowed_updates")
         return WebhookInfo(
             url=words(info, "url"),
             pending=whole(info, "pending_update_count") or 0,
             last_error=words(info, "last_error_message"),
             last_error_at=moment(info, "last_error_date"),
-            last_sync_error_at=moment(info, "last_synchronization_error_date"),
-            ip_address=words(info, "ip_address"),
-            max_connections=whole(info, "max_connections"),
-            allowed_updates=tuple(map(str, kinds)) if isinstance(kinds, list) else (),
         )
 
     async def delete_webhook(self) -> None:
         """Stop delivery; what waits stays and can be polled."""
         await self._ask("deleteWebhook", {})
 
-    async def set_commands(self, commands: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-        """The command menu by two-letter language; the empty language is for all others."""
-        for language, menu in commands.items():
+    async def show_menu(self, menus: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+        """Set the menu of commands by two-letter language, the empty one for all others."""
+        for language, menu in menus.items():
             listed = [{"command": name, "description": words} for name, words in menu]
             params: dict[str, object] = {"commands": listed}
             if language:

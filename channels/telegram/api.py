@@ -1,15 +1,177 @@
-"""The Bot API by method names and JSON parameters, through python-telegram-bot's Bot."""
+"""How calls reach the Bot API, and what an answer is before anybody interprets it.
+
+python-telegram-bot's own request class stands on httpx's client, which logs every URL, and
+a Bot API URL contains the token; it also forgets the HTTP status. This one stands on the
+transport below, reads no environment, never repeats anything, and keeps the status.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Mapping
 from urllib.parse import quote
 
+import httpx
 from telegram import Bot, InputFile
-from telegram.request import BaseRequest
+from telegram.error import NetworkError, TelegramError, TimedOut
+from telegram.request import BaseRequest, RequestData
 
-from channels.telegram.config import TelegramConfig
-from channels.telegram.http import BotHttp
+from channels.http import certificates
+from channels.telegram.settings import TelegramConfig
+
+_POOL_TIMEOUT = 10.0
+_WRITE_TIMEOUT = 20.0
+_UPLOAD_TIMEOUT = 120.0
+
+
+class Rejected(TelegramError):
+    """An answer outside 2xx. `retry_after` in seconds, `moved_to` a chat id, None if unnamed.
+
+    A 4xx was not carried out; what a 5xx did is not known.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        description: str,
+        retry_after: float | None = None,
+        moved_to: int | None = None,
+    ) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+        self.retry_after = retry_after
+        self.moved_to = moved_to
+
+
+class Unreadable(TelegramError):
+    """A 2xx without a result. `carried_out` when it is recognisably the Bot API's success."""
+
+    def __init__(self, *, carried_out: bool) -> None:
+        super().__init__("an answer without a result")
+        self.carried_out = carried_out
+
+
+class BotHttp(BaseRequest):
+    """A pool of connections. Raises Rejected, Unreadable, or NetworkError (TimedOut among
+    them) whose `__cause__` is httpx's error; the texts name kinds of errors only."""
+
+    def __init__(self, connections: int, connect_timeout: float, read_timeout: float) -> None:
+        self._connections = connections
+        self._connect_timeout = connect_timeout
+        self._read_timeout = read_timeout
+        self._transport: httpx.AsyncHTTPTransport | None = None
+
+    @property
+    def read_timeout(self) -> float:
+        return self._read_timeout
+
+    async def initialize(self) -> None:
+        self._ready()
+
+    def _ready(self) -> httpx.AsyncHTTPTransport:
+        if self._transport is None:
+            limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=5.0)
+            self._transport = httpx.AsyncHTTPTransport(
+                verify=certificates(), trust_env=False, limits=limits
+            )
+        return self._transport
+
+    async def shutdown(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
+
+    async def do_request(  # noqa: PLR0917 the base class names the parameters
+        self,
+        url: str,
+        method: str,
+        request_data: RequestData | None = None,
+        read_timeout: object = BaseRequest.DEFAULT_NONE,
+        write_timeout: object = BaseRequest.DEFAULT_NONE,
+        connect_timeout: object = BaseRequest.DEFAULT_NONE,
+        pool_timeout: object = BaseRequest.DEFAULT_NONE,
+    ) -> tuple[int, bytes]:
+        """One exchange that ended in 2xx; for a POST the body has a result."""
+        files = request_data is not None and request_data.contains_files
+        limits = {
+            "connect": _seconds(connect_timeout, self._connect_timeout),
+            "pool": _seconds(pool_timeout, _POOL_TIMEOUT),
+            "write": _seconds(write_timeout, _UPLOAD_TIMEOUT if files else _WRITE_TIMEOUT),
+            "read": _seconds(read_timeout, self._read_timeout),
+        }
+        answer = await self._exchange(url, method, request_data, limits)
+        if not answer.is_success:
+            raise _rejection(answer)
+        if method == "POST":
+            _require_result(answer)
+        return answer.status_code, answer.content
+
+    async def _exchange(
+        self, url: str, method: str, data: RequestData | None, limits: dict[str, float]
+    ) -> httpx.Response:
+        try:
+            request = httpx.Request(
+                method,
+                url,
+                data=data.json_parameters if data else None,
+                files=data.multipart_data if data and data.contains_files else None,
+                extensions={"timeout": limits},
+            )
+            async with asyncio.timeout(sum(limits.values())):
+                answer = await self._ready().handle_async_request(request)
+                try:
+                    await answer.aread()
+                finally:
+                    await answer.aclose()
+        except httpx.TimeoutException as error:
+            raise TimedOut(type(error).__name__) from error
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise NetworkError(type(error).__name__) from error
+        except TimeoutError as error:
+            raise TimedOut("the answer came too slowly") from error
+        return answer
+
+
+def _seconds(given: object, otherwise: float) -> float:
+    return float(given) if isinstance(given, int | float) else otherwise
+
+
+def _object(body: bytes) -> Mapping[str, object] | None:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _rejection(answer: httpx.Response, status: int | None = None) -> Rejected:
+    body = _object(answer.content) or {}
+    parameters = body.get("parameters")
+    named = parameters if isinstance(parameters, dict) else {}
+    wait, moved = named.get("retry_after"), named.get("migrate_to_chat_id")
+    header = answer.headers.get("retry-after", "")
+    if not isinstance(wait, int | float) and header.isascii() and header.isdigit():
+        wait = int(header[:9])
+    return Rejected(
+        status or answer.status_code,
+        str(body.get("description", "")),
+        float(wait) if isinstance(wait, int | float) else None,
+        moved if isinstance(moved, int) else None,
+    )
+
+
+def _require_result(answer: httpx.Response) -> None:
+    body = _object(answer.content)
+    if body is None:
+        raise Unreadable(carried_out=answer.content.lstrip().startswith(b'{"ok":true'))
+    if body.get("ok") is False:
+        code = body.get("error_code")
+        raise _rejection(answer, code if isinstance(code, int) else 400)
+    if "result" not in body:
+        raise Unreadable(carried_out=body.get("ok") is True)
+
 
 _CONNECTIONS = 256
 _POLLING_CONNECTIONS = 8

@@ -8,25 +8,26 @@ from dataclasses import replace
 from telegram import InputFile
 from telegram.error import TelegramError
 
+from bot.domain.commands import CommandForm
 from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent
 from bot.domain.errors import AttachmentUnavailable
-from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
+from bot.domain.message import Address, Attachment, ChatKind, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
+from channels.telegram import NAME
 from channels.telegram.account import TelegramAccount
-from channels.telegram.buttons import full_data
-from channels.telegram.compose import compose
-from channels.telegram.config import TelegramConfig
+from channels.telegram.api import Rejected
+from channels.telegram.compose import Wire, compose, full_data
+from channels.telegram.content import whole, words
 from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of, unknown_method
-from channels.telegram.fields import whole, words
-from channels.telegram.http import Rejected
-from channels.telegram.wire import Wire
+from channels.telegram.settings import TelegramConfig
 
 FILE_LIMIT = 20 * 1024 * 1024
 """Bytes that Telegram hands out to bots."""
 
 _TRAITS = Traits(
     has_buttons=True,
+    commands=CommandForm.MARKED,
     typing_every=4.0,
     pace=Pace(per_chat=1, overall=30, per_group_minute=20),
 )
@@ -42,20 +43,15 @@ _NOTICE_LIMIT = 200
 class TelegramChannel(TelegramAccount):
     """One bot, sending and fetching."""
 
+    name = NAME
+    traits = _TRAITS
+
     def __init__(self, config: TelegramConfig, clock: Clock) -> None:
         super().__init__(config)
         self._clock = clock
         self._opened = False
         self._drafts = True
         self._drafted: dict[Address, float] = {}
-
-    @property
-    def name(self) -> ChannelName:
-        return ChannelName.TELEGRAM
-
-    @property
-    def traits(self) -> Traits:
-        return _TRAITS
 
     async def open(self) -> None:
         for pool in self._api.pools:

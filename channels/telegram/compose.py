@@ -1,18 +1,211 @@
-"""A reply into parts: text in pieces that fit, files, buttons under the last one."""
+"""A reply into parts: text in pieces that fit, files, buttons under the last one.
+
+A part is stored as the call that sends it, fixed down to its parameters: plain text and
+entities, so that Telegram parses nothing. The address is not in it, because a chat may move
+between composing and sending.
+
+Telegram carries at most 64 bytes of data a button. Longer data stays with us, in the stored
+part, and a key made of its hash travels instead; `full_data` finds it again. The label is
+the press's text in any case.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from bot.domain.message import ChatKind, clean
+from bot.domain.message import ChatKind
 from bot.domain.ports import Recipient
 from bot.domain.reply import Button, FileOut, PartBody, Reply
-from channels.markdown import Styled, render
-from channels.telegram.buttons import keyboard
-from channels.telegram.render import CAPTION_LIMIT, TEXT_LIMIT, entities
-from channels.telegram.wire import NO_PREVIEW, Upload, Wire
-from channels.text import cuts, is_blank, shorten, utf16_len
+from channels.markdown import Span, Style, Styled, render
+from channels.text import cleaned, cuts, is_blank, shorten, utf16_len
+
+NO_PREVIEW = {"is_disabled": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A text file that is sent along as parameter `field`."""
+
+    field: str
+    name: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One call. `chat` is the chat that the quoted message is in; message ids mean nothing
+    anywhere else. `plain` is what is sent without any formatting when Telegram refuses this
+    form, None when there is no plainer one. `presses` is the full data of buttons whose
+    data is too long for Telegram, by the key that stands for it."""
+
+    method: str
+    params: Mapping[str, object]
+    upload: Upload | None = None
+    chat: str = ""
+    plain: str | None = None
+    presses: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self) -> str:
+        """The same part gives the same JSON, whenever it is encoded."""
+        stored: dict[str, object] = {"method": self.method, "params": dict(self.params)}
+        if self.upload is not None:
+            stored["upload"] = [self.upload.field, self.upload.name, self.upload.content]
+        if self.chat:
+            stored["chat"] = self.chat
+        if self.plain is not None:
+            stored["plain"] = self.plain if self.plain != self.params.get("text") else True
+        if self.presses:
+            stored["presses"] = dict(self.presses)
+        return json.dumps(stored, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def decode(text: str) -> Wire:
+        """Raises ValueError for what `encode` did not write."""
+        try:
+            stored = json.loads(text)
+            params, upload, plain = stored["params"], stored.get("upload"), stored.get("plain")
+            return Wire(
+                method=stored["method"],
+                params=params,
+                upload=Upload(*upload) if upload else None,
+                chat=stored.get("chat", ""),
+                plain=params["text"] if plain is True else plain,
+                presses=stored.get("presses", {}),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError("not a stored Telegram message") from error
+
+    def unquoted(self) -> Wire:
+        """The same part that hangs on no message."""
+        params = {k: v for k, v in self.params.items() if k != "reply_parameters"}
+        return replace(self, params=params, chat="")
+
+    def plainest(self) -> Wire | None:
+        """The same words without entities, buttons, file or quote."""
+        if self.plain is None:
+            return None
+        return Wire("sendMessage", {"text": self.plain, "link_preview_options": NO_PREVIEW})
+
+
+_DATA_BYTES = 64
+_LABEL_LIMIT = 128
+_BUTTONS_LIMIT = 100
+_KEY = "sha256:"
+
+
+def _key(data: str) -> str:
+    return _KEY + hashlib.sha256(data.encode()).hexdigest()[:40]
+
+
+def keyboard(buttons: Sequence[Button]) -> tuple[dict[str, object], dict[str, str]]:
+    """The inline keyboard, one button a row, and the long data by its keys."""
+    rows: list[list[dict[str, str]]] = []
+    presses: dict[str, str] = {}
+    for button in buttons[:_BUTTONS_LIMIT]:
+        data = button.data or button.label
+        label = button.label if not is_blank(button.label) else (data or button.url)
+        shown = {"text": shorten(label, _LABEL_LIMIT)}
+        if button.url:
+            shown["url"] = button.url
+        elif len(data.encode()) <= _DATA_BYTES:
+            shown["callback_data"] = data
+        else:
+            shown["callback_data"] = _key(data)
+            presses[_key(data)] = data
+        rows.append([shown])
+    return {"inline_keyboard": rows}, presses
+
+
+def is_key(data: str) -> bool:
+    """Whether a press carries a key instead of the button's own data."""
+    return data.startswith(_KEY) and len(data) == len(_KEY) + 40
+
+
+def _presses(wire: str) -> Mapping[str, str]:
+    try:
+        return Wire.decode(wire).presses
+    except ValueError:
+        return {}
+
+
+def full_data(data: str, wires: Iterable[str]) -> str:
+    """The button's own data, looked up in the stored parts of its chat; else `data`."""
+    if is_key(data):
+        for wire in wires:
+            found = _presses(wire).get(data)
+            if found is not None:
+                return found
+    return data
+
+
+TEXT_LIMIT = 4096
+"""Telegram counts code points; UTF-16 units are never fewer, so counting them is safe."""
+CAPTION_LIMIT = 1024
+ENTITY_LIMIT = 100
+"""Telegram shows so many of a message and ignores the rest."""
+
+_TYPES = {
+    Style.BOLD: "bold",
+    Style.ITALIC: "italic",
+    Style.STRIKE: "strikethrough",
+    Style.CODE: "code",
+    Style.PRE: "pre",
+    Style.QUOTE: "blockquote",
+    Style.LINK: "text_link",
+}
+_CODE = (Style.CODE, Style.PRE)
+_FONTS = (Style.BOLD, Style.ITALIC, Style.STRIKE)
+
+
+def entities(styled: Styled) -> list[dict[str, object]]:
+    """MessageEntity objects; offsets and lengths in UTF-16 code units."""
+    found = [_entity(styled.text, span) for span in _compatible(styled)]
+    return found[:ENTITY_LIMIT]
+
+
+def _entity(text: str, span: Span) -> dict[str, object]:
+    offset = utf16_len(text[: span.start])
+    length = utf16_len(text[span.start : span.end])
+    entity: dict[str, object] = {"type": _TYPES[span.style], "offset": offset, "length": length}
+    if span.style is Style.LINK:
+        entity["url"] = span.value
+    elif span.style is Style.PRE and span.value:
+        entity["language"] = span.value
+    return entity
+
+
+def _compatible(styled: Styled) -> Iterator[Span]:
+    """Telegram allows nothing inside code: a font stops before it, a link wins over it."""
+    links = [s for s in styled.spans if s.style is Style.LINK]
+    code = [s for s in styled.spans if s.style in _CODE and not _inside(s, links)]
+    spans: list[Span] = []
+    for span in styled.spans:
+        if span.style in _FONTS:
+            spans += _without(span, code)
+        elif span.style not in _CODE or span in code:
+            spans.append(span)
+    shown = [s for s in spans if styled.text[s.start : s.end].strip()]
+    yield from sorted(shown, key=lambda s: (s.start, -s.end))
+
+
+def _inside(span: Span, others: Iterable[Span]) -> bool:
+    return any(o.start <= span.start and span.end <= o.end for o in others)
+
+
+def _without(span: Span, holes: Iterable[Span]) -> Iterator[Span]:
+    start = span.start
+    for hole in sorted(holes, key=lambda s: s.start):
+        if hole.end <= start or hole.start >= span.end:
+            continue
+        if hole.start > start:
+            yield replace(span, start=start, end=hole.start)
+        start = hole.end
+    if start < span.end:
+        yield replace(span, start=start)
+
 
 _POINTER = "👇"
 _TEASER = 700
@@ -33,7 +226,7 @@ def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") ->
     what stands over words that become a file because they are too many."""
     if reply.silent:
         return ()
-    reply = _storable(reply)
+    reply = cleaned(reply)
     limits = _Limits(max_parts, over_file)
     parts = _texts(reply.text, limits)
     for file in reply.files:
@@ -44,22 +237,6 @@ def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") ->
     if parts:
         parts[0] = _quoting(parts[0], to)
     return [PartBody(text, wire.encode()) for text, wire in parts]
-
-
-def _storable(reply: Reply) -> Reply:
-    """The reply without what neither a database nor Telegram takes."""
-    buttons = (Button(clean(b.label), clean(b.data), clean(b.url)) for b in reply.buttons)
-    files = (
-        replace(
-            f,
-            url=clean(f.url),
-            content=clean(f.content),
-            name=clean(f.name),
-            caption=clean(f.caption),
-        )
-        for f in reply.files
-    )
-    return Reply(clean(reply.text), tuple(buttons), tuple(files))
 
 
 _Part = tuple[str, Wire]

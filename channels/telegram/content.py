@@ -1,20 +1,120 @@
 """What a message contains: its kind, the words the agent reads, the files to fetch.
 
-A thing without words gets a description in brackets, so that nothing reaches the agent as
-an empty text.
+Telegram's JSON is read without trusting its shape: what is missing or odd reads as empty. A
+thing without words gets a description in brackets, so that nothing reaches the agent as an
+empty text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.domain.message import Attachment, InboundKind, clean
-from channels.telegram.fields import Raw, decimal, joined, obj, objs, whole, words
-from channels.telegram.people import name_of
-from channels.telegram.rich import rich_text
-from channels.telegram.rules import BOOKKEEPING
 from channels.text import is_blank
+
+Raw = Mapping[str, object]
+"""A JSON object as it came."""
+
+_COMMAND = re.compile(r"/([A-Za-z0-9_]{1,64})(?:@([A-Za-z0-9_]+))?(?=\s|$)")
+_MENTION = re.compile(r"(?<![A-Za-z0-9_])@[A-Za-z0-9_]+")
+
+
+def obj(raw: Raw, key: str) -> Raw:
+    """An object, or an empty one."""
+    value = raw.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def objs(raw: Raw, key: str) -> list[Raw]:
+    """The objects of an array."""
+    value = raw.get(key)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [item for item in value if isinstance(item, Mapping)]
+
+
+def words(raw: Raw, key: str) -> str:
+    """A string that can be stored, or an empty one. UTF-16 offsets into it stay right."""
+    value = raw.get(key)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def whole(raw: Raw, key: str) -> int | None:
+    """An integer of at most 63 bits."""
+    value = raw.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
+        return None
+    return value
+
+
+def flag(raw: Raw, key: str) -> bool:
+    return raw.get(key) is True
+
+
+def moment(raw: Raw, key: str) -> float | None:
+    """A time in epoch seconds; None for none, and for the 0 of an inaccessible message."""
+    value = whole(raw, key)
+    return float(value) if value is not None and 0 < value < 1 << 40 else None
+
+
+def decimal(raw: Raw, key: str) -> str:
+    """A number as it is shown, or an empty string."""
+    value = raw.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    return repr(value) if isinstance(value, float) or abs(value) < 1 << 63 else ""
+
+
+def joined(*parts: str, by: str = " ") -> str:
+    """What is not empty, put together."""
+    return by.join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A marked piece of a message's text. `at` is its offset in UTF-16 code units."""
+
+    type: str
+    text: str
+    at: int
+    rest: str
+    user_id: int | None = None
+
+
+def entities(message: Raw) -> Iterator[Entity]:
+    """The marked pieces of the text or caption, found by eye where Telegram sent no list."""
+    name = "text" if "text" in message else "caption"
+    text = words(message, name)
+    key = "entities" if name == "text" else "caption_entities"
+    if key not in message:
+        yield from _by_eye(text)
+        return
+    units = text.encode("utf-16-le")
+    for raw in objs(message, key):
+        start, length = whole(raw, "offset"), whole(raw, "length")
+        if start is None or length is None or start < 0 or length <= 0:
+            continue
+        end = start + length
+        piece = units[2 * start : 2 * end].decode("utf-16-le", "replace")
+        rest = units[2 * end :].decode("utf-16-le", "replace")
+        yield Entity(words(raw, "type"), piece, start, rest, whole(obj(raw, "user"), "id"))
+
+
+def _by_eye(text: str) -> Iterator[Entity]:
+    command = _COMMAND.match(text)
+    if command is not None:
+        yield Entity("bot_command", command.group(), 0, text[command.end() :])
+    for mention in _MENTION.finditer(text, command.end() if command else 0):
+        yield Entity("mention", mention.group(), mention.start(), text[mention.end() :])
+
+
+def name_of(who: Raw) -> str:
+    """The display name of a user or chat."""
+    full = joined(words(who, "first_name"), words(who, "last_name"))
+    return full or words(who, "title") or words(who, "username")
+
 
 Kind = InboundKind
 
@@ -157,3 +257,66 @@ _THINGS: tuple[tuple[str, InboundKind, Callable[[Raw], str]], ...] = (
     ("chat_shared", Kind.SERVICE, _chat),
 )
 """A venue also carries a location."""
+
+
+_NODES = 100_000
+"""More than fits in an update of 64 KiB."""
+_WORDS = ("text", "alternative_text", "expression", "caption", "credit")
+_MEDIA = ("photo", "video", "audio", "voice_note", "animation", "location")
+
+
+def rich_text(message: object) -> str:
+    """All visible words, a block or a table row a line; media by their kind in brackets."""
+    lines: list[list[str]] = [[]]
+    pending: list[object] = [message]
+    for _ in range(_NODES):
+        if not pending:
+            break
+        node = pending.pop()
+        if node is None:
+            lines.append([])
+        elif isinstance(node, str):
+            lines[-1].append(node)
+        elif isinstance(node, Mapping):
+            pending.extend(reversed(_within(node)))
+        elif isinstance(node, Sequence):
+            pending.extend(reversed(node))
+    return clean("\n".join(text for line in lines if (text := "".join(line).strip())))
+
+
+def _within(node: Mapping[object, object]) -> list[object]:
+    """What a node shows, in order; None ends a line."""
+    parts: list[object] = [f"[{key}]" for key in _MEDIA if key in node]
+    if "label" in node:
+        parts += [node["label"], " "]
+    if "summary" in node:
+        parts += [node["summary"], None]
+    parts += [node[key] for key in _WORDS if key in node]
+    if node.get("type") == "url" and node.get("url") != node.get("text"):
+        parts.append(f" ({node.get('url')})")
+    for key in ("blocks", "items"):
+        for block in _list(node.get(key)):
+            parts += [block, None]
+    for row in _list(node.get("cells")):
+        for cell in _list(row):
+            parts += [cell, "  "]
+        parts.append(None)
+    return parts
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+BOOKKEEPING = frozenset({
+    "author_signature", "business_connection_id", "caption", "caption_entities", "chat", "date",
+    "direct_messages_topic", "edit_date", "effect_id", "entities", "external_reply",
+    "forward_origin", "from", "guest_bot_caller_chat", "guest_bot_caller_user", "guest_query_id",
+    "has_media_spoiler", "has_protected_content", "is_automatic_forward", "is_from_offline",
+    "is_paid_post", "is_topic_message", "link_preview_options", "media_group_id", "message_id",
+    "message_thread_id", "migrate_from_chat_id", "migrate_to_chat_id", "paid_star_count", "quote",
+    "reply_markup", "reply_to_checklist_task_id", "reply_to_message", "reply_to_poll_option_id",
+    "reply_to_story", "sender_boost_count", "sender_business_bot", "sender_chat", "sender_tag",
+    "show_caption_above_media", "suggested_post_info", "via_bot",
+})  # fmt: skip
+"""Fields of a message that show nothing by themselves."""

@@ -13,7 +13,7 @@ from telegram.error import NetworkError, TelegramError
 
 from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
 from bot.domain.errors import AnswerbackError, PollConflict, PollRefused, PollUnavailable
-from channels.telegram.http import Rejected, Unreadable
+from channels.telegram.api import Rejected, Unreadable
 
 TOPIC_GONE = "topic gone"
 """The `code` of a refusal that concerns the topic; the chat itself may still take it."""
@@ -61,6 +61,15 @@ _CHAT = (
 """Descriptions (in any case) after which nothing reaches the chat until something changes."""
 
 _EVERYWHERE = frozenset({"getMe", "getUpdates", "sendMessage"})
+
+WEBHOOK_IS_SET = (
+    "a webhook is set for this bot, so Telegram gives no updates to polling: "
+    "run `answerback webhook delete`, or set TELEGRAM_MODE=webhook"
+)
+SOMEBODY_ELSE_POLLS = (
+    "another program polls with this bot's token and takes its updates: stop it; "
+    "processes of Answerback on one database take turns by themselves"
+)
 
 _TOKEN = re.compile(r"[0-9]{3,}:[A-Za-z0-9_-]{8,}")
 
@@ -158,7 +167,9 @@ def trouble_of(error: TelegramError, method: str) -> AnswerbackError:
             case 401 | 404:
                 return TelegramTokenInvalid(f"Telegram refuses the token: {reason}")
             case 409:
-                return TelegramConflict(reason)
+                webhook = "webhook" in reason.lower()
+                advice = WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS
+                return TelegramConflict(f"{advice} (it says: {reason})")
             case status if 400 <= status < 500 and status != 429:
                 return TelegramRefused(reason)
             case _:

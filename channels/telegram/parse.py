@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from bot.domain.message import (
     REQUEST_ID,
@@ -20,23 +21,204 @@ from bot.domain.message import (
     Migrated,
     PayloadError,
     Quoted,
+    Sender,
     clean,
 )
-from channels.telegram.addressing import BotIdentity, addressed, answers_us
-from channels.telegram.content import content_of
-from channels.telegram.fields import Raw, flag, moment, obj, objs, whole, words
-from channels.telegram.people import (
-    address_of,
-    chat_id,
-    chat_kind,
-    forwarded_from,
+from channels.telegram.content import (
+    Entity,
+    Raw,
+    content_of,
+    entities,
+    flag,
+    joined,
+    moment,
     name_of,
-    sender_of,
-    user,
+    obj,
+    objs,
+    whole,
+    words,
 )
-from channels.telegram.rules import CHANNEL_UPDATES, SERVICE, UNSERVED_UPDATES
 
-__all__ = ["BotIdentity", "parse"]
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
+"""The kinds we ask Telegram for; the channel adds posts when they are to be answered."""
+
+CHANNEL_UPDATES = ("channel_post", "edited_channel_post")
+
+UNSERVED_UPDATES = {
+    "business_connection": "business accounts are not served",
+    "business_message": "business accounts are not served",
+    "edited_business_message": "business accounts are not served",
+    "deleted_business_messages": "business accounts are not served",
+    "guest_message": "chats that the bot is not in are not served",
+    "message_reaction": "reactions are not answered",
+    "message_reaction_count": "reactions are not answered",
+    "inline_query": "inline mode is not served",
+    "chosen_inline_result": "inline mode is not served",
+    "shipping_query": "payments are not served",
+    "pre_checkout_query": "payments are not served",
+    "purchased_paid_media": "payments are not served",
+    "poll": "the state of a poll is not a message",
+    "poll_answer": "the state of a poll is not a message",
+    "chat_member": "other members are not our concern",
+    "chat_join_request": "join requests are for administrators",
+    "chat_boost": "boosts are not answered",
+    "removed_chat_boost": "boosts are not answered",
+    "managed_bot": "managed bots are not served",
+}
+
+SERVICE = frozenset({
+    "boost_added", "channel_chat_created", "chat_background_set", "chat_owner_changed",
+    "chat_owner_left", "checklist_tasks_added", "checklist_tasks_done", "connected_website",
+    "delete_chat_photo", "direct_message_price_changed", "forum_topic_closed",
+    "forum_topic_created", "forum_topic_edited", "forum_topic_reopened",
+    "general_forum_topic_hidden", "general_forum_topic_unhidden", "gift", "gift_upgrade_sent",
+    "giveaway_completed", "giveaway_created", "group_chat_created", "left_chat_member",
+    "managed_bot_created", "message_auto_delete_timer_changed", "new_chat_members",
+    "new_chat_photo", "new_chat_title", "paid_message_price_changed", "passport_data",
+    "pinned_message", "poll_option_added", "poll_option_deleted", "proximity_alert_triggered",
+    "refunded_payment", "successful_payment", "suggested_post_approval_failed",
+    "suggested_post_approved", "suggested_post_declined", "suggested_post_paid",
+    "suggested_post_refunded", "supergroup_chat_created", "unique_gift", "video_chat_ended",
+    "video_chat_participants_invited", "video_chat_scheduled", "video_chat_started",
+    "write_access_allowed",
+})  # fmt: skip
+"""Fields of messages that tell what happened in a chat: nobody said anything to the bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotIdentity:
+    """Who we are: the numeric id, and the username without `@` (may be empty)."""
+
+    id: int
+    username: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """How a message concerns us; `command` is the bare lower-case name."""
+
+    how: Addressing
+    command: str = ""
+    args: str = ""
+
+
+def addressed(message: Raw, kind: ChatKind, me: BotIdentity) -> Addressed:
+    """In a group only a mention, a reply or `/command@us` concerns us; a bare command there
+    may be meant for any bot and counts only as a reply. A command that names another bot
+    concerns that bot everywhere."""
+    marked = list(entities(message))
+    first = next((e for e in marked if e.at == 0 and e.type == "bot_command"), None)
+    if first is None:
+        return Addressed(_how(message, kind, me, marked))
+    command, _, named = first.text.removeprefix("/").lower().partition("@")
+    args = first.rest.strip()
+    if named and not _is(named, me):
+        return Addressed(Addressing.OTHER_BOT, command, args)
+    if named and kind is ChatKind.GROUP:
+        return Addressed(Addressing.COMMAND, command, args)
+    return Addressed(_how(message, kind, me, marked), command, args)
+
+
+def _how(message: Raw, kind: ChatKind, me: BotIdentity, marked: list[Entity]) -> Addressing:
+    if kind is not ChatKind.GROUP:
+        return Addressing.PRIVATE
+    if any(_mentions(entity, me) for entity in marked):
+        return Addressing.MENTION
+    if answers_us(message, me):
+        return Addressing.REPLY
+    return Addressing.NOT_US
+
+
+def _mentions(entity: Entity, me: BotIdentity) -> bool:
+    match entity.type:
+        case "text_mention":
+            return entity.user_id == me.id
+        case "mention":
+            return _is(entity.text.removeprefix("@"), me)
+        case "bot_command":
+            return _is(entity.text.partition("@")[2], me)
+        case _:
+            return False
+
+
+def _is(name: str, me: BotIdentity) -> bool:
+    return bool(name) and name.lower() == me.username.lower()
+
+
+def answers_us(message: Raw, me: BotIdentity) -> bool:
+    """Whether it replies to a message of ours. In a topic every message seems to reply to
+    the one that opened it; that is no reply."""
+    replied = obj(message, "reply_to_message")
+    if replied:
+        author = whole(obj(replied, "from"), "id")
+        return author == me.id and "forum_topic_created" not in replied
+    origin = obj(obj(message, "external_reply"), "origin")
+    return whole(obj(origin, "sender_user"), "id") == me.id
+
+
+_KINDS = {
+    "private": ChatKind.PRIVATE,
+    "group": ChatKind.GROUP,
+    "supergroup": ChatKind.GROUP,
+    "channel": ChatKind.BROADCAST,
+}
+
+
+def chat_id(chat: Raw) -> int:
+    """The id of a chat. Raises PayloadError: without it nobody can be answered."""
+    number = whole(chat, "id")
+    if number is None:
+        raise PayloadError("no chat id")
+    return number
+
+
+def chat_kind(chat: Raw) -> ChatKind:
+    """The kind that the chat names; an unknown one is told by the sign of its id."""
+    known = _KINDS.get(words(chat, "type"))
+    if known is not None:
+        return known
+    return ChatKind.PRIVATE if chat_id(chat) > 0 else ChatKind.GROUP
+
+
+def address_of(message: Raw) -> Address:
+    """The chat and its topic. Replies outside forums carry a thread id that is no topic."""
+    thread = whole(message, "message_thread_id")
+    topic = str(thread) if thread is not None and flag(message, "is_topic_message") else ""
+    return Address(str(chat_id(obj(message, "chat"))), topic)
+
+
+def user(raw: Raw) -> Sender:
+    """A user who did something himself."""
+    return Sender(
+        id=str(whole(raw, "id") or ""),
+        name=name_of(raw),
+        username=words(raw, "username"),
+        language=words(raw, "language_code"),
+        is_bot=flag(raw, "is_bot"),
+    )
+
+
+def sender_of(message: Raw) -> Sender:
+    """The author. Who writes as a group or channel (an anonymous administrator, a channel's
+    identity) is that chat and a person: the bot in `from` is only a stand-in."""
+    chat = obj(message, "sender_chat")
+    if not chat and not obj(message, "from"):
+        chat = obj(message, "chat")
+    if not chat:
+        return user(obj(message, "from"))
+    name = joined(name_of(chat), words(message, "author_signature"), by=" · ")
+    return Sender(str(whole(chat, "id") or ""), name, words(chat, "username"))
+
+
+def forwarded_from(message: Raw) -> str:
+    """The name of the original author, `?` when Telegram hides it, empty if not forwarded."""
+    origin = obj(message, "forward_origin")
+    if not origin:
+        return ""
+    for key in ("sender_user", "sender_chat", "chat"):
+        if name := name_of(obj(origin, key)):
+            return name
+    return words(origin, "sender_user_name") or "?"
 
 
 def parse(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from bot.domain.commands import CommandForm
 from bot.domain.delivery import (
-    CallbackReaction,
     Lookup,
     NotSent,
     Outcome,
@@ -15,20 +14,21 @@ from bot.domain.delivery import (
     Scope,
     Sent,
     Unknown,
-    Witness,
 )
-from bot.domain.errors import ConfigurationError
-from bot.domain.message import Attachment, ChannelName, Inbound
+from bot.domain.message import Attachment, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
-from bot.domain.reply import Button, PartBody, Reply
-from channels.whatsapp import catchup, compose, errors, media, senders
-from channels.whatsapp.api import TwilioApi
-from channels.whatsapp.config import TwilioConfig
-from channels.whatsapp.http import CallFailed, ErrorAnswer, Limits, NothingReached, TwilioHttp
-from channels.whatsapp.listed import Listed
-from channels.whatsapp.lookup import EARLIER, find
-from channels.whatsapp.wire import Wire
-from channels.whatsapp.witness import callback_url, witness_of
+from bot.domain.reply import PartBody, Reply
+from channels.whatsapp import NAME, compose, errors, media
+from channels.whatsapp.account import TwilioAccount
+from channels.whatsapp.api import (
+    CallFailed,
+    ErrorAnswer,
+    NothingReached,
+)
+from channels.whatsapp.compose import Wire
+from channels.whatsapp.parse import Listed, callback_url
+from channels.whatsapp.records import EARLIER, find
+from channels.whatsapp.settings import TwilioConfig
 
 WINDOW_MARGIN = 60.0
 """Seconds before the 24 hours end in which nothing is begun any more."""
@@ -40,37 +40,27 @@ TRAITS = Traits(
     free_text_window=86_400.0 - WINDOW_MARGIN,
     looks=(2.0, 10.0, 30.0, 60.0, 120.0),
     ordered=False,
-    has_buttons=False,
-    typing_every=None,
+    commands=CommandForm.WORDS,
     pace=Pace(overall=80.0),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """An error that Twilio met, such as a webhook of ours that failed. `at` as ISO 8601."""
+class WhatsAppChannel(TwilioAccount):
+    """One sender, sending and fetching."""
 
-    code: str
-    at: str
-    url: str
-    resource: str
-
-
-class WhatsAppChannel:
-    """One sender. It also reads Twilio's records: statuses, missed messages, alerts."""
-
-    name = ChannelName.WHATSAPP
+    name = NAME
+    leaves_outside = staticmethod(compose.is_template)
+    fallback_of = staticmethod(compose.fallback_of)
+    offered = staticmethod(compose.offered)
+    choice_of = staticmethod(compose.choice_of)
+    reaction = staticmethod(errors.reaction_to_callback)
+    resend_after = staticmethod(errors.resend_after)
+    explain = staticmethod(errors.explain)
 
     def __init__(self, config: TwilioConfig, clock: Clock) -> None:
-        self.config = config
+        super().__init__(config)
         self.traits = replace(TRAITS, outside_window=compose.outside_window(config))
         self._clock = clock
-        self._http = TwilioHttp(Limits(config.connect_timeout, config.total_timeout))
-        self._api = TwilioApi(config, self._http)
-
-    @property
-    def account(self) -> str:
-        return self.config.sender
 
     async def open(self) -> None:
         """Nothing is connected before the first call."""
@@ -84,20 +74,6 @@ class WhatsAppChannel:
     def outside_window(self, text: str) -> PartBody | None:
         """A part for a closed window; None when no template is configured."""
         return compose.compose_template(text, self.config)
-
-    def leaves_outside(self, body: PartBody) -> bool:
-        return compose.is_template(body)
-
-    def fallback_of(self, body: PartBody) -> PartBody | None:
-        """Words with a link for a part whose file was refused later, by a status; or None."""
-        return compose.fallback_of(body)
-
-    def offered(self, parts: Sequence[PartBody]) -> str:
-        return compose.offered(parts)
-
-    def choice_of(self, offered: str, text: str) -> Button | None:
-        """The choice of a sent part that a person's words name; its data is what they meant."""
-        return compose.choice_of(offered, text)
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
         """Buttons come back with their own data, and words for a choice by `choice_of`."""
@@ -167,63 +143,6 @@ class WhatsAppChannel:
 
     async def fetch(self, attachment: Attachment) -> bytes:
         return await media.fetch(attachment.ref, self.config, self._http, self._clock.sleep)
-
-    async def status(self, sid: str) -> Witness | None:
-        """Where a part of ours stands by Twilio's records; None when they can't be read."""
-        try:
-            return witness_of(Listed.of(await self._api.message(sid)))
-        except CallFailed:
-            return None
-
-    def reaction(self, code: str) -> CallbackReaction:
-        """What a late refusal with this code asks for."""
-        return errors.reaction_to_callback(code)
-
-    def resend_after(self, code: str) -> float:
-        """Seconds to wait before the one more send that RESEND_ONCE allows."""
-        return errors.resend_after(code)
-
-    def explain(self, code: str) -> str:
-        """A late refusal in words for the operator."""
-        return errors.explain(code)
-
-    def inbound_since(self, since: datetime, known: catchup.Known) -> AsyncIterator[Inbound]:
-        """What people wrote since `since` that is not known; see `catchup.inbound_since`."""
-        return catchup.inbound_since(self._api, self.config.sender, since, known)
-
-    async def webhook_info(self) -> senders.WebhookInfo:
-        """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, ConfigurationError."""
-        try:
-            return await senders.webhook_info(self._api, self.config)
-        except CallFailed as failure:
-            said = f"the senders can't be read: {failure}"
-            if isinstance(failure, ErrorAnswer) and failure.status == 404:
-                raise ConfigurationError(f"{said}; see the webhook in the console") from None
-            raise catchup.TwilioUnavailable(said) from None
-
-    async def webhook_set(self, url: str, fallback: str = "", status: str = "") -> None:
-        """Point our sender at these URLs, empty ones at nothing. Raises as `webhook_info`."""
-        try:
-            await senders.webhook_set(self._api, self.config, url, fallback, status)
-        except CallFailed as failure:
-            raise catchup.TwilioUnavailable(f"the webhook is not set: {failure}") from None
-
-    async def check_credentials(self) -> None:
-        """Ask Twilio for one message of the account. Raises TwilioUnavailable."""
-        try:
-            await self._api.messages({"To": self.config.sender, "PageSize": "1"})
-        except CallFailed as failure:
-            raise catchup.TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
-
-    async def alerts(self, since: datetime) -> tuple[Alert, ...]:
-        """Errors that Twilio met since `since` (at most 30 days back). Raises TwilioUnavailable."""
-        start = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        try:
-            rows = await self._api.alerts(start)
-        except CallFailed as failure:
-            raise catchup.TwilioUnavailable(f"the alerts can't be read: {failure}") from None
-        names = ("error_code", "date_created", "request_url", "resource_sid")
-        return tuple(Alert(*(str(row.get(name) or "") for name in names)) for row in rows)
 
 
 def _refused_in_this_form(outcome: Outcome) -> bool:

@@ -1,18 +1,58 @@
-"""A reply as the messages that carry it. Pure."""
+"""A reply as the messages that carry it, each stored as JSON in the outbox. Pure."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from urllib.parse import urlsplit
 
 from bot.domain.message import clean
 from bot.domain.ports import OutsideWindow
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
-from channels.text import is_blank, shorten, utf16_len
-from channels.whatsapp.config import TwilioConfig
+from channels.text import cleaned, is_blank, shorten, utf16_len
 from channels.whatsapp.markup import LIMIT, cut, pieces
-from channels.whatsapp.wire import Option, Wire
+from channels.whatsapp.settings import TwilioConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A choice that was offered: what the person sees, and what we want back."""
+
+    label: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What one create carries.
+
+    `fallback` is sent instead when Twilio refuses the file or the content. With `content`
+    (an `HX...` template) `body` is only what the person will read, where that is known.
+    """
+
+    body: str = ""
+    media: str = ""
+    fallback: str = ""
+    content: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[Option, ...] = ()
+
+    def dumps(self) -> str:
+        stored = {name: value for name, value in asdict(self).items() if value}
+        return json.dumps(stored, ensure_ascii=False, sort_keys=True)
+
+    @classmethod
+    def loads(cls, stored: str) -> Wire:
+        """Raises ValueError when this is not one of ours."""
+        value = json.loads(stored)
+        try:
+            options = tuple(Option(**o) for o in value.pop("options", ()))
+            return cls(**value, options=options)
+        except (TypeError, AttributeError) as error:
+            raise ValueError("not a stored part of this channel") from error
+
 
 CAPTION_LIMIT = 1024
 TEMPLATE_LIMIT = 900
@@ -27,16 +67,10 @@ def compose(reply: Reply, config: TwilioConfig) -> list[PartBody]:
     """The parts of a reply in order: words, the choices under them, files."""
     if reply.silent:
         return []
-    texts = pieces(clean(reply.text))
-    buttons = tuple(Button(clean(b.label), clean(b.data), clean(b.url)) for b in reply.buttons)
+    reply = cleaned(reply)
+    texts, buttons = pieces(reply.text), reply.buttons
     parts = _with_choices(texts, buttons, config) if buttons else _bodies(texts)
-    return parts + [part for file in reply.files for part in _file(_clean_file(file))]
-
-
-def _clean_file(file: FileOut) -> FileOut:
-    return FileOut(
-        file.kind, clean(file.url), clean(file.content), clean(file.name), clean(file.caption)
-    )
+    return parts + [part for file in reply.files for part in _file(file)]
 
 
 def _bodies(texts: Sequence[str]) -> list[PartBody]:

@@ -12,8 +12,8 @@ from enum import Enum, auto
 import httpx
 
 from bot.domain.errors import AttachmentUnavailable
-from channels.whatsapp.config import TWILIO_API, TwilioConfig
-from channels.whatsapp.http import CallFailed, TwilioHttp, basic
+from channels.whatsapp.api import CallFailed, TwilioHttp, basic
+from channels.whatsapp.settings import TWILIO_API, TwilioConfig
 
 LARGEST = 16 * 1024 * 1024
 """Bytes; WhatsApp's own limit."""

@@ -1,4 +1,4 @@
-"""Twilio's forms and message resources as the domain's events. Pure.
+"""Twilio's forms, statuses and message resources as the domain's values. Pure.
 
 Twilio adds fields without notice: what is not known here is left alone (the raw form is
 stored elsewhere). The inbound form carries no time.
@@ -6,8 +6,12 @@ stored elsewhere). The inbound form carries no time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
+from bot.domain.delivery import PartState, Witness
 from bot.domain.message import (
     Address,
     Attachment,
@@ -15,16 +19,262 @@ from bot.domain.message import (
     Event,
     Ignored,
     Inbound,
+    InboundKind,
     PayloadError,
     Quoted,
     Sender,
     clean,
 )
-from channels.whatsapp.content import Content, content_of, extras, plain, with_media
-from channels.whatsapp.listed import Listed
-from channels.whatsapp.witness import OUTBOUND_STATUSES, SID, parse_status
+from bot.domain.ports import SendRef
 
-__all__ = ["parse", "parse_listed", "parse_status", "request_id"]
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One Message resource. `created` in epoch seconds, None when it is not told."""
+
+    sid: str
+    direction: str
+    origin: str
+    target: str
+    body: str
+    status: str
+    error_code: str
+    media_count: int
+    created: float | None
+
+    @classmethod
+    def of(cls, resource: Mapping[str, object]) -> Listed:
+        """Read a resource; what is missing or of another type counts as empty."""
+        return cls(
+            sid=_text(resource, "sid"),
+            direction=_text(resource, "direction"),
+            origin=_text(resource, "from"),
+            target=_text(resource, "to"),
+            body=_text(resource, "body"),
+            status=_text(resource, "status"),
+            error_code=_text(resource, "error_code"),
+            media_count=_count(_text(resource, "num_media")),
+            created=_instant(_text(resource, "date_created")),
+        )
+
+
+def _text(resource: Mapping[str, object], field: str) -> str:
+    value = resource.get(field)
+    return clean(str(value)) if isinstance(value, str | int) else ""
+
+
+def _count(value: str) -> int:
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 4 else 0
+
+
+def _instant(value: str) -> float | None:
+    """Epoch seconds of an RFC 2822 date."""
+    try:
+        return parsedate_to_datetime(value).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+RETRIES = "#rc=5&rp=all&ct=1500&rt=4000"
+"""Twilio's connection overrides: five tries on any failure, within its own 15 seconds."""
+
+SID = re.compile(r"[A-Za-z0-9]{10,77}")
+"""What we take as a message's SID: 34 characters today, and short enough for a request id."""
+
+_LARGEST = 2**63 - 1
+
+_STATES = {
+    "sent": PartState.SENT,
+    "delivered": PartState.DELIVERED,
+    "partially_delivered": PartState.DELIVERED,
+    "read": PartState.READ,
+    "undelivered": PartState.REFUSED,
+    "failed": PartState.REFUSED,
+    "canceled": PartState.REFUSED,
+}
+
+OUTBOUND_STATUSES = frozenset(_STATES) | {"accepted", "queued", "scheduled", "sending"}
+"""The statuses that only a message of ours can have."""
+
+
+def callback_url(base: str, ref: SendRef) -> str:
+    """The status URL of one attempt: the part, the attempt, and when it began. The fragment
+    is for Twilio and never comes back."""
+    bare = base.partition("#")[0]
+    ours = f"r={ref.part}&a={ref.attempt}&t={int(ref.started_at)}"
+    return f"{bare}{'&' if '?' in bare else '?'}{ours}{RETRIES}"
+
+
+def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
+    """The witness in a status callback: its form, and the query of the URL it came to.
+
+    Raises PayloadError when the form names no message.
+    """
+    sid = (form.get("MessageSid") or form.get("SmsSid") or "").strip()
+    if not SID.fullmatch(sid):
+        raise PayloadError("the status has no usable MessageSid")
+    status = form.get("MessageStatus") or form.get("SmsStatus") or ""
+    return _witness(
+        sid,
+        status,
+        form.get("ErrorCode", ""),
+        part=_number(query.get("r", "")),
+        attempt=_number(query.get("a", "")),
+        began=float(_number(query.get("t", ""))),
+    )
+
+
+def witness_of(row: Listed) -> Witness:
+    """The same from a look at Twilio's records, which do not carry our own name."""
+    return _witness(row.sid, row.status, row.error_code)
+
+
+def _witness(
+    sid: str, status: str, code: str, *, part: int = 0, attempt: int = 0, began: float = 0.0
+) -> Witness:
+    named = status.strip().lower()[:32]
+    state = _STATES.get(named)
+    digits = code.strip()
+    shown = digits if digits.isascii() and digits.isdigit() and len(digits) <= 9 else ""
+    return Witness(sid, state, named, part, attempt, shown, began)
+
+
+def _number(value: str) -> int:
+    """A name of ours as it rode in the URL; 0 for anything else."""
+    if not (value.isascii() and value.isdigit() and len(value) <= 19):
+        return 0
+    number = int(value)
+    return number if number <= _LARGEST else 0
+
+
+MOST_MEDIA = 10
+"""Twilio's schema allows ten files; WhatsApp sends one a message."""
+
+_VCARD = frozenset({"text/vcard", "text/x-vcard", "text/directory"})
+
+_BY_TYPE = {
+    "sticker": InboundKind.STICKER,
+    "voice": InboundKind.VOICE,
+    "contacts": InboundKind.CONTACT,
+    "document": InboundKind.DOCUMENT,
+}
+
+_DESCRIPTIONS = {
+    InboundKind.PHOTO: "[a photo]",
+    InboundKind.VOICE: "[a voice message]",
+    InboundKind.AUDIO: "[an audio file]",
+    InboundKind.VIDEO: "[a video]",
+    InboundKind.DOCUMENT: "[a document]",
+    InboundKind.STICKER: "[a sticker]",
+    InboundKind.CONTACT: "[a contact card]",
+}
+
+_KEPT = {
+    "MessageType": "message_type",
+    "Latitude": "latitude",
+    "Longitude": "longitude",
+    "Label": "label",
+    "Address": "address",
+    "InteractiveData": "form",
+    "OptOutType": "opt_out_type",
+    "ReferralHeadline": "referral_headline",
+    "ReferralBody": "referral_body",
+    "ReferralSourceId": "referral_id",
+    "ReferralSourceType": "referral_type",
+    "ReferralSourceUrl": "referral_url",
+    "ReferralMediaUrl": "referral_media_url",
+    "ReferralCtwaClid": "referral_click_id",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A message's substance. `text` is never blank: what has no words is described."""
+
+    kind: InboundKind
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    button: str = ""
+
+
+def kind_of_media(mime: str, message_type: str = "") -> InboundKind:
+    """The kind of a file by its media type; WhatsApp's own word for the message goes first."""
+    bare = mime.partition(";")[0].strip().lower()
+    if named := _BY_TYPE.get(message_type):
+        return named
+    if bare in _VCARD:
+        return InboundKind.CONTACT
+    if bare == "image/webp":
+        return InboundKind.STICKER
+    if bare == "audio/ogg":
+        return InboundKind.VOICE
+    family = {"image": InboundKind.PHOTO, "audio": InboundKind.AUDIO, "video": InboundKind.VIDEO}
+    return family.get(bare.partition("/")[0], InboundKind.DOCUMENT)
+
+
+def attachment(url: str, mime: str, message_type: str = "") -> Attachment:
+    """A file by its URL; Twilio tells neither name nor size."""
+    return Attachment(kind=kind_of_media(mime, message_type).value, ref=url, mime=mime)
+
+
+def with_media(body: str, files: tuple[Attachment, ...]) -> Content:
+    """A message with files; its body is the caption."""
+    kind = InboundKind(files[0].kind)
+    return Content(kind, body if body.strip() else _DESCRIPTIONS[kind], files)
+
+
+def plain(body: str, message_type: str = "") -> Content:
+    """A message of words only, or of a kind that did not come through."""
+    if body.strip():
+        return Content(InboundKind.TEXT, body)
+    if message_type in ("", "text"):
+        return Content(InboundKind.OTHER, "[an empty message]")
+    return Content(InboundKind.OTHER, f"[a message that can't be shown: {message_type[:40]}]")
+
+
+def content_of(form: Mapping[str, str]) -> Content:
+    """The substance of an inbound form, whose values are clean already."""
+    body, message_type = form.get("Body", ""), form.get("MessageType", "").lower()
+    if files := _files(form, message_type):
+        return with_media(body, files)
+    for words, data in (("ButtonText", "ButtonPayload"), ("ListTitle", "ListId")):
+        if label := _said(form, words) or _said(form, data):
+            return Content(InboundKind.BUTTON, label, button=_said(form, data) or label)
+    if form.get("Latitude", "").strip() and form.get("Longitude", "").strip():
+        return Content(InboundKind.LOCATION, _location(form))
+    if not body.strip() and form.get("InteractiveData", "").strip():
+        return Content(InboundKind.RICH, f"[a filled-in form: {form['InteractiveData']}]")
+    return plain(body, message_type)
+
+
+def _said(form: Mapping[str, str], name: str) -> str:
+    value = form.get(name, "")
+    return value if value.strip() else ""
+
+
+def _files(form: Mapping[str, str], message_type: str) -> tuple[Attachment, ...]:
+    return tuple(
+        attachment(url, form.get(f"MediaContentType{n}", ""), message_type)
+        for n in range(MOST_MEDIA)
+        if (url := form.get(f"MediaUrl{n}", "").strip())
+    )
+
+
+def _location(form: Mapping[str, str]) -> str:
+    place = ", ".join(v for name in ("Label", "Address") if (v := form.get(name, "").strip()))
+    point = f"{form['Latitude'].strip()}, {form['Longitude'].strip()}"
+    words = f"[a location: {point}{f' ({place})' if place else ''}]"
+    body = form.get("Body", "").strip()
+    return f"{body}\n{words}" if body and body not in place else words
+
+
+def extras(form: Mapping[str, str]) -> dict[str, str]:
+    """What else is worth keeping: the ad that led here, the place, how often it was forwarded."""
+    kept = {ours: form[theirs] for theirs, ours in _KEPT.items() if form.get(theirs)}
+    if form.get("FrequentlyForwarded", "").lower() == "true":
+        kept["forwarded"] = "many times"
+    return kept
+
 
 _SIDS = ("MessageSid", "SmsMessageSid", "SmsSid")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address, ChatKind
 from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
@@ -36,11 +37,13 @@ class Chat:
     offered: str | None
 
     @property
-    def silence(self) -> str:
-        """Why nothing may be sent to this chat; empty when it may."""
+    def silenced(self) -> Close | None:
+        """The end of every answer to this chat while nothing may be sent to it."""
         if self.opted_out_at is not None:
-            return "the person opted out"
-        return self.unreachable_reason or ""
+            return Close(Ending.UNDELIVERABLE, Cause.OPTED_OUT)
+        if self.unreachable_reason:
+            return Close(Ending.UNDELIVERABLE, Cause.UNREACHABLE, self.unreachable_reason)
+        return None
 
 
 CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))

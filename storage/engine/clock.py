@@ -28,8 +28,14 @@ lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 
 
 _READ = select(now)
+_READ_LEASE = select(lease_now)
 
 
 def read(tx: Tx) -> float:
     """The database's clock, read once."""
     return float(tx.scalars(_READ).one())
+
+
+def read_lease(tx: Tx) -> float:
+    """The lease clock, read once."""
+    return float(tx.scalars(_READ_LEASE).one())

@@ -12,6 +12,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.admission import Unanswered
+from bot.domain.commands import Command
 from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from bot.domain.run import LIVE
 from storage import runs as run_rows
@@ -130,7 +132,11 @@ def store_reminder(
 _COUNT_DELIVERY = sa.update(inbound).where(_IS_REQUEST).values(deliveries=inbound.c.deliveries + 1)
 _ASSIGN = sa.update(inbound).where(_IS_MESSAGE).values(run=_TO_RUN)
 _REASSIGN = sa.update(inbound).where(_OF_RUN).values(run=_TO_RUN)
-_IGNORE = sa.update(inbound).where(_IS_MESSAGE).values(ignored=REASON)
+_IGNORE = (
+    sa.update(inbound)
+    .where(_IS_MESSAGE)
+    .values(ignored=REASON, command=sa.bindparam("by_command", type_=sa.Text))
+)
 
 
 def count_delivery(tx: Tx, account: int, request_id: str) -> None:
@@ -148,9 +154,10 @@ def reassign(tx: Tx, run: int, to: int) -> None:
     tx.execute(_REASSIGN, {"run_id": run, "to_run": to})
 
 
-def ignore(tx: Tx, message: int, reason: str) -> None:
-    """This message is answered by nothing, for the stated reason."""
-    tx.execute(_IGNORE, {"message_id": message, "reason": reason})
+def ignore(tx: Tx, message: int, reason: Unanswered, command: Command | None = None) -> None:
+    """This message is answered by nothing, for the stated reason, or by this command."""
+    values = {"message_id": message, "reason": reason.value}
+    tx.execute(_IGNORE, values | {"by_command": None if command is None else command.value})
 
 
 _ALBUM = inbound.c.album == sa.bindparam("album_id")
@@ -168,10 +175,10 @@ def album_began(tx: Tx, run: int, album: str) -> float | None:
     return began
 
 
-def adopt_album(tx: Tx, chat: int, album: str, ignored: str, within: float, run: int) -> int:
+def adopt_album(tx: Tx, chat: int, album: str, ignored: Unanswered, within: float, run: int) -> int:
     """Members of the album that were ignored for this reason in the last `within` seconds
     belong to the run after all."""
-    values = {"chat_id": chat, "album_id": album, "reason": ignored, "seconds": within}
+    values = {"chat_id": chat, "album_id": album, "reason": ignored.value, "seconds": within}
     return tx.execute(_ADOPT_ALBUM, values | {"to_run": run}).rowcount
 
 
@@ -198,7 +205,7 @@ _RECENT: sa.Select[Any] = (
     .where(
         _OF_CHAT,
         inbound.c.received_at > now - SECONDS,
-        sa.or_(inbound.c.run.is_not(None), inbound.c.ignored.startswith("a command:")),
+        sa.or_(inbound.c.run.is_not(None), inbound.c.command.is_not(None)),
     )
     .limit(AT_MOST)
 )

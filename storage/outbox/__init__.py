@@ -22,7 +22,6 @@ counts whoever holds the run by now, and a second one for a part is kept and rep
 
 from storage.outbox.delivery_status import confirm, refuse_sent, send_again
 from storage.outbox.moves import (
-    REPLACED,
     Address,
     Attempt,
     Notice,

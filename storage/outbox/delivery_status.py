@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain.delivery import PartState, Scope
 from bot.domain.reply import PartBody
+from bot.domain.retry import RETRY
 from storage.engine.binds import WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
@@ -90,7 +91,7 @@ def refuse_sent(
 
 _SEND_AGAIN = (
     sa.update(outbox)
-    .where(IS_PART, REFUSED, outbox.c.resends < 1)
+    .where(IS_PART, REFUSED, outbox.c.resends < RETRY.max_resends)
     .values(
         state=word(PartState.PENDING),
         resends=outbox.c.resends + 1,

@@ -289,16 +289,13 @@ def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
     return tx.execute(_REWRITE, values).rowcount == 1
 
 
-REPLACED = "the template says it all"
-"""Why a part was dropped whose words another part took over."""
-
 _DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
 _DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
 _DROP_NOTICE = _DROP.where(
     OF_RUN, is_in(outbox.c.kind, PartKind.NOTICE), outbox.c.part == sa.bindparam("number")
 )
 _DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
-_DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(error=REPLACED)
+_DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(replaced_by=PART_ID)
 
 
 def drop_pending(tx: Tx, run: int) -> int:

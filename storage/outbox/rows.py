@@ -49,6 +49,7 @@ class Part:
     confirmed: bool
     scope: Scope | None
     error: str
+    replaced_by: int | None
     receipt: str | None
     body: PartBody
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
@@ -76,6 +76,7 @@ def fail(tx: Tx, claim: Claim, wait: float, reason: str) -> None:
     _move(tx, _GIVE_BACK, claim, _BEFORE_BACK, wait=wait, reason=reason, failed=1, worked=wait)
 
 
+_CAUSE = sa.bindparam("new_cause", type_=sa.Text)
 _SET_ASIDE = (
     sa.update(runs)
     .where(_HELD)
@@ -93,7 +94,7 @@ _PROGRESS = (
     sa.update(runs).where(_HELD).values(failures=0, deaths=0, lane=sa.false(), progress_at=now)
 )
 _REPLIED = sa.update(runs).where(_HELD).values(replied=True, lane=sa.false(), progress_at=now)
-_EXPLAIN = sa.update(runs).where(_HELD).values(detail=REASON)
+_EXPLAIN = sa.update(runs).where(_HELD).values(cause=_CAUSE, detail=REASON)
 
 
 def progress(tx: Tx, claim: Claim) -> None:
@@ -107,9 +108,9 @@ def mark_replied(tx: Tx, claim: Claim) -> None:
     _move(tx, _REPLIED, claim, "its reply was stored")
 
 
-def explain(tx: Tx, claim: Claim, reason: str) -> None:
+def explain(tx: Tx, claim: Claim, cause: Cause, reason: str) -> None:
     """Keep why an apology is owed, for the ending that it will lead to. Raises StaleLease."""
-    _move(tx, _EXPLAIN, claim, "its apology was stored", reason=reason)
+    _move(tx, _EXPLAIN, claim, "its apology was stored", new_cause=cause.value, reason=reason)
 
 
 _END: dict[str, Any] = {
@@ -119,6 +120,7 @@ _END: dict[str, Any] = {
     "fence": runs.c.fence + 1,
     "lane": sa.false(),
     "ending": sa.bindparam("new_ending"),
+    "cause": _CAUSE,
     "detail": REASON,
     "ended_at": now,
 }
@@ -131,18 +133,21 @@ _END_LIVE = (
 )
 
 
-def settle(tx: Tx, claim: Claim, ending: Ending, detail: str) -> None:
+def settle(tx: Tx, claim: Claim, end: Close) -> None:
     """running -> ended, by the one who holds it. The chat is locked. Raises StaleLease."""
-    values = _held_by(claim, new_ending=ending.value, reason=detail)
-    if not _end(tx, _SETTLE, claim.run, values):
+    if not _end(tx, _SETTLE, claim.run, _held_by(claim) | _new_end(end)):
         raise StaleLease(f"run {claim.run} was taken over before it could be settled")
 
 
-def end_live(tx: Tx, run: int, ending: Ending, detail: str, fence: int | None = None) -> bool:
+def end_live(tx: Tx, run: int, end: Close, fence: int | None = None) -> bool:
     """waiting | ready | running -> ended, by a stop or an operator. The chat is locked.
     False: it had ended already, or moved on from `fence`."""
-    values: dict[str, object] = {"run_id": run, "new_ending": ending.value, "reason": detail}
-    return _end(tx, _END_LIVE, run, values | {"held_fence": -1 if fence is None else fence})
+    values: dict[str, object] = {"run_id": run, "held_fence": -1 if fence is None else fence}
+    return _end(tx, _END_LIVE, run, values | _new_end(end))
+
+
+def _new_end(end: Close) -> dict[str, object]:
+    return {"new_ending": end.ending.value, "new_cause": end.cause.value, "reason": end.words}
 
 
 def _end(tx: Tx, move: sa.sql.Executable, run: int, values: dict[str, object]) -> bool:
@@ -157,14 +162,15 @@ def _end(tx: Tx, move: sa.sql.Executable, run: int, values: dict[str, object]) -
 _CORRECT = (
     sa.update(runs)
     .where(IS_RUN, ENDED, runs.c.ending == sa.bindparam("old_ending"))
-    .values(ending=sa.bindparam("new_ending"), detail=REASON)
+    .values(ending=sa.bindparam("new_ending"), cause=_CAUSE, detail=REASON)
 )
 
 
-def correct_ending(tx: Tx, run: int, before: Ending, after: Ending, detail: str) -> bool:
-    """ended(before) -> ended(after): late delivery news, an operator, the person's own button."""
-    values = {"run_id": run, "old_ending": before.value, "new_ending": after.value}
-    return tx.execute(_CORRECT, values | {"reason": detail}).rowcount == 1
+def correct_ending(tx: Tx, run: int, before: Ending, after: Close) -> bool:
+    """ended(before) -> ended(after): a late delivery status, an operator, the person's own
+    button."""
+    values = {"run_id": run, "old_ending": before.value} | _new_end(after)
+    return tx.execute(_CORRECT, values).rowcount == 1
 
 
 _MAKE_DUE = (
@@ -206,6 +212,7 @@ _OWE_APOLOGY = (
         replied=sa.true(),
         not_before=now,
         set_aside=None,
+        cause=Cause.OPERATOR.value,
         detail=REASON,
     )
 )

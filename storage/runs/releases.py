@@ -12,11 +12,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.retry import RETRY
 from storage.engine.binds import CHAT_ID, HOLDER_ID
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.sets import among
 from storage.engine.tx import Tx
-from storage.runs.rows import CONVERSATION, PUT_BACK, RUNNING, SUSPECT_AFTER
+from storage.runs.rows import CONVERSATION, PUT_BACK, RUNNING
 from storage.schema.tables import chats, holders, runs
 
 RELEASED_AT_ONCE = 200
@@ -92,7 +93,7 @@ _RELEASE = (
         | {
             "deaths": _deaths,
             "failures": runs.c.failures + sa.case((_charged, 1), else_=0),
-            "lane": sa.and_(runs.c.replied == sa.false(), _deaths >= SUSPECT_AFTER),
+            "lane": sa.and_(runs.c.replied == sa.false(), _deaths >= RETRY.suspect_after),
             "not_before": now,
             "idle_since": sa.case(
                 (runs.c.claimed_at > _last_sign, runs.c.claimed_at), else_=_last_sign

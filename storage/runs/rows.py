@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.ending import Ending
+from bot.domain.retry import RETRY
 from bot.domain.run import Run, RunState
-from bot.domain.verdict import Policy
 from storage.engine.binds import AT_MOST, CHAT_ID, HOLDER_ID, MOMENT, RUN_ID, SECONDS
 from storage.engine.clock import now
 from storage.engine.entity import Entity
@@ -28,8 +28,7 @@ ENDED = is_in(runs.c.state, RunState.ENDED)
 IS_RUN = runs.c.id == RUN_ID
 HEADS = (RunState.READY, RunState.RUNNING)
 
-SUSPECT_AFTER = Policy().suspect_after
-SUSPECT = sa.and_(runs.c.replied == sa.false(), runs.c.deaths >= SUSPECT_AFTER)
+SUSPECT = sa.and_(runs.c.replied == sa.false(), runs.c.deaths >= RETRY.suspect_after)
 """Its holder died so often while its agent was at work that it may be the cause."""
 
 CONVERSATION = sa.func.coalesce(runs.c.moves_to, runs.c.chat)

@@ -41,7 +41,7 @@ class ChatLine:
 _LINE = Entity(
     ChatLine,
     chats,
-    channel=accounts.c.channel,
+    channel=(accounts.c.channel, ChannelName),
     live=sa.select(sa.func.count())
     .where(runs.c.chat == chats.c.id, is_not(runs.c.state, RunState.ENDED))
     .correlate(chats)

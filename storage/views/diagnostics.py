@@ -199,24 +199,21 @@ def _part_facts(tx: Tx, *conditions: sa.ColumnElement[bool]) -> Sequence[Fact]:
     )
 
 
-def _unattended(*endings: Ending) -> sa.ColumnElement[bool]:
-    """The run ended in one of these ways, or there is none."""
-    return sa.or_(is_in(runs.c.ending, *endings), runs.c.id.is_(None))
+_UNATTENDED = sa.or_(
+    is_in(runs.c.ending, *(ending for ending in Ending if ending.needs_eyes)), runs.c.id.is_(None)
+)
+"""No run looks after the part any more, and nobody has settled what became of it."""
 
 
 def uncertain_parts(tx: Tx) -> Sequence[Fact]:
     """Parts that may have arrived and that no process looks after any more."""
-    unattended = _unattended(
-        Ending.UNCERTAIN, Ending.UNDELIVERABLE, Ending.APOLOGISED, Ending.FAILED
-    )
-    return _part_facts(tx, _DOUBTFUL, is_in(outbox.c.state, PartState.UNCERTAIN), unattended)
+    return _part_facts(tx, _DOUBTFUL, is_in(outbox.c.state, PartState.UNCERTAIN), _UNATTENDED)
 
 
 def refused_parts(tx: Tx, newer: float) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
-    unattended = _unattended(Ending.UNDELIVERABLE, Ending.FAILED)
-    recent = outbox.c.created_at > now - newer
-    return _part_facts(tx, _DOUBTFUL, is_in(outbox.c.state, PartState.REFUSED), unattended, recent)
+    refused = is_in(outbox.c.state, PartState.REFUSED)
+    return _part_facts(tx, _DOUBTFUL, refused, _UNATTENDED, outbox.c.created_at > now - newer)
 
 
 def unsent_words(tx: Tx, older: float) -> Sequence[Fact]:

@@ -71,7 +71,7 @@ def gather(tx: Tx, run: Run, history_runs: int) -> Case:
         apology_stored=any(p.kind is PartKind.APOLOGY for p in parts),
         parts=tuple(p.facts for p in parts),
         human_answered=outbox.human_answered(tx, chat.id, last),
-        unreachable=chat.silence,
+        silenced=chat.silenced,
     )
     lines = history(tx, chat.id, run.id, history_runs) if history_runs else ()
     return Case(run, chat, messages, parts, lines, evidence)

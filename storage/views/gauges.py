@@ -81,7 +81,6 @@ class Rates:
     """(run, what it says, seconds ago) of the newest runs that ended badly."""
 
 
-_BAD = (Ending.FAILED, Ending.APOLOGISED, Ending.UNCERTAIN, Ending.UNDELIVERABLE, Ending.EXPIRED)
 _SINCE = now - SECONDS
 _ENDINGS = (
     sa.select(runs.c.ending, sa.func.count())
@@ -90,7 +89,7 @@ _ENDINGS = (
 )
 _ENDED_BADLY = (
     sa.select(runs.c.id, runs.c.ending, runs.c.detail, now - runs.c.ended_at)
-    .where(runs.c.ended_at > now - 3600, is_in(runs.c.ending, *_BAD))
+    .where(runs.c.ended_at > now - 3600, is_in(runs.c.ending, *(e for e in Ending if e.needs_eyes)))
     .order_by(runs.c.ended_at.desc())
     .limit(8)
 )

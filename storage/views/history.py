@@ -26,8 +26,7 @@ class HistoryLine(NamedTuple):
     sender: str
 
 
-_SEEN = (Ending.ANSWERED, Ending.UNCERTAIN)
-"""Endings after which the person has (or may have) our words before them."""
+_SHOWN = [ending for ending in Ending if ending.rule.shown]
 
 _turns = (
     sa.select(runs.c.id, runs.c.ended_at, runs.c.ending)
@@ -59,7 +58,7 @@ _answers = (
         _nothing,
     )
     .join(replies, replies.c.run == _turns.c.id)
-    .where(is_in(_turns.c.ending, *_SEEN), replies.c.text != "")
+    .where(is_in(_turns.c.ending, *_SHOWN), replies.c.text != "")
 )
 _first_end = sa.select(sa.func.min(_turns.c.ended_at)).scalar_subquery()
 _by_operators = (

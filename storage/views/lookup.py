@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from bot.domain.admission import Unanswered
 from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
 
@@ -37,7 +38,7 @@ class Recorded:
     """A recorded message: the run that answers it, or why none does."""
 
     run: int | None
-    ignored: str | None
+    ignored: Unanswered | None
 
 
 def recorded_under(tx: Tx, request_id: str, account: int | None) -> Recorded | None:
@@ -52,18 +53,18 @@ def recorded_under(tx: Tx, request_id: str, account: int | None) -> Recorded | N
         .limit(1)
     )
     row = tx.execute(question).first()
-    return None if row is None else Recorded(row.run, row.ignored)
-
-
-_WHATSAPP = "whatsapp:"
+    return None if row is None else Recorded(row.run, row.ignored and Unanswered(row.ignored))
 
 
 def chats_named(tx: Tx, name: str) -> Sequence[int]:
-    """The chats that our id or a platform's address names (`address/topic` for a topic)."""
+    """The chats that our id or a platform's address names (`address/topic` for a topic); where
+    addresses begin with the platform's name and a colon, with or without that."""
     address, _, topic = name.partition("/")
+    every = tx.execute(sa.select(accounts.c.id, accounts.c.channel)).all()
+    spelled = {address, *(f"{row.channel}:{address}" for row in every)}
     question = sa.select(chat_addresses.c.chat).where(
-        chat_addresses.c.account.in_(_accounts(tx)),
-        chat_addresses.c.address.in_((address, _WHATSAPP + address)),
+        chat_addresses.c.account.in_([row.id for row in every]),
+        chat_addresses.c.address.in_(sorted(spelled)),
     )
     if topic:
         question = question.where(chat_addresses.c.topic == topic)

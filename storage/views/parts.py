@@ -42,7 +42,11 @@ _begun = sa.case(
     (outbox.c.started_at > outbox.c.created_at, outbox.c.started_at), else_=outbox.c.created_at
 )
 _PART = Entity(
-    PartLine, outbox, channel=accounts.c.channel, address=chats.c.address, since=now - _begun
+    PartLine,
+    outbox,
+    channel=(accounts.c.channel, ChannelName),
+    address=chats.c.address,
+    since=now - _begun,
 )
 _PARTS = (
     sa.select(*_PART.columns)
@@ -98,7 +102,12 @@ class DeadLetter:
         return len(self.body.encode())
 
 
-_LETTER = Entity(DeadLetter, payloads, channel=accounts.c.channel, age=now - payloads.c.received_at)
+_LETTER = Entity(
+    DeadLetter,
+    payloads,
+    channel=(accounts.c.channel, ChannelName),
+    age=now - payloads.c.received_at,
+)
 _LETTERS = (
     sa.select(*_LETTER.columns)
     .join(accounts, accounts.c.id == payloads.c.account)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from bot.domain.delivery import PartState
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from storage.engine.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
@@ -37,6 +37,7 @@ class RunLine:
     topic: str
     state: RunState
     ending: Ending | None
+    cause: Cause | None
     detail: str
     set_aside: str
     attempts: int
@@ -57,7 +58,7 @@ class RunLine:
 _LINE = Entity(
     RunLine,
     runs,
-    channel=accounts.c.channel,
+    channel=(accounts.c.channel, ChannelName),
     address=chats.c.address,
     topic=chats.c.topic,
     set_aside=sa.func.coalesce(runs.c.set_aside, ""),

@@ -15,7 +15,7 @@ from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, GiveUp, Retry
 from bot.settings import Settings
 from bot.texts import Text
-from bot.wiring.agents import hire
+from bot.wiring.agents import build_agent
 from tests.agents.models import WORDS
 from tests.agents.server import FakeAgentServer, ok, response
 from tests.agents.turns import turn
@@ -46,7 +46,7 @@ async def server() -> AsyncIterator[FakeAgentServer]:
 async def local(server: FakeAgentServer) -> AsyncIterator[LlmAgent]:
     """The assistant of the settings, on a server that speaks OpenAI's protocol."""
     base = server.url.removesuffix("/turn") + "/v1"
-    hired = hire(settings(llm_model="qwen3:8b", llm_base_url=base), WORDS, SystemClock())
+    hired = build_agent(settings(llm_model="qwen3:8b", llm_base_url=base), WORDS, SystemClock())
     assert isinstance(hired.agent, LlmAgent)
     with models.override_allow_model_requests(True):
         yield hired.agent
@@ -87,7 +87,7 @@ async def test_a_broken_server_is_tried_again_later(
 
 async def test_a_server_that_is_not_there_is_tried_again_later() -> None:
     with models.override_allow_model_requests(True):
-        hired = hire(
+        hired = build_agent(
             settings(llm_model="m", llm_base_url="http://127.0.0.1:9"), WORDS, SystemClock()
         )
         with pytest.raises(Retry):
@@ -121,7 +121,7 @@ def test_what_is_wrong_with_the_settings_is_said(
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match=said):
-        hire(settings(**changes), WORDS, SystemClock())
+        build_agent(settings(**changes), WORDS, SystemClock())
 
 
 def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'answerback\[llm\]'"):
-        hire(settings(llm_model="test"), WORDS, SystemClock())
+        build_agent(settings(llm_model="test"), WORDS, SystemClock())
 
 
 def test_a_key_may_stand_in_the_env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_a_key_may_stand_in_the_env_file(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("OPENAI_API_KEY", "to be restored")
     monkeypatch.delenv("OPENAI_API_KEY")
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-the-file\n")
-    hired = hire(settings(llm_model="openai:gpt-5"), WORDS, SystemClock())
+    hired = build_agent(settings(llm_model="openai:gpt-5"), WORDS, SystemClock())
     assert isinstance(hired.agent, LlmAgent)
 
 
@@ -148,7 +148,7 @@ async def test_the_prompt_of_the_file_is_the_first_instruction(
 ) -> None:
     (tmp_path / "prompt.txt").write_text("You are a pirate.", encoding="utf-8")
     base = server.url.removesuffix("/turn")
-    hired = hire(
+    hired = build_agent(
         settings(llm_model="m", llm_base_url=base, llm_system_prompt_file=tmp_path / "prompt.txt"),
         WORDS,
         SystemClock(),

@@ -13,7 +13,7 @@ from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
 from bot.domain.reminders import NoReminders, Reminders
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
-CHAT = TurnChat(7, ChannelName.TELEGRAM, "700100201", "", ChatKind.PRIVATE, "Ada", "en")
+CHAT = TurnChat(7, ChannelName("telegram"), "700100201", "", ChatKind.PRIVATE, "Ada", "en")
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from bot.domain.message import Address, ChatKind, Edited, Event, Inbound
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody, Reply
 from channels.telegram.channel import TelegramChannel
-from channels.telegram.config import TelegramConfig
+from channels.telegram.compose import Wire
 from channels.telegram.parse import BotIdentity, parse
-from channels.telegram.wire import Wire
+from channels.telegram.settings import TelegramConfig
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.telegram.server import TOKEN, USERNAME
 

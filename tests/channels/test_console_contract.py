@@ -6,8 +6,7 @@ import pytest
 
 from bot.domain.message import ChatKind
 from bot.domain.ports import Recipient
-from channels.console.channel import ConsoleChannel
-from channels.console.parse import ADDRESS, parse
+from channels.console import ADDRESS, ConsoleChannel, parse
 from tests.channels.contract import ChannelContract, Subject
 
 

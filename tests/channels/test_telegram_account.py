@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from channels.telegram.account import WebhookInfo
-from channels.telegram.config import TelegramConfig, account_of
+from channels.telegram.endpoint import secret_matches
 from channels.telegram.errors import (
     TelegramConflict,
     TelegramMethodUnknown,
@@ -15,9 +15,8 @@ from channels.telegram.errors import (
     TelegramTokenInvalid,
     TelegramUnavailable,
 )
-from channels.telegram.parse import BotIdentity
-from channels.telegram.rules import ALLOWED_UPDATES
-from channels.telegram.verify import secret_matches
+from channels.telegram.parse import ALLOWED_UPDATES, BotIdentity
+from channels.telegram.settings import TelegramConfig, account_of
 from tests.channels.telegram_kit import ME, line, message
 from tests.fakes.faults import Answer, Fault
 from tests.fakes.telegram import faults
@@ -146,13 +145,13 @@ async def test_polling_beside_a_webhook_is_a_conflict_that_says_so() -> None:
 
 async def test_the_webhook_is_set_with_everything_named_and_nothing_dropped() -> None:
     async with line() as at:
-        await at.channel.set_webhook("https://bot.example/hook", "s3cret", max_connections=20)
+        await at.channel.set_webhook("https://bot.example/hook", "s3cret")
         (call,) = at.fake.calls
         assert call.params == {
             "url": "https://bot.example/hook",
             "secret_token": "s3cret",
             "allowed_updates": list(ALLOWED_UPDATES),
-            "max_connections": 20,
+            "max_connections": 40,
         }
         assert at.fake.violations == []
         with pytest.raises(TelegramRefused, match="secret token"):
@@ -168,15 +167,12 @@ async def test_what_telegram_sees_of_the_webhook() -> None:
             pending=0,
             last_error="Wrong response from the webhook: 403",
             last_error_at=1800003600.0,
-            ip_address="127.0.0.1",
-            max_connections=40,
-            allowed_updates=ALLOWED_UPDATES,
         )
 
 
 async def test_the_command_menu_is_set_for_every_language_and_for_the_rest() -> None:
     async with line() as at:
-        await at.channel.set_commands({"": [("help", "What I do")], "de": [("help", "Hilfe")]})
+        await at.channel.show_menu({"": [("help", "What I do")], "de": [("help", "Hilfe")]})
         assert [call.params for call in at.fake.calls] == [
             {"commands": [{"command": "help", "description": "What I do"}]},
             {
@@ -195,7 +191,7 @@ async def test_a_method_that_the_server_lacks_says_nothing_about_the_token() -> 
         with pytest.raises(TelegramMethodUnknown, match="no getWebhookInfo"):
             await at.channel.webhook_info()
         with pytest.raises(TelegramRefused):
-            await at.channel.set_commands({"": [("help", "What I can do")]})
+            await at.channel.show_menu({"": [("help", "What I can do")]})
         at.fake.fail("getMe", lacking)
         with pytest.raises(TelegramTokenInvalid):
             await at.channel.me()

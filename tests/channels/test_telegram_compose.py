@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.reply import Button, FileOut, PartBody, Reply
-from channels.telegram.buttons import full_data, is_key
 from channels.telegram.channel import TelegramChannel
-from channels.telegram.compose import compose
-from channels.telegram.config import TelegramConfig
-from channels.telegram.wire import Wire
+from channels.telegram.compose import Wire, compose, full_data, is_key
+from channels.telegram.settings import TelegramConfig
 from channels.text import is_blank, utf16_len
 from tests.channels.telegram_kit import Json, StillClock, group, params, private
 from tests.fakes.telegram import spec

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from bot.domain.message import Event
+from channels.telegram.endpoint import secret_matches
 from channels.telegram.parse import parse
-from channels.telegram.verify import secret_matches
 from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble
 from tests.channels.telegram_kit import ME, Line, line, private, samples
 from tests.fakes.faults import Misbehaviour

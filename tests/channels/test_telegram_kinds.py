@@ -15,14 +15,13 @@ from bot.domain.message import (
     Membership,
     Migrated,
 )
-from channels.telegram.content import content_of
-from channels.telegram.parse import parse
-from channels.telegram.rules import (
+from channels.telegram.content import BOOKKEEPING, content_of
+from channels.telegram.parse import (
     ALLOWED_UPDATES,
-    BOOKKEEPING,
     CHANNEL_UPDATES,
     SERVICE,
     UNSERVED_UPDATES,
+    parse,
 )
 from channels.text import is_blank
 from tests.channels.telegram_kit import ME, Json

@@ -9,8 +9,8 @@ import pytest
 from telegram.error import NetworkError, TelegramError, TimedOut
 
 from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
+from channels.telegram.api import Rejected
 from channels.telegram.errors import TOPIC_GONE, outcome_of
-from channels.telegram.http import Rejected
 from tests.channels.telegram_kit import line, private
 from tests.fakes.faults import Answer, Fault, Misbehaviour
 from tests.fakes.telegram import faults

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from bot.domain.message import Inbound, InboundKind
-from channels.whatsapp import catchup
-from channels.whatsapp.catchup import TwilioUnavailable
+from channels.whatsapp import records
+from channels.whatsapp.records import TwilioUnavailable
 from tests.channels.whatsapp_kit import NOON, PERSON, Line, line, nothing_known, part, ref, to
 from tests.fakes.faults import Answer, Fault
 from tests.fakes.twilio import faults
@@ -59,7 +59,7 @@ async def test_our_own_words_and_what_came_before_are_left_out() -> None:
 
 
 async def test_the_list_is_read_to_its_end_over_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catchup, "PAGE_SIZE", 20)
+    monkeypatch.setattr(records, "PAGE_SIZE", 20)
     async with line() as at:
         await write(at, 95)
         assert len(await listed(at)) == 95
@@ -67,7 +67,7 @@ async def test_the_list_is_read_to_its_end_over_pages(monkeypatch: pytest.Monkey
 
 
 async def test_pages_older_than_the_mark_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catchup, "PAGE_SIZE", 20)
+    monkeypatch.setattr(records, "PAGE_SIZE", 20)
     async with line() as at:
         at.clock.at = NOON - 7200
         await write(at, 95)
@@ -96,7 +96,7 @@ async def test_the_time_zone_of_the_mark_does_not_shift_it() -> None:
 async def test_a_list_that_breaks_off_gives_what_it_had_and_says_so(
     fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catchup, "PAGE_SIZE", 20)
+    monkeypatch.setattr(records, "PAGE_SIZE", 20)
     async with line() as at:
         await write(at, 50)
         at.fake.fail("list", fault, nth=2)
@@ -108,10 +108,10 @@ async def test_a_list_that_breaks_off_gives_what_it_had_and_says_so(
 async def test_a_list_without_an_end_is_given_up_and_not_counted_as_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(catchup, "PAGE_SIZE", 1)
+    monkeypatch.setattr(records, "PAGE_SIZE", 1)
     async with line() as at:
         await write(at, 10)
-        found = catchup.inbound_since(
+        found = records.inbound_since(
             at.channel._api, at.fake.sender, SINCE, nothing_known, most_pages=4
         )
         with pytest.raises(TwilioUnavailable, match="more than 4 pages"):

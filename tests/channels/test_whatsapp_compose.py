@@ -13,6 +13,8 @@ from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.text import utf16_len
 from channels.whatsapp.compose import (
+    Option,
+    Wire,
     choice_of,
     compose,
     compose_template,
@@ -20,7 +22,6 @@ from channels.whatsapp.compose import (
     offered,
 )
 from channels.whatsapp.markup import LIMIT
-from channels.whatsapp.wire import Option, Wire
 from tests.channels.whatsapp_kit import config
 
 PHOTO = "https://files.example/cat.jpg"

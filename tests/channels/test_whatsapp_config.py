@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.errors import ConfigurationError
-from channels.whatsapp.config import SANDBOX_SENDER, sender_address
+from channels.whatsapp.settings import SANDBOX_SENDER, sender_address
 from tests.channels.whatsapp_kit import config
 
 
@@ -31,9 +31,8 @@ def test_no_secret_is_shown() -> None:
 
 def test_a_stand_in_for_twilio_serves_every_call() -> None:
     local = config(api_url="http://127.0.0.1:4010/")
-    assert local.api_url == local.messaging_base == local.monitor_base == "http://127.0.0.1:4010"
+    assert local.api_url == local.messaging_base == "http://127.0.0.1:4010"
     assert config().messaging_base == "https://messaging.twilio.com"
-    assert config().monitor_base == "https://monitor.twilio.com"
     assert config(messaging_url="http://127.0.0.1:1/").messaging_base == "http://127.0.0.1:1"
 
 

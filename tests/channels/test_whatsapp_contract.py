@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.domain.message import Event
+from channels.whatsapp.endpoint import signature_matches
 from channels.whatsapp.markup import LIMIT
 from channels.whatsapp.parse import parse
-from channels.whatsapp.verify import signature_matches
 from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble
 from tests.channels.whatsapp_kit import PERSON, Line, config, line, samples, to
 from tests.fakes.faults import Misbehaviour

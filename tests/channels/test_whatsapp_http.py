@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from channels.whatsapp.http import ErrorAnswer, Limits, NoAnswer, NothingReached, TwilioHttp
+from channels.whatsapp.api import ErrorAnswer, Limits, NoAnswer, NothingReached, TwilioHttp
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SHORT = Limits(connect=0.2, total=0.4)

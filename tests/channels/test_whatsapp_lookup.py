@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bot.domain.delivery import CallbackReaction, Lookup, PartState, Sent, Unknown
-from channels.whatsapp.listed import Listed
-from channels.whatsapp.lookup import find
-from channels.whatsapp.wire import Wire
+from channels.whatsapp.compose import Wire
+from channels.whatsapp.parse import Listed
+from channels.whatsapp.records import find
 from tests.channels.whatsapp_kit import NOON, PERSON, Line, line, part, ref, to
 from tests.fakes.twilio import faults
 from tests.fakes.twilio.callbacks import StatusPlan

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from bot.domain.errors import ConfigurationError
-from channels.whatsapp.catchup import TwilioUnavailable
-from channels.whatsapp.config import SANDBOX_SENDER
+from channels.whatsapp.records import TwilioUnavailable
+from channels.whatsapp.settings import SANDBOX_SENDER
 from tests.channels.whatsapp_kit import line
-from tests.fakes.faults import Answer, Fault
 from tests.fakes.twilio import faults
 
 HOOK = "https://bot.example/whatsapp/webhook"
@@ -63,20 +60,3 @@ async def test_an_api_without_senders_leaves_the_webhook_to_the_console() -> Non
         at.fake.fail("senders", faults.refused(20404), times=None)
         with pytest.raises(ConfigurationError, match="console"):
             await at.channel.webhook_info()
-
-
-async def test_alerts_are_read_from_twilios_monitor() -> None:
-    async with line() as at:
-        row = {
-            "error_code": "11200",
-            "date_created": "2027-01-15T08:00:00Z",
-            "request_url": HOOK,
-            "resource_sid": "SM" + "1" * 32,
-        }
-        answer = Answer.of(200, {"alerts": [row], "meta": {"key": "alerts"}})
-        at.fake.fail("*", Fault("alerts", stores=False, answer=answer))
-        (alert,) = await at.channel.alerts(datetime.fromtimestamp(1_800_000_000, UTC))
-        assert (alert.code, alert.url, alert.resource) == ("11200", HOOK, "SM" + "1" * 32)
-        (call,) = at.fake.calls
-        assert call.params["path"] == "v1/Alerts"
-        assert call.params["StartDate"] == "2027-01-15T08:00:00Z"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from bot.domain.delivery import PartState
 from bot.domain.message import PayloadError
 from bot.domain.ports import SendRef
-from channels.whatsapp.parse import parse_status
-from channels.whatsapp.witness import callback_url
+from channels.whatsapp.parse import callback_url, parse_status
 from tests.channels.whatsapp_kit import samples
 
 CALLBACKS = samples("status_form")

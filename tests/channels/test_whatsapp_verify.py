@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.whatsapp.verify import signature_matches
+from channels.whatsapp.endpoint import signature_matches
 from tests.channels.whatsapp_kit import config
 from tests.fakes.twilio.courier import Form
 from tests.fakes.twilio.signing import SETTINGS, SIGNATURE, SharedKey, signature, signed_headers

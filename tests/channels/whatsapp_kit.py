@@ -13,8 +13,8 @@ from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody
 from channels.whatsapp.channel import WhatsAppChannel
-from channels.whatsapp.config import TwilioConfig
-from channels.whatsapp.wire import Wire
+from channels.whatsapp.compose import Wire
+from channels.whatsapp.settings import TwilioConfig
 from tests.fakes.twilio import FakeTwilio
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 

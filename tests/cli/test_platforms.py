@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from bot.domain.errors import ConfigurationError
-from bot.observability.findings import Finding, Level
+from bot.domain.findings import Finding, Level
+from bot.domain.plugin import WebhookState
 from bot.operations.stuck import Trouble
-from bot.wiring import OperatorSession, opened, operator_session
-from bot.wiring.doctor import examine
-from bot.wiring.webhooks import (
-    HookState,
-    delete_hooks,
-    hook_finding,
-    hook_states,
-    set_hooks,
-    stuck_hooks,
+from bot.operations.webhooks import (
+    delete_webhooks,
+    set_webhooks,
+    stuck_webhooks,
+    webhook_finding,
+    webhook_states,
 )
+from bot.wiring import OperatorSession, operator_session
+from bot.wiring.operator import examine
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio import faults as twilio_faults
@@ -38,19 +38,21 @@ async def world(sqlite_url: str) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def session(world: World, **changes: Any) -> AsyncIterator[OperatorSession]:
-    async with operator_session(world.settings(**changes)) as made, opened(made):
+    async with operator_session(world.settings(**changes)) as made, made.opened():
         yield made
 
 
 async def test_setting_points_both_platforms_at_us_with_secret_and_retries(world: World) -> None:
     async with session(world) as made:
-        before = {state.channel: hook_finding(state) for state in await hook_states(made)}
+        before = {
+            state.channel: webhook_finding(state) for state in await webhook_states(made.endpoints)
+        }
         assert before["telegram"].level is Level.PROBLEM
-        said = await set_hooks(made, drop_pending=False)
+        said = await set_webhooks(made.endpoints, PUBLIC, drop_pending=False)
         assert said[0] == f"telegram delivers to {PUBLIC}/telegram/webhook"
-        after = [hook_finding(state) for state in await hook_states(made)]
+        after = [webhook_finding(state) for state in await webhook_states(made.endpoints)]
         assert [finding.level for finding in after] == [Level.OK, Level.OK]
-        assert await stuck_hooks(made) == []
+        assert await stuck_webhooks(made.endpoints) == []
     (call,) = world.telegram.calls_of("setWebhook")
     assert call.params["secret_token"] == SECRET
     retries = "#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
@@ -61,18 +63,18 @@ async def test_setting_points_both_platforms_at_us_with_secret_and_retries(world
 
 async def test_deleting_takes_both_away(world: World) -> None:
     async with session(world) as made:
-        await set_hooks(made, drop_pending=False)
-        await delete_hooks(made)
-        assert [state.url for state in await hook_states(made)] == ["", ""]
+        await set_webhooks(made.endpoints, PUBLIC, drop_pending=False)
+        await delete_webhooks(made.endpoints)
+        assert [state.url for state in await webhook_states(made.endpoints)] == ["", ""]
 
 
 async def test_the_sandbox_says_what_to_enter_by_hand(world: World) -> None:
     async with session(world, telegram_bot_token="", twilio_whatsapp_from=SANDBOX) as made:
-        said = "\n".join(await set_hooks(made, drop_pending=False))
-        (state,) = await hook_states(made)
+        said = "\n".join(await set_webhooks(made.endpoints, PUBLIC, drop_pending=False))
+        (state,) = await webhook_states(made.endpoints)
     assert "console" in said
     assert f"{PUBLIC}/whatsapp/webhook#rc=5&rp=all&ct=1500&rt=4000&tt=15000" in said
-    assert hook_finding(state).level is Level.WARNING
+    assert webhook_finding(state).level is Level.WARNING
 
 
 @pytest.mark.parametrize(
@@ -89,14 +91,14 @@ async def test_what_can_not_be_set_names_the_variable(
         changes = {**changes, "telegram_mode": "polling"}
     async with session(world, **changes) as made:
         with pytest.raises(ConfigurationError, match=names):
-            await set_hooks(made, drop_pending=False)
+            await set_webhooks(made.endpoints, made.settings.public_url, drop_pending=False)
 
 
 async def test_a_platform_that_refuses_us_is_stuck_with_its_reason(world: World) -> None:
     world.telegram.fail("getWebhookInfo", telegram_faults.unauthorized(), times=None)
     world.twilio.fail("senders", twilio_faults.unauthorized(), times=None)
     async with session(world) as made:
-        found = await stuck_hooks(made)
+        found = await stuck_webhooks(made.endpoints)
     assert [(item.kind, item.id) for item in found] == [
         (Trouble.WEBHOOK, "telegram"),
         (Trouble.WEBHOOK, "whatsapp"),
@@ -104,8 +106,8 @@ async def test_a_platform_that_refuses_us_is_stuck_with_its_reason(world: World)
     assert all(TOKEN not in item.why for item in found)
 
 
-def _state(**changes: Any) -> HookState:
-    return HookState("telegram", **{"url": "https://a", "wanted": "https://a", **changes})
+def _state(**changes: Any) -> WebhookState:
+    return WebhookState("telegram", **{"url": "https://a", "wanted": "https://a", **changes})
 
 
 @pytest.mark.parametrize(
@@ -125,8 +127,10 @@ def _state(**changes: Any) -> HookState:
         (_state(error="Connection refused", error_age=9999.0, pending=0), Level.OK, "https://a"),
     ],
 )
-def test_a_webhook_is_judged_by_what_matters_now(state: HookState, level: Level, word: str) -> None:
-    finding = hook_finding(state)
+def test_a_webhook_is_judged_by_what_matters_now(
+    state: WebhookState, level: Level, word: str
+) -> None:
+    finding = webhook_finding(state)
     assert finding.level is level
     assert word in finding.says
     assert bool(finding.fix) == (level is not Level.OK)
@@ -166,7 +170,7 @@ async def test_the_doctor_finds_a_well_service_well(
     world: World, environment: pytest.MonkeyPatch
 ) -> None:
     async with session(world) as made:
-        await set_hooks(made, drop_pending=False)
+        await set_webhooks(made.endpoints, PUBLIC, drop_pending=False)
     found = await examined()
     assert [f for f in found.values() if f.level is Level.PROBLEM] == []
     assert {"database", "disk", "telegram", "twilio", "telegram webhook", "agent"} <= set(found)

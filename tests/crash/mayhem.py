@@ -14,17 +14,18 @@ from typing import Any
 
 import httpx
 
+from bot.domain.ending import Ending
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.operations import chats, runs
 from bot.operations.actions import Acted, Operator, perform
-from bot.operations.runs import CloseAs
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.crash.play import moves
 from tests.fakes.faults import Fault
 from tests.fakes.updates import Person
+from tests.limits import PATIENCE
 from tests.world import PUBLIC, Running, World
 
 ANN = Operator("ann@ctx", "a test")
@@ -219,7 +220,7 @@ class Mayhem:
         self.at_work.clear()
         await self.say(chat, "slow")
         await self.until(self.at_work.is_set)
-        body.running.process.schedule.stop()
+        body.running.stand_still()
         body.zombie = True
         if unnoticed:
             self.unseen = True
@@ -267,7 +268,7 @@ class Mayhem:
             return
         run, chat = rows[pick % len(rows)]
         acts: dict[str, Callable[[Any], Any]] = {
-            "cancel": lambda tx: runs.close(tx, rt, ANN, run, CloseAs.CANCELLED),
+            "cancel": lambda tx: runs.close(tx, rt, ANN, run, Ending.CANCELLED),
             "requeue": lambda tx: runs.requeue(tx, rt, ANN, run),
             "pause": lambda tx: chats.pause(tx, ANN, chat, None),
             "resume": lambda tx: chats.resume(tx, rt, ANN, chat, drop=False),
@@ -304,7 +305,7 @@ class Mayhem:
         rt = self.bodies[-1].running.process.rt
         for [chat] in await self.world.rows("SELECT id FROM chats WHERE paused_until IS NOT NULL"):
             await perform(rt, partial(_resume, rt=rt, chat=chat))
-        async with asyncio.timeout(40.0):
+        async with asyncio.timeout(PATIENCE):
             while await moves(self.world, at_most=4.0):
                 await self._beat()
 

@@ -12,16 +12,11 @@ from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint, nowhere
 from tests.crash.stages import Stage
+from tests.kit.conversation import PATIENT
+from tests.limits import PATIENCE
 from tests.world import Running, World, dies_at
 
 FIRST, SECOND = "first", "second"
-PATIENT: dict[str, Any] = {
-    "burst": "each",
-    "still_working_after": 1e6,
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-}
-"""A test moves the clock by minutes: no lease may end by that."""
 IMPATIENT: dict[str, Any] = {**PATIENT, "lease_seconds": 1.5, "heartbeat_seconds": 0.3}
 
 
@@ -195,14 +190,15 @@ _LIVE = """
 SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
        (SELECT count(*) FROM outbox WHERE state IN ('pending', 'sending')),
        (SELECT count(*) FROM outbox o JOIN accounts a ON a.id = o.account
-        WHERE o.standalone AND o.state = 'uncertain' AND o.looks < 5 AND a.channel = 'whatsapp'),
+        WHERE o.standalone AND o.state = 'uncertain' AND o.looks < 5
+          AND a.channel IN ('whatsapp', 'file')),
        (SELECT count(*) FROM runs WHERE state = 'running'),
        coalesce((SELECT min(not_before) FROM runs WHERE state = 'ready'), 0),
        coalesce((SELECT min(not_before) FROM outbox WHERE standalone AND state = 'pending'), 0)
 """
 
 
-async def settle(world: World, timeout: float = 20.0) -> None:
+async def settle(world: World, timeout: float = PATIENCE) -> None:
     """Let time pass until nothing is live: quickly where everybody only waits for it."""
     async with asyncio.timeout(timeout):
         while await moves(world):
@@ -211,7 +207,7 @@ async def settle(world: World, timeout: float = 20.0) -> None:
 
 async def _until_dead(world: World, died: asyncio.Event, plot: Plot) -> None:
     """Some deaths come late (after a back-off): time passes, but where a lease must end."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not died.is_set():
             if plot is Plot.TWICE:
                 await died.wait()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, assert_never
+from typing import Protocol
 
 import httpx
 
-from bot.domain.message import ChannelName
-from bot.wiring.console import typed
+from bot.wiring import typed
+from tests.channels import file_channel
 from tests.fakes.twilio.forms import PERSON
 from tests.fakes.updates import Person
 from tests.world import Running, World
@@ -124,14 +125,45 @@ class ConsoleStage:
         return list(self._lines)
 
 
-def stage_of(channel: ChannelName, world: World) -> Stage:
-    """Somebody who speaks to us on this platform."""
-    match channel:
-        case ChannelName.TELEGRAM:
-            return TelegramStage(world)
-        case ChannelName.WHATSAPP:
-            return WhatsAppStage(world)
-        case ChannelName.CONSOLE:
-            return ConsoleStage(world)
-        case other:
-            assert_never(other)
+@dataclass
+class FileStage:
+    """A folder, which outlives the process that reads it."""
+
+    world: World
+    limit: int = file_channel.LIMIT
+    tells: bool = True
+    _said: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def _channel(self) -> file_channel.FileChannel:
+        return file_channel.FileChannel(self.world.folder, self.world.clock)
+
+    async def start(self, world: World, **options: object) -> Running:
+        return await world.start(
+            telegram_bot_token="",
+            twilio_account_sid="",
+            channels=("tests.channels.file_channel",),
+            file_folder=str(world.folder),
+            **options,  # type: ignore[arg-type]
+        )
+
+    async def say(self, running: Running, text: str) -> bool:
+        number = self._said.setdefault(text, len(self._said) + 1)
+        self._channel.write(number, text)
+        taken = f"SELECT count(*) FROM inbound WHERE request_id = 'file-{number}'"
+        await self.world.until(taken, lambda rows: rows[0][0] == 1)
+        return True
+
+    async def command(self, running: Running) -> bool:
+        return await self.say(running, "/start")
+
+    def shown(self) -> list[str]:
+        return [line["text"] for line in self._channel.shown()]
+
+
+STAGES: dict[str, Callable[[World], Stage]] = {
+    "telegram": TelegramStage,
+    "whatsapp": WhatsAppStage,
+    "console": ConsoleStage,
+    "file": FileStage,
+}

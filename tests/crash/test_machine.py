@@ -185,9 +185,9 @@ def _run(fresh: Callable[[], str], examples: int) -> None:
     )
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 def test_whatever_happens_what_we_promise_is_true_on_sqlite(
-    sqlite_template: Path, tmp_path: Path
+    sqlite_template: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     numbers = count(1)
 
@@ -196,7 +196,7 @@ def test_whatever_happens_what_we_promise_is_true_on_sqlite(
         shutil.copyfile(sqlite_template, file)
         return f"sqlite:///{file}"
 
-    _run(fresh, examples=25)
+    _run(fresh, examples=100 if pytestconfig.getoption("--deep") else 4)
 
 
 @pytest.fixture
@@ -221,8 +221,8 @@ def _ask(postgres: Postgres, statement: sql.Composed) -> None:
         connection.execute(statement)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 def test_whatever_happens_what_we_promise_is_true_on_postgresql(
-    databases: Callable[[], str],
+    databases: Callable[[], str], pytestconfig: pytest.Config
 ) -> None:
-    _run(databases, examples=8)
+    _run(databases, examples=50 if pytestconfig.getoption("--deep") else 4)

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.message import ChannelName
 from bot.leases.checkpoints import Checkpoint
 from bot.texts import Text, Words
 from tests.crash.play import FIRST, Line, Played, Plot, play, plot_of
-from tests.crash.stages import stage_of
+from tests.crash.stages import STAGES
 from tests.world import World, open_world
 
 
@@ -29,7 +28,7 @@ class Case:
     """One death."""
 
     death: Checkpoint
-    channel: ChannelName
+    channel: str
     parts: int
 
     @property
@@ -39,7 +38,7 @@ class Case:
     @property
     def doubtful(self) -> frozenset[int]:
         """How many parts may be on their way at that moment that nobody can ask about."""
-        if self.channel is ChannelName.WHATSAPP or self.death not in MARKED:
+        if self.channel in _TELL or self.death not in MARKED:
             return frozenset({0})
         # The pace may keep the next part back: then it was not marked yet.
         return frozenset({0, 1} if self.death is Checkpoint.PART_RECORDED else {1})
@@ -61,6 +60,17 @@ MARKED = frozenset(
 )
 """Where a part is marked as being sent."""
 _DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.STANDALONE_AFTER_SEND})
+_TELL = ("whatsapp", "file")
+"""Whose provider can be asked what arrived."""
+_FURTHER = (
+    Checkpoint.MESSAGE_COMMITTED,
+    Checkpoint.CLAIMED,
+    Checkpoint.BEFORE_SEND,
+    Checkpoint.AFTER_SEND,
+    Checkpoint.PART_RECORDED,
+    Checkpoint.STANDALONE_AFTER_SEND,
+)
+"""The deaths of a channel that only the tests have: what it has of its own goes through them."""
 _NOTES = frozenset(
     Words.load().say(text, word="resend")
     for text in (Text.UNCERTAIN_ASK, Text.UNCERTAIN_ASK_BUTTON)
@@ -69,7 +79,7 @@ _NOTES = frozenset(
 
 def _cases() -> Iterator[Case]:
     for death in Checkpoint:
-        for channel in ChannelName:
+        for channel in STAGES:
             for parts in (1, 3):
                 case = Case(death, channel, parts)
                 if _comes_by(case):
@@ -78,14 +88,16 @@ def _cases() -> Iterator[Case]:
 
 def _comes_by(case: Case) -> bool:
     """A terminal cuts nothing into parts, a notice has one, and nothing is left after one."""
+    if case.channel == "file" and case.death not in _FURTHER:
+        return False
     if case.death is Checkpoint.PART_RECORDED:
-        return case.parts == 3 and case.channel is not ChannelName.CONSOLE
-    single = case.channel is ChannelName.CONSOLE or case.plot is Plot.NOTICE
+        return case.parts == 3 and case.channel != "console"
+    single = case.channel in ("console", "file") or case.plot is Plot.NOTICE
     return case.parts == 1 or not single
 
 
 Undisturbed = Callable[[Case], Awaitable[Played]]
-_stories: dict[tuple[ChannelName, int, Plot], Played] = {}
+_stories: dict[tuple[str, int, Plot], Played] = {}
 
 
 @pytest.fixture
@@ -97,18 +109,36 @@ def undisturbed(sqlite_template: Path, tmp_path: Path) -> Undisturbed:
         if key not in _stories:
             shutil.copyfile(sqlite_template, tmp_path / "undisturbed.db")
             async with open_world(f"sqlite:///{tmp_path}/undisturbed.db") as world:
-                stage = stage_of(case.channel, world)
+                stage = STAGES[case.channel](world)
                 _stories[key] = await play(world, stage, case.parts, case.plot, None)
         return _stories[key]
 
     return tell
 
 
-@pytest.mark.parametrize("case", list(_cases()), ids=str)
+def _alternating() -> Iterator[tuple[Case, int]]:
+    """Numbers that deal each checkpoint's cases to both databases, and each platform's too."""
+    for first, death in enumerate(Checkpoint):
+        for number, case in enumerate((c for c in _cases() if c.death is death), first):
+            yield case, number
+
+
+def test_the_sample_comes_by_every_checkpoint_on_both_databases() -> None:
+    dealt = {(case.death, number % 2) for case, number in _alternating()}
+    assert dealt == {(death, database) for death in Checkpoint for database in (0, 1)}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.alternating(number), id=str(case))
+        for case, number in _alternating()
+    ],
+)
 async def test_after_a_death_everything_ends_as_if_nobody_had_died(
     world: World, case: Case, undisturbed: Undisturbed
 ) -> None:
-    stage = stage_of(case.channel, world)
+    stage = STAGES[case.channel](world)
     played = await play(world, stage, case.parts, case.plot, case.death)
     expected = await undisturbed(case)
     assert played.reached, f"no process came by {case.death.name}"

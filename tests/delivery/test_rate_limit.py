@@ -14,7 +14,7 @@ from bot.domain.terms import Burst
 from storage.rate_limit import SharedPace
 from tests.clocks import ShiftedClock
 from tests.fakes.updates import Person, entity, forum
-from tests.kit.held import repeats
+from tests.kit.agents import repeats
 from tests.servers import Valkey
 from tests.world import World
 

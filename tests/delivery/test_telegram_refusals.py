@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fakes.telegram.faults import blocked, flood_wait, unauthorized
 from tests.fakes.updates import Person, entity, forum
-from tests.kit.held import repeats
+from tests.kit.agents import repeats
 from tests.world import World
 
 CHAT = 700100220
@@ -116,8 +116,7 @@ async def test_a_refused_token_keeps_everything_until_it_works_again(world: Worl
     world.advance(5)
     assert len(world.telegram.calls_of("sendMessage")) == calls
     refusing.cancel()
-    assert process.process.updates is not None
-    await process.process.updates.probe(process.process.rt, process.process.ids["telegram"])
+    await process.process.introductions[0].probe()
     await world.settled()
     assert world.telegram.texts(CHAT) == ["hello"]
     assert "me too" in world.telegram.texts(CHAT + 1)

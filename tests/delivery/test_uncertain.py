@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from bot.domain.turn import Turn
@@ -15,15 +13,10 @@ from tests.fakes.telegram.chats import Shown
 from tests.fakes.twilio import faults as twilio_faults
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, Echo, endings, post
+from tests.kit.agents import Echo
+from tests.kit.conversation import ADA, PATIENT, endings, post
 from tests.world import Running, World
 
-PATIENT: dict[str, Any] = {
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-    "still_working_after": 1e6,
-    "burst": "each",
-}
 ASK = Words.load().say(Text.UNCERTAIN_ASK_BUTTON)
 REPLY = "SELECT part, state, attempts FROM outbox WHERE kind = 'reply' ORDER BY part"
 DOUBLES = "answerback_double_receipts_total"

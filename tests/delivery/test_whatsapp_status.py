@@ -43,7 +43,7 @@ async def test_without_callbacks_the_status_is_asked_for(world: World) -> None:
     world.twilio.plan = lambda _message: StatusPlan(("sent",), told=False)
     await world.start(agent=three_parts)
     await world.twilio.inbound("hello")
-    await world.settled(timeout=15)
+    await world.settled()
     assert [text[0] for text in world.twilio.texts()] == ["1", "2", "3"]
     assert 2 <= len(world.twilio.calls_of("fetch")) <= 4
     assert await endings(world) == ["answered"]

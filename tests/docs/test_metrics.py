@@ -17,7 +17,7 @@ _NAME = re.compile(r"answerback_[a-z_]+")
 
 def observer() -> Observer:
     seen = Observer()
-    seen.read(Readings(lambda: 1.0, lambda: 2, lambda: True, lambda: 3.0))
+    seen.read(Readings(lambda: 1.0, lambda: 2, lambda: True, lambda: 3.0, lambda: 0))
     seen.stand({"ready": 1}, {"ready": 2.0})
     return seen
 

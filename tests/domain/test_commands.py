@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.commands import CARRIER_WORDS, Command, command_of, fold, needs_subject
-from bot.domain.message import Addressing, ChannelName, Edited, InboundKind, Sender
+from bot.domain.commands import CARRIER_WORDS, Command, CommandForm, command_of, fold, needs_subject
+from bot.domain.message import Addressing, Edited, InboundKind, Sender
 from tests.domain.messages import said
 
-TELEGRAM, WHATSAPP, CONSOLE = ChannelName.TELEGRAM, ChannelName.WHATSAPP, ChannelName.CONSOLE
+TELEGRAM, WHATSAPP, CONSOLE = CommandForm.MARKED, CommandForm.WORDS, CommandForm.TYPED
 WORDS = {
     fold(word): command
     for word, command in {
@@ -108,9 +108,9 @@ def test_the_terminal_takes_slash_forms_and_words_and_leaves_the_carriers_words(
     assert command_of(said("unsubscribe"), CONSOLE, WORDS) is None
 
 
-@pytest.mark.parametrize("channel", list(ChannelName))
+@pytest.mark.parametrize("channel", list(CommandForm))
 @pytest.mark.parametrize("text", ["/stop", "stop", "cancel"])
-def test_an_edit_a_forward_and_another_bot_command_nothing(channel: ChannelName, text: str) -> None:
+def test_an_edit_a_forward_and_another_bot_command_nothing(channel: CommandForm, text: str) -> None:
     message = said(text, command="stop" if channel is TELEGRAM else "")
     for event in (
         Edited(message, edited_at=1.0),
@@ -123,7 +123,7 @@ def test_an_edit_a_forward_and_another_bot_command_nothing(channel: ChannelName,
 
 
 @pytest.mark.parametrize("channel", [TELEGRAM, WHATSAPP])
-def test_a_caption_is_no_command(channel: ChannelName) -> None:
+def test_a_caption_is_no_command(channel: CommandForm) -> None:
     photo = replace(said("/stop", command="stop"), kind=InboundKind.PHOTO)
     assert command_of(photo, channel, WORDS) is None
 

@@ -6,8 +6,7 @@ import pytest
 
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
-from bot.domain.review import review
-from bot.domain.verdict import PartFacts
+from bot.domain.verdict import PartFacts, review
 
 SENT, READ = PartState.SENT, PartState.READ
 PENDING, SENDING = PartState.PENDING, PartState.SENDING

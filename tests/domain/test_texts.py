@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.commands import CARRIER_WORDS, Command, command_of, fold
+from bot.domain.commands import CARRIER_WORDS, Command, CommandForm, command_of, fold
 from bot.domain.errors import ConfigurationError
-from bot.domain.message import ChannelName
 from bot.texts import Text, Words
 from bot.texts.language import placeholders
 from tests.domain.messages import said
@@ -69,7 +68,7 @@ def test_the_word_that_a_person_is_told_is_understood(language: str, command: Co
     word = words.word(command, language)
     assert not word.startswith("/")
     for sent in (word, f" {word.upper()}! ", f"« {word} »", f"„{word}“"):
-        assert command_of(said(sent), ChannelName.WHATSAPP, words.command_words()) is command
+        assert command_of(said(sent), CommandForm.WORDS, words.command_words()) is command
 
 
 def test_no_word_means_two_things_in_any_two_languages() -> None:

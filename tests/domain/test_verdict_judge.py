@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bot.domain.delivery import PartState, Scope
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.verdict import (
-    WINDOW_CLOSED,
     Apologise,
-    Close,
     Deliver,
     Evidence,
     PartFacts,
@@ -31,9 +29,10 @@ FRESH = Evidence(
     reply_stored=False,
 )
 TELEGRAM = Policy()
-WHATSAPP = Policy(free_text_window=86_400.0 - 60, looks=(2.0, 10.0), status_wait=30.0)
+WHATSAPP = Policy(free_text_window=86_400.0 - 60, looks=(2.0, 10.0), ordered=False)
 CLOSED = NOW - (86_400.0 - 60)
 """When the person last wrote, if the window has just closed."""
+BLOCKED = Close(Ending.UNDELIVERABLE, Cause.UNREACHABLE, "blocked")
 TOO_OLD = NOW - 86_400.001
 
 
@@ -67,7 +66,7 @@ def test_fewer_than_three_failures_are_tried_again(failures: int) -> None:
 @pytest.mark.parametrize("failures", [3, 4])
 def test_three_failures_are_apologised_for(failures: int) -> None:
     verdict = judge(replace(FRESH, failures=failures), TELEGRAM)
-    assert verdict == Apologise(f"{failures} failures without progress")
+    assert verdict == Apologise(Cause.FAILURES, f"{failures} failures without progress")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_three_failures_are_apologised_for(failures: int) -> None:
 )
 def test_the_deadline_ends_the_agents_time(deadline: float | None, over: bool) -> None:
     verdict = judge(replace(FRESH, deadline_at=deadline), TELEGRAM)
-    assert verdict == (Apologise("the deadline passed") if over else Think(suspect=False))
+    assert verdict == (Apologise(Cause.DEADLINE) if over else Think(suspect=False))
 
 
 def test_the_deadline_bounds_the_agent_only() -> None:
@@ -105,7 +104,7 @@ def test_what_a_human_answered_is_closed_before_anything_else(
         failures=9,
         deadline_at=NOW - 1,
         last_message_at=TOO_OLD,
-        unreachable="blocked",
+        silenced=BLOCKED,
         reply_stored=bool(parts),
         parts=parts,
     )
@@ -116,8 +115,8 @@ def test_what_a_human_answered_is_closed_before_anything_else(
 
 @pytest.mark.parametrize("parts", [(), (PENDING,), (SENT, part(PartState.PENDING, 2))])
 def test_a_parked_chat_gets_nothing_that_was_not_begun(parts: tuple[PartFacts, ...]) -> None:
-    parked = replace(FRESH, unreachable="blocked", reply_stored=bool(parts), parts=parts)
-    assert judge(parked, TELEGRAM) == Close(Ending.UNDELIVERABLE, "blocked")
+    parked = replace(FRESH, silenced=BLOCKED, reply_stored=bool(parts), parts=parts)
+    assert judge(parked, TELEGRAM) == BLOCKED
 
 
 @pytest.mark.parametrize(
@@ -127,14 +126,14 @@ def test_a_closed_window_wins_over_everything_that_would_send(opened: float, clo
     evidence = replace(FRESH, window_opened_at=opened, last_message_at=opened)
     verdict = judge(evidence, WHATSAPP)
     assert verdict == (
-        Close(Ending.UNDELIVERABLE, WINDOW_CLOSED) if closed else Think(suspect=False)
+        Close(Ending.UNDELIVERABLE, Cause.WINDOW_CLOSED) if closed else Think(suspect=False)
     )
     assert judge(evidence, TELEGRAM) == Think(suspect=False)
 
 
 def test_a_closed_window_wins_over_age_and_over_failures() -> None:
     late = replace(FRESH, window_opened_at=TOO_OLD, last_message_at=TOO_OLD, failures=3)
-    assert judge(late, WHATSAPP) == Close(Ending.UNDELIVERABLE, WINDOW_CLOSED)
+    assert judge(late, WHATSAPP) == Close(Ending.UNDELIVERABLE, Cause.WINDOW_CLOSED)
 
 
 @pytest.mark.parametrize("parts", [(SENT,), (UNCERTAIN,), (SENDING,), (SENT, UNCERTAIN)])
@@ -143,7 +142,7 @@ def test_what_was_begun_is_followed_to_its_end_whatever_the_chat_forbids_now(
 ) -> None:
     later = replace(
         FRESH,
-        unreachable="blocked",
+        silenced=BLOCKED,
         window_opened_at=TOO_OLD,
         last_message_at=TOO_OLD,
         reply_stored=True,

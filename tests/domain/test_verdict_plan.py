@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.verdict import (
     Doubt,
-    Finish,
     LookUp,
     Move,
     PartFacts,
@@ -26,10 +25,11 @@ from bot.domain.verdict import (
 )
 
 NOW = 1_000_000.0
+REFUSED = Close(Ending.UNDELIVERABLE, Cause.REFUSED, "refused")
 TELEGRAM = Policy()
 HOLD = Policy(uncertain=UncertainDelivery.HOLD)
 RESEND = Policy(uncertain=UncertainDelivery.RESEND)
-WHATSAPP = Policy(looks=(2.0, 10.0, 30.0), status_wait=30.0)
+WHATSAPP = Policy(looks=(2.0, 10.0, 30.0), ordered=False)
 
 
 def part(number: int, state: PartState, **facts: object) -> PartFacts:
@@ -64,7 +64,7 @@ def test_parts_go_out_in_their_order_whatever_order_they_come_in() -> None:
 
 @pytest.mark.parametrize("state", sorted(ARRIVED))
 def test_a_part_with_a_receipt_is_never_sent_again(state: PartState) -> None:
-    assert plan([part(1, state)], NOW, TELEGRAM) == Finish(Ending.ANSWERED, "")
+    assert plan([part(1, state)], NOW, TELEGRAM) == Close(Ending.ANSWERED, Cause.DELIVERED)
 
 
 def test_a_part_left_in_sending_is_doubted_before_anything_else_happens() -> None:
@@ -77,14 +77,14 @@ def test_a_part_left_in_sending_is_doubted_before_anything_else_happens() -> Non
 def test_where_the_provider_cannot_tell_the_next_parts_go_out_at_once(policy: Policy) -> None:
     assert plan([uncertain(1), pending(2)], NOW, policy) == SendPart(pending(2))
     finish = plan([uncertain(1), sent(2)], NOW, policy)
-    assert finish == Finish(Ending.UNCERTAIN, "no answer")
+    assert finish == Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, "no answer")
 
 
 def test_resend_sends_an_uncertain_part_once_more_and_only_once() -> None:
     assert plan([uncertain(1), pending(2)], NOW, RESEND) == Resend(uncertain(1))
     again = uncertain(1, resends=1)
     assert plan([again, pending(2)], NOW, RESEND) == SendPart(pending(2))
-    assert plan([again], NOW, RESEND) == Finish(Ending.UNCERTAIN, "no answer")
+    assert plan([again], NOW, RESEND) == Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, "no answer")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_after_the_last_look_the_part_is_sent_once_more_and_only_once() -> None:
     seen = uncertain(1, looks=3, started_at=NOW - 31)
     assert plan([seen, pending(2)], NOW, WHATSAPP) == Resend(seen)
     twice = replace(seen, resends=1)
-    assert plan([twice], NOW, WHATSAPP) == Finish(Ending.UNCERTAIN, "no answer")
+    assert plan([twice], NOW, WHATSAPP) == Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, "no answer")
     assert plan([twice, pending(2)], NOW, WHATSAPP) == SendPart(pending(2))
 
 
@@ -140,13 +140,22 @@ def test_a_part_waits_for_its_due_time_and_keeps_the_later_ones_back(
 def test_a_refused_payload_does_not_stop_the_other_parts() -> None:
     bad = refused(1, Scope.PAYLOAD)
     assert plan([bad, pending(2)], NOW, TELEGRAM) == SendPart(pending(2))
-    assert plan([bad, sent(2)], NOW, TELEGRAM) == Finish(Ending.UNDELIVERABLE, "refused")
+    assert plan([bad, sent(2)], NOW, TELEGRAM) == REFUSED
 
 
-@pytest.mark.parametrize("scope", [Scope.CHAT, Scope.WINDOW])
-def test_a_refusal_of_the_chat_drops_what_was_not_sent(scope: Scope) -> None:
+@pytest.mark.parametrize(
+    ("scope", "cause"),
+    [
+        (Scope.CHAT, Cause.UNREACHABLE),
+        (Scope.WINDOW, Cause.WINDOW_CLOSED),
+        (Scope.CONSENT, Cause.OPTED_OUT),
+    ],
+)
+def test_a_refusal_of_the_chat_ends_the_run_before_what_was_not_sent(
+    scope: Scope, cause: Cause
+) -> None:
     move = plan([sent(1), refused(2, scope), pending(3), pending(4)], NOW, TELEGRAM)
-    assert move == Finish(Ending.UNDELIVERABLE, "refused", (30, 40))
+    assert move == Close(Ending.UNDELIVERABLE, cause, "refused")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +173,7 @@ def test_a_refusal_of_the_chat_drops_what_was_not_sent(scope: Scope) -> None:
 )
 def test_the_worst_part_decides_how_the_run_ends(parts: list[PartFacts], ending: Ending) -> None:
     move = plan(parts, NOW, TELEGRAM)
-    assert isinstance(move, Finish)
+    assert isinstance(move, Close)
     assert move.ending is ending
 
 
@@ -201,10 +210,10 @@ def test_whatever_the_parts_no_move_touches_one_that_arrived(
             assert chosen.state is PartState.SENDING
         case Wait(until):
             assert until > NOW
-        case Finish():
+        case Close():
             pass
         case other:
             assert_never(other)
-    if not isinstance(move, Wait | Finish):
+    if not isinstance(move, Wait | Close):
         before = [p for p in parts if p.number < move.part.number]
         assert not any(p.state in (PartState.PENDING, PartState.SENDING) for p in before)

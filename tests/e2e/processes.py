@@ -25,11 +25,11 @@ from tests.e2e.agent import FakeAgent
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
+from tests.limits import PATIENCE
 from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).with_name("answerback")
-PATIENCE = 20.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -270,7 +270,7 @@ async def open_ground(database_url: str, folder: Path) -> AsyncIterator[Ground]:
     async with (
         open_world(database_url) as world,
         FakeAgent() as agent,
-        httpx.AsyncClient(verify=NO_CERTIFICATES, trust_env=False, timeout=30.0) as client,
+        httpx.AsyncClient(verify=NO_CERTIFICATES, trust_env=False, timeout=PATIENCE) as client,
     ):
         ground = Ground(world, agent, folder, client)
         try:

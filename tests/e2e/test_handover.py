@@ -99,7 +99,7 @@ async def test_told_twice_it_gives_back_at_once_and_counts_nothing(ground: Groun
     await asks(ground, program, slow)
     await leaving(program)
     program.signal(signal.SIGINT)
-    assert await program.ended(timeout=5.0) == 0
+    assert await program.ended(timeout=30.0) == 0
     rows = await ground.world.rows("SELECT state, failures, deaths FROM runs")
     assert [tuple(row) for row in rows] == [("ready", 0, 0)]
     await ground.serve()

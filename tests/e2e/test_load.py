@@ -52,7 +52,7 @@ async def test_b103_a_backlog_is_answered_in_order_and_within_the_platform_s_lim
             assert (await program.post_update(person.text(f"{number}"))).status_code == 200
 
     await asyncio.gather(*(catch_up(person) for person in people))
-    await world.settled(timeout=50.0)
+    await world.settled()
     assert world.telegram.main.rates.excess == []
     assert {c.status for c in world.telegram.calls_of("sendMessage")} == {200}
     for person in people:
@@ -82,7 +82,7 @@ async def _after(world: World, chats: int, first: int) -> dict[str, int]:
     running = world.running[0]
     people = [Person(700_700_000 + first + n) for n in range(chats)]
     await asyncio.gather(*(running.post_update(person.text("hello")) for person in people))
-    await world.settled(timeout=40.0)
+    await world.settled()
     world.advance(120.0)
     await running.process.repair()
     return lengths(running.process)

@@ -27,7 +27,7 @@ async def test_b82_while_postgresql_is_stopped_webhooks_get_503_and_nothing_is_l
     program = await ground.serve()
     update = ADA.text("hello")
     await asyncio.to_thread(postgres.stop, Stop.IMMEDIATE)
-    async with asyncio.timeout(4.0):
+    async with asyncio.timeout(20.0):
         refused, form = await asyncio.gather(
             program.post_update(update), world.twilio.inbound("hi", from_=EVA)
         )
@@ -60,11 +60,11 @@ async def test_postgresql_is_restarted_twice_under_load(
     for round_ in range(4):
         for person in people:
             world.telegram.enqueue(person.text(f"hello {round_}"))
-        await ground.agent.wait_for(partial(_asked, ground, 15 * round_), timeout=20.0)
+        await ground.agent.wait_for(partial(_asked, ground, 15 * round_))
         if round_ in (1, 2):
             await asyncio.to_thread(postgres.restart, Stop.IMMEDIATE)
-    await until(lambda: not world.telegram.main.queue.pending, timeout=40.0)
-    await world.settled(timeout=40.0)
+    await until(lambda: not world.telegram.main.queue.pending)
+    await world.settled()
     endings = Counter(r[0] for r in await world.rows("SELECT ending FROM runs"))
     assert endings.total() == 4 * len(people)
     assert set(endings) <= {"answered", "uncertain"}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.processes import NO_PLATFORM, PROGRAM, Ground, until
 from tests.fakes.telegram.faults import held_before_storing
+from tests.limits import PATIENCE
 
 
 async def in_a_shell(ground: Ground, command: str) -> tuple[int | None, list[str], str]:
@@ -24,7 +25,7 @@ async def in_a_shell(ground: Ground, command: str) -> tuple[int | None, list[str
         cwd=ground.folder,
         env=ground.environment(**NO_PLATFORM),
     )
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE):
         printed, said = await shell.communicate()
     return shell.returncode, printed.decode().splitlines(), said.decode()
 
@@ -88,7 +89,7 @@ async def test_interrupted_it_says_what_happens_and_keeps_what_is_pending(
     left.signal(signal.SIGINT)
     await until(lambda: "answered at the next start" in left.output)
     left.signal(signal.SIGINT)
-    assert await left.ended(timeout=10.0) == 0
+    assert await left.ended() == 0
     assert "Traceback" not in left.output
     again = await ground.talk("chat")
     assert await again.ended() == 0

@@ -17,9 +17,8 @@ from tests.fakes.faults import Fault, How
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.twilio import FakeTwilio
+from tests.limits import PATIENCE
 
-PATIENCE = 10.0
-"""Seconds that a client waits for an answer that comes at once, even on a busy machine."""
 T = TypeVar("T")
 
 

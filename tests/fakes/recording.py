@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from tests.limits import PATIENCE
+
 Json = dict[str, Any]
 """A JSON object as it is on the wire; only the fakes and their tests look inside."""
 
@@ -70,7 +72,7 @@ class Record:
         self._change.set()
         self._change = asyncio.Event()
 
-    async def wait_for(self, predicate: Callable[[], T], timeout: float = 10.0) -> T:
+    async def wait_for(self, predicate: Callable[[], T], timeout: float = PATIENCE) -> T:
         """The first true value of `predicate`, asked again after every change.
 
         Raises AssertionError with the last calls after `timeout` seconds.

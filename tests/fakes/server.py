@@ -19,6 +19,7 @@ from uvicorn.server import ServerState
 from tests.fakes import admin
 from tests.fakes.faults import Answer, Fault, FloodWait, How, Misbehaviour, Rule, Script
 from tests.fakes.recording import Call, Json, Now, Record, T, machine_time
+from tests.limits import PATIENCE
 
 Perform = Callable[[], Awaitable[Answer]]
 Order = Callable[[Json], Awaitable[object]]
@@ -213,7 +214,7 @@ class FakeProvider:
         """The calls of one method, of one chat, or of both."""
         return self.record.of(method, chat)
 
-    async def wait_for(self, predicate: Callable[[], T], timeout: float = 10.0) -> T:
+    async def wait_for(self, predicate: Callable[[], T], timeout: float = PATIENCE) -> T:
         """The first true value of `predicate`; AssertionError after `timeout` seconds."""
         return await self.record.wait_for(predicate, timeout)
 

@@ -20,10 +20,11 @@ from telegram.error import (
     TimedOut,
 )
 
-from tests.fakes.clients import PATIENCE, patience, telegram_bot, telegram_http
+from tests.fakes.clients import patience, telegram_bot, telegram_http
 from tests.fakes.faults import Fault
 from tests.fakes.telegram import FakeTelegram, faults
 from tests.fakes.telegram.rates import Limits
+from tests.limits import PATIENCE
 
 ADA = 700_100_209
 

@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.terms import Burst
 from tests.fakes.updates import Person, entity, supergroup
-from tests.kit.held import HeldAgent
+from tests.kit.agents import Held
 from tests.world import World
 
 WAIT = "SELECT not_before - created_at FROM runs ORDER BY id"
@@ -16,8 +16,8 @@ WAIT = "SELECT not_before - created_at FROM runs ORDER BY id"
 async def test_b29_an_album_is_one_run_with_all_pictures_and_the_caption(
     world: World, burst: Burst
 ) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent, burst=burst)
     ada = Person(700100216, first_message=50)
     for update in ada.album("mg-900001", "which one is cheaper?"):
@@ -34,7 +34,7 @@ async def test_b29_an_album_is_one_run_with_all_pictures_and_the_caption(
 async def test_an_album_waits_for_its_next_member_and_never_longer_than_six_seconds(
     world: World,
 ) -> None:
-    process = await world.start(agent=HeldAgent())
+    process = await world.start(agent=Held())
     ada = Person(700100216)
     await process.post_update(ada.photo("look", "mg-1"))
     [(wait,)] = await world.rows(WAIT)
@@ -47,13 +47,13 @@ async def test_an_album_waits_for_its_next_member_and_never_longer_than_six_seco
 
 
 async def test_an_album_that_was_being_gathered_outlives_the_process(world: World) -> None:
-    process = await world.start(agent=HeldAgent(), quiet_ms=20_000)
+    process = await world.start(agent=Held(), quiet_ms=20_000)
     ada = Person(700100216)
     first, second = ada.album("mg-1", "these two", 2)
     await process.post_update(first)
     await process.die()
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent, quiet_ms=20_000)
     await process.post_update(second)
     world.advance(21)
@@ -62,31 +62,31 @@ async def test_an_album_that_was_being_gathered_outlives_the_process(world: Worl
 
 
 async def test_a_member_that_comes_too_late_is_answered_in_the_next_run(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(700100216)
     first, second = ada.album("mg-1", "these two", 2)
     await process.post_update(first)
     world.advance(2)
-    await agent.asked.wait()
+    await agent.begun.wait()
     await process.post_update(second)
     world.advance(2)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert [len(turn.messages) for turn in agent.turns] == [1, 1]
 
 
 async def test_an_album_behind_a_running_turn_stays_together(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(700100216)
     await process.post_update(ada.text("first"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await process.post_update(ada.text("second"))
     world.advance(8)
     album = ada.album("mg-1", "and these", 3)
     await process.post_update(album[0])
-    agent.gate.set()
+    agent.go.set()
     await process.post_update(album[1])
     await process.post_update(album[2])
     world.advance(3)
@@ -98,8 +98,8 @@ async def test_an_album_behind_a_running_turn_stays_together(world: World) -> No
 async def test_in_a_group_the_caption_addresses_the_whole_album(
     world: World, caption_on: int
 ) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent)
     ada = Person(700100216, supergroup(-1007000000502))
     words = "@relay_test_bot which one?"

@@ -7,7 +7,7 @@ import asyncio
 from bot.domain.terms import Burst
 from bot.domain.turn import Turn
 from tests.fakes.updates import Person
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import World
 
 RUNS = "SELECT id, state, not_before - created_at FROM runs ORDER BY id"
@@ -18,15 +18,15 @@ STANDALONE_ROWS = "SELECT count(*) FROM inbound WHERE run IS NULL"
 async def test_b23_a_burst_over_two_processes_is_answered_in_order_without_overlap(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     one = await world.start(agent=agent)
     two = await world.start(agent=agent)
     ada = Person(700100212)
     await one.post_update(ada.text("hi"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await two.post_update(ada.text("I need a refund"))
     await one.post_update(ada.text("order 5512"))
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert agent.texts == ["hi", "I need a refund\norder 5512"]
     assert world.telegram.texts(700100212) == agent.texts
@@ -37,15 +37,15 @@ async def test_b23_a_burst_over_two_processes_is_answered_in_order_without_overl
 async def test_b23_what_two_doors_took_in_at_once_is_read_in_the_order_of_writing(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(700100212)
     await process.post_update(ada.text("hi"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     written = [ada.text(words) for words in ("one", "two", "three")]
     for update in reversed(written):
         await process.post_update(update)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert agent.texts == ["hi", "one\ntwo\nthree"]
 
@@ -53,13 +53,13 @@ async def test_b23_what_two_doors_took_in_at_once_is_read_in_the_order_of_writin
 async def test_b23_each_message_has_its_own_turn_where_the_operator_wants_that(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent, burst=Burst.EACH)
     ada = Person(700100212)
     said = ["hi", "I need a refund", "order 5512"]
     for text in said:
         await process.post_update(ada.text(text))
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert agent.texts == said
     assert world.telegram.texts(700100212) == said
@@ -68,8 +68,8 @@ async def test_b23_each_message_has_its_own_turn_where_the_operator_wants_that(
 async def test_ten_messages_alternating_over_two_processes_are_each_answered_once(
     world: World,
 ) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     processes = [await world.start(agent=agent), await world.start(agent=agent)]
     ada = Person(700100213)
     said = [f"message {n}" for n in range(10)]
@@ -106,8 +106,8 @@ async def test_b26_a_long_turn_holds_up_its_own_chat_and_no_other(world: World) 
 
 
 async def test_a_quiet_time_gathers_what_is_written_in_it(world: World) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent, quiet_ms=5000)
     ada = Person(700100215)
     await process.post_update(ada.text("one"))

@@ -10,7 +10,7 @@ from bot.domain.turn import Turn
 from bot.texts import Text, Words
 from storage import chats
 from tests.fakes.updates import Person, entity, supergroup
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import World
 
 CHAT = 700100231
@@ -25,7 +25,7 @@ def say(text: Text, language: str = "en", **values: int | str) -> str:
 async def test_stop_withdraws_what_runs_and_waits_and_a_repeat_of_it_does_nothing(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     one = await world.start(agent=agent)
     two = await world.start(agent=agent)
     ada, bob = Person(CHAT), Person(700100232)
@@ -37,7 +37,7 @@ async def test_stop_withdraws_what_runs_and_waits_and_a_repeat_of_it_does_nothin
     for process in (two, one, two):
         assert (await process.post_update(stop)).status_code == 200
     await world.until(ENDINGS, lambda rows: [r[0] for r in rows].count("withdrawn") == 2)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert world.telegram.texts(CHAT) == [say(Text.STOPPED)]
     assert world.telegram.texts(700100232) == ["and mine"]
@@ -57,7 +57,7 @@ async def test_the_message_after_a_stop_is_answered_as_usual(world: World) -> No
     [("/start", Text.WELCOME), ("/start abc", Text.WELCOME), ("/status", Text.STATUS_IDLE)],
 )
 async def test_commands_answer_by_themselves(world: World, sent: str, text: Text) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(CHAT).command(sent))
     await world.settled()
@@ -76,7 +76,7 @@ async def test_help_names_slashes_on_telegram_and_words_on_whatsapp(world: World
 
 
 async def test_status_says_whether_it_is_worked_on_waiting_or_paused(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(CHAT)
     await process.post_update(ada.text("think"))
@@ -89,11 +89,11 @@ async def test_status_says_whether_it_is_worked_on_waiting_or_paused(world: Worl
 
 
 async def test_messages_that_wait_together_are_counted_one_by_one(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(CHAT)
     await process.post_update(ada.text("one"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     for text in ("two", "three"):
         await process.post_update(ada.text(text))
     rows = await world.rows("SELECT state, messages FROM runs ORDER BY id")
@@ -142,10 +142,10 @@ async def test_on_whatsapp_the_word_of_the_language_asks_for_another_try(world: 
 
 
 async def test_a_stop_word_is_a_word_while_nothing_can_be_stopped(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     await world.start(agent=agent)
     await world.twilio.inbound("cancel")
-    await agent.asked.wait()
+    await agent.begun.wait()
     await world.twilio.inbound("Cancel.")
     await world.until(ENDINGS, lambda rows: rows[0][0] == "withdrawn")
     await world.settled()
@@ -161,7 +161,7 @@ async def test_words_can_be_turned_off(world: World) -> None:
 
 
 async def test_b55_in_a_group_only_a_command_to_us_is_one(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(700100233, supergroup(-1007000000501))
     for sent in ("/status@relay_test_bot", "/STATUS@Relay_Test_Bot"):

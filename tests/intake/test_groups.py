@@ -17,7 +17,7 @@ from tests.fakes.updates import (
     supergroup,
     user,
 )
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import World
 
 GROUP = -1007000000501
@@ -32,8 +32,8 @@ def mention(person: Person, text: str) -> dict[str, object]:
 async def test_a_group_is_answered_when_it_mentions_or_replies_and_otherwise_heard(
     world: World,
 ) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent)
     ada = Person(700100251, supergroup(GROUP))
     bob = Person(700100252, supergroup(GROUP), sender=user(700100252, "Bob"))
@@ -63,15 +63,15 @@ async def test_a_group_speaks_the_language_of_who_spoke_to_us(world: World) -> N
 
 
 async def test_several_speakers_of_one_burst_keep_their_names(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(700100251, supergroup(GROUP))
     bob = Person(700100252, supergroup(GROUP), sender=user(700100252, "Bob"))
     await process.post_update(mention(ada, "@relay_test_bot one"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await process.post_update(mention(ada, "@relay_test_bot two"))
     await process.post_update(mention(bob, "@relay_test_bot three"))
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert [m.sender_name for m in agent.turns[1].messages] == ["Ada", "Bob"]
 
@@ -96,8 +96,8 @@ async def test_b93_other_bots_are_recorded_and_never_answered(world: World) -> N
 async def test_b105_a_channel_post_is_ignored_and_an_anonymous_admin_is_one_sender(
     world: World,
 ) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent)
     news = channel(-1007000000701, "T")
     assert (await process.post_update(Person(1, news).post("news"))).status_code == 200
@@ -128,7 +128,7 @@ async def test_channel_posts_are_answered_where_that_is_wanted(world: World) -> 
 async def test_b53_topics_are_chats_of_their_own_and_every_part_stays_in_its_topic(
     world: World,
 ) -> None:
-    held = HeldAgent()
+    held = Held()
 
     async def agent(turn: Turn) -> str:
         if turn.chat.topic == "77":
@@ -141,11 +141,11 @@ async def test_b53_topics_are_chats_of_their_own_and_every_part_stays_in_its_top
     first = Person(700100251, chat, topic=77)
     second = Person(700100252, chat, topic=78)
     await process.post_update(mention(first, "@relay_test_bot long"))
-    await held.asked.wait()
+    await held.begun.wait()
     await process.post_update(mention(second, "@relay_test_bot short"))
     await world.telegram.wait_for(lambda: world.telegram.texts(-1007000000401, 78))
     assert world.telegram.texts(-1007000000401, 77) == []
-    held.gate.set()
+    held.go.set()
     await world.settled()
     assert world.telegram.texts(-1007000000401, 78) == ["0 before"]
     assert len(world.telegram.texts(-1007000000401, 77)) == 2

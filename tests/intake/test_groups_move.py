@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fakes.telegram.faults import migrated
 from tests.fakes.updates import Person, entity, group, supergroup
-from tests.kit.held import HeldAgent
+from tests.kit.agents import Held
 from tests.world import Running, World
 
 OLD, NEW = -700301, -1007000000301
@@ -21,22 +21,22 @@ def people() -> tuple[Person, Person]:
     return Person(700100261, group(OLD)), Person(700100261, supergroup(NEW))
 
 
-async def first_answered(world: World, process: Running, agent: HeldAgent) -> None:
-    agent.gate.set()
+async def first_answered(world: World, process: Running, agent: Held) -> None:
+    agent.go.set()
     await process.post_update(mention(people()[0], "zero"))
     await world.settled()
-    agent.gate.clear()
-    agent.asked.clear()
+    agent.go.clear()
+    agent.begun.clear()
 
 
 async def test_b49_a_run_in_progress_is_delivered_to_where_the_group_went(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     before, after = people()
     await process.post_update(mention(before, "one"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     world.telegram.fail("sendMessage", migrated(NEW), chat=OLD, times=None)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     await process.post_update(mention(after, "two"))
     await world.settled()
@@ -48,14 +48,14 @@ async def test_b49_a_run_in_progress_is_delivered_to_where_the_group_went(world:
 
 
 async def test_the_notices_of_a_move_may_come_in_either_order(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await first_answered(world, process, agent)
     before, after = people()
     notices = [before.migrated_to(NEW), after.migrated_from(OLD)]
     for update in (notices[1], notices[0], notices[1]):
         assert (await process.post_update(update)).status_code == 200
-    agent.gate.set()
+    agent.go.set()
     await process.post_update(mention(after, "two"))
     await world.settled()
     assert [address for _, address in await world.rows(ROWS)] == [str(NEW)]
@@ -65,14 +65,14 @@ async def test_the_notices_of_a_move_may_come_in_either_order(world: World) -> N
 async def test_a_message_from_the_new_address_before_the_notice_joins_the_conversation(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await first_answered(world, process, agent)
     before, after = people()
     await process.post_update(mention(after, "two"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await process.post_update(before.migrated_to(NEW))
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     await process.post_update(mention(after, "three"))
     await world.settled()
@@ -85,14 +85,14 @@ async def test_a_message_from_the_new_address_before_the_notice_joins_the_conver
 async def test_both_addresses_running_when_the_move_is_told_are_answered_once_each(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     before, after = people()
     await process.post_update(mention(before, "one"))
     await process.post_update(mention(after, "two"))
     await world.until("SELECT count(*) FROM runs WHERE attempts > 0", lambda r: r[0][0] == 2)
     world.telegram.fail("sendMessage", migrated(NEW), chat=OLD, times=None)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert sorted(world.telegram.texts(NEW)) == [MENTION + "one", MENTION + "two"]
     assert world.telegram.texts(OLD) == []

@@ -6,7 +6,7 @@ import pytest
 
 from bot.texts import Text, Words
 from tests.fakes.updates import Person, entity, supergroup, user
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import World
 
 CHAT = 700100271
@@ -15,12 +15,12 @@ REFUSED = "SELECT text, ignored FROM inbound WHERE ignored IS NOT NULL ORDER BY 
 
 
 async def test_a_flood_is_told_once_and_every_refused_message_is_recorded(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent, chat_messages_per_minute=3)
     ada = Person(CHAT)
     for number in range(6):
         await process.post_update(ada.text(f"{number}"))
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert "\n".join(agent.texts).split("\n") == ["0", "1", "2"]
     assert world.telegram.texts(CHAT).count(WORDS.say(Text.TOO_FAST)) == 1
@@ -43,7 +43,7 @@ async def test_the_next_flood_is_told_again_and_a_quiet_person_is_answered(world
 
 
 async def test_a_backlog_that_comes_at_once_was_not_written_at_once(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent, chat_messages_per_minute=3)
     ada = Person(CHAT)
     for number in range(9):
@@ -64,12 +64,12 @@ async def test_what_a_group_says_among_itself_uses_up_nothing(world: World) -> N
 
 
 async def test_no_more_than_so_many_messages_wait(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent, chat_waiting_max=2)
     ada = Person(CHAT)
     for number in range(5):
         await process.post_update(ada.text(f"{number}"))
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert agent.texts == ["0", "1\n2"]
     assert world.telegram.texts(CHAT).count(WORDS.say(Text.TOO_MANY_WAITING)) == 1
@@ -101,7 +101,7 @@ async def test_a_private_bot_answers_whom_it_knows(world: World, allowed: str) -
 
 
 async def test_a_private_bot_tells_others_once(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent, allowed="1, +15550100001")
     ada = Person(CHAT)
     for text in ("hello", "hello?", "/status"):
@@ -126,17 +126,17 @@ async def test_a_private_bot_knows_numbers(world: World, allowed: str) -> None:
 
 
 async def test_who_opts_out_hears_the_confirmation_and_nothing_after_it(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     await world.start(agent=agent, chat_messages_per_minute=2)
     await world.twilio.inbound("think about it")
-    await agent.asked.wait()
+    await agent.begun.wait()
     await world.twilio.inbound("and this")
     await world.twilio.inbound("and that is too fast")
     await world.twilio.inbound("STOP")
     await world.settled()
     for text in ("hello?", "help", "STOP"):
         await world.twilio.inbound(text)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     told = [t for t in world.twilio.texts() if t != WORDS.say(Text.TOO_FAST)]
     assert told == [WORDS.say(Text.OPTED_OUT)]

@@ -7,11 +7,11 @@ import logging
 import pytest
 
 from bot.domain.errors import DatabaseUnavailable
-from bot.settings import TelegramMode
 from channels.telegram import account
+from channels.telegram.settings import TelegramMode
 from tests.fakes.telegram.faults import bad_gateway, hang_before_storing, refused, unauthorized
 from tests.fakes.updates import Person
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import Running, World
 
 CHAT = 700100281
@@ -102,17 +102,17 @@ async def test_the_second_process_stands_by_and_takes_over_from_a_dead_one(
 
 
 async def test_a_leaver_hands_polling_over_before_its_turns_are_done(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     one = await world.start(agent=agent, telegram_mode=POLLING)
     first = await poller(world)
     world.telegram.enqueue(Person(CHAT).text("hello"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await world.start(agent=repeats, telegram_mode=POLLING)
     await one.process.lease.drain()
     await poller(world, other_than=first)
     world.telegram.enqueue(Person(CHAT + 1).text("next"))
     await world.telegram.wait_for(lambda: world.telegram.texts(CHAT + 1) == ["next"])
-    agent.gate.set()
+    agent.go.set()
     await one.stop()
     await world.settled()
     assert world.telegram.texts(CHAT) == ["hello"]

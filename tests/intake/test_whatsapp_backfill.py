@@ -12,7 +12,7 @@ from bot.intake.backfill import YOUNG
 from bot.wiring import Role
 from tests.fakes.twilio import faults, forms
 from tests.fakes.twilio.callbacks import StatusPlan
-from tests.kit.held import HeldAgent
+from tests.kit.agents import Held
 from tests.kit.whatsapp import CALM, PERSON, echo, endings
 from tests.world import World
 
@@ -46,7 +46,7 @@ async def test_fifty_messages_of_an_outage_are_all_answered_once(world: World) -
     world.advance(YOUNG)
     await world.start(agent=echo, burst="each", **CALM)
     await world.until(COUNT, lambda rows: rows[0][0] == 50)
-    await world.settled(timeout=40)
+    await world.settled()
     for n, person in enumerate(people):
         said = [f"you said: word {number}" for number in range(n, 50, 10)]
         assert world.twilio.texts(person) == said
@@ -229,34 +229,34 @@ async def test_a_channel_that_was_down_goes_on_when_its_token_works_again(world:
 async def test_a_stop_that_is_caught_up_does_not_withdraw_what_was_written_after_it(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     await world.start(agent=agent, **CALM)
     await caught_up(world)
     await world.twilio.inbound("/stop", webhook=False)
     world.advance(60)
     await world.twilio.inbound("never mind, go on")
-    await agent.asked.wait()
+    await agent.begun.wait()
     await next_look(world)
     await world.until(COUNT, lambda rows: rows[0][0] == 2)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert "never mind, go on" in world.twilio.texts()
     assert await endings(world) == ["answered"]
 
 
 async def test_what_waits_is_read_in_the_order_in_which_it_was_written(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     await world.start(agent=agent, **CALM)
     await caught_up(world)
     await world.twilio.inbound("one")
-    await agent.asked.wait()
+    await agent.begun.wait()
     world.advance(60)
     await world.twilio.inbound("two", webhook=False)
     world.advance(60)
     await world.twilio.inbound("three")
     await next_look(world)
     await world.until(COUNT, lambda rows: rows[0][0] == 3)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert agent.texts == ["one", "two\nthree"]
 

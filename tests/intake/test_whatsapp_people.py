@@ -7,7 +7,7 @@ from bot.operations import chats
 from bot.operations.actions import Result
 from bot.texts import Text, Words
 from tests.fakes.twilio.faults import refused
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.kit.operating import ANN, act
 from tests.kit.whatsapp import CALM, PERSON, echo, endings
 from tests.world import World
@@ -71,12 +71,12 @@ async def test_b109_with_one_user_id_they_are_one_chat_and_each_is_answered_wher
 async def test_an_answer_goes_where_its_message_came_from_though_the_person_moved_on(
     world: World,
 ) -> None:
-    agent = HeldAgent()
+    agent = Held()
     await world.start(agent=agent)
     await world.twilio.inbound("from the phone", user_id=USER)
-    await agent.asked.wait()
+    await agent.begun.wait()
     await world.twilio.inbound("by name", from_=USER, user_id=USER)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert world.twilio.texts(PERSON) == ["from the phone"]
     assert world.twilio.texts(USER) == ["by name"]
@@ -85,15 +85,15 @@ async def test_an_answer_goes_where_its_message_came_from_though_the_person_move
 
 async def test_two_chats_that_turn_out_to_be_one_person_lose_nothing(world: World) -> None:
     for first, second in ((PERSON, USER), (f"{NAMED}X", f"{PERSON}9")):
-        agent = HeldAgent()
+        agent = Held()
         running = await world.start(agent=agent)
         for from_ in (first, second):
-            agent.asked.clear()
+            agent.begun.clear()
             await world.twilio.inbound(f"alone {from_[-2:]}", from_=from_)
-            await agent.asked.wait()
+            await agent.begun.wait()
         phone, user = sorted((first, second), key=lambda address: "+" not in address)
         await world.twilio.inbound("both", from_=phone, user_id=user)
-        agent.gate.set()
+        agent.go.set()
         await world.settled()
         assert world.twilio.texts(first) + world.twilio.texts(second) == (
             [f"alone {first[-2:]}", "both", f"alone {second[-2:]}"]

@@ -11,7 +11,7 @@ from bot.domain.reply import FileOut, Reply
 from bot.domain.turn import Turn
 from tests.fakes.twilio import faults, forms
 from tests.fakes.twilio.signing import SharedKey
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.kit.whatsapp import CALM, PERSON, answering, asked, echo, endings
 from tests.world import PUBLIC, World
 
@@ -170,15 +170,15 @@ async def test_a_file_that_is_refused_goes_out_as_its_link(world: World) -> None
 
 async def test_typing_is_shown_once_a_turn_and_only_where_it_is_on(world: World) -> None:
     for on in (True, False):
-        agent = HeldAgent()
+        agent = Held()
         running = await world.start(agent=agent, twilio_typing=on, **CALM)
         told = await world.twilio.inbound("hello")
-        await agent.asked.wait()
+        await agent.begun.wait()
         world.advance(3)
         if on:
             await world.twilio.wait_for(lambda: world.twilio.typing)
         world.advance(30)
-        agent.gate.set()
+        agent.go.set()
         await world.settled()
         assert world.twilio.typing == ([told.sid] if on else [])
         world.twilio.typing.clear()
@@ -189,14 +189,14 @@ async def test_typing_is_shown_once_a_turn_and_only_where_it_is_on(world: World)
 async def test_typing_that_fails_or_hangs_delays_no_answer(world: World, fault: object) -> None:
     assert callable(fault)
     rule = world.twilio.fail("typing", fault(), times=None)
-    agent = HeldAgent()
+    agent = Held()
     await world.start(agent=agent, twilio_typing=True, **CALM)
     await world.twilio.inbound("hello")
-    await agent.asked.wait()
+    await agent.begun.wait()
     world.advance(3)
     await world.twilio.wait_for(lambda: rule.hits)
-    agent.gate.set()
-    async with asyncio.timeout(4):
+    agent.go.set()
+    async with asyncio.timeout(30):
         await world.settled()
     assert world.twilio.texts() == ["hello"]
 

@@ -1,53 +1,24 @@
-"""Agents that keep count, and short words for what the tests of the flows wait for."""
+"""Who writes, on which terms a process answers, and short words for what tests wait for."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from bot.clock import SystemClock
-from bot.domain.turn import Turn
 from tests.fakes.updates import Person
 from tests.world import Running, World
 
 ADA, BOB = 700100201, 700100202
+PATIENT: dict[str, Any] = {
+    "burst": "each",
+    "still_working_after": 1e6,
+    "lease_seconds": 3600.0,
+    "heartbeat_seconds": 60.0,
+}
+"""For a test that sets the clock forward by minutes: no lease may end by that."""
 SHORT: dict[str, Any] = {"lease_seconds": 1.5, "heartbeat_seconds": 0.3}
 """A lease that a test can wait for."""
-
-
-@dataclass
-class Gated:
-    """Says what it was told, after `go`. `calls` counts by text; `cut` are those cancelled."""
-
-    prefix: str = "re: "
-    calls: Counter[str] = field(default_factory=Counter)
-    cut: list[str] = field(default_factory=list)
-    go: asyncio.Event = field(default_factory=asyncio.Event)
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def __call__(self, turn: Turn) -> str:
-        self.calls[turn.text] += 1
-        self.begun.set()
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            self.cut.append(turn.text)
-            raise
-        return f"{self.prefix}{turn.text}"
-
-
-@dataclass
-class Echo:
-    """Says what it was told, and counts."""
-
-    calls: Counter[str] = field(default_factory=Counter)
-
-    async def __call__(self, turn: Turn) -> str:
-        self.calls[turn.text] += 1
-        return f"re: {turn.text}"
 
 
 async def moment(seconds: float = 0.02) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bot.domain.ending import Ending
 from bot.operations import runs
 from bot.operations.actions import Acted, Operator, perform
-from bot.operations.runs import CloseAs
 from storage.engine.tx import Tx
 from tests.world import Running, World
 
@@ -29,7 +29,7 @@ async def requeue(
     )
 
 
-async def close(process: Running, run: int, wanted: CloseAs, by: Operator = ANN) -> Acted:
+async def close(process: Running, run: int, wanted: Ending, by: Operator = ANN) -> Acted:
     rt = process.process.rt
     return await act(process, lambda tx: runs.close(tx, rt, by, run, wanted))
 

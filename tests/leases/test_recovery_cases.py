@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -14,17 +13,12 @@ from bot.wiring import Role
 from tests.crash.play import settle
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, BOB, Echo, Gated, endings, post
+from tests.kit.agents import Echo, Gated
+from tests.kit.conversation import ADA, BOB, PATIENT, endings, post
 from tests.servers import Postgres
 from tests.servers.daemon import Stop
 from tests.world import Running, World, dies_at, open_world
 
-CALM: dict[str, Any] = {
-    "burst": "each",
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-    "still_working_after": 1e6,
-}
 ONE_OF_EACH = (
     "SELECT (SELECT count(*) FROM inbound), (SELECT count(*) FROM runs), "
     "(SELECT count(*) FROM outbox)"
@@ -33,12 +27,12 @@ ONE_OF_EACH = (
 
 async def test_b01_one_update_delivered_four_times_is_answered_once(world: World) -> None:
     agent = Gated()
-    running = await world.start(agent=agent, **CALM)
+    running = await world.start(agent=agent, **PATIENT)
     update = Person(700100201).text("book a table")
     for _ in range(3):
         began = world.clock.monotonic()
         assert await post(running, update) == [200]
-        assert world.clock.monotonic() - began < 1.0
+        assert world.clock.monotonic() - began < 10.0
     agent.go.set()
     await settle(world)
     assert await post(running, update) == [200]
@@ -50,7 +44,7 @@ async def test_b01_one_update_delivered_four_times_is_answered_once(world: World
 
 
 async def test_b05_the_same_message_id_in_two_chats_is_two_messages(world: World) -> None:
-    running = await world.start(agent=Echo(), **CALM)
+    running = await world.start(agent=Echo(), **PATIENT)
     ada = Person(700100203, first_message=7, first_update=5001)
     bob = Person(700100204, first_message=7, first_update=5002)
     assert await post(running, ada.text("hello A"), bob.text("hello again")) == [200, 200]
@@ -65,10 +59,10 @@ async def test_b10_what_was_acknowledged_is_answered_after_a_death_without_a_new
     world: World, role: Role
 ) -> None:
     agent = Echo()
-    victim = await world.start(agent=Gated(), role=role, **CALM)
+    victim = await world.start(agent=Gated(), role=role, **PATIENT)
     assert await post(victim, Person(700100206).text("did you get this?")) == [200]
     await victim.die()
-    await world.start(agent=agent, **CALM)
+    await world.start(agent=agent, **PATIENT)
     await settle(world)
     assert world.telegram.texts(700100206) == ["re: did you get this?"]
     assert await endings(world) == [("did you get this?", "answered")]
@@ -77,13 +71,13 @@ async def test_b10_what_was_acknowledged_is_answered_after_a_death_without_a_new
 async def test_b12_after_three_days_without_a_worker_nothing_is_dropped_in_silence(
     world: World,
 ) -> None:
-    door = await world.start(agent=Echo(), role=Role.WEB, **CALM)
+    door = await world.start(agent=Echo(), role=Role.WEB, **PATIENT)
     ada = Person(ADA)
     assert await post(door, *(ada.text(f"message {n}") for n in range(4))) == [200] * 4
     await door.stop()
     world.advance(3 * 86_400.0)
     agent = Echo()
-    await world.start(agent=agent, **CALM)
+    await world.start(agent=agent, **PATIENT)
     await settle(world)
     assert await endings(world) == [(f"message {n}", "expired") for n in range(4)]
     reasons = set(await world.rows("SELECT detail FROM runs"))
@@ -102,7 +96,7 @@ async def test_b13_a_message_that_comes_between_a_send_and_its_settlement_is_ans
             paused.set()
             await go_on.wait()
 
-    running = await world.start(agent=Echo(), reached=reached, **CALM)
+    running = await world.start(agent=Echo(), reached=reached, **PATIENT)
     ada = Person(700100207)
     assert await post(running, ada.text("one")) == [200]
     await paused.wait()
@@ -116,7 +110,7 @@ async def test_b13_a_message_that_comes_between_a_send_and_its_settlement_is_ans
 async def test_b17_what_was_proven_not_to_be_sent_goes_again_with_a_growing_delay(
     world: World,
 ) -> None:
-    running = await world.start(agent=Echo(), **CALM)
+    running = await world.start(agent=Echo(), **PATIENT)
     await world.telegram.refuse_connections()
     assert await post(running, Person(700100210).text("hello")) == [200]
     delays = []
@@ -150,13 +144,13 @@ async def test_b19_killed_between_the_answer_and_the_receipt_it_is_held_as_unkno
         return victims[0]
 
     victims.append(
-        await world.start(agent=agent, reached=dies_at(Checkpoint.AFTER_SEND, victim), **CALM)
+        await world.start(agent=agent, reached=dies_at(Checkpoint.AFTER_SEND, victim), **PATIENT)
     )
     await post(victims[0], ada.text("hello"))
     await died.wait()
     await victims[0].die()
     assert await world.rows("SELECT state FROM outbox") == [("sending",)]
-    heir = await world.start(agent=agent, uncertain_delivery="hold", **CALM)
+    heir = await world.start(agent=agent, uncertain_delivery="hold", **PATIENT)
     await settle(world)
     world.advance(60.0)
     await heir.process.sweep()
@@ -174,11 +168,11 @@ async def test_b21_a_limit_between_the_parts_keeps_their_order_and_that_of_the_c
         return "x" * 9500 if turn.text == "one" else "short"
 
     world.telegram.fail("sendMessage", faults.too_many(20), nth=2)
-    running = await world.start(agent=at_length, **CALM)
+    running = await world.start(agent=at_length, **PATIENT)
     ada = Person(700100211)
     assert await post(running, ada.text("one"), ada.text("two")) == [200, 200]
     progress = "SELECT state FROM outbox WHERE attempts = 1 AND part = 2 AND not_before > 0"
-    await world.until(progress, lambda rows: rows == [("pending",)], timeout=30.0)
+    await world.until(progress, lambda rows: rows == [("pending",)])
     assert await world.rows("SELECT state FROM outbox WHERE part = 1") == [("sent",)]
     await settle(world)
     *parts, second = world.telegram.texts(700100211)
@@ -199,13 +193,13 @@ async def test_b71_killed_between_the_result_and_the_send_three_replies_come_in_
             running.kill()
             raise asyncio.CancelledError("the process died here")
 
-    door = await world.start(agent=agent, role=Role.WEB, **CALM)
+    door = await world.start(agent=agent, role=Role.WEB, **PATIENT)
     ada = Person(700100222)
     assert await post(door, *(ada.text(t) for t in ("one", "two", "three"))) == [200] * 3
-    running = await world.start(agent=agent, reached=reached, **CALM)
+    running = await world.start(agent=agent, reached=reached, **PATIENT)
     await died.wait()
     await running.die()
-    await world.start(agent=agent, **CALM)
+    await world.start(agent=agent, **PATIENT)
     await settle(world)
     assert world.telegram.texts(700100222) == ["re: one", "re: two", "re: three"]
 
@@ -218,7 +212,7 @@ async def test_b71_a_model_that_never_returns_is_ended_by_its_time_and_the_chat_
             await asyncio.Event().wait()
         return f"re: {turn.text}"
 
-    running = await world.start(agent=stuck, run_deadline=1.5, **CALM)
+    running = await world.start(agent=stuck, run_deadline=1.5, **PATIENT)
     ada, bob = Person(ADA), Person(BOB)
     assert await post(running, ada.text("one"), ada.text("two"), bob.text("three")) == [200] * 3
     await world.settled()
@@ -247,7 +241,7 @@ async def test_b82_while_the_database_is_stopped_nothing_is_acknowledged_and_all
     postgres.stop(Stop.IMMEDIATE)
     began = world.clock.monotonic()
     response = await running.post_update(update)
-    assert world.clock.monotonic() - began < 2.5
+    assert world.clock.monotonic() - began < 20
     assert response.status_code == 503
     assert int(response.headers["Retry-After"]) > 0
     form = (await world.twilio.inbound("good day", webhook=False)).form
@@ -257,7 +251,7 @@ async def test_b82_while_the_database_is_stopped_nothing_is_acknowledged_and_all
     while (await running.post_update(update)).status_code != 200:
         pass
     await world.twilio.repeat(form)
-    await world.settled(timeout=30.0)
+    await world.settled()
     assert world.telegram.texts(ADA) == ["re: hello"]
     assert world.twilio.texts() == ["re: good day"]
     assert await world.rows(ONE_OF_EACH) == [(2, 2, 2)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -17,15 +16,10 @@ from bot.threads import Threads
 from tests.crash.play import settle
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, BOB, Echo, endings, post
+from tests.kit.agents import Echo
+from tests.kit.conversation import ADA, BOB, PATIENT, endings, post
 from tests.world import World
 
-CALM: dict[str, Any] = {
-    "burst": "each",
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-    "still_working_after": 1e6,
-}
 WORDS = Words.load()
 APOLOGY = WORDS.say(Text.APOLOGY)
 TOO_LONG = WORDS.say(Text.APOLOGY_DEADLINE)
@@ -48,7 +42,7 @@ class Broken:
 
 async def test_two_failures_are_forgiven(world: World) -> None:
     agent = Broken(2)
-    running = await world.start(agent=agent, **CALM)
+    running = await world.start(agent=agent, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await settle(world)
     assert world.telegram.texts(ADA) == ["re: hello"]
@@ -59,7 +53,7 @@ async def test_three_failures_lead_to_one_apology_and_its_button_to_one_new_run(
     world: World,
 ) -> None:
     agent = Broken(3)
-    running = await world.start(agent=agent, **CALM)
+    running = await world.start(agent=agent, **PATIENT)
     ada = Person(ADA)
     assert await post(running, ada.text("hello")) == [200]
     await settle(world)
@@ -77,7 +71,7 @@ async def test_three_failures_lead_to_one_apology_and_its_button_to_one_new_run(
 
 
 async def test_the_word_asks_again_where_there_are_no_buttons(world: World) -> None:
-    await world.start(agent=Broken(3), **CALM)
+    await world.start(agent=Broken(3), **PATIENT)
     await world.twilio.inbound("hello")
     await settle(world)
     [apology] = world.twilio.texts()
@@ -95,7 +89,7 @@ async def test_an_agent_that_never_returns_is_apologised_for_at_its_deadline(
         await asyncio.Event().wait()
         return "never"
 
-    running = await world.start(agent=stuck, run_deadline=0.6, **CALM)
+    running = await world.start(agent=stuck, run_deadline=0.6, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await world.settled()
     assert world.telegram.texts(ADA) == [TOO_LONG]
@@ -111,7 +105,7 @@ async def test_asking_to_be_tried_later_counts_nothing_but_ends_by_the_deadline(
         asked.append(turn.deadline)
         raise Retry(400.0)
 
-    running = await world.start(agent=later, run_deadline=900.0, **CALM)
+    running = await world.start(agent=later, run_deadline=900.0, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     began = world.clock.wall()
     await settle(world)
@@ -132,7 +126,7 @@ async def test_asking_to_be_tried_at_once_is_no_endless_loop(world: World, after
         asked += 1
         raise Retry(after)
 
-    running = await world.start(agent=impatient, run_deadline=10.0, **CALM)
+    running = await world.start(agent=impatient, run_deadline=10.0, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await settle(world)
     assert 5 <= asked <= 11
@@ -143,7 +137,7 @@ async def test_one_wait_that_is_longer_than_the_deadline_is_cut_to_it(world: Wor
     async def tomorrow(turn: Turn) -> str:
         raise Retry(80_000.0)
 
-    running = await world.start(agent=tomorrow, run_deadline=900.0, **CALM)
+    running = await world.start(agent=tomorrow, run_deadline=900.0, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     began = world.clock.wall()
     await settle(world)
@@ -155,7 +149,7 @@ async def test_giving_up_says_what_the_agent_says(world: World) -> None:
     async def give_up(turn: Turn) -> str:
         raise GiveUp("I can't read this file.")
 
-    running = await world.start(agent=give_up, **CALM)
+    running = await world.start(agent=give_up, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await settle(world)
     [told] = world.telegram.messages(ADA)
@@ -168,7 +162,7 @@ async def test_giving_up_without_a_word_is_still_no_silence(world: World) -> Non
     async def give_up(turn: Turn) -> str:
         raise GiveUp(" ")
 
-    running = await world.start(agent=give_up, **CALM)
+    running = await world.start(agent=give_up, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await settle(world)
     assert world.telegram.texts(ADA) == [APOLOGY]
@@ -178,7 +172,7 @@ async def test_an_empty_answer_becomes_an_honest_one_and_none_is_silence(world: 
     async def nothing(turn: Turn) -> str | None:
         return "" if turn.text == "say something" else None
 
-    running = await world.start(agent=nothing, **CALM)
+    running = await world.start(agent=nothing, **PATIENT)
     ada, bob = Person(ADA), Person(BOB)
     assert await post(running, ada.text("say something"), bob.text("hm")) == [200, 200]
     await settle(world)
@@ -194,7 +188,7 @@ async def test_a_function_that_blocks_holds_up_nobody_else(world: World) -> None
         return f"re: {turn.text}"
 
     agent = FunctionAgent("blocks", blocks, Threads(10))
-    running = await world.start(agent=agent, **CALM)
+    running = await world.start(agent=agent, **PATIENT)
     assert await post(running, Person(ADA).text("block"), Person(BOB).text("hello")) == [200] * 2
     sql = "SELECT i.text FROM runs r JOIN inbound i ON i.run = r.id WHERE r.state = 'ended'"
     rows = await world.until(sql, lambda found: len(found) == 1)
@@ -205,7 +199,7 @@ async def test_a_function_that_blocks_holds_up_nobody_else(world: World) -> None
 
 async def test_an_apology_that_is_refused_ends_the_run_as_failed(world: World) -> None:
     world.telegram.fail("sendMessage", faults.blocked())
-    running = await world.start(agent=Broken(3), **CALM)
+    running = await world.start(agent=Broken(3), **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await settle(world)
     assert [row[0] for row in await world.rows(RUNS)] == ["failed"]
@@ -217,7 +211,7 @@ async def test_a_bot_whose_token_is_refused_keeps_its_answers_and_does_not_hamme
 ) -> None:
     refused = world.telegram.fail("sendMessage", faults.unauthorized(), times=None)
     agent = Echo()
-    running = await world.start(agent=agent, **CALM)
+    running = await world.start(agent=agent, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await world.until("SELECT count(*) FROM accounts WHERE down_since IS NOT NULL",
                       lambda rows: rows[0][0] == 1)  # fmt: skip
@@ -228,7 +222,7 @@ async def test_a_bot_whose_token_is_refused_keeps_its_answers_and_does_not_hamme
     assert await world.rows("SELECT state FROM outbox") == [("pending",)]
     refused.cancel()
     await running.stop()
-    await world.start(agent=agent, **CALM)
+    await world.start(agent=agent, **PATIENT)
     await settle(world)
     assert world.telegram.texts(ADA) == ["re: hello"]
     assert agent.calls == {"hello": 1}

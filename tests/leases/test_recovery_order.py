@@ -6,7 +6,7 @@ from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
 from bot.intake.record import Arrival
 from bot.wiring import Role
 from storage import inbox
-from tests.kit.conversation import Echo
+from tests.kit.agents import Echo
 from tests.world import World
 
 PHONE = "whatsapp:+15550100015"
@@ -30,6 +30,8 @@ async def test_what_a_late_webhook_brought_goes_before_what_the_list_told_of_lat
     world: World,
 ) -> None:
     door = await world.start(agent=Echo(), role=Role.WEB, burst="each")
+    # The test is the platform's list here: the process's own look would tell other times.
+    door.process.tasks.tasks["backfill"].cancel()
     first = await world.twilio.inbound("one", webhook=False)
     second = await world.twilio.inbound("two", webhook=False)
     written = world.clock.wall()
@@ -50,6 +52,8 @@ async def test_a_message_that_webhook_and_list_bring_at_once_keeps_its_place(
     world: World,
 ) -> None:
     door = await world.start(agent=Echo(), role=Role.WEB, burst="each")
+    # The test is the platform's list here: the process's own look would tell other times.
+    door.process.tasks.tasks["backfill"].cancel()
     first = await world.twilio.inbound("one", webhook=False)
     written = world.clock.wall()
     world.advance(12.0)

@@ -17,17 +17,11 @@ from bot.wiring import Role
 from storage.engine.database import Database, DatabaseSettings
 from tests.crash.play import settle
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, BOB, Echo, Gated, endings, moment, people, post
+from tests.kit.agents import Echo, Gated
+from tests.kit.conversation import ADA, BOB, PATIENT, endings, moment, people, post
 from tests.servers import Postgres
 from tests.servers.daemon import Stop
 from tests.world import World, open_world
-
-CALM: dict[str, Any] = {
-    "burst": "each",
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-    "still_working_after": 1e6,
-}
 
 
 async def change(world: World, sql: str) -> None:
@@ -42,7 +36,7 @@ async def change(world: World, sql: str) -> None:
 async def test_a_run_that_breaks_our_own_code_is_set_aside_and_stops_no_other(
     world: World,
 ) -> None:
-    door = await world.start(agent=Echo(), role=Role.WEB, **CALM)
+    door = await world.start(agent=Echo(), role=Role.WEB, **PATIENT)
     bad, *good = people(6)
     assert await post(door, bad.text("bad")) == [200]
     for person in good:
@@ -50,7 +44,7 @@ async def test_a_run_that_breaks_our_own_code_is_set_aside_and_stops_no_other(
     await door.stop()
     await change(world, "UPDATE inbound SET attachments = 'no JSON' WHERE text = 'bad'")
     agent = Echo()
-    await world.start(agent=agent, **CALM)
+    await world.start(agent=agent, **PATIENT)
     sql = "SELECT state, set_aside FROM runs WHERE set_aside IS NOT NULL"
     while not await world.rows(sql):
         await moment()
@@ -64,10 +58,10 @@ async def test_a_run_that_breaks_our_own_code_is_set_aside_and_stops_no_other(
 
 async def test_a_stranded_chat_is_promoted(world: World) -> None:
     """A waiting run with nothing before it: what a crash between two moves could leave."""
-    door = await world.start(agent=Echo(), role=Role.WEB, **CALM)
+    door = await world.start(agent=Echo(), role=Role.WEB, **PATIENT)
     assert await post(door, Person(ADA).text("hello"), Person(BOB).text("good day")) == [200] * 2
     await change(world, "UPDATE runs SET state = 'waiting'")
-    running = await world.start(agent=Echo(), **CALM)
+    running = await world.start(agent=Echo(), **PATIENT)
     await recovery.repair(running.process.rt)
     await settle(world)
     assert await endings(world) == [("hello", "answered"), ("good day", "answered")]
@@ -85,7 +79,7 @@ async def test_a_reader_that_meets_a_dead_run_releases_it_and_does_nothing_else(
     await dead.die()
     world.advance(20.0)
     door = await world.start(agent=agent, role=Role.WEB, holder_name="door", **terms)
-    door.process.schedule.stop()
+    door.stand_still()
     assert await post(door, update) == [200]
     assert await world.rows("SELECT state, holder, deaths FROM runs") == [("ready", None, 1)]
     assert world.telegram.texts(ADA) == []
@@ -127,7 +121,7 @@ async def test_a_pass_survives_a_restart_of_the_database_in_its_middle(
     await agent.begun.wait()
     await dead.die()
     heir = await world.start(agent=agent, role=Role.WEB, holder_name="heir", **terms)
-    heir.process.schedule.stop()
+    heir.stand_still()
     world.advance(12.0)
     await heir.process.lease.renew()
     world.advance(8.0)
@@ -142,6 +136,6 @@ async def test_a_pass_survives_a_restart_of_the_database_in_its_middle(
     await recovery.sweep(heir.process.rt, heir.process.lease)
     assert await world.rows("SELECT state, deaths FROM runs") == [("ready", 1)]
     agent.go.set()
-    await world.start(agent=agent, holder_name="worker", **CALM)
+    await world.start(agent=agent, holder_name="worker", **PATIENT)
     await settle(world)
     assert world.telegram.texts(ADA) == ["re: hello"]

@@ -5,21 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from bot.domain.turn import Turn
 from tests.crash.play import settle
 from tests.fakes.updates import Person
-from tests.kit.conversation import ADA, Gated, endings, people, post, until_running
+from tests.kit.agents import Gated
+from tests.kit.conversation import ADA, PATIENT, endings, people, post, until_running
 from tests.world import Running, World
 
 BOOM = "BOOM"
-PATIENT: dict[str, Any] = {
-    "burst": "each",
-    "still_working_after": 1e6,
-    "lease_seconds": 3600.0,
-    "heartbeat_seconds": 60.0,
-}
 
 
 @dataclass

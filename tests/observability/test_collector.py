@@ -15,7 +15,7 @@ from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.observability.tracing import NoTracer
 from bot.settings import Settings
-from bot.wiring.tracing import tracer_of
+from bot.wiring.observability import tracer_of
 from tests.observability.conftest import LogsTo
 
 

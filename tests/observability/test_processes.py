@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import PATIENCE, Ground, Program, free_port, open_ground, pulse
+from tests.e2e.processes import Ground, Program, free_port, open_ground, pulse
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.server import AUTH_TOKEN
 from tests.fakes.updates import Person
+from tests.limits import PATIENCE
 from tests.world import SECRET
 
 ADA = 700100201

@@ -11,7 +11,7 @@ from storage.views.parts import PartFilter, parts_listed
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.updates import Person
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.kit.operating import ANN, act, runs_of
 from tests.world import Running, World
 
@@ -37,10 +37,10 @@ async def resolve(process: Running, part: int, *, arrived: bool) -> Acted:
     return await act(process, lambda tx: chats.resolve(tx, rt, ANN, part, arrived=arrived))
 
 
-async def paused_with_two(world: World) -> tuple[Running, HeldAgent]:
+async def paused_with_two(world: World) -> tuple[Running, Held]:
     """A paused chat in which two messages wait behind an answered one."""
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent, burst="each")
     ada = Person(ADA)
     await process.post_update(ada.text("one"))

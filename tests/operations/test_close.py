@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from bot.domain.ending import Ending
 from bot.domain.turn import Turn
 from bot.operations.actions import Operator, Result
-from bot.operations.runs import CloseAs
 from bot.wiring import Role
 from tests.fakes import faults
 from tests.fakes.updates import Person
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.kit.operating import apologise, close, noted, runs_of
 from tests.world import World
 
@@ -52,7 +52,7 @@ async def test_b95_a_cancelled_run_calls_no_model_any_more_and_the_next_one_star
     agent.go.release()
     await agent.began.wait()
     await process.post_update(ada.text("next"))
-    acted = await close(process, 1, CloseAs.CANCELLED)
+    acted = await close(process, 1, Ending.CANCELLED)
     assert acted.result is Result.DONE
     for _ in range(5):
         agent.go.release()
@@ -65,14 +65,14 @@ async def test_b95_a_cancelled_run_calls_no_model_any_more_and_the_next_one_star
 
 
 async def test_b95_a_cancelled_run_that_waits_never_starts(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent, burst="each")
     ada = Person(ADA)
     await process.post_update(ada.text("first"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await process.post_update(ada.text("second"))
-    assert (await close(process, 2, CloseAs.CANCELLED)).result is Result.DONE
-    agent.gate.set()
+    assert (await close(process, 2, Ending.CANCELLED)).result is Result.DONE
+    agent.go.set()
     await world.settled()
     assert agent.texts == ["first"]
     assert world.telegram.texts(ADA) == ["first"]
@@ -80,27 +80,27 @@ async def test_b95_a_cancelled_run_that_waits_never_starts(world: World) -> None
 
 
 async def test_a_worker_that_hears_no_hint_still_notices_within_seconds(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     worker = await world.start(agent=agent)
     await worker.post_update(Person(ADA).text("hello"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     elsewhere = await world.start(agent=repeats, role=Role.WEB)
-    assert (await close(elsewhere, 1, CloseAs.CANCELLED)).result is Result.DONE
-    async with asyncio.timeout(10):
+    assert (await close(elsewhere, 1, Ending.CANCELLED)).result is Result.DONE
+    async with asyncio.timeout(60):
         while agent.busy:
             await world.rows("SELECT 1")
     assert world.telegram.texts(ADA) == []
 
 
 async def test_closing_as_answered_needs_something_that_shows_it(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(ADA).text("hello"))
-    await agent.asked.wait()
-    refused = await close(process, 1, CloseAs.ANSWERED, Operator("ann@session"))
+    await agent.begun.wait()
+    refused = await close(process, 1, Ending.ANSWERED, Operator("ann@session"))
     assert refused.result is Result.REFUSED
     assert "--reason" in refused.said
-    done = await close(process, 1, CloseAs.ANSWERED, Operator("ann@session", "I called her"))
+    done = await close(process, 1, Ending.ANSWERED, Operator("ann@session", "I called her"))
     assert done.result is Result.DONE
     assert await world.rows("SELECT ending, detail FROM runs") == [
         ("answered", "answered by ann@session: I called her")
@@ -115,20 +115,20 @@ async def test_an_uncertain_run_may_be_closed_and_an_answered_one_may_not(world:
     await world.settled()
     await process.post_update(ada.text("two"))
     await world.settled()
-    assert (await close(process, 1, CloseAs.ANSWERED)).result is Result.DONE
-    assert (await close(process, 2, CloseAs.CANCELLED)).result is Result.TOO_LATE
+    assert (await close(process, 1, Ending.ANSWERED)).result is Result.DONE
+    assert (await close(process, 2, Ending.CANCELLED)).result is Result.TOO_LATE
     assert [ending for _, _, ending in await runs_of(world)] == ["answered", "answered"]
 
 
 async def test_an_apology_by_hand_ends_the_work_and_is_sent_once(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(ADA).text("hello"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     acts = await asyncio.gather(apologise(process, 1), apologise(process, 1))
     assert sorted(a.result for a in acts) == [Result.DONE, Result.TOO_LATE]
     await world.settled()
-    agent.gate.set()
+    agent.go.set()
     assert len(world.telegram.texts(ADA)) == 1
     assert "again" in world.telegram.texts(ADA)[0]
     assert await world.rows("SELECT ending, detail FROM runs") == [

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from bot.clock import SystemClock
+from bot.domain.ending import Ending
 from bot.operations import runs
 from bot.operations.actions import Result, perform
-from bot.operations.runs import CloseAs
 from bot.wiring import Role, operator_session
 from storage.notify import READY, Wakeups, stop_topic
 from tests.fakes.updates import Person
-from tests.kit.held import repeats
+from tests.kit.agents import repeats
 from tests.kit.operating import ANN
 from tests.world import World, open_world
 
@@ -50,7 +50,7 @@ async def test_a_cancelled_run_is_told_to_other_processes(world: World, valkey_u
     async with heard(valkey_url) as topics:
         async with operator_session(settings, tells=True) as session:
             acted = await perform(
-                session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, CloseAs.CANCELLED)
+                session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
             )
         assert acted.result is Result.DONE
         told = {await asyncio.wait_for(topics.get(), 10) for _ in range(2)}
@@ -61,8 +61,8 @@ async def test_an_act_without_redis_waits_for_nobody(world: World) -> None:
     web = await world.start(agent=repeats, role=Role.WEB)
     await web.post_update(Person(ADA).text("hello"))
     settings = world.settings(redis_url="redis://127.0.0.1:1/0")
-    async with asyncio.timeout(10), operator_session(settings, tells=True) as session:
+    async with asyncio.timeout(30), operator_session(settings, tells=True) as session:
         acted = await perform(
-            session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, CloseAs.CANCELLED)
+            session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
         )
     assert acted.result is Result.DONE

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.ending import TurnStatus
+from bot.domain.ending import Ending, TurnStatus
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
-from bot.operations.runs import CloseAs
 from bot.operations.status import TurnAnswer, submitted_again, turn_status
 from bot.wiring import Role
 from tests.fakes import faults
@@ -78,7 +77,7 @@ async def test_a_stopped_turn_is_withdrawn(world: World) -> None:
     web = await world.start(agent=echo, role=Role.WEB)
     await web.post_update(Person(ADA).text("hello"))
     (request_id,) = (await world.rows("SELECT request_id FROM inbound"))[0]
-    await close(web, 1, CloseAs.CANCELLED)
+    await close(web, 1, Ending.CANCELLED)
     answer = await asked(web, request_id)
     assert (answer.status, answer.send_again) == (TurnStatus.WITHDRAWN, False)
 

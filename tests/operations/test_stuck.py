@@ -17,7 +17,7 @@ from storage.views.runs import RunFilter, runs_listed
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.updates import Person
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import Running, World, dies_at
 
 ADA = 700100222
@@ -35,11 +35,11 @@ async def test_nothing_is_stuck_when_everything_is_answered(world: World) -> Non
 
 
 async def test_b71_the_age_of_the_oldest_waiting_run_is_shown(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent, burst="each")
     ada = Person(ADA)
     await process.post_update(ada.text("one"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await process.post_update(ada.text("two"))
     await process.post_update(ada.text("three"))
     assert await stuck(process) == []
@@ -47,7 +47,7 @@ async def test_b71_the_age_of_the_oldest_waiting_run_is_shown(world: World) -> N
     assert (blocked.kind, blocked.id) == (Trouble.BLOCKED, 1)
     assert "2 run(s) wait" in blocked.why
     assert "behind run 1, which is running" in blocked.why
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
 
 
@@ -144,16 +144,16 @@ async def test_a_dead_letter_and_a_channel_that_is_down_are_shown(world: World) 
 
 
 async def test_why_names_the_verdict_and_what_shows_it(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(ADA).text("hello"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     rt = process.process.rt
     found = await rt.db.read(judged, rt, 1, 15.0)
     assert found.verdict == "think"
     assert "works on it" in found.says
     assert ("reply stored", "no") in found.evidence
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     ended = await rt.db.read(judged, rt, 1, 15.0)
     assert ended.verdict == "answered"
@@ -181,12 +181,10 @@ async def test_readiness_names_claims_that_do_not_work(world: World) -> None:
     well = await process.process.readiness()
     assert {check.name for check in well} >= {"lease", "database", "sweep", "claims"}
     assert all(check.well for check in well)
-    for task in process.process.tasks:
-        if task.get_name() == "claim":
-            task.cancel()
+    process.process.tasks.tasks["claim"].cancel()
     world.clock.advance(14)
     process.process.last_sweep = world.clock.monotonic()
     await process.process.lease.renew()
     world.clock.advance(6)
     broken = [check.name for check in await process.process.readiness() if not check.well]
-    assert "claims" in broken
+    assert {"claims", "tasks"} <= set(broken)

@@ -13,7 +13,7 @@ from bot.wiring import Role
 from channels.telegram.channel import TelegramChannel
 from tests.fakes.telegram.faults import held_before_storing
 from tests.fakes.updates import Person
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import World
 
 CHAT = 700100241
@@ -46,66 +46,66 @@ async def test_a_quick_answer_shows_no_indicator(world: World) -> None:
 
 
 async def test_typing_is_shown_after_two_seconds_and_again_every_four(world: World) -> None:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(CHAT).text("hi"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     assert actions(world) == []
     for shown in (1, 2, 3):
         world.advance(2.1 if shown == 1 else 4.1)
         await shown_times(world, shown)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     world.advance(10)
     assert len(actions(world)) == 3
 
 
 async def test_a_take_over_goes_on_typing_at_once(world: World) -> None:
-    first, second = HeldAgent(), HeldAgent()
+    first, second = Held(), Held()
     process = await world.start(agent=first)
     await process.post_update(Person(CHAT).text("hi"))
-    await first.asked.wait()
+    await first.begun.wait()
     await process.die()
     before = len(actions(world))
     await world.start(agent=second)
-    await second.asked.wait()
+    await second.begun.wait()
     await world.telegram.wait_for(lambda: len(actions(world)) > before)
-    second.gate.set()
+    second.go.set()
     await world.settled()
     assert world.telegram.texts(CHAT) == ["hi"]
 
 
 async def test_one_note_says_that_it_takes_long_whatever_restarts(world: World) -> None:
-    first, second = HeldAgent(), HeldAgent()
+    first, second = Held(), Held()
     process = await world.start(agent=first, lease_seconds=600, still_working_after=45)
     await process.post_update(Person(CHAT).text("hi"))
-    await first.asked.wait()
+    await first.begun.wait()
     await typing(world, 3)
     world.advance(43)
     await world.telegram.wait_for(lambda: world.telegram.texts(CHAT) == [STILL])
     await process.die()
     await world.start(agent=second, lease_seconds=600, still_working_after=45)
-    await second.asked.wait()
+    await second.begun.wait()
     world.advance(50)
     await world.telegram.wait_for(lambda: len(actions(world)) > 2)
-    second.gate.set()
+    second.go.set()
     await world.settled()
     assert world.telegram.texts(CHAT) == [STILL, "hi"]
     assert second.turns[0].history == ()
 
 
 async def test_the_note_counts_from_the_message_and_not_from_the_attempt(world: World) -> None:
-    first, second = HeldAgent(), HeldAgent()
+    first, second = Held(), Held()
     process = await world.start(agent=first, lease_seconds=600)
     await process.post_update(Person(CHAT).text("hi"))
-    await first.asked.wait()
+    await first.begun.wait()
     await typing(world, 40)
     await process.die()
     await world.start(agent=second, lease_seconds=600)
-    await second.asked.wait()
+    await second.begun.wait()
     world.advance(6)
     await world.telegram.wait_for(lambda: world.telegram.texts(CHAT) == [STILL])
-    second.gate.set()
+    second.go.set()
     await world.settled()
 
 
@@ -118,12 +118,12 @@ async def test_a_broken_indicator_never_hurts_the_turn(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TelegramChannel, "typing", _Broken.typing)
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(CHAT).text("hi"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     world.advance(3)
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert world.telegram.texts(CHAT) == ["hi"]
     assert await world.rows("SELECT failures FROM runs") == [(0,)]
@@ -131,13 +131,13 @@ async def test_a_broken_indicator_never_hurts_the_turn(
 
 async def test_an_indicator_that_hangs_never_holds_up_the_answer(world: World) -> None:
     world.telegram.fail("sendChatAction", held_before_storing(), times=None)
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(CHAT).text("hi"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     world.advance(3)
     await world.telegram.wait_for(lambda: actions(world))
-    agent.gate.set()
+    agent.go.set()
     await world.settled()
     assert world.telegram.texts(CHAT) == ["hi"]
 

@@ -11,12 +11,12 @@ from bot.domain.ending import Ending
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
 from bot.operations.actions import Operator, perform
-from bot.operations.runs import CloseAs, close
+from bot.operations.runs import close
 from bot.texts import Text, Words
 from bot.wiring import Role
 from tests.fakes.telegram.faults import blocked, hang_after_storing
 from tests.fakes.updates import Person
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import World
 
 CHAT = 700100291
@@ -65,24 +65,24 @@ async def failed(world: World) -> list[str]:
 
 
 async def withdrawn(world: World) -> list[str]:
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     ada = Person(CHAT)
     await process.post_update(ada.text("hi"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     await process.post_update(ada.command("/stop"))
     return [say(Text.STOPPED)]
 
 
 async def cancelled(world: World) -> list[str]:
     """The operator answers for this silence."""
-    agent = HeldAgent()
+    agent = Held()
     process = await world.start(agent=agent)
     await process.post_update(Person(CHAT).text("hi"))
-    await agent.asked.wait()
+    await agent.begun.wait()
     rt = process.process.rt
     run = agent.turns[0].run_id
-    await perform(rt, lambda tx: close(tx, rt, Operator("op"), run, CloseAs.CANCELLED))
+    await perform(rt, lambda tx: close(tx, rt, Operator("op"), run, Ending.CANCELLED))
     return []
 
 

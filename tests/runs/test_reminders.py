@@ -14,7 +14,7 @@ from bot.agents.echo import EchoAgent
 from bot.domain.errors import ReminderRefused
 from bot.domain.turn import Agent, Turn
 from bot.leases.checkpoints import Checkpoint, Reached, nowhere
-from bot.runs.reminders import MOST_WAITING
+from bot.runs.reminders import MOST_WAITING, fire_due
 from bot.texts import Words
 from tests.agents.models import ScriptedModel, assistant, call, results
 from tests.fakes.updates import Person
@@ -61,7 +61,7 @@ async def test_b88_four_processes_send_a_reminder_once(world: World) -> None:
     told = await said(world, processes[0], Person(ADA), "2027-01-15 09:00 | take the pills")
     assert told == "set for Friday 2027-01-15 09:00 (UTC)"
     at(world, "2027-01-15 09:00:01")
-    await asyncio.gather(*(p.process.remind() for p in processes for _ in range(3)))
+    await asyncio.gather(*(fire_due(p.process.rt) for p in processes for _ in range(3)))
     await world.until("SELECT state FROM reminders", lambda rows: rows == [("done",)])
     await world.settled()
     assert world.telegram.texts(ADA)[1:] == ["remember: take the pills"]
@@ -100,10 +100,10 @@ async def test_b90_an_hourly_one_that_was_missed_three_times_is_told_once(world:
     second = await start(world, agent)
     await world.until("SELECT fired FROM reminders", lambda rows: rows == [(1,)])
     await world.settled()
-    await second.process.remind()
+    await fire_due(second.process.rt)
     assert world.telegram.texts(ADA)[1:] == ["remember: drink"]
     at(world, "2027-01-15 09:00:01")
-    await second.process.remind()
+    await fire_due(second.process.rt)
     await world.settled()
     assert world.telegram.texts(ADA)[1:] == ["remember: drink"] * 2
 

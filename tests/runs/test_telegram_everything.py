@@ -12,7 +12,7 @@ from tests.fakes.every_update import every_message, every_update
 from tests.fakes.recording import Json
 from tests.fakes.telegram.spec import Spec, load
 from tests.fakes.updates import Person, supergroup, user
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import SECRET, SECRET_HEADER, World
 
 CHAT = 700100221
@@ -71,8 +71,8 @@ async def test_b57_each_thing_without_words_gets_one_answer(world: World) -> Non
 
 
 async def test_b40_invisible_words_get_one_answer_and_poison_nothing(world: World) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent)
     ada = Person(700100219)
     for text in ("\u200b\u200d\ufeff", "hello"):
@@ -85,8 +85,8 @@ async def test_b40_invisible_words_get_one_answer_and_poison_nothing(world: Worl
 
 async def test_b42_a_very_long_name_never_costs_the_message(world: World) -> None:
     name = "\U0001f468\u200d\U0001f469" * 64
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent)
     ada = Person(CHAT, sender=user(CHAT, name, last_name="x" * 64))
     await process.post_update(ada.text("hello"))

@@ -11,7 +11,7 @@ from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.texts import Text, Words
 from tests.fakes.updates import Person, bot_user, user
-from tests.kit.held import HeldAgent, repeats
+from tests.kit.agents import Held, repeats
 from tests.world import World
 
 CHAT = 700100223
@@ -19,8 +19,8 @@ WORDS = Words.load()
 
 
 async def test_replies_quotes_and_forwards_reach_the_agent(world: World) -> None:
-    agent = HeldAgent()
-    agent.gate.set()
+    agent = Held()
+    agent.go.set()
     process = await world.start(agent=agent)
     ada = Person(CHAT)
     await process.post_update(ada.text("hello"))

@@ -17,7 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Self
 
-PATIENCE = 30.0
+from tests.limits import PATIENCE
+
 SOCKET_PATH_LIMIT = 107
 MEMORY_DISK = Path("/dev/shm")
 MEMORY_NEEDED = 1 << 30

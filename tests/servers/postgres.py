@@ -13,13 +13,19 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import urlencode
 
+from tests.limits import PATIENCE
 from tests.servers.daemon import (
-    PATIENCE,
     Server,
     ServerFailed,
     ServerUnavailable,
     Stop,
     wheel_folder,
+)
+
+# Commits outlive the server's death all the same: they are handed to the kernel.
+THROW_AWAY = (
+    *("fsync=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0"),
+    *("max_wal_size=128MB", "shared_buffers=32MB", "autovacuum=off"),
 )
 
 
@@ -47,7 +53,7 @@ class Postgres(Server):
             f"port={self.port or 5432}",
             f"unix_socket_directories={self.folder}",
             "max_connections=200",
-            *(() if durable else ("fsync=off", "full_page_writes=off", "max_wal_size=128MB")),
+            *(() if durable else THROW_AWAY),
             *settings,
         )
 

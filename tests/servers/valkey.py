@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from tests.limits import PATIENCE
 from tests.servers.daemon import (
-    PATIENCE,
     Server,
     ServerFailed,
     ServerUnavailable,

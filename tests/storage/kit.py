@@ -60,8 +60,8 @@ class Hand:
         if not self.db.is_sqlite:
             shift_database(self.url, self.clock.offset)
 
-    def new_account(self, name: str = "bot", channel: ChannelName = ChannelName.TELEGRAM) -> int:
-        return self.do(accounts.ensure, channel, name).id
+    def new_account(self, name: str = "bot", channel: str = "telegram") -> int:
+        return self.do(accounts.ensure, ChannelName(channel), name).id
 
     def new_holder(self, name: str = "host/1") -> int:
         """Another process begins a life."""

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from storage.engine.tx import Tx
+from tests.limits import PATIENCE
 from tests.storage.kit import Hand, connected
 
 P = ParamSpec("P")
@@ -20,7 +21,6 @@ _BLOCKED = (
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
-_PATIENCE = 10.0
 
 
 @dataclass
@@ -41,7 +41,7 @@ class First:
         """Begin a second transaction elsewhere; returns when it waits for the first."""
         waiting = self.second.submit(partial(self.hand.do, move, *args, **kwargs))
         pulse = threading.Event()
-        for _ in range(int(_PATIENCE / 0.01)):
+        for _ in range(int(PATIENCE / 0.01)):
             if waiting.done() or self.hand.value(_BLOCKED) > 0:
                 break
             pulse.wait(0.01)
@@ -68,5 +68,5 @@ def first(hand: Hand) -> Iterator[First]:
 
 def outcome(waiting: Future[Any]) -> Any:
     """What the second transaction came to: its result, or the error that it raised."""
-    error = waiting.exception(_PATIENCE)
+    error = waiting.exception(PATIENCE)
     return waiting.result() if error is None else type(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, runs
 from tests.storage.kit import DEADLINE, LEASE, Hand
@@ -37,22 +37,32 @@ def test_a_holder_is_buried_once_and_only_when_overdue(hand: Hand) -> None:
 
 
 def test_a_holder_that_was_buried_cannot_renew(hand: Hand) -> None:
-    assert hand.do(holders.renew, hand.holder, LEASE)
+    assert hand.do(holders.renew, hand.holder)
     hand.advance(LEASE + 1)
     hand.do(holders.bury_overdue, LEASE)
-    assert not hand.do(holders.renew, hand.holder, LEASE)
+    assert not hand.do(holders.renew, hand.holder)
 
 
-def test_a_holder_that_is_overdue_cannot_renew_even_if_nobody_noticed(hand: Hand) -> None:
+def test_a_holder_that_is_overdue_renews_unless_somebody_called_it_dead(hand: Hand) -> None:
+    """The database's clock may have been set: whether it may still act, its own clock tells it."""
     hand.advance(LEASE + 1)
-    assert not hand.do(holders.renew, hand.holder, LEASE)
+    assert hand.do(holders.renew, hand.holder)
+    assert hand.do(holders.bury_overdue, LEASE) == []
+
+
+def test_a_holder_whose_last_renewal_lies_in_the_future_is_dead(hand: Hand) -> None:
+    """The database's clock was set back: who lives has renewed since."""
+    hand.advance(3600.0)
+    assert hand.do(holders.renew, hand.holder)
+    hand.advance(-3600.0)
+    assert hand.do(holders.bury_overdue, LEASE) == [hand.holder]
 
 
 def test_the_owner_of_a_name_buries_its_earlier_lives_and_nobody_elses(hand: Hand) -> None:
     other = hand.new_holder("host/2")
     now = hand.new_holder("host/1")
     assert hand.do(holders.bury_earlier_boots, "host/1", now) == [hand.holder]
-    assert hand.do(holders.renew, other, LEASE)
+    assert hand.do(holders.renew, other)
 
 
 def test_living_holders_lose_nothing_to_a_pass(hand: Hand) -> None:
@@ -260,7 +270,7 @@ def test_holders_that_left_something_are_not_forgotten(hand: Hand) -> None:
     assert hand.do(holders.forget_gone, 86_400.0) == 0
     hand.do(runs.release_dead)
     assert hand.do(holders.forget_gone, 86_400.0) == 1
-    assert hand.do(runs.end_live, run.id, Ending.CANCELLED, "")
+    assert hand.do(runs.end_live, run.id, Close(Ending.CANCELLED, Cause.OPERATOR))
 
 
 def test_one_process_polls_for_an_account_until_its_lease_is_over(hand: Hand) -> None:

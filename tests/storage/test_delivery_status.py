@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.delivery import PartState, Scope
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartBody
 from storage import outbox, runs
 from storage.outbox import Attempt, Part
@@ -125,7 +125,7 @@ def test_only_a_run_that_waits_for_its_answer_is_hastened(hand: Hand) -> None:
 
 def test_unreported_parts_are_those_of_a_few_minutes_ago(hand: Hand) -> None:
     part = taken(hand)
-    hand.do(runs.settle, hand.find(part.run or 0).claim, Ending.ANSWERED, "")
+    hand.do(runs.settle, hand.find(part.run or 0).claim, Close(Ending.ANSWERED, Cause.DELIVERED))
     seen = []
     for seconds in (0, 61, 600):
         hand.advance(seconds)

@@ -86,7 +86,7 @@ async def test_a_server_that_is_down_is_unavailable_at_once_and_used_again_when_
 ) -> None:
     assert await db.write(note, "before") == "before"
     postgres.stop()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         for call in (db.write(note, "x"), db.read(count), db.renew(note, "x")):
             with pytest.raises(DatabaseUnavailable):
                 await call
@@ -124,7 +124,7 @@ async def test_a_session_that_hangs_is_left_and_its_work_done_in_another(db: Dat
         return note(tx, "the other half")
 
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await db.write(hangs_once) == "the other half"
     finally:
         os.kill(hung[0], signal.SIGCONT)
@@ -154,7 +154,7 @@ async def test_a_server_that_hangs_frees_its_threads_and_is_used_again_afterward
     for _ in range(3):
         await asyncio.gather(*(db.write(note, "before") for _ in range(2)), db.renew(note, "x"))
     with hanging(postgres):
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             calls = [db.write(note, "x"), db.write(note, "x"), db.read(count), db.renew(note, "x")]
             for outcome in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(outcome, DatabaseUnavailable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import chats, runs
@@ -36,7 +36,7 @@ def end(hand: Hand, run: Run) -> int | None:
 
     def settle(tx: Tx) -> int | None:
         chats.lock(tx, run.chat)
-        runs.settle(tx, run.claim, Ending.ANSWERED, "")
+        runs.settle(tx, run.claim, Close(Ending.ANSWERED, Cause.DELIVERED))
         return runs.promote(tx, run.chat)
 
     return hand.do(settle)
@@ -118,7 +118,7 @@ def test_a_stop_in_the_conversation_reaches_both_that_run(
     live = hand.do(runs.live_in_chat, kept)
     assert {run.id for run in live} == both
     for run in live:
-        assert hand.do(runs.end_live, run.id, Ending.WITHDRAWN, "stop")
+        assert hand.do(runs.end_live, run.id, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
     assert hand.rows("SELECT DISTINCT chat, state FROM runs") == [(kept, "ended")]
 
 

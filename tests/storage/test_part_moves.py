@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.delivery import PartState, Scope
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartBody, PartKind
 from storage import accounts, chats, outbox, replies, runs
 from storage.outbox import Attempt, Notice, Part
@@ -53,7 +53,7 @@ def test_a_part_that_was_dropped_is_not_begun(hand: Hand) -> None:
 
 def test_a_receipt_counts_whoever_holds_the_run(hand: Hand) -> None:
     part = begun(hand)
-    hand.do(runs.end_live, part.run or 0, Ending.WITHDRAWN, "stop")
+    hand.do(runs.end_live, part.run or 0, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
     assert hand.do(outbox.receive, attempt(part), "m1")
     assert (hand.part(part.id).state, hand.part(part.id).receipt) == ("sent", "m1")
 
@@ -249,7 +249,7 @@ def test_a_standalone_part_waits_for_its_platform(hand: Hand) -> None:
 def test_what_a_dead_holder_was_sending_is_uncertain_if_no_run_looks_after_it(hand: Hand) -> None:
     kept = begun(hand)
     ended = begun(hand)
-    hand.do(runs.end_live, ended.run or 0, Ending.WITHDRAWN, "stop")
+    hand.do(runs.end_live, ended.run or 0, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
     note = hand.do(outbox.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
     assert note is not None
     assert hand.do(outbox.doubt_orphans) == []

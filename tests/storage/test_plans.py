@@ -153,7 +153,7 @@ def test_heartbeats_and_failure_counts_stay_within_their_page(postgres_hand: Han
     run = hand.running()
     for _ in range(30):
         hand.do(runs.progress, run.claim)
-        hand.do(holders.renew, hand.holder, LEASE)
+        hand.do(holders.renew, hand.holder)
     changes = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = :name"
     for name in ("runs", "holders"):
         hand.do(lambda tx: tx.run("SELECT pg_stat_force_next_flush()"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import Run, RunState
@@ -40,14 +40,14 @@ def arrive(tx: Tx, hand: Hand, chat: int) -> Run:
 def finish(tx: Tx, run: Run) -> int | None:
     """The run's worker settles it and promotes the next."""
     chats.lock(tx, run.chat)
-    runs.settle(tx, run.claim, Ending.ANSWERED, "")
+    runs.settle(tx, run.claim, Close(Ending.ANSWERED, Cause.DELIVERED))
     return runs.promote(tx, run.chat)
 
 
 def stop(tx: Tx, run: Run) -> bool:
     """The person stops the run."""
     chats.lock(tx, run.chat)
-    return runs.end_live(tx, run.id, Ending.WITHDRAWN, "stop")
+    return runs.end_live(tx, run.id, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
 
 
 def begin_part(tx: Tx, run: Run, part: int) -> bool:
@@ -331,7 +331,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
     hand = postgres_hand
     hand.advance(10)
     with first(hand) as rival:
-        assert rival.do(holders.renew, hand.holder, LEASE)
+        assert rival.do(holders.renew, hand.holder)
         hand.advance(8)
         waiting = rival.rival(holders.bury_overdue, LEASE)
         end(rival, commits=commits)
@@ -343,7 +343,7 @@ def test_a_holder_that_is_being_buried_cannot_renew(postgres_hand: Hand, commits
     hand = postgres_hand
     with first(hand) as rival:
         assert rival.do(holders.bury_earlier_boots, "host/1", -1) == [hand.holder]
-        waiting = rival.rival(holders.renew, hand.holder, LEASE)
+        waiting = rival.rival(holders.renew, hand.holder)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
 

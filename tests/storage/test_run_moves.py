@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, Run, RunState
 from storage import accounts, chats, holders, runs
 from storage.engine.tx import StatementFailed
 from tests.storage.kit import LEASE, Hand
+
+ANSWERED = Close(Ending.ANSWERED, Cause.DELIVERED)
+CLOSED = Close(Ending.CANCELLED, Cause.OPERATOR, "closed")
 
 
 def taken_over(hand: Hand, run: Run) -> Run:
@@ -51,9 +54,9 @@ def test_a_run_that_is_not_due_is_not_claimed(hand: Hand) -> None:
     hand.ready(hand.new_chat(), wait=30.0)
     assert hand.claim() == []
     hand.advance(10)
-    hand.do(holders.renew, hand.holder, LEASE)
+    hand.do(holders.renew, hand.holder)
     hand.advance(10)
-    hand.do(holders.renew, hand.holder, LEASE)
+    hand.do(holders.renew, hand.holder)
     hand.advance(10.5)
     assert len(hand.claim()) == 1
 
@@ -155,10 +158,10 @@ MOVES = {
     "give_back": lambda tx, claim: runs.give_back(tx, claim, 0.0, "later"),
     "retry_later": lambda tx, claim: runs.retry_later(tx, claim, 1.0, "asked"),
     "fail": lambda tx, claim: runs.fail(tx, claim, 1.0, "it broke"),
-    "settle": lambda tx, claim: runs.settle(tx, claim, Ending.ANSWERED, ""),
+    "settle": lambda tx, claim: runs.settle(tx, claim, Close(Ending.ANSWERED, Cause.DELIVERED)),
     "progress": runs.progress,
     "mark_replied": runs.mark_replied,
-    "explain": lambda tx, claim: runs.explain(tx, claim, "three failures"),
+    "explain": lambda tx, claim: runs.explain(tx, claim, Cause.FAILURES, "three failures"),
     "set_aside": lambda tx, claim: runs.set_aside(tx, claim, "it breaks"),
 }
 
@@ -191,7 +194,9 @@ def test_a_worker_with_an_older_fence_of_the_same_holder_cannot_either(
 @pytest.mark.parametrize("move", MOVES)
 def test_a_worker_whose_run_was_stopped_cannot_make_the_move(hand: Hand, move: str) -> None:
     run = hand.running()
-    assert hand.do(runs.end_live, run.id, Ending.WITHDRAWN, "the person stopped it")
+    assert hand.do(
+        runs.end_live, run.id, Close(Ending.WITHDRAWN, Cause.STOPPED, "the person stopped it")
+    )
     ended = hand.find(run)
     with pytest.raises(StaleLease):
         hand.do(MOVES[move], run.claim)
@@ -203,16 +208,16 @@ def test_a_stop_ends_every_live_state_and_nothing_twice(hand: Hand) -> None:
     head, waiter = hand.running(chat), hand.waiting(chat)
     other = hand.ready(hand.new_chat())
     for run in (head, waiter, other):
-        assert hand.do(runs.end_live, run.id, Ending.WITHDRAWN, "stop")
-        assert not hand.do(runs.end_live, run.id, Ending.CANCELLED, "again")
+        assert hand.do(runs.end_live, run.id, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
+        assert not hand.do(runs.end_live, run.id, Close(Ending.CANCELLED, Cause.OPERATOR, "again"))
         assert hand.find(run).ending is Ending.WITHDRAWN
 
 
 def test_an_operator_who_looked_at_an_older_fence_ends_nothing(hand: Hand) -> None:
     run = hand.running()
-    assert not hand.do(runs.end_live, run.id, Ending.CANCELLED, "closed", run.fence - 1)
+    assert not hand.do(runs.end_live, run.id, CLOSED, run.fence - 1)
     assert hand.find(run) == run
-    assert hand.do(runs.end_live, run.id, Ending.CANCELLED, "closed", run.fence)
+    assert hand.do(runs.end_live, run.id, CLOSED, run.fence)
 
 
 def test_the_oldest_waiter_is_promoted_when_the_head_has_ended(hand: Hand) -> None:
@@ -220,7 +225,7 @@ def test_the_oldest_waiter_is_promoted_when_the_head_has_ended(hand: Hand) -> No
     head = hand.running(chat)
     late, early = hand.waiting(chat, order_at=20.0), hand.waiting(chat, order_at=10.0)
     assert hand.do(runs.promote, chat) is None
-    hand.do(runs.settle, head.claim, Ending.ANSWERED, "")
+    hand.do(runs.settle, head.claim, ANSWERED)
     assert hand.do(runs.promote, chat) == early.id
     assert hand.do(runs.promote, chat) is None
     assert hand.find(late).state is RunState.WAITING
@@ -245,8 +250,8 @@ def test_a_run_that_comes_back_to_a_paused_chat_waits(hand: Hand) -> None:
 
 def test_an_ending_is_corrected_only_from_what_it_was(hand: Hand) -> None:
     run = hand.running()
-    hand.do(runs.settle, run.claim, Ending.UNCERTAIN, "a time-out")
-    correct = (run.id, Ending.UNCERTAIN, Ending.ANSWERED, "a late witness")
+    hand.do(runs.settle, run.claim, Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, "a time-out"))
+    correct = (run.id, Ending.UNCERTAIN, Close(Ending.ANSWERED, Cause.DELIVERED, "a late witness"))
     assert hand.do(runs.correct_ending, *correct)
     assert not hand.do(runs.correct_ending, *correct)
     assert hand.find(run).ending is Ending.ANSWERED
@@ -254,4 +259,6 @@ def test_an_ending_is_corrected_only_from_what_it_was(hand: Hand) -> None:
 
 def test_a_live_run_has_no_ending_to_correct(hand: Hand) -> None:
     run = hand.running()
-    assert not hand.do(runs.correct_ending, run.id, Ending.UNCERTAIN, Ending.ANSWERED, "")
+    assert not hand.do(
+        runs.correct_ending, run.id, Ending.UNCERTAIN, Close(Ending.ANSWERED, Cause.DELIVERED)
+    )

@@ -18,6 +18,7 @@ from storage.engine.tx import StatementFailed
 from storage.schema.migrate import NEWEST, revisions, upgrade
 from storage.schema.revisions import head
 from storage.schema.tables import metadata
+from tests.limits import PATIENCE
 from tests.servers import Postgres
 from tests.storage.kit import Hand
 
@@ -90,7 +91,7 @@ def test_the_newest_revision_has_its_name_in_the_program() -> None:
 
 def test_b86_four_processes_that_start_at_once_all_come_up(blank_database_url: str) -> None:
     processes = [started(_UPGRADE, blank_database_url) for _ in range(4)]
-    said = [process.communicate(timeout=50) for process in processes]
+    said = [process.communicate(timeout=PATIENCE) for process in processes]
     assert [process.returncode for process in processes] == [0] * 4, said
     assert {out.strip() for out, _ in said} == {NEWEST}
     assert revisions(blank_database_url) == (NEWEST, NEWEST)
@@ -113,7 +114,7 @@ def test_a_process_that_dies_in_a_migration_leaves_the_schema_as_it_was(
     blank_database_url: str,
 ) -> None:
     died = started(_DIES_BEFORE_THE_COMMIT, blank_database_url)
-    _, complaints = died.communicate(timeout=50)
+    _, complaints = died.communicate(timeout=PATIENCE)
     assert died.returncode == 9, complaints
     with connected(blank_database_url) as connection:
         assert inspect(connection).get_table_names() == []
@@ -158,7 +159,6 @@ BAD = {
     "1, '', '' FROM outbox",
     "a reply exists once": "INSERT INTO replies (run, text, body, attempt, stored_at) "
     "SELECT id, '', '', 1, 1 FROM runs UNION ALL SELECT id, '', '', 1, 1 FROM runs",
-    "an account is on a channel we know": "UPDATE accounts SET channel = 'pigeon'",
     "a chat is of a kind we know": "UPDATE chats SET kind = 'crowd'",
     "an address leads to one chat": "INSERT INTO chat_addresses SELECT * FROM chat_addresses",
     "a run belongs to a chat": "UPDATE runs SET chat = 4711",

@@ -6,8 +6,10 @@ import pytest
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import OutsideWindow
-from bot.settings import read_settings
-from bot.wiring.whatsapp import whatsapp_channel
+from bot.texts import Words
+from bot.wiring import read_settings
+from bot.wiring.channels import connect
+from channels.whatsapp.channel import WhatsAppChannel
 from tests.clocks import ShiftedClock
 
 NEEDED = {
@@ -16,6 +18,13 @@ NEEDED = {
     "TWILIO_WHATSAPP_FROM": "+14155238886",
     "PUBLIC_URL": "https://bot.example.test/hooks/",
 }
+
+
+def configured_channel() -> WhatsAppChannel:
+    """The channel that the environment asks for."""
+    [endpoint] = connect(read_settings(_env_file=None), ShiftedClock(), Words.load())
+    assert isinstance(endpoint.channel, WhatsAppChannel)
+    return endpoint.channel
 
 
 @pytest.fixture(autouse=True)
@@ -28,21 +37,21 @@ def test_a_template_with_a_place_for_the_reply_carries_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TWILIO_TEMPLATE_SID", "HX1")
-    channel = whatsapp_channel(read_settings(_env_file=None), ShiftedClock())
+    channel = configured_channel()
     assert channel.traits.outside_window is OutsideWindow.INVITATION
     monkeypatch.setenv("TWILIO_TEMPLATE_VARIABLES", '{"1": "{reply}"}')
-    channel = whatsapp_channel(read_settings(_env_file=None), ShiftedClock())
+    channel = configured_channel()
     assert channel.traits.outside_window is OutsideWindow.ANSWER
 
 
 def test_choices_have_content_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWILIO_CHOICE_TEMPLATES", '{"2": "HX2", "3": "HX3"}')
-    channel = whatsapp_channel(read_settings(_env_file=None), ShiftedClock())
+    channel = configured_channel()
     assert channel.config.choice_templates == {2: "HX2", 3: "HX3"}
 
 
 def test_statuses_come_to_the_public_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    channel = whatsapp_channel(read_settings(_env_file=None), ShiftedClock())
+    channel = configured_channel()
     assert channel.config.status_callback == "https://bot.example.test/hooks/whatsapp/status"
     assert channel.config.sandbox
 

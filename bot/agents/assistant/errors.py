@@ -18,7 +18,7 @@ from pydantic_ai.exceptions import (
 
 from bot.domain.errors import AnswerbackError, Retry
 from bot.domain.ports import Clock
-from bot.domain.retry import backoff
+from bot.domain.retry import RETRY
 from bot.domain.turn import Turn
 
 _PASSING = (
@@ -31,7 +31,6 @@ _PASSING = (
 _FOR_THE_OPERATOR = (ModelAuthenticationError, ModelNotFoundError, ModelQuotaExceededError)
 _PASSING_STATUS = frozenset({408, 409, 425, 429})
 _OPERATOR_STATUS = frozenset({401, 402, 403, 404})
-_LONGEST_WAIT = 60.0
 
 
 class ModelFailed(AnswerbackError):
@@ -65,7 +64,7 @@ def concerns_operator(error: ModelAPIError) -> bool:
 def later(error: ModelAPIError, turn: Turn, clock: Clock) -> Retry:
     """Try the turn again: not before the provider asks for, longer with every attempt, spread
     out, and no later than the turn's deadline, when the person gets an apology."""
-    wait = backoff(turn.attempt, clock.jitter(), base=2.0, cap=_LONGEST_WAIT)
+    wait = RETRY.model.after(turn.attempt, clock.jitter())
     if error.retry_after is not None:
         wait = error.retry_after + wait / 2
     left = max(1.0, turn.deadline - clock.wall())

@@ -31,7 +31,7 @@ class Probe:
     run_id: int = 0
     chat: TurnChat = field(
         default_factory=lambda: TurnChat(
-            0, ChannelName.CONSOLE, "check", "", ChatKind.PRIVATE, "Check", "en"
+            0, ChannelName("console"), "check", "", ChatKind.PRIVATE, "Check", "en"
         )
     )
 

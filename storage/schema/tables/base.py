@@ -24,6 +24,6 @@ ZERO = text("0")
 
 
 def one_of(column: str, values: Iterable[Enum]) -> CheckConstraint:
-    """The column has one of these values."""
+    """The column has one of these values, or is null where that is allowed."""
     allowed = ", ".join(f"'{v.value}'" for v in values)
     return CheckConstraint(f"{column} IN ({allowed})", name=column)

@@ -18,6 +18,8 @@ from sqlalchemy import (
     text,
 )
 
+from bot.domain.admission import Unanswered
+from bot.domain.commands import Command
 from bot.domain.message import InboundKind
 from storage.schema.tables.base import Id, metadata, one_of
 
@@ -29,6 +31,7 @@ inbound = Table(
     Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
     Column("run", BigInteger, ForeignKey("runs.id")),
     Column("ignored", Text),
+    Column("command", Text),
     Column("request_id", Text, nullable=False),
     Column("provider_id", Text, nullable=False, server_default=""),
     Column("kind", Text, nullable=False),
@@ -48,6 +51,8 @@ inbound = Table(
     Column("deliveries", Integer, nullable=False, server_default=text("1")),
     UniqueConstraint("account", "request_id"),
     one_of("kind", InboundKind),
+    one_of("ignored", Unanswered),
+    one_of("command", Command),
     CheckConstraint("run IS NULL OR ignored IS NULL", name="one_outcome"),
     Index("ix_inbound_run", "run"),
     Index("ix_inbound_chat", "chat", "received_at"),

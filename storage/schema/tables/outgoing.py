@@ -50,6 +50,7 @@ outbox = Table(
     Column("scope", Text),
     Column("code", Text, nullable=False, server_default=""),
     Column("error", Text, nullable=False, server_default=""),
+    Column("replaced_by", BigInteger),
     UniqueConstraint("run", "kind", "part"),
     one_of("kind", PartKind),
     one_of("state", PartState),

@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from bot.domain.message import ChannelName, ChatKind
+from bot.domain.message import ChatKind
 from bot.domain.reminders import ReminderState
 from storage.schema.tables.base import ZERO, Id, metadata, one_of
 
@@ -32,7 +32,6 @@ accounts = Table(
     Column("poller", BigInteger),
     Column("catchup_mark", Double),
     UniqueConstraint("channel", "account"),
-    one_of("channel", ChannelName),
 )
 
 chats = Table(

@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Ending
 from bot.domain.run import RunState
 from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of
 
@@ -52,15 +52,14 @@ runs = Table(
     Column("progress_at", Double),
     Column("ended_at", Double),
     Column("ending", Text),
+    Column("cause", Text),
     Column("detail", Text, nullable=False, server_default=""),
     Column("set_aside", Text),
     Column("moves_to", BigInteger, ForeignKey("chats.id")),
     Column("request_id", Text, nullable=False, server_default=""),
     one_of("state", RunState),
-    CheckConstraint(
-        "ending IS NULL OR ending IN (" + ", ".join(f"'{e.value}'" for e in Ending) + ")",
-        name="ending",
-    ),
+    one_of("ending", Ending),
+    one_of("cause", Cause),
     CheckConstraint(
         "(state = 'ended') = (ending IS NOT NULL) AND (state = 'ended') = (ended_at IS NOT NULL)",
         name="ended",

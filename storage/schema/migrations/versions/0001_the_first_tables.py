@@ -44,9 +44,6 @@ def upgrade() -> None:
         sa.Column("down_reason", sa.Text(), nullable=True),
         sa.Column("poller", sa.BigInteger(), nullable=True),
         sa.Column("catchup_mark", sa.Double(), nullable=True),
-        sa.CheckConstraint(
-            "channel IN ('telegram', 'whatsapp', 'console')", name=op.f("ck_accounts_channel")
-        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_accounts")),
         sa.UniqueConstraint("channel", "account", name=op.f("uq_accounts_channel_account")),
     )
@@ -175,6 +172,7 @@ def upgrade() -> None:
         sa.Column("progress_at", sa.Double(), nullable=True),
         sa.Column("ended_at", sa.Double(), nullable=True),
         sa.Column("ending", sa.Text(), nullable=True),
+        sa.Column("cause", sa.Text(), nullable=True),
         sa.Column("detail", sa.Text(), server_default="", nullable=False),
         sa.Column("set_aside", sa.Text(), nullable=True),
         sa.Column("moves_to", sa.BigInteger(), nullable=True),
@@ -185,8 +183,12 @@ def upgrade() -> None:
         ),
         sa.CheckConstraint("(state = 'running') = (holder IS NOT NULL)", name=op.f("ck_runs_held")),
         sa.CheckConstraint(
-            "ending IS NULL OR ending IN ('answered', 'uncertain', 'undeliverable', 'apologised', 'failed', 'withdrawn', 'cancelled', 'expired', 'silent')",
+            "ending IN ('answered', 'uncertain', 'undeliverable', 'apologised', 'failed', 'withdrawn', 'cancelled', 'expired', 'silent')",
             name=op.f("ck_runs_ending"),
+        ),
+        sa.CheckConstraint(
+            "cause IN ('delivered', 'human_answered', 'chose_silence', 'nothing_to_send', 'unconfirmed', 'sent_again', 'refused', 'unreachable', 'opted_out', 'window_closed', 'too_old', 'failures', 'deadline', 'gave_up', 'stopped', 'operator')",
+            name=op.f("ck_runs_cause"),
         ),
         sa.CheckConstraint(
             "state IN ('waiting', 'ready', 'running', 'ended')", name=op.f("ck_runs_state")
@@ -269,6 +271,7 @@ def upgrade() -> None:
         sa.Column("chat", sa.BigInteger(), nullable=False),
         sa.Column("run", sa.BigInteger(), nullable=True),
         sa.Column("ignored", sa.Text(), nullable=True),
+        sa.Column("command", sa.Text(), nullable=True),
         sa.Column("request_id", sa.Text(), nullable=False),
         sa.Column("provider_id", sa.Text(), server_default="", nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
@@ -289,6 +292,14 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "kind IN ('text', 'photo', 'voice', 'audio', 'video', 'video_note', 'document', 'sticker', 'animation', 'location', 'venue', 'contact', 'poll', 'dice', 'button', 'rich', 'service', 'reminder', 'other')",
             name=op.f("ck_inbound_kind"),
+        ),
+        sa.CheckConstraint(
+            "ignored IN ('bot', 'broadcast', 'not_addressed', 'other_bot', 'service', 'command', 'not_allowed', 'opted_out', 'too_fast', 'too_many_waiting', 'daily_limit')",
+            name=op.f("ck_inbound_ignored"),
+        ),
+        sa.CheckConstraint(
+            "command IN ('start', 'help', 'stop', 'status', 'retry', 'resend', 'opt_out', 'opt_in')",
+            name=op.f("ck_inbound_command"),
         ),
         sa.CheckConstraint("run IS NULL OR ignored IS NULL", name=op.f("ck_inbound_one_outcome")),
         sa.ForeignKeyConstraint(["account"], ["accounts.id"], name=op.f("fk_inbound_account")),
@@ -326,6 +337,7 @@ def upgrade() -> None:
         sa.Column("scope", sa.Text(), nullable=True),
         sa.Column("code", sa.Text(), server_default="", nullable=False),
         sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("replaced_by", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
             "(state = 'sending') = (holder IS NOT NULL)", name=op.f("ck_outbox_held")
         ),

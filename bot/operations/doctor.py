@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
-from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.findings import Finding, fine, problem, warning
 from bot.domain.ports import Clock
-from bot.observability.findings import Finding, fine, problem, warning
-from bot.settings import Settings, TelegramMode, read_settings
-from bot.texts import Words
-from bot.wiring.agents import hire
-from bot.wiring.session import (
-    OperatorSession,
-    database_exists,
-    opened,
-    operator_session,
-    schema_problem,
-)
-from bot.wiring.webhooks import REFUSALS, hook_finding, hook_states
+from bot.operations.session import OperatorSession, database_exists, schema_problem
+from bot.operations.webhooks import webhook_finding, webhook_states
+from bot.settings import Settings
 from storage import holders
 from storage.engine.database import Database, DatabaseSettings, parsed_url
 from storage.engine.probe import DatabaseFacts, RedisUnreachable, database_facts, ping_redis
@@ -41,34 +34,49 @@ _PATIENCE = 5.0
 """Seconds that anything which is asked may take."""
 
 
-async def examine() -> Sequence[Finding]:
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The process that is examined, as far as it could be put together: a session of it, and
+    its agent with how to close it (raises ConfigurationError)."""
+
+    settings: Settings
+    clock: Clock
+    has_platform: bool
+    ways_to_configure: str
+    session: Callable[[], AbstractAsyncContextManager[OperatorSession]]
+    close_agent: Callable[[], Awaitable[None]]
+
+
+def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
+    """What is left to say where the settings can't be read."""
+    fix = "correct the variable in the environment or in .env (see .env.example)"
+    return [problem("settings", line, fix) for line in str(error).splitlines()]
+
+
+async def examine(process: Examined) -> Sequence[Finding]:
     """Every finding, in the order in which things depend on each other. Never raises."""
-    try:
-        settings = read_settings()
-    except ConfigurationError as error:
-        fix = "correct the variable in the environment or in .env (see .env.example)"
-        return [problem("settings", line, fix) for line in str(error).splitlines()]
-    clock = SystemClock()
-    found = [*_settings(settings), _disk(settings)]
+    settings, clock = process.settings, process.clock
+    found = [*_settings(process), _disk(settings)]
     stored = await _database(settings, clock)
     found += stored
     found += await _redis(settings, clock)
     if all(finding.level != "problem" for finding in stored):
-        found += await _at_ctx(settings)
-    found.append(await _agent(settings, clock))
+        found += await _platforms(process)
+    found.append(await _agent(process))
     return found
 
 
-def _settings(settings: Settings) -> Sequence[Finding]:
+def _settings(process: Examined) -> Sequence[Finding]:
+    settings = process.settings
     found = [fine("settings", "they fit together")]
-    if not settings.has_platform:
-        fix = "set TELEGRAM_BOT_TOKEN, or TWILIO_ACCOUNT_SID and its companions"
+    if not process.has_platform:
+        fix = f"set {process.ways_to_configure}"
         found.append(warning("platforms", "none is configured: only `chat` works", fix))
     public = settings.public_url
     if public and not public.startswith("https://"):
         fix = "use https, with a certificate that the platforms trust"
         found.append(warning("PUBLIC_URL", f"{public} is not https", fix))
-    if settings.has_platform and settings.agent == "echo":
+    if process.has_platform and settings.agent == "echo":
         fix = "set AGENT to llm, package.module:function or https://..."
         found.append(warning("AGENT", "echo: the bot repeats what people write", fix))
     sqlite = parsed_url(settings.database_url).get_backend_name() == "sqlite"
@@ -156,77 +164,41 @@ async def _redis(settings: Settings, clock: Clock) -> Sequence[Finding]:
     return [fine("redis", f"answers in {(clock.monotonic() - began) * 1000:.0f} ms")]
 
 
-async def _at_ctx(settings: Settings) -> Sequence[Finding]:
+async def _platforms(process: Examined) -> Sequence[Finding]:
     try:
-        async with operator_session(settings) as ctx, opened(ctx):
-            alive = await _holders(ctx)
-            platforms = [*await _telegram(ctx), *await _twilio(ctx)]
-            hooks = [hook_finding(state) for state in await hook_states(ctx)]
+        async with process.session() as session, session.opened():
+            found = [await _holders(session)]
+            for endpoint in session.endpoints:
+                found += await endpoint.examine()
+            found += [webhook_finding(s) for s in await webhook_states(session.endpoints)]
     except ConfigurationError as error:
         return [problem("settings", str(error), "correct the variable in the environment")]
     except DatabaseUnavailable as error:
         return [problem("database", str(error), "is it running?")]
-    return [alive, *platforms, *hooks]
+    return found
 
 
-async def _holders(ctx: OperatorSession) -> Finding:
-    rows = await ctx.rt.db.read(holders.listed, ctx.settings.lease_seconds)
-    alive = [f"{row.name} ({row.role})" for row in rows if not row.gone]
-    if not any(row.role != "web" for row in rows if not row.gone):
+async def _holders(session: OperatorSession) -> Finding:
+    rows = await session.rt.db.read(holders.listed, session.settings.lease_seconds)
+    alive = [row for row in rows if not row.gone]
+    if all(row.role == "web" for row in alive):
         said = "no process works on runs now"
         return warning("processes", said, "answerback serve")
-    return fine("processes", f"alive: {', '.join(alive)}")
+    return fine("processes", f"alive: {', '.join(f'{row.name} ({row.role})' for row in alive)}")
 
 
-async def _telegram(ctx: OperatorSession) -> Sequence[Finding]:
-    channel = ctx.channels.telegram
-    if channel is None:
-        return []
+async def _agent(process: Examined) -> Finding:
+    name, agent = "agent", process.settings.agent
     try:
-        me = await channel.me()
-        sees_all = await channel.sees_all_groups()
-    except REFUSALS as error:
-        return [problem("telegram", str(error), "take the token anew from @BotFather")]
-    found = [fine("telegram", f"the bot is @{me.username} ({me.id})")]
-    if not sees_all:
-        said = "on: in groups the bot sees commands, mentions and replies only"
-        found.append(fine("telegram privacy mode", said))
-    if ctx.settings.mode is TelegramMode.WEBHOOK and not ctx.settings.telegram_webhook_secret:
-        fix = "set TELEGRAM_WEBHOOK_SECRET to a long random word"
-        found.append(problem("telegram secret", "none is set", fix))
-    return found
-
-
-async def _twilio(ctx: OperatorSession) -> Sequence[Finding]:
-    channel = ctx.channels.whatsapp
-    if channel is None:
-        return []
-    try:
-        await channel.check_credentials()
-    except REFUSALS as error:
-        fix = "copy TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN from Twilio's console"
-        return [problem("twilio", str(error), fix)]
-    found = [fine("twilio", "it takes the credentials")]
-    if channel.config.sandbox:
-        fix = "each person sends the join words; after three days again"
-        found.append(warning("twilio sandbox", "only joined numbers are reached", fix))
-    return found
-
-
-async def _agent(settings: Settings, clock: Clock) -> Finding:
-    name = "agent"
-    words = Words.load(settings.texts_file, settings.language)
-    try:
-        hired = hire(settings, words, clock)
+        await process.close_agent()
     except ConfigurationError as error:
         return problem(name, str(error), "correct AGENT")
-    await hired.close()
-    if not settings.agent.startswith(("http://", "https://")):
-        return fine(name, f"{settings.agent} loads")
+    if not agent.startswith(("http://", "https://")):
+        return fine(name, f"{agent} loads")
     try:
         async with httpx.AsyncClient(timeout=_PATIENCE, trust_env=False) as client:
-            answer = await client.get(settings.agent)
+            answer = await client.get(agent)
     except httpx.HTTPError as error:
-        said = f"{settings.agent} can't be reached: {type(error).__name__}"
+        said = f"{agent} can't be reached: {type(error).__name__}"
         return problem(name, said, "is it running, and is AGENT its address?")
     return fine(name, f"reached, answered {answer.status_code}; `agent check` asks it more")

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
-from bot.domain.ports import Channel
+from bot.domain.plugin import Endpoint
+from bot.domain.ports import Clock
+from bot.domain.reminders import Calendar
 from bot.leases.runtime import Runtime
-from bot.schedule import Almanac
 from bot.settings import Settings
+from bot.supervisor import beside
 from bot.texts import Words
-from bot.wiring.channels import Configured, configure
 from storage import accounts
 from storage.accounts import Account
 from storage.engine.database import Database, DatabaseSettings, parsed_url
@@ -27,52 +27,77 @@ from storage.notify import Wakeups
 from storage.schema.migrate import NEWEST, revisions
 
 MAKE_ONE = "`answerback serve`, `chat` or `db upgrade` makes it"
-_PULSE = 0.02
+_LOOK_AGAIN = 0.02
 _FOR_HINTS = 1.0
 """Seconds that hints to running processes may take; without them they look once a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorSession:
-    """What an operator's command is handed."""
+    """What an operator's command is handed. `endpoints` are the configured accounts, whether or
+    not the database knows them."""
 
     settings: Settings
     rt: Runtime
-    channels: Configured
+    endpoints: Sequence[Endpoint]
     accounts: Sequence[Account]
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Let the channels ask their platforms while the body runs."""
+        channels = [endpoint.channel for endpoint in self.endpoints]
+        try:
+            for channel in channels:
+                await channel.open()
+            yield
+        finally:
+            for channel in channels:
+                await channel.close()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What a session is made of besides its settings."""
+
+    clock: Clock
+    words: Words
+    calendar: Calendar
+    endpoints: Sequence[Endpoint] = ()
 
 
 @asynccontextmanager
-async def operator_session(
-    settings: Settings, *, tells: bool = False, speaks: bool = True
+async def open_session(
+    settings: Settings, parts: SessionParts, *, tells: bool
 ) -> AsyncIterator[OperatorSession]:
     """Open the database beside whoever uses it. With `tells`, hints reach running processes
-    through Redis; without `speaks` no channel is there, which is quicker.
+    through Redis.
 
     Raises ConfigurationError when there is no database, or its schema is another than ours;
     DatabaseUnavailable.
     """
-    await asyncio.to_thread(_look_at, settings.database_url)
-    clock = SystemClock()
-    db = Database(DatabaseSettings(settings.database_url, pool=2, pool_wait=10.0), clock)
+    if said := await asyncio.to_thread(schema_problem, settings.database_url):
+        raise ConfigurationError(f"DATABASE_URL: {said}")
+    place = DatabaseSettings(settings.database_url, pool=2, pool_wait=10.0)
+    db = Database(place, parts.clock)
     try:
-        words = Words.load(
-            settings.texts_file, settings.language, word_commands=settings.command_words
-        )
-        none = Configured(None, None, None)
-        channels = configure(settings, clock, words) if speaks else none
         rows = await db.read(accounts.listed)
+        known = {(row.channel, row.account): row.id for row in rows}
+        served = {
+            known[name]: endpoint
+            for endpoint in parts.endpoints
+            if (name := (endpoint.channel.name, endpoint.channel.account)) in known
+        }
         rt = Runtime(
             db=db,
-            clock=clock,
-            channels=_served(channels.all(), rows),
+            clock=parts.clock,
+            channels={row: endpoint.channel for row, endpoint in served.items()},
             terms=settings.terms(),
-            words=words,
-            wakeups=Wakeups(clock, (tells and settings.redis_url) or None),
-            calendar=Almanac(settings.timezone),
+            words=parts.words,
+            wakeups=Wakeups(parts.clock, (tells and settings.redis_url) or None),
+            calendar=parts.calendar,
         )
         async with _telling(rt):
-            yield OperatorSession(settings, rt, channels, rows)
+            yield OperatorSession(settings, rt, parts.endpoints, rows)
     finally:
         await asyncio.to_thread(db.close)
 
@@ -97,45 +122,13 @@ def schema_problem(url: str) -> str:
     return f"the database is at schema {found}, newer than {ours}: use the newer Answerback"
 
 
-def _look_at(url: str) -> None:
-    if said := schema_problem(url):
-        raise ConfigurationError(f"DATABASE_URL: {said}")
-
-
-def _served(channels: Sequence[Channel], rows: Sequence[Account]) -> dict[int, Channel]:
-    by_name = {(channel.name, channel.account): channel for channel in channels}
-    return {
-        row.id: by_name[row.channel, row.account]
-        for row in rows
-        if (row.channel, row.account) in by_name
-    }
-
-
 @asynccontextmanager
 async def _telling(rt: Runtime) -> AsyncIterator[None]:
     """Carry hints to running processes while the body runs, and the last ones after it."""
-    relay = asyncio.create_task(rt.wakeups.relay(), name="wakeups")
-    try:
+    async with beside("wakeups", rt.wakeups.relay()) as relay:
         yield
         patience = _FOR_HINTS
         while not (rt.wakeups.connected or relay.done()) and patience > 0:
-            await rt.clock.sleep(_PULSE)
-            patience -= _PULSE
+            await rt.clock.sleep(_LOOK_AGAIN)
+            patience -= _LOOK_AGAIN
         await rt.wakeups.flush(_FOR_HINTS)
-    finally:
-        relay.cancel()
-        with suppress(asyncio.CancelledError):
-            await relay
-
-
-@asynccontextmanager
-async def opened(session: OperatorSession) -> AsyncIterator[OperatorSession]:
-    """The session with its channels able to ask their platforms."""
-    channels = session.channels.all()
-    try:
-        for channel in channels:
-            await channel.open()
-        yield session
-    finally:
-        for channel in channels:
-            await channel.close()

@@ -1,17 +1,22 @@
-"""What one WhatsApp sender at Twilio needs to know of itself."""
+"""What one WhatsApp sender at Twilio is configured with: its part of the environment, and what
+is made of it."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode
 
 from bot.domain.errors import ConfigurationError
 
 TWILIO_API = "https://api.twilio.com"
 TWILIO_MESSAGING = "https://messaging.twilio.com"
-TWILIO_MONITOR = "https://monitor.twilio.com"
 SANDBOX_SENDER = "whatsapp:+14155238886"
 """Twilio's shared number; people join it with a code and fall out after 72 hours."""
 
@@ -44,6 +49,54 @@ def _base(url: str, variable: str) -> str:
     return url.strip().rstrip("/")
 
 
+class TwilioSettings(BaseSettings):
+    """Twilio's variables. Times in seconds."""
+
+    public_url: str = ""
+    twilio_account_sid: str = ""
+    twilio_auth_token: str = Field("", repr=False)
+    twilio_second_auth_token: str = Field("", repr=False)
+    twilio_shared_key: str = Field("", repr=False)
+    twilio_whatsapp_from: str = ""
+    twilio_api_url: str = TWILIO_API
+    twilio_fallback_url: str = ""
+    twilio_template_sid: str = ""
+    twilio_template_variables: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict)
+    twilio_choice_templates: Annotated[dict[int, str], NoDecode] = Field(default_factory=dict)
+    twilio_typing: bool = True
+    twilio_timeout: float = Field(20.0, gt=0)
+
+    @field_validator("twilio_template_variables", "twilio_choice_templates", mode="before")
+    @classmethod
+    def _from_json(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError('must be JSON, such as {"1": "{reply}"} or {"3": "HX..."}') from None
+
+    @model_validator(mode="after")
+    def _twilio_fits_together(self) -> TwilioSettings:
+        if not self.twilio_account_sid:
+            return self
+        if not self.twilio_auth_token:
+            raise ValueError("TWILIO_AUTH_TOKEN is empty: copy it from Twilio's console")
+        if not self.twilio_whatsapp_from:
+            raise ValueError("TWILIO_WHATSAPP_FROM is empty: set it to whatsapp:+<your sender>")
+        if self.twilio_template_variables and not self.twilio_template_sid:
+            raise ValueError(
+                "TWILIO_TEMPLATE_SID is empty, but TWILIO_TEMPLATE_VARIABLES is set: name the "
+                "approved template (HX...) that they belong to"
+            )
+        if not self.public_url:
+            raise ValueError(
+                "PUBLIC_URL is empty: Twilio's signatures are checked against it; "
+                "set it to the https address under which Twilio reaches this service"
+            )
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class TwilioConfig:
     """One sender and the account that it belongs to. Times are in seconds.
@@ -54,7 +107,7 @@ class TwilioConfig:
     `template_variables` the word `{reply}` stands for the reply's text.
     `choice_templates` gives, for a number of choices, the content (`HX...`) that shows them
     as buttons: its variables are 1 the text, then a label and an id for each choice.
-    `messaging_url` and `monitor_url` follow `api_url` where they are empty.
+    `messaging_url` follows `api_url` where it is empty.
     """
 
     account_sid: str
@@ -62,7 +115,6 @@ class TwilioConfig:
     sender: str
     api_url: str = TWILIO_API
     messaging_url: str = ""
-    monitor_url: str = ""
     status_callback: str = ""
     second_auth_token: str = field(default="", repr=False)
     shared_key: str = field(default="", repr=False)
@@ -87,16 +139,10 @@ class TwilioConfig:
 
     @property
     def messaging_base(self) -> str:
-        return self._beside(self.messaging_url, TWILIO_MESSAGING)
-
-    @property
-    def monitor_base(self) -> str:
-        return self._beside(self.monitor_url, TWILIO_MONITOR)
-
-    def _beside(self, given: str, at_twilio: str) -> str:
-        """A further base: the one given, else Twilio's own, else the stand-in's only one."""
-        own = at_twilio if self.api_url == TWILIO_API else self.api_url
-        return given.rstrip("/") or own
+        """The base of the messaging API: the one given, else Twilio's own, else the only one of
+        a stand-in."""
+        own = TWILIO_MESSAGING if self.api_url == TWILIO_API else self.api_url
+        return self.messaging_url.rstrip("/") or own
 
     @property
     def sandbox(self) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from bot.domain.errors import ReminderRefused
-from bot.schedule import Almanac
+from bot.schedule import CronCalendar
 
 NOW = datetime(2027, 3, 27, 12, tzinfo=UTC).timestamp()
 """The day before Berlin's clocks go forward."""
@@ -37,34 +37,34 @@ NOW = datetime(2027, 3, 27, 12, tzinfo=UTC).timestamp()
     ],
 )
 def test_when_it_is_due(when: str, zone: str, due: str) -> None:
-    almanac = Almanac()
-    occasion = almanac.read(when, zone, NOW)
-    assert almanac.spell(occasion.due_at, occasion.zone) == due
+    calendar = CronCalendar()
+    occasion = calendar.read(when, zone, NOW)
+    assert calendar.spell(occasion.due_at, occasion.zone) == due
 
 
 def test_a_daily_rule_keeps_its_hour_over_the_change_of_clocks() -> None:
-    almanac = Almanac()
-    occasion = almanac.read("0 9 * * *", "Europe/Berlin", NOW - 86_400)
+    calendar = CronCalendar()
+    occasion = calendar.read("0 9 * * *", "Europe/Berlin", NOW - 86_400)
     times = [occasion.due_at]
     while len(times) < 4:
-        following = almanac.following(occasion, times[-1])
+        following = calendar.following(occasion, times[-1])
         assert following is not None
         times.append(following)
-    hours = [almanac.spell(moment, "Europe/Berlin").split()[2] for moment in times]
+    hours = [calendar.spell(moment, "Europe/Berlin").split()[2] for moment in times]
     assert hours == ["09:00"] * 4
     assert {round((b - a) / 3600) for a, b in pairwise(times)} == {23, 24}
 
 
 def test_what_was_missed_is_not_made_up_for_time_by_time() -> None:
-    almanac = Almanac()
-    occasion = almanac.read("0 * * * *", "", NOW)
-    following = almanac.following(occasion, NOW + 3.5 * 3600)
+    calendar = CronCalendar()
+    occasion = calendar.read("0 * * * *", "", NOW)
+    following = calendar.following(occasion, NOW + 3.5 * 3600)
     assert following == NOW + 4 * 3600
 
 
 def test_what_is_due_once_has_nothing_after_it() -> None:
-    almanac = Almanac()
-    assert almanac.following(almanac.read("in 1 minute", "", NOW), NOW) is None
+    calendar = CronCalendar()
+    assert calendar.following(calendar.read("in 1 minute", "", NOW), NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_what_is_due_once_has_nothing_after_it() -> None:
 )
 def test_what_can_not_be_meant_is_said(when: str, zone: str, said: str) -> None:
     with pytest.raises(ReminderRefused) as refused:
-        Almanac().read(when, zone, NOW)
+        CronCalendar().read(when, zone, NOW)
     assert said in str(refused.value)

@@ -1,4 +1,4 @@
-"""What a process measures of itself and of the whole service, for its metrics."""
+"""The metrics and the tracer of a process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from bot.domain.errors import DatabaseUnavailable
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.ports import Clock
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from bot.observability.readings import Readings
-from bot.schedule import Chore, Schedule
+from bot.observability.tracing import NoTracer, Tracer
+from bot.settings import Settings
+from bot.supervisor import Supervisor
 from storage.views.gauges import read_gauges
 
 _EVERY = 15.0
@@ -20,7 +23,7 @@ _log = logging.getLogger("answerback.measures")
 
 
 async def measure(
-    rt: Runtime, lease: LeaseKeeper, schedule: Schedule, swept_at: Callable[[], float]
+    rt: Runtime, lease: LeaseKeeper, tasks: Supervisor, swept_at: Callable[[], float]
 ) -> None:
     """Export what the parts of this process know, and keep looking at the whole service.
     `swept_at` is the monotonic second of the last recovery pass."""
@@ -31,10 +34,11 @@ async def measure(
             late_renewals=lambda: lease.late_renewals,
             hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
             sweep_age=lambda: rt.clock.monotonic() - swept_at(),
+            troubled_tasks=lambda: len(tasks.troubled),
         )
     )
     await refresh(rt)
-    schedule.add(Chore("gauges", _EVERY, partial(refresh, rt)))
+    tasks.every("gauges", _EVERY, partial(refresh, rt))
 
 
 async def refresh(rt: Runtime) -> None:
@@ -50,3 +54,20 @@ async def refresh(rt: Runtime) -> None:
     )
     rt.observer.uncertain_parts.set(seen.uncertain)
     rt.observer.standalone_parts.set(seen.standalone)
+
+
+def tracer_of(settings: Settings, clock: Clock) -> Tracer:
+    """Spans to the endpoint of OTEL_EXPORTER_OTLP_ENDPOINT, or none. Raises ConfigurationError
+    when the endpoint is set and OpenTelemetry is not installed."""
+    endpoint = settings.otel_exporter_otlp_endpoint
+    if not endpoint:
+        return NoTracer()
+    try:
+        from bot.observability.otel import OtlpSettings, over_http  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        raise ConfigurationError(
+            f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {missing.name} is not installed: install "
+            "answerback[otel], or unset the variable"
+        ) from missing
+    place = OtlpSettings(endpoint, settings.otlp_headers, settings.otel_service_name)
+    return over_http(place, clock.wall)

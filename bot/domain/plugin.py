@@ -1,0 +1,194 @@
+"""A channel as a plug-in: how an account is connected, and what its platform offers besides
+sending.
+
+`channels/<name>/__init__.py` exports one `ChannelPlugin` as CHANNEL. Everything that differs
+between platforms is in it or in its channel's `Traits`; nothing else asks for a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from bot.domain.delivery import Witness
+from bot.domain.findings import Finding
+from bot.domain.message import ChannelName, Event, Inbound
+from bot.domain.ports import Carrier, Channel, Clock
+
+S = TypeVar("S")
+
+
+class NotAuthentic(Exception):
+    """A request that the platform did not send: it is refused and nothing is stored."""
+
+
+class NotReadable(Exception):
+    """A body that is not in the form that the platform sends; the text says in which way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A request with its whole body. `target` is the route's path and the query as it came."""
+
+    target: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A verified body, read once. `text` is what is stored of it. `error` says why its events
+    can't be told: then it is kept as a dead letter. With `status` it is the platform's word on
+    a message of ours, and is not stored."""
+
+    text: str
+    events: tuple[Event, ...] = ()
+    error: str = ""
+    status: Witness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path at which a platform posts. `read` raises NotAuthentic or NotReadable and nothing
+    else. `acknowledgement` is what the platform takes for "received" and shows to nobody."""
+
+    path: str
+    read: Callable[[Posted], Payload]
+    content_type: str = "text/plain"
+    acknowledgement: str = ""
+
+
+class Updates(Protocol):
+    """A platform that is polled. `updates` raises PollUnavailable, PollConflict, PollRefused."""
+
+    async def updates(self, offset: int | None, timeout: float) -> Sequence[Mapping[str, object]]:
+        """Wait up to `timeout` s for updates from `offset` on; asking with an offset confirms
+        those before it."""
+        ...
+
+    def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
+        """The events of an update. Raises PayloadError."""
+        ...
+
+
+Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
+"""Which of these request ids, given with the platform's times, are recorded already."""
+
+
+class Records(Protocol):
+    """A platform's own records of what people wrote to one account."""
+
+    def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
+        """Every message since then that is not known, oldest first. Raises RecordsUnavailable
+        at the end when that was not all."""
+        ...
+
+
+class Profile(Protocol):
+    """Who the account is on a platform that has to be asked. Raises PollUnavailable,
+    PollConflict, PollRefused."""
+
+    @property
+    def public_name(self) -> str:
+        """The name that a mention uses; empty while nobody knows it."""
+        ...
+
+    def remember(self, public_name: str) -> None:
+        """Take the name that an earlier process learned."""
+        ...
+
+    async def learn(self) -> str:
+        """Ask the platform for the name, and use it from now on."""
+        ...
+
+    async def show_menu(self, menus: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+        """Set the menu of commands by two-letter language, the empty one for all others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookState:
+    """A webhook as its platform has it. `error_age` in seconds; `trouble` says that the
+    platform could not be asked, and `by_hand` what must be done at the platform itself."""
+
+    channel: str
+    url: str = ""
+    wanted: str = ""
+    pending: int | None = None
+    error: str = ""
+    error_age: float | None = None
+    trouble: str = ""
+    by_hand: str = ""
+
+
+class Webhook(Protocol):
+    """Where a platform delivers. `set` and `delete` return what was done, line by line, and
+    raise ConfigurationError, PollUnavailable, PollConflict, PollRefused, RecordsUnavailable."""
+
+    async def state(self) -> WebhookState:
+        """The webhook now. Never raises: a platform that can't be asked is a state too."""
+        ...
+
+    async def set(self, *, drop_pending: bool) -> Sequence[str]:
+        """Point the platform at PUBLIC_URL; `drop_pending` throws away what waits there."""
+        ...
+
+    async def delete(self) -> Sequence[str]:
+        """Take our webhook away."""
+        ...
+
+
+async def _nothing_to_examine() -> Sequence[Finding]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One account on one platform: the channel that sends, and what else there is to it.
+
+    `carrier` is there where the platform reports later on what it took, `updates` where this
+    account is polled, `records` where missed messages can be listed, `profile` where the
+    account has to be asked for its name, `webhook` where the platform's delivery can be set.
+    `examine` is asked by `answerback doctor` and never raises.
+    """
+
+    channel: Channel
+    carrier: Carrier | None = None
+    routes: Sequence[Route] = ()
+    updates: Updates | None = None
+    records: Records | None = None
+    profile: Profile | None = None
+    webhook: Webhook | None = None
+    examine: Callable[[], Awaitable[Sequence[Finding]]] = _nothing_to_examine
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a process lends its channels: its clock, the words over a reply that is sent as a
+    file (by the person's language), and its terminal, if it has one."""
+
+    clock: Clock
+    long_reply: Callable[[str], str]
+    terminal: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True)
+class ChannelPlugin(Generic[S]):
+    """A platform. `settings` is its part of the environment, a class of pydantic-settings that
+    `Settings` inherits: every field has a name of its own, and what must never be printed is
+    a field with `repr=False`. None where no variable says anything of it.
+
+    `turned_on_by` names the variables that turn it on, for a person.
+
+    `connect` builds the account, not yet open, and is the first to import the platform's
+    packages. It raises ConfigurationError.
+    """
+
+    name: ChannelName
+    settings: type[S] | None
+    configured: Callable[[S], bool]
+    connect: Callable[[S, Host], Endpoint]
+    turned_on_by: str = ""

@@ -1,0 +1,87 @@
+"""Who a bot of ours is at its platform: asked at the start, and again while it is down.
+
+The name that an earlier process learned comes from the database, so that a start without the
+platform still knows which mentions concern us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
+from bot.domain.plugin import Profile
+from bot.leases.runtime import Runtime
+from storage import accounts
+from storage.notify import READY
+
+_log = logging.getLogger("answerback.introduction")
+_TROUBLE = (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable)
+_MEET_WITHIN = 5.0
+
+
+@dataclass(slots=True)
+class Introduction:
+    """One account whose platform has to be asked who it is."""
+
+    rt: Runtime
+    account: int
+    profile: Profile
+    _failures: int = 0
+
+    async def meet(self) -> None:
+        """Ask once, briefly, where nobody knows yet: without a name no mention concerns us."""
+        if self.profile.public_name:
+            return
+        try:
+            async with asyncio.timeout(_MEET_WITHIN):
+                await self._learn()
+        except (*_TROUBLE, TimeoutError) as error:
+            _log.warning("who this bot is could not be asked yet: %s", error)
+
+    async def introduce(self) -> float | None:
+        """Learn who we are and set the menu of commands, once. Returns the seconds until the
+        next try; None when it worked or was refused for good."""
+        try:
+            await self._learn()
+            await self._show_menu()
+        except _TROUBLE as error:
+            self._failures += 1
+            wait = self.rt.retry.connection.after(self._failures, self.rt.clock.jitter())
+            _log.warning(
+                "the platform could not be asked who we are: %s; again in %.0f s", error, wait
+            )
+            return wait
+        return None
+
+    async def probe(self) -> None:
+        """While the account is down, ask whether its token works again."""
+        rt = self.rt
+        try:
+            rows = await rt.db.read(accounts.listed)
+            if not any(row.id == self.account and row.down_since is not None for row in rows):
+                return
+            await self._learn()
+            if await rt.db.write(accounts.mark_up, self.account):
+                _log.info("the platform takes the token again")
+                rt.wakeups.tell(READY)
+        except _TROUBLE as error:
+            _log.info("the channel is still down: %s", error)
+
+    async def _learn(self) -> None:
+        name = await self.profile.learn()
+        await self.rt.db.write(accounts.set_name, self.account, name)
+
+    async def _show_menu(self) -> None:
+        words = self.rt.words
+        languages = [tag for tag in words.languages if len(tag) == 2]
+        menus: Mapping[str, Sequence[tuple[str, str]]] = {
+            "": words.menu(),
+            **{tag: words.menu(tag) for tag in languages},
+        }
+        try:
+            await self.profile.show_menu(menus)
+        except PollRefused as error:
+            _log.warning("there is no menu of commands: %s", error)

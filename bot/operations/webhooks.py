@@ -1,0 +1,94 @@
+"""The webhooks at the platforms: how they are, setting and deleting them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.domain.errors import (
+    ConfigurationError,
+    PollConflict,
+    PollRefused,
+    PollUnavailable,
+    RecordsUnavailable,
+)
+from bot.domain.findings import Finding, fine, problem, warning
+from bot.domain.plugin import Endpoint, WebhookState
+from bot.operations.stuck import Stuck, Trouble
+
+REFUSALS = (PollConflict, PollRefused, PollUnavailable, RecordsUnavailable, ConfigurationError)
+"""What asking a platform about our account may raise."""
+
+FRESH_ERROR = 3600.0
+"""Seconds for which a webhook's last error matters; the platform keeps it for ever."""
+
+_MANY_PENDING = 50
+_FIXES = {
+    "401": "the secret differs: answerback webhook set",
+    "403": "the secret differs: answerback webhook set",
+    "404": "the path differs: answerback webhook set",
+    "502": "the proxy does not reach this service",
+    "503": "the database was away: answerback doctor",
+}
+"""By the status in words such as "Wrong response from the webhook: 403 Forbidden"."""
+
+
+async def webhook_states(endpoints: Sequence[Endpoint]) -> Sequence[WebhookState]:
+    """Every platform's webhook. A platform that can't be asked is a state too."""
+    return [await e.webhook.state() for e in endpoints if e.webhook is not None]
+
+
+def webhook_finding(state: WebhookState) -> Finding:
+    """A webhook's state as a line of an examination."""
+    name = f"{state.channel} webhook"
+    put_right = "answerback webhook set"
+    if state.trouble:
+        return problem(name, state.trouble, "check the token, the account and the network")
+    if state.by_hand:
+        return warning(name, state.by_hand, f"it should be {state.wanted or 'none'}")
+    if state.url and not state.wanted:
+        mode = f"{state.channel.upper()}_MODE=webhook"
+        fix = f"answerback webhook delete, or set PUBLIC_URL and {mode}"
+        return problem(name, f"set to {state.url} while updates are polled", fix)
+    if state.url != state.wanted:
+        return problem(name, f"is {state.url or 'not set'}, not {state.wanted}", put_right)
+    if state.error_age is not None and state.error_age < FRESH_ERROR:
+        said = f"failed {state.error_age:.0f} s ago: {state.error}; {state.pending} pending"
+        fixes = (_FIXES[word] for word in state.error.split() if word in _FIXES)
+        return problem(name, said, next(fixes, "is PUBLIC_URL reachable and this service running?"))
+    if state.error and state.error_age is None:
+        return warning(name, state.error, put_right)
+    if (state.pending or 0) > _MANY_PENDING:
+        return warning(name, f"{state.pending} updates are pending", "is the service running?")
+    pending = "" if state.pending is None else f", {state.pending} pending"
+    return fine(name, f"{state.url or 'none, updates are polled'}{pending}")
+
+
+async def stuck_webhooks(endpoints: Sequence[Endpoint]) -> Sequence[Stuck]:
+    """Webhooks that fail now, as what is stuck."""
+    found = []
+    for state in await webhook_states(endpoints):
+        finding = webhook_finding(state)
+        if finding.level == "problem":
+            since = state.error_age or 0.0
+            act = "answerback doctor  # examines the account and says the fix"
+            found.append(Stuck(Trouble.WEBHOOK, state.channel, since, finding.says, act))
+    return found
+
+
+async def set_webhooks(
+    endpoints: Sequence[Endpoint], public_url: str, *, drop_pending: bool
+) -> Sequence[str]:
+    """Point every platform at PUBLIC_URL; returns what was done, line by line.
+
+    Raises one of REFUSALS.
+    """
+    if not public_url:
+        raise ConfigurationError("PUBLIC_URL is empty: set it to https://<where we are reached>")
+    webhooks = [e.webhook for e in endpoints if e.webhook is not None]
+    return [line for w in webhooks for line in await w.set(drop_pending=drop_pending)]
+
+
+async def delete_webhooks(endpoints: Sequence[Endpoint]) -> Sequence[str]:
+    """Take our webhooks away from every platform. Raises one of REFUSALS."""
+    webhooks = [e.webhook for e in endpoints if e.webhook is not None]
+    return [line for w in webhooks for line in await w.delete()]

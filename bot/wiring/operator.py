@@ -1,0 +1,60 @@
+"""What an operator's commands are given: a session beside the service, and its examination."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from bot.clock import SystemClock
+from bot.domain.errors import ConfigurationError
+from bot.domain.findings import Finding
+from bot.operations import doctor
+from bot.operations.session import OperatorSession, SessionParts, open_session
+from bot.schedule import CronCalendar
+from bot.settings import Settings
+from bot.wiring.agents import build_agent, words_of
+from bot.wiring.channels import configured, connect, read_settings, ways_to_configure
+
+
+@asynccontextmanager
+async def operator_session(
+    settings: Settings, *, tells: bool = False, speaks: bool = True
+) -> AsyncIterator[OperatorSession]:
+    """Open the database beside whoever uses it. With `tells`, hints reach running processes
+    through Redis; without `speaks` no channel is there, which is quicker.
+
+    Raises ConfigurationError when there is no database, or its schema is another than ours;
+    DatabaseUnavailable.
+    """
+    clock, words = SystemClock(), words_of(settings)
+    parts = SessionParts(
+        clock,
+        words,
+        CronCalendar(settings.timezone),
+        connect(settings, clock, words) if speaks else (),
+    )
+    async with open_session(settings, parts, tells=tells) as session:
+        yield session
+
+
+async def examine() -> Sequence[Finding]:
+    """Everything that this process would need: what is wrong, and the fix. Never raises."""
+    try:
+        settings = read_settings()
+    except ConfigurationError as error:
+        return doctor.settings_problems(error)
+    clock = SystemClock()
+
+    async def close_agent() -> None:
+        await build_agent(settings, words_of(settings), clock).close()
+
+    return await doctor.examine(
+        doctor.Examined(
+            settings,
+            clock,
+            has_platform=bool(configured(settings)),
+            ways_to_configure=ways_to_configure(settings),
+            session=lambda: operator_session(settings),
+            close_agent=close_agent,
+        )
+    )

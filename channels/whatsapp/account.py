@@ -1,0 +1,118 @@
+"""The account itself: its records, where Twilio sends what people write, its credentials."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.domain.delivery import Witness
+from bot.domain.errors import ConfigurationError
+from bot.domain.message import Inbound
+from bot.domain.plugin import Known
+from channels.whatsapp import records
+from channels.whatsapp.api import CallFailed, ErrorAnswer, Limits, Resource, TwilioApi, TwilioHttp
+from channels.whatsapp.parse import Listed, witness_of
+from channels.whatsapp.records import TwilioUnavailable
+from channels.whatsapp.settings import TwilioConfig
+
+RETRIES = "#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
+"""Connection overrides: by itself Twilio tries a webhook once more, and only when it could
+not connect. All tries fit in 15 seconds, so this bridges a restart and not an outage."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookInfo:
+    """A sender as Twilio has it. `retried` says that our connection overrides are on its URL."""
+
+    status: str
+    callback_url: str
+    fallback_url: str
+    status_callback_url: str
+
+    @property
+    def retried(self) -> bool:
+        return "rc=" in self.callback_url.partition("#")[2]
+
+
+class TwilioAccount:
+    """One sender and the account that it belongs to."""
+
+    def __init__(self, config: TwilioConfig) -> None:
+        self.config = config
+        self._http = TwilioHttp(Limits(config.connect_timeout, config.total_timeout))
+        self._api = TwilioApi(config, self._http)
+
+    @property
+    def account(self) -> str:
+        return self.config.sender
+
+    async def status(self, receipt: str) -> Witness | None:
+        """Where a part of ours stands by Twilio's records; None when they can't be read."""
+        try:
+            return witness_of(Listed.of(await self._api.message(receipt)))
+        except CallFailed:
+            return None
+
+    def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
+        """What people wrote since `since` that is not known; see `records.inbound_since`."""
+        return records.inbound_since(self._api, self.config.sender, since, known)
+
+    async def webhook_info(self) -> WebhookInfo:
+        """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, and
+        ConfigurationError when the account has no such sender."""
+        row = await self._sender()
+        found = row.get("webhook")
+        webhook: Resource = found if isinstance(found, Mapping) else {}
+        return WebhookInfo(
+            status=str(row.get("status") or ""),
+            callback_url=str(webhook.get("callback_url") or ""),
+            fallback_url=str(webhook.get("fallback_url") or ""),
+            status_callback_url=str(webhook.get("status_callback_url") or ""),
+        )
+
+    async def webhook_set(self, url: str, fallback: str = "", status: str = "") -> None:
+        """Point our sender at these URLs, an empty one at nothing; the overrides are added to
+        a URL that brings none of its own. Raises as `webhook_info`."""
+        row = await self._sender()
+        webhook = {
+            "callback_url": _with_retries(url),
+            "callback_method": "POST",
+            "fallback_url": _with_retries(fallback),
+            "fallback_method": "POST",
+            "status_callback_url": _with_retries(status),
+            "status_callback_method": "POST",
+        }
+        try:
+            await self._api.update_webhook(str(row.get("sid") or ""), webhook)
+        except CallFailed as failure:
+            raise TwilioUnavailable(f"the webhook is not set: {failure}") from None
+
+    async def _sender(self) -> Resource:
+        if self.config.sandbox:
+            raise ConfigurationError(
+                "the sandbox has no webhook that can be set from here: in Twilio's console, under "
+                "Messaging, Try it out, Sandbox settings, enter the URL of /whatsapp/webhook"
+            )
+        try:
+            rows = await self._api.senders()
+        except CallFailed as failure:
+            said = f"the senders can't be read: {failure}"
+            if isinstance(failure, ErrorAnswer) and failure.status == 404:
+                raise ConfigurationError(f"{said}; see the webhook in the console") from None
+            raise TwilioUnavailable(said) from None
+        for row in rows:
+            if row.get("sender_id") == self.config.sender:
+                return row
+        raise ConfigurationError("TWILIO_WHATSAPP_FROM is not a WhatsApp sender of this account")
+
+    async def check_credentials(self) -> None:
+        """Ask Twilio for one message of the account. Raises TwilioUnavailable."""
+        try:
+            await self._api.messages({"To": self.config.sender, "PageSize": "1"})
+        except CallFailed as failure:
+            raise TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
+
+
+def _with_retries(url: str) -> str:
+    return url + RETRIES if url and "#" not in url else url

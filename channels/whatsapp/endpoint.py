@@ -1,0 +1,244 @@
+"""A sender of ours as a process uses it: its channel, the routes at which Twilio posts and how
+they are verified, the webhook at Twilio, what `doctor` asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from twilio.request_validator import (
+    HMAC_SHA1,
+    HMAC_SHA256,
+    SIGNATURE_HEADER,
+    SIGNATURE_SETTINGS_HEADER,
+    RequestValidator,
+    get_signature_algorithm,
+)
+
+from bot.domain.errors import ConfigurationError, RecordsUnavailable
+from bot.domain.findings import Finding, fine, problem, warning
+from bot.domain.message import Event, PayloadError
+from bot.domain.plugin import (
+    Endpoint,
+    Host,
+    NotAuthentic,
+    NotReadable,
+    Payload,
+    Posted,
+    Route,
+    WebhookState,
+)
+from channels.whatsapp.account import RETRIES
+from channels.whatsapp.channel import WhatsAppChannel
+from channels.whatsapp.parse import parse, parse_status
+from channels.whatsapp.settings import TwilioConfig, TwilioSettings, sender_address
+
+PATH = "/whatsapp/webhook"
+FALLBACK_PATH = "/whatsapp/fallback"
+STATUS_PATH = "/whatsapp/status"
+_EMPTY_TWIML = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
+
+
+def connect(settings: TwilioSettings, host: Host) -> Endpoint:
+    """The sender of these settings, not yet open. Raises ConfigurationError."""
+    config = TwilioConfig(
+        account_sid=settings.twilio_account_sid,
+        auth_token=settings.twilio_auth_token,
+        sender=sender_address(settings.twilio_whatsapp_from),
+        api_url=settings.twilio_api_url,
+        status_callback=settings.public_url + STATUS_PATH,
+        second_auth_token=settings.twilio_second_auth_token,
+        shared_key=settings.twilio_shared_key,
+        template_sid=settings.twilio_template_sid,
+        template_variables=settings.twilio_template_variables,
+        choice_templates=settings.twilio_choice_templates,
+        typing=settings.twilio_typing,
+        total_timeout=settings.twilio_timeout,
+    )
+    channel = WhatsAppChannel(config, host.clock)
+    base, fallback = settings.public_url, settings.twilio_fallback_url or settings.public_url
+    posts = Posts(config)
+    sender = _Sender(channel, base + PATH, fallback + FALLBACK_PATH, base + STATUS_PATH)
+    return Endpoint(
+        channel,
+        carrier=channel,
+        routes=[
+            _route(PATH, posts.reader(base, posts.message)),
+            _route(FALLBACK_PATH, posts.reader(fallback, posts.message)),
+            _route(STATUS_PATH, posts.reader(base, posts.status)),
+        ],
+        records=channel,
+        webhook=sender,
+        examine=sender.examine,
+    )
+
+
+def _route(path: str, read: Callable[[Posted], Payload]) -> Route:
+    return Route(path, read, "text/xml", _EMPTY_TWIML)
+
+
+@dataclass(frozen=True, slots=True)
+class Posts:
+    """What Twilio posts for one sender: forms, signed for our public address."""
+
+    config: TwilioConfig
+
+    def reader(
+        self, public_url: str, tell: Callable[[Posted, Mapping[str, str]], Payload]
+    ) -> Callable[[Posted], Payload]:
+        """A route's `read`: the form, verified for `public_url`, as `tell` makes it out. Of a
+        name that comes twice the first value counts."""
+
+        def read(posted: Posted) -> Payload:
+            pairs = _form(posted.body)
+            url = public_url + posted.target
+            if pairs is None or not signature_matches(url, pairs, posted.headers, self.config):
+                raise NotAuthentic
+            return tell(posted, dict(reversed(pairs)))
+
+        return read
+
+    def message(self, posted: Posted, form: Mapping[str, str]) -> Payload:
+        """What a person wrote."""
+        events: tuple[Event, ...] = ()
+        reason = ""
+        try:
+            events = parse(form, self.config.sender)
+        except PayloadError as error:
+            reason = str(error)
+        return Payload(posted.body.decode("ascii"), events, reason)
+
+    def status(self, posted: Posted, form: Mapping[str, str]) -> Payload:
+        """What became of a message of ours."""
+        try:
+            return Payload("", status=parse_status(form, posted.query))
+        except PayloadError as error:
+            raise NotReadable(str(error)) from error
+
+
+def _form(body: bytes) -> list[tuple[str, str]] | None:
+    """Every field as it came, blank ones included; None for what is no form."""
+    try:
+        return parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=bool(body),
+            errors="replace",
+            max_num_fields=1000,
+        )
+    except ValueError:
+        return None
+
+
+class _Posted:
+    """The posted pairs as twilio's validator reads them: every value of every name."""
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def getall(self, name: str) -> list[str]:
+        return self._values[name]
+
+
+def signature_matches(
+    url: str, pairs: Sequence[tuple[str, str]], headers: Mapping[str, str], config: TwilioConfig
+) -> bool:
+    """Whether the form was signed for `url` with a secret of ours. Never raises.
+
+    `url` is the public one, with path and query, as it is configured at Twilio; a fragment
+    is not signed. `pairs` are the posted fields as they came, blank values and repeated
+    names included, before any cleaning. `headers` are read without regard to case.
+    """
+    named = {name.lower(): value for name, value in headers.items()}
+    signature = named.get(SIGNATURE_HEADER.lower(), "")
+    if not signature:
+        return False
+    settings = named.get(SIGNATURE_SETTINGS_HEADER.lower(), "")
+    algorithm = str(get_signature_algorithm(settings)).upper()
+    posted = _Posted(pairs)
+    return any(
+        _signed(secret, url.partition("#")[0], posted, signature, algorithm)
+        for secret in _secrets(config, algorithm, settings)
+        if secret
+    )
+
+
+def _secrets(config: TwilioConfig, algorithm: str, settings: str) -> tuple[str, ...]:
+    """A shared key signs what carries the settings header; the account's tokens the rest."""
+    if algorithm == HMAC_SHA256:
+        return (config.shared_key,)
+    if algorithm != HMAC_SHA1:
+        return ()
+    tokens = (config.auth_token, config.second_auth_token)
+    return (*tokens, config.shared_key) if settings else tokens
+
+
+def _signed(secret: str, url: str, posted: _Posted, signature: str, algorithm: str) -> bool:
+    try:
+        return bool(RequestValidator(secret).validate(url, posted, signature, algorithm))
+    except (ValueError, TypeError):
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Sender:
+    """Our sender at Twilio, and the addresses of ours that it should deliver to."""
+
+    channel: WhatsAppChannel
+    url: str
+    fallback: str
+    status: str
+
+    async def state(self) -> WebhookState:
+        try:
+            info = await self.channel.webhook_info()
+        except ConfigurationError as error:
+            return WebhookState("whatsapp", wanted=self.url, by_hand=str(error))
+        except RecordsUnavailable as error:
+            return WebhookState("whatsapp", wanted=self.url, trouble=str(error))
+        retried = "" if info.retried or not info.callback_url else "Twilio does not try it again"
+        return WebhookState(
+            "whatsapp", info.callback_url.partition("#")[0], self.url, error=retried
+        )
+
+    async def set(self, *, drop_pending: bool) -> Sequence[str]:
+        """Twilio keeps nothing that could be dropped. What its API can't set is said, to be
+        entered in its console."""
+        try:
+            await self.channel.webhook_set(self.url, self.fallback, self.status)
+        except ConfigurationError as error:
+            return [
+                f"whatsapp: {error}",
+                f"  when a message comes in (POST): {self.url}{RETRIES}",
+                f"  fallback, where there is a field (POST): {self.fallback}{RETRIES}",
+                f"  status callback (POST): {self.status}{RETRIES}",
+            ]
+        return [f"whatsapp delivers to {self.url}, after a failure to {self.fallback}"]
+
+    async def delete(self) -> Sequence[str]:
+        try:
+            await self.channel.webhook_set("")
+        except ConfigurationError as error:
+            return [f"whatsapp: {error}"]
+        return ["whatsapp: the sender has no webhook any more"]
+
+    async def examine(self) -> Sequence[Finding]:
+        try:
+            await self.channel.check_credentials()
+        except RecordsUnavailable as error:
+            fix = "copy TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN from Twilio's console"
+            return [problem("twilio", str(error), fix)]
+        found = [fine("twilio", "it takes the credentials")]
+        if self.channel.config.sandbox:
+            fix = "each person sends the join words; after three days again"
+            found.append(warning("twilio sandbox", "only joined numbers are reached", fix))
+        return found

@@ -1,0 +1,112 @@
+"""Clocks on walls are set by an hour, forward and back, while the program works."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator
+from datetime import datetime, tzinfo
+from typing import Any
+
+import pytest
+
+from tests.clocks import shift_database
+from tests.fakes.updates import Person
+from tests.kit.agents import Echo, Gated
+from tests.kit.conversation import ADA, BOB, SHORT, post
+from tests.world import Running, World, open_world
+
+HOUR = 3600.0
+STEPS = pytest.mark.parametrize("step", [-HOUR, HOUR], ids=["back", "forward"])
+_OURS = ("bot", "channels", "storage", "apscheduler")
+
+
+def set_wall(world: World, patch: pytest.MonkeyPatch, by: float) -> None:
+    """Set the wall clock of every process: for our clock, and for whoever asks Python's."""
+    asked = time.time
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Wrong:
+            return cls.fromtimestamp(asked() + by, tz)
+
+    patch.setattr(time, "time", lambda: asked() + by)
+    for name, module in tuple(sys.modules.items()):
+        if name.startswith(_OURS) and getattr(module, "datetime", None) is datetime:
+            patch.setattr(module, "datetime", Wrong)
+    world.clock.wall_is_wrong_by = by
+
+
+async def beats(world: World, running: Running) -> None:
+    """Wait until the process has renewed, looked for dead ones and measured once more."""
+    question = "SELECT renewed_at FROM holders WHERE gone_at IS NULL"
+    [[renewed]], swept = await world.rows(question), running.process.last_sweep
+    await world.until(question, lambda rows: rows[0][0] > renewed + 0.5, timeout=5.0)
+    await world.until(question, lambda _: running.process.last_sweep > swept, timeout=5.0)
+    assert running.process.lease.holds()
+
+
+@STEPS
+async def test_a_step_of_the_wall_clock_stops_no_heartbeat_and_no_sweep(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    running = await world.start(agent=Echo(), **SHORT)
+    assert await post(running, Person(ADA).text("before")) == [200]
+    await world.settled()
+    set_wall(world, monkeypatch, step)
+    await beats(world, running)
+    assert await post(running, Person(BOB).text("after")) == [200]
+    await world.settled()
+    assert (world.telegram.texts(ADA), world.telegram.texts(BOB)) == (["re: before"], ["re: after"])
+    assert await world.rows("SELECT count(*) FROM holders") == [(1,)], "it never lost its lease"
+
+
+@pytest.fixture
+async def on_postgres(postgres_url: str) -> AsyncIterator[World]:
+    async with open_world(postgres_url) as world:
+        yield world
+
+
+@STEPS
+async def test_a_step_of_the_databases_clock_takes_nothing_from_the_living(
+    on_postgres: World, step: float
+) -> None:
+    world, agent = on_postgres, Gated()
+    terms: dict[str, Any] = {**SHORT, "lease_seconds": 6.0, "still_working_after": 1e6}
+    owner = await world.start(agent=agent, **terms)
+    judge = await world.start(agent=agent, holder_name="judge", **terms)
+    assert await post(owner, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    shift_database(world.database_url, step)
+    for _ in range(2):
+        await judge.process.sweep()
+        await beats_of_all(world, 2)
+    agent.go.set()
+    await world.settled()
+    assert agent.calls == {"hello": 1}
+    assert await world.rows("SELECT deaths, failures, attempts FROM runs") == [(0, 0, 1)]
+    assert await world.rows("SELECT count(*) FROM holders") == [(2,)]
+    assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def beats_of_all(world: World, processes: int) -> None:
+    """Wait until every process has renewed after this moment."""
+    [[moment]] = await world.rows("SELECT answerback_lease_now()")
+    question = "SELECT count(*) FROM holders WHERE renewed_at BETWEEN :m AND :m + 60"
+    await world.until(
+        question.replace(":m", repr(float(moment))), lambda rows: rows[0][0] == processes, 5.0
+    )
+
+
+async def test_after_a_step_back_of_the_databases_clock_the_dead_are_found_in_time(
+    on_postgres: World,
+) -> None:
+    world, agent, heir = on_postgres, Gated(), Echo()
+    owner = await world.start(agent=agent, **SHORT)
+    assert await post(owner, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    await world.start(agent=heir, holder_name="heir", **SHORT)
+    await owner.die()
+    shift_database(world.database_url, -HOUR)
+    sql = "SELECT count(*) FROM holders WHERE gone_at IS NOT NULL"
+    await world.until(sql, lambda rows: rows[0][0] == 1, timeout=15.0)
