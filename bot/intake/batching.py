@@ -36,7 +36,7 @@ def place(
     now = clock.read(tx)
     order_at = now if message.sent_at is None else message.sent_at
     for run in reversed(live):
-        if _join(tx, run, message, order_at, rt.terms.intake):
+        if _join(tx, run, message, rt.terms.intake):
             inbox.assign(tx, stored, run.id)
             _adopt(tx, run.id, chat, message, rt.terms.intake)
             # A worker that looked in this very moment passed the run by.
@@ -71,7 +71,7 @@ def with_its_album(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     return message
 
 
-def _join(tx: Tx, run: Run, message: Inbound, order_at: float, terms: IntakeTerms) -> bool:
+def _join(tx: Tx, run: Run, message: Inbound, terms: IntakeTerms) -> bool:
     """Whether the message joined this run: only one that was never claimed takes it."""
     if run.attempts > 0:
         return False
@@ -81,7 +81,7 @@ def _join(tx: Tx, run: Run, message: Inbound, order_at: float, terms: IntakeTerm
     until = run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
     if message.album:
         until = (clock.read(tx) if began is None else began) + terms.album_longest
-    return runs.join(tx, run.id, order_at, _wait(message, terms), until)
+    return runs.join(tx, run.id, _wait(message, terms), until)
 
 
 def _wait(message: Inbound, terms: IntakeTerms) -> float:

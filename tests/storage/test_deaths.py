@@ -126,7 +126,7 @@ def test_a_run_that_saw_two_deaths_is_claimed_only_in_the_lane(hand: Hand) -> No
     other = hand.ready(hand.new_chat())
     assert counters(hand, suspect) == (2, 0)
     assert {run.id for run in hand.claim()} == {suspect.id, other.id}
-    assert hand.value("SELECT lane FROM runs WHERE id = :id", id=suspect.id)
+    assert hand.value("SELECT quarantined FROM runs WHERE id = :id", id=suspect.id)
 
 
 def test_a_holder_runs_one_suspect_at_a_time_and_others_beside_it(hand: Hand) -> None:
@@ -171,7 +171,7 @@ def test_progress_clears_the_suspicion(hand: Hand) -> None:
     hand.do(runs.progress, claimed.claim)
     assert counters(hand, suspect) == (0, 0)
     hand.do(runs.give_back, claimed.claim, 0.0, "later")
-    assert not hand.value("SELECT lane FROM runs")
+    assert not hand.value("SELECT quarantined FROM runs")
 
 
 def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
@@ -181,7 +181,7 @@ def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
     hand.do(runs.mark_replied, claimed.claim)
     die(hand, hand.holder)
     assert counters(hand, suspect) == (2, 0)
-    assert not hand.value("SELECT lane FROM runs")
+    assert not hand.value("SELECT quarantined FROM runs")
 
 
 def test_a_run_that_is_set_aside_is_not_claimed_and_stays_live(hand: Hand) -> None:
