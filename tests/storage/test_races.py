@@ -333,7 +333,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
     with first(hand) as rival:
         assert rival.do(holders.renew, hand.holder)
         hand.advance(8)
-        waiting = rival.rival(holders.bury_overdue, LEASE)
+        waiting = rival.rival(holders.mark_overdue_dead, LEASE)
         end(rival, commits=commits)
         assert outcome(waiting) == ([] if commits else [hand.holder])
 
@@ -342,7 +342,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
 def test_a_holder_that_is_being_buried_cannot_renew(postgres_hand: Hand, commits: Won) -> None:
     hand = postgres_hand
     with first(hand) as rival:
-        assert rival.do(holders.bury_earlier_boots, "host/1", -1) == [hand.holder]
+        assert rival.do(holders.mark_earlier_dead, "host/1", -1) == [hand.holder]
         waiting = rival.rival(holders.renew, hand.holder)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
@@ -353,7 +353,7 @@ def test_a_run_that_is_born_under_a_holder_that_is_being_buried_is_released(
 ) -> None:
     hand = postgres_hand
     with first(hand) as rival:
-        rival.do(holders.bury_earlier_boots, "host/1", -1)
+        rival.do(holders.mark_earlier_dead, "host/1", -1)
         born = hand.running()
         rival.commit()
     assert [r.run for r in hand.do(runs.release_dead)] == [born.id]
