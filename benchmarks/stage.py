@@ -19,7 +19,8 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.e2e.processes import PROGRAM, ROOT, free_port, pulse
+from tests.e2e.forking import ROOT
+from tests.e2e.processes import PROGRAM, free_port, pulse
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.twilio.signing import signed_headers

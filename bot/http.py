@@ -19,11 +19,11 @@ from starlette.routing import Route as HttpRoute
 
 from bot.delivery.status import hear
 from bot.domain.errors import DatabaseUnavailable
+from bot.domain.findings import Check
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
 from bot.intake.record import Arrival
 from bot.leases.runtime import Runtime
-from bot.observability import Check
 
 MAX_BODY = 1_000_000
 """Bytes. Telegram's largest update has 64 KiB, Twilio's forms far less."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.domain.reminders import Occasion, ReminderState
+from bot.domain.reminders import ReminderState, Schedule
 from storage.engine.binds import AT_MOST, CHAT_ID, MOMENT
 from storage.engine.clock import now
 from storage.engine.entity import Entity
@@ -32,7 +32,7 @@ class StoredReminder:
     account: int
     chat: int
     text: str
-    occasion: Occasion
+    schedule: Schedule
     fired: int
 
 
@@ -72,7 +72,7 @@ _FORGET = (
 )
 
 
-def add(tx: Tx, account: int, chat: int, key: str, text: str, occasion: Occasion) -> StoredReminder:
+def add(tx: Tx, account: int, chat: int, key: str, text: str, schedule: Schedule) -> StoredReminder:
     """The reminder under this key, made if it is not there."""
     values = {
         "account": account,
@@ -80,9 +80,9 @@ def add(tx: Tx, account: int, chat: int, key: str, text: str, occasion: Occasion
         "key": key,
         "state": ReminderState.WAITING.value,
         "text": text,
-        "rule": occasion.rule,
-        "zone": occasion.zone,
-        "due_at": occasion.due_at,
+        "rule": schedule.rule,
+        "zone": schedule.zone,
+        "due_at": schedule.due_at,
     }
     _ADD.run(tx, values)
     stored = find(tx, key)
@@ -119,7 +119,7 @@ def due(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[StoredRemind
 def fire(tx: Tx, reminder: StoredReminder, following: float | None) -> bool:
     """waiting -> done, or waiting for its next time. False: another process was first, or it
     was cancelled. Guarded by the time for which it is due: each time fires once."""
-    due_at = reminder.occasion.due_at
+    due_at = reminder.schedule.due_at
     values = {
         "chat_id": reminder.chat,
         "reminder_id": reminder.id,

@@ -18,16 +18,18 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import httpx
+import pytest
 from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import build_app
+from bot.intake import accept
 from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening
 from bot.observability.tracing import Tracer
-from bot.runs.shutdown import hand_over
+from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
@@ -86,7 +88,7 @@ class Running:
 
     async def stop(self, grace: float = 5.0) -> None:
         """Hand over and leave, as SIGTERM asks."""
-        await hand_over(self.process.ctx, self.process.worker, grace)
+        await shut_down(self.process.ctx, self.process.worker, grace)
         self._ended.set()
         await self._task
 
@@ -257,6 +259,8 @@ class World:
 async def open_world(database_url: str) -> AsyncIterator[World]:
     """A world on this database, which is migrated and empty."""
     async with AsyncExitStack() as stack:
+        # A machine that is busy for a while must not look as a slow database does.
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(accept, "COMMIT_WITHIN", PATIENCE)
         clock = ShiftedClock()
         telegram = await stack.enter_async_context(FakeTelegram(now=clock.wall))
         twilio = await stack.enter_async_context(FakeTwilio(now=clock.wall))

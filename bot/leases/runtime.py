@@ -12,8 +12,8 @@ from bot.domain.retry import RetryPolicy
 from bot.domain.terms import Terms
 from bot.domain.verdict import Policy, window_closed
 from bot.leases.checkpoints import Reached, nowhere
-from bot.observability import Observer
 from bot.observability.context import Fact, chat_tag
+from bot.observability.metrics import Observer
 from bot.observability.tracing import NoTracer, Tracer, story_of
 from bot.texts import Words
 from storage.engine.database import Database

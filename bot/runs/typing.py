@@ -24,8 +24,8 @@ _log = logging.getLogger("answerback.typing")
 
 
 @asynccontextmanager
-async def present(ctx: WorkerContext, case: Case) -> AsyncIterator[None]:
-    """Show presence for as long as the body runs and the lease holds. What goes wrong with
+async def show_work(ctx: WorkerContext, case: Case) -> AsyncIterator[None]:
+    """Show that somebody is at work while the body runs and the lease holds. What goes wrong with
     the showing is logged and never reaches the body."""
     async with beside(f"typing-{case.run.id}", _show(ctx, case)):
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from functools import partial
 
 from bot.delivery.context import WorkerContext
@@ -61,22 +60,17 @@ class Worker:
             return 0
         return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
 
-    def expect(self) -> Claimant | None:
-        """Keep room for a run that intake may make running; None when there is none. Ends
-        with `take` or `cancel_expected`."""
+    def reserve(self) -> Claimant | None:
+        """Keep room for a run that intake may make running, until `release`; None when there is
+        none."""
         if self.room() < 1:
             return None
         self._expected += 1
         return self._claimant()
 
-    def cancel_expected(self) -> None:
-        """The expected run did not come."""
+    def release(self) -> None:
+        """The run that room was kept for came, and is to be taken, or did not come."""
         self._expected -= 1
-
-    def take_expected(self, run: Run) -> None:
-        """The expected run came, claimed by us."""
-        self._expected -= 1
-        self.take(run)
 
     def take(self, run: Run) -> None:
         """Work on a run that is claimed by us."""
@@ -141,18 +135,14 @@ class Worker:
         while self._turns and (left := ends_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(self._turns.values(), timeout=left)
         self._closed = True
-        await self._cut(tuple(self._turns.values()))
+        self.abandon()
+        if self._turns:
+            await asyncio.wait(self._turns.values(), timeout=1.0)
 
     def abandon(self) -> None:
-        """The lease is lost: every turn stops where it is."""
+        """Every turn stops where it is: the lease is lost, or the time is up."""
         for task in self._turns.values():
             task.cancel()
-
-    async def _cut(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=1.0)
 
     def _claimant(self) -> Claimant:
         terms = self._ctx.rt.terms.work

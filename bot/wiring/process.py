@@ -18,6 +18,7 @@ from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import Sends
 from bot.domain.errors import DatabaseUnavailable
+from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
@@ -31,8 +32,7 @@ from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.loop_watchdog import pulse
-from bot.observability import Check
+from bot.loop_watchdog import loop_watchdog
 from bot.observability.context import held_by
 from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
@@ -243,7 +243,7 @@ async def running(
             rt.clock,
             rt.terms.work.lease,
             _identity(settings, rt.clock, role),
-            stack.enter_context(pulse()).stood,
+            stack.enter_context(loop_watchdog()).stood,
         )
         paced = pacers(rt, settings.redis_url, stack)
         ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), built.agent, paced)

@@ -40,7 +40,7 @@ _held = (
     sa.select(runs.c.id, runs.c.holder, holders.c.draining)
     .join(holders, holders.c.id == runs.c.holder)
     .where(RUNNING)
-    .order_by(runs.c.id)
+    .order_by(runs.c.holder, runs.c.id)  # as the index of running runs has them
 )
 _OWN = _held.where(_OF_HOLDER).with_for_update(of=runs, key_share=True)
 _DEAD = _held.where(_HOLDER_GONE, among(CONVERSATION, "chat_ids")).with_for_update(

@@ -7,12 +7,10 @@ its own. Whatever happens in the test, no process outlives it, nor the test's ow
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import socket
 import sys
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,15 +20,14 @@ from typing import Any
 import httpx
 
 from tests.e2e.agent import FakeAgent
+from tests.e2e.forking import ROOT, Forked
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.limits import PATIENCE
 from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).with_name("answerback")
-_PR_SET_PDEATHSIG = 1
 
 
 async def pulse(seconds: float = 0.02) -> None:
@@ -56,16 +53,11 @@ def free_port() -> int:
         return port
 
 
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 @dataclass
 class Program:
     """One process of ours. `said` and `printed` are its lines on standard error and output."""
 
-    process: asyncio.subprocess.Process
+    process: Forked
     client: httpx.AsyncClient
     said: list[str] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
@@ -76,7 +68,6 @@ class Program:
         """Begin to collect what it says."""
         pairs = ((self.process.stderr, self.said), (self.process.stdout, self.printed))
         for stream, lines in pairs:
-            assert stream is not None
             self._readers.append(asyncio.create_task(_collect(stream, lines)))
 
     @property
@@ -152,7 +143,6 @@ class Program:
     async def say(self, text: str, *, end: bool = False) -> None:
         """Type into its standard input; `end` closes it."""
         stdin = self.process.stdin
-        assert stdin is not None
         stdin.write(text.encode())
         await stdin.drain()
         if end:
@@ -167,11 +157,12 @@ class Program:
 
     async def clear_away(self) -> None:
         if self.running:
-            self.process.kill()
+            self.signal(signal.SIGKILL)
         await self.process.wait()
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
+        self.process.close()
 
 
 async def _collect(stream: asyncio.StreamReader, lines: list[str]) -> None:
@@ -218,15 +209,8 @@ class Ground:
 
     async def spawn(self, *words: str, **changes: str) -> Program:
         """Start `answerback` with these words, and don't wait for anything."""
-        process = await asyncio.create_subprocess_exec(
-            PROGRAM,
-            *words,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            cwd=self.folder,
-            env=self.environment(**changes),
-            preexec_fn=_die_with_parent,
+        process = await Forked.start(
+            *words, environment=self.environment(**changes), folder=self.folder
         )
         program = Program(process, self.client)
         program.listen()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import PROGRAM, ROOT
+from tests.e2e.forking import ROOT
+from tests.e2e.processes import PROGRAM
 
 BOT = {"TELEGRAM_BOT_TOKEN": "7000000001:TEST-token-not-real-000000000000000"}
 PUBLIC = {"PUBLIC_URL": "https://bot.example.test"}

@@ -28,6 +28,12 @@ async def pair(ground: Ground, **changes: str) -> tuple[Program, Program]:
     return one, two
 
 
+async def acknowledged(program: Program, update: dict[str, Any]) -> None:
+    """Deliver until it is taken, as the platform does: a slow database is told with a 503."""
+    while (answer := await program.post_update(update)).status_code != 200:
+        assert answer.status_code == 503
+
+
 async def test_twenty_identical_deliveries_at_once_make_one_run_and_one_send(
     postgres_ground: Ground,
 ) -> None:
@@ -38,15 +44,16 @@ async def test_twenty_identical_deliveries_at_once_make_one_run_and_one_send(
     reached = [f"{p.url}/whatsapp/webhook" for p in (one, two)]
     world.twilio.reach.clear()
     signed_for = f"{PUBLIC}/whatsapp/webhook"
-    posts = [p.post_update(update) for p in (one, two) for _ in range(MANY // 2)]
-    answers = await asyncio.gather(*posts)
-    assert {a.status_code for a in answers} == {200}
+    await asyncio.gather(
+        *(acknowledged(p, update) for p in (one, two) for _ in range(MANY // 2)),
+    )
     statuses: set[int | None] = set()
     for target in reached:
         world.twilio.reach[signed_for] = target
         attempts = await world.twilio.repeat(form, signed_for, times=MANY // 2)
         statuses |= {a.status for a in attempts}
-    assert statuses == {200}
+    assert 200 in statuses
+    assert statuses <= {200, 503}
     await world.settled()
     assert await count(ground, "inbound") == await count(ground, "runs") == 2
     assert world.telegram.texts(ADA.number) == ["re: hello"]

@@ -1,0 +1,85 @@
+"""The process that the tests' processes are forked from: `python -m tests.e2e.ancestor FD`.
+
+An order comes with four descriptors: the standard files, and where the process's id and its
+wait status are reported, a line each.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+_PR_SET_PDEATHSIG = 1
+_ORDER_LIMIT = 1 << 16
+_DESCRIPTORS_LIMIT = 1024
+
+
+def _import_everything() -> None:
+    for top in ("bot", "channels", "storage"):
+        package = import_module(top)
+        for module in walk_packages(package.__path__, f"{top}."):
+            if ".migrations" not in module.name and not module.name.endswith("__main__"):
+                import_module(module.name)
+    gc.freeze()
+
+
+def _wait_for_orders(orders: socket.socket) -> None:
+    """Fork for each order until nobody gives any more; returns in the forked process."""
+    reports: dict[int, tuple[int, int]] = {}
+    poll = select.epoll()
+    poll.register(orders, select.EPOLLIN)
+    while True:
+        for ready, _ in poll.poll():
+            if ready in reports:
+                pid, report = reports.pop(ready)
+                os.write(report, f"{os.waitpid(pid, 0)[1]}\n".encode())
+                os.close(ready)
+                os.close(report)
+                continue
+            order, given, _, _ = socket.recv_fds(orders, _ORDER_LIMIT, 4)
+            if not order:
+                sys.exit()
+            if (pid := os.fork()) == 0:
+                _become(json.loads(order), given)
+                return
+            os.write(given[3], f"{pid}\n".encode())
+            watched = os.pidfd_open(pid)
+            reports[watched] = (pid, given[3])
+            poll.register(watched, select.EPOLLIN)
+            for descriptor in given[:3]:
+                os.close(descriptor)
+
+
+def _become(order: dict[str, object], given: list[int]) -> None:
+    """Be as a process that was started so: its files, environment, folder and words."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    for standard, descriptor in enumerate(given[:3]):
+        os.dup2(descriptor, standard)
+    os.closerange(3, _DESCRIPTORS_LIMIT)
+    environment, words = order["environment"], order["words"]
+    assert isinstance(environment, dict)
+    assert isinstance(words, list)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(str(order["folder"]))
+    program = Path(sys.executable).with_name("answerback")
+    sys.path[0] = str(program.parent)
+    sys.modules["__main__"].__package__ = None  # A script has none: usage names the program.
+    sys.argv = [str(program), *words]
+
+
+if __name__ == "__main__":
+    _import_everything()
+    _wait_for_orders(socket.socket(fileno=int(sys.argv[1])))
+    from bot.cli.app import main
+
+    main()
