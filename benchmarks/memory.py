@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.figures import show
 from benchmarks.pipeline import answered, take_in
-from bot.runs.shutdown import hand_over
+from bot.runs.shutdown import shut_down
 from bot.settings import Settings
 from bot.wiring import Parts, Process, running
 from tests.e2e.containers import lengths
@@ -40,7 +40,7 @@ async def run(chats: int) -> float:
                 done = numbers.stop
                 sizes.append(resident())
                 show(f"{done} chats", f"{sizes[-1]:.1f} MB   {await _kept(process)}")
-            await hand_over(process.ctx, process.worker, 5.0)
+            await shut_down(process.ctx, process.worker, 5.0)
     return sizes[-1] - sizes[0]
 
 

@@ -17,7 +17,7 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
 from bot.domain.terms import Burst
 from bot.intake.record import Arrival
-from bot.runs.shutdown import hand_over
+from bot.runs.shutdown import shut_down
 from bot.settings import Settings
 from bot.wiring import Parts, Process, running
 from storage.views import runs as run_views
@@ -60,7 +60,7 @@ async def measure(name: str, postgres: Postgres | None, messages: int) -> None:
             taken = time.monotonic() - began
             await answered(process)
             seconds = time.monotonic() - began
-            await hand_over(process.ctx, process.worker, 5.0)
+            await shut_down(process.ctx, process.worker, 5.0)
     if shown != messages:
         raise RuntimeError(f"{messages} messages, {shown} answers")
     show(

@@ -17,7 +17,6 @@ from bot.domain.errors import (
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind, Quoted
 from bot.domain.reminders import Reminder, Reminders
 from bot.domain.reply import Button, FileOut, Reply
-from bot.domain.tool import safe_to_repeat
 from bot.domain.turn import (
     Agent,
     AttachmentFile,
@@ -26,6 +25,7 @@ from bot.domain.turn import (
     Turn,
     TurnChat,
     TurnMessage,
+    safe_to_repeat,
 )
 from bot.threads import wait
 

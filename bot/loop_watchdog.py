@@ -23,10 +23,10 @@ _WORTH_A_WORD = 2.0
 
 _FRAMES = 4
 
-_log = logging.getLogger("answerback.pulse")
+_log = logging.getLogger("answerback.loop")
 
 
-class Pulse:
+class LoopWatchdog:
     """Watches the loop that it was made in, until it is stopped."""
 
     def __init__(self, beat: float = BEAT) -> None:
@@ -37,7 +37,7 @@ class Pulse:
         self._missed = 0
         self._longest = 0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True, name="pulse")
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="loop-watchdog")
 
     def start(self) -> None:
         self._thread.start()
@@ -81,9 +81,9 @@ class Pulse:
 
 
 @contextmanager
-def pulse() -> Iterator[Pulse]:
-    """One that beats until the body ends."""
-    watch = Pulse()
+def loop_watchdog() -> Iterator[LoopWatchdog]:
+    """Watch the running loop until the body ends."""
+    watch = LoopWatchdog()
     watch.start()
     try:
         yield watch

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.errors import ConfigurationError
 from bot.http import build_app, build_waiting_app
-from bot.runs.shutdown import hand_over
+from bot.runs.shutdown import shut_down
 from bot.wiring import Process, Role, Settings, configured, running, site
 from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
@@ -37,8 +37,8 @@ class _Server(uvicorn.Server):
 
 
 class _Front:
-    """What answers on the socket: from the first moment that we are alive, and everything
-    else once the process works."""
+    """The application on the socket: it says that we are alive from the first moment on, and
+    takes everything else once the process works."""
 
     def __init__(self) -> None:
         self._app: ASGIApp = build_waiting_app()
@@ -70,7 +70,7 @@ async def serve(settings: Settings, role: Role) -> None:
             _announce(process, listener)
             await stop.told.wait()
             _log.info("handing over within %.0f s", settings.shutdown_grace)
-            await hand_over(process.ctx, process.worker, settings.shutdown_grace)
+            await shut_down(process.ctx, process.worker, settings.shutdown_grace)
             await server.close()
             await process.tasks.finish(_LAST_ACKNOWLEDGEMENTS)
             _log.info("handed over")

@@ -1,4 +1,4 @@
-"""When a reminder is due: the arithmetic of zones, summer time and cron rules.
+"""The cron calendar of reminders: the arithmetic of zones, summer time and cron rules.
 
 APScheduler's triggers do it. Nothing is kept in a scheduler: a reminder and its time are a row.
 """
@@ -13,7 +13,7 @@ from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.date import DateTrigger
 
 from bot.domain.errors import ReminderRefused
-from bot.domain.reminders import Occasion
+from bot.domain.reminders import Schedule
 
 DAY = 86_400.0
 _FURTHEST = 5 * 366 * DAY
@@ -34,19 +34,19 @@ class CronCalendar:
     def __init__(self, zone: str = "UTC") -> None:
         self._zone = zone
 
-    def read(self, when: str, zone: str, now: float) -> Occasion:
+    def read(self, when: str, zone: str, now: float) -> Schedule:
         place = self._place(zone)
-        occasion = _occasion(" ".join(when.split()), place, now)
-        if occasion.due_at <= now:
+        schedule = _schedule(" ".join(when.split()), place, now)
+        if schedule.due_at <= now:
             raise ReminderRefused(f"that has passed: it is {_spell(now, place)} now")
-        if occasion.due_at > now + _FURTHEST:
+        if schedule.due_at > now + _FURTHEST:
             raise ReminderRefused("that is more than five years ahead")
-        return occasion
+        return schedule
 
-    def following(self, occasion: Occasion, now: float) -> float | None:
-        if not occasion.rule:
+    def following(self, schedule: Schedule, now: float) -> float | None:
+        if not schedule.rule:
             return None
-        return _next(_trigger(occasion.rule, self._place(occasion.zone)), now)
+        return _next(_trigger(schedule.rule, self._place(schedule.zone)), now)
 
     def spell(self, at: float, zone: str) -> str:
         return _spell(at, self._place(zone))
@@ -60,9 +60,9 @@ class CronCalendar:
             ) from error
 
 
-def _occasion(when: str, place: ZoneInfo, now: float) -> Occasion:
+def _schedule(when: str, place: ZoneInfo, now: float) -> Schedule:
     if wait := _WAIT.fullmatch(when.lower()):
-        return Occasion(now + int(wait[1]) * _SECONDS[wait[2]], place.key)
+        return Schedule(now + int(wait[1]) * _SECONDS[wait[2]], place.key)
     if len(when.split(" ")) == 5:
         return _recurring(when, place, now)
     try:
@@ -71,10 +71,10 @@ def _occasion(when: str, place: ZoneInfo, now: float) -> Occasion:
         raise ReminderRefused(f"{when!r} can't be read; {_HOW}") from error
     if re.fullmatch(r"[\d-]+", when):
         raise ReminderRefused("name the time of day too, like 2027-01-15 09:00")
-    return Occasion(_next(DateTrigger(local, place), now) or 0.0, place.key)
+    return Schedule(_next(DateTrigger(local, place), now) or 0.0, place.key)
 
 
-def _recurring(rule: str, place: ZoneInfo, now: float) -> Occasion:
+def _recurring(rule: str, place: ZoneInfo, now: float) -> Schedule:
     trigger = _trigger(rule, place)
     first = _next(trigger, now)
     if first is None:
@@ -82,7 +82,7 @@ def _recurring(rule: str, place: ZoneInfo, now: float) -> Occasion:
     second = _next(trigger, first)
     if second is not None and second - first < _CLOSEST_REPEAT:
         raise ReminderRefused("it would come more often than every ten minutes")
-    return Occasion(first, place.key, rule)
+    return Schedule(first, place.key, rule)
 
 
 def _trigger(rule: str, place: ZoneInfo) -> CronTrigger:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from bot.domain.reminders import Occasion
+from bot.domain.reminders import Schedule
 from storage.engine.clock import now
 from storage.engine.insert import insert_or_skip
 from storage.schema.tables import reminders
@@ -38,17 +38,17 @@ class StoredReminder:
     account: int
     chat: int
     text: str
-    occasion: Occasion
+    schedule: Schedule
     fired: int
 
 
 def _stored(row: Row) -> StoredReminder:  # type: ignore[type-arg]
-    occasion = Occasion(row.due_at, row.zone, row.rule)
-    return StoredReminder(row.id, row.account, row.chat, row.text, occasion, row.fired)
+    schedule = Schedule(row.due_at, row.zone, row.rule)
+    return StoredReminder(row.id, row.account, row.chat, row.text, schedule, row.fired)
 
 
 def add(
-    tx: Connection, account: int, chat: int, key: str, text: str, occasion: Occasion
+    tx: Connection, account: int, chat: int, key: str, text: str, schedule: Schedule
 ) -> StoredReminder:
     """The reminder under this key, made if it is not there."""
     values: dict[str, object] = {
@@ -57,9 +57,9 @@ def add(
         "key": key,
         "state": "waiting",
         "text": text,
-        "rule": occasion.rule,
-        "zone": occasion.zone,
-        "due_at": occasion.due_at,
+        "rule": schedule.rule,
+        "zone": schedule.zone,
+        "due_at": schedule.due_at,
         "created_at": now,
     }
     tx.execute(insert_or_skip(tx, reminders, values))
@@ -114,7 +114,7 @@ def fire(tx: Connection, reminder: StoredReminder, following: float | None) -> b
             reminders.c.id == reminder.id,
             reminders.c.chat == reminder.chat,
             _IS_WAITING,
-            reminders.c.due_at == reminder.occasion.due_at,
+            reminders.c.due_at == reminder.schedule.due_at,
         )
         .values(
             state="waiting" if again else "done",

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from bot.loop_watchdog import Pulse
+from bot.loop_watchdog import LoopWatchdog
 
 BEAT = 0.01
 
@@ -20,7 +20,7 @@ def block() -> threading.Event:
 
 
 async def test_a_loop_that_moves_did_not_stand_still(block: threading.Event) -> None:
-    pulse = Pulse(BEAT)
+    pulse = LoopWatchdog(BEAT)
     pulse.start()
     await asyncio.to_thread(block.wait, 30 * BEAT)
     pulse.stop()
@@ -31,7 +31,7 @@ async def test_what_blocks_the_loop_is_measured_and_named(
     block: threading.Event, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.loop_watchdog._WORTH_A_WORD", 5 * BEAT)
-    pulse = Pulse(BEAT)
+    pulse = LoopWatchdog(BEAT)
     pulse.start()
     with caplog.at_level(logging.ERROR):
         block.wait(60 * BEAT)
@@ -42,7 +42,7 @@ async def test_what_blocks_the_loop_is_measured_and_named(
 
 
 async def test_it_ends_when_it_is_told_to() -> None:
-    pulse = Pulse(BEAT)
+    pulse = LoopWatchdog(BEAT)
     pulse.start()
     pulse.stop()
     assert "pulse" not in {thread.name for thread in threading.enumerate()}

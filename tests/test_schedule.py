@@ -38,16 +38,16 @@ NOW = datetime(2027, 3, 27, 12, tzinfo=UTC).timestamp()
 )
 def test_when_it_is_due(when: str, zone: str, due: str) -> None:
     calendar = CronCalendar()
-    occasion = calendar.read(when, zone, NOW)
-    assert calendar.spell(occasion.due_at, occasion.zone) == due
+    schedule = calendar.read(when, zone, NOW)
+    assert calendar.spell(schedule.due_at, schedule.zone) == due
 
 
 def test_a_daily_rule_keeps_its_hour_over_the_change_of_clocks() -> None:
     calendar = CronCalendar()
-    occasion = calendar.read("0 9 * * *", "Europe/Berlin", NOW - 86_400)
-    times = [occasion.due_at]
+    schedule = calendar.read("0 9 * * *", "Europe/Berlin", NOW - 86_400)
+    times = [schedule.due_at]
     while len(times) < 4:
-        following = calendar.following(occasion, times[-1])
+        following = calendar.following(schedule, times[-1])
         assert following is not None
         times.append(following)
     hours = [calendar.spell(moment, "Europe/Berlin").split()[2] for moment in times]
@@ -57,8 +57,8 @@ def test_a_daily_rule_keeps_its_hour_over_the_change_of_clocks() -> None:
 
 def test_what_was_missed_is_not_made_up_for_time_by_time() -> None:
     calendar = CronCalendar()
-    occasion = calendar.read("0 * * * *", "", NOW)
-    following = calendar.following(occasion, NOW + 3.5 * 3600)
+    schedule = calendar.read("0 * * * *", "", NOW)
+    following = calendar.following(schedule, NOW + 3.5 * 3600)
     assert following == NOW + 4 * 3600
 
 

@@ -22,7 +22,7 @@ OWNERS = {
     "bot/main.py": "the HTTP server, until it is closed",
     "bot/runs/worker.py": "turns by their run, so that a stop finds them",
     "bot/delivery/inflight.py": "calls to providers, which outlive their turns",
-    "bot/agents/isolation.py": "an agent's own code, which may ignore its cancellation",
+    "bot/agents/function.py": "an agent's own code, which may ignore its cancellation",
     "bot/cli/chat.py": "the terminal's talk and its stop, ended together",
 }
 
@@ -193,4 +193,4 @@ def test_no_task_is_without_an_owner() -> None:
             )
         )
     }
-    assert found == set(OWNERS)
+    assert found <= set(OWNERS), "give it to the supervisor, or say here who owns it"

@@ -29,7 +29,7 @@ from bot.intake import accept
 from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening
 from bot.observability.tracing import Tracer
-from bot.runs.shutdown import hand_over
+from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
 from tests.clocks import ShiftedClock, shift_database
@@ -88,7 +88,7 @@ class Running:
 
     async def stop(self, grace: float = 5.0) -> None:
         """Hand over and leave, as SIGTERM asks."""
-        await hand_over(self.process.ctx, self.process.worker, grace)
+        await shut_down(self.process.ctx, self.process.worker, grace)
         self._ended.set()
         await self._task
 

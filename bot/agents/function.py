@@ -1,18 +1,25 @@
-"""Loads an agent that is a function of the operator's: AGENT=package.module:function."""
+"""An agent that is a function of the operator's: AGENT=package.module:function."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import inspect
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from bot.agents.isolation import contained
 from bot.agents.loading import OURS, fault, import_module, reason
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.threads import Threads
+
+PATIENCE = 1.0
+"""Seconds in which a cancelled coroutine may still tidy up before it is left alone."""
+
+_log = logging.getLogger("answerback.agents")
 
 
 class FunctionAgent:
@@ -26,10 +33,13 @@ class FunctionAgent:
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             type(function).__call__
         )
+        # A loop keeps no task alive by itself: one that nobody owns would be destroyed at some
+        # collection of garbage, in the middle of its work.
+        self._abandoned: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, turn: Turn) -> Reply | str | None:
         """Raises what the function raises, and TypeError when it returned something else."""
-        result = await contained(self.name, self._call(turn))
+        result = await isolated(self.name, self._call(turn), self._abandoned)
         if result is None or isinstance(result, Reply | str):
             return result
         hint = ""
@@ -44,6 +54,41 @@ class FunctionAgent:
         else:
             result = await self._threads.run(lambda: self._function(turn))
         return await result if inspect.isawaitable(result) else result
+
+
+async def isolated(name: str, work: Awaitable[object], abandoned: set[asyncio.Task[Any]]) -> object:
+    """The result of `work`, which runs in a task of its own.
+
+    A cancelled one that goes on regardless is left to `abandoned` until it ends: it runs on
+    unseen, and whatever it still gives counts for nothing. An exit, an interrupt, or a
+    cancellation that nobody asked for would end this process or this task; each becomes a
+    RuntimeError.
+    """
+
+    async def without_exits() -> object:
+        try:
+            return await work
+        except (Exception, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            raise RuntimeError(f"{name} ended with {type(error).__name__}") from error
+
+    task = asyncio.create_task(without_exits())
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        # Its error is taken, so that nobody is told of one never retrieved.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        await asyncio.wait({task}, timeout=PATIENCE)
+        if not task.done():
+            abandoned.add(task)
+            task.add_done_callback(abandoned.discard)
+            _log.error("%s ignores its cancellation (timeout or stop); it is left alone", name)
+        raise
+    if task.cancelled():
+        raise RuntimeError(f"{name} cancelled itself")
+    return task.result()
 
 
 def load(spec: str, threads: Threads) -> FunctionAgent:

@@ -27,19 +27,15 @@ def import_module(setting: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            raise fault(setting, _not_found(missing, here)) from error
+            where = f"the current folder ({here}), on PYTHONPATH or among the installed packages"
+            raise fault(setting, f"there is no module {missing!r} in {where}") from error
         raise fault(setting, f"{name} imports {missing!r}, which is not installed") from error
     except (Exception, SystemExit) as error:
         raise fault(setting, f"importing {name} failed: {reason(error)}") from error
 
 
-def _not_found(missing: str, here: str) -> str:
-    where = f"in the current folder ({here}), on PYTHONPATH or among the installed packages"
-    return f"there is no module {missing!r} {where}"
-
-
 def reason(error: BaseException) -> str:
-    """What went wrong in the operator's own module, and where."""
+    """The error in the operator's own module, and its line."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     said = f"{type(error).__name__}: {error}"
     is_ours = isinstance(error, SyntaxError) or "importlib" in frame.filename
@@ -47,5 +43,5 @@ def reason(error: BaseException) -> str:
 
 
 def fault(setting: str, what: str) -> ConfigurationError:
-    """What to raise about this setting."""
+    """A ConfigurationError that names this setting."""
     return ConfigurationError(f"{setting}: {what}")

@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 
 from bot.domain.errors import DatabaseUnavailable
-from bot.runs.shutdown import hand_over
+from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Settings, running, typed
 from bot.wiring.signals import Stop, stop_signals
 from storage.notify import READY
@@ -36,7 +36,7 @@ async def chat(settings: Settings) -> None:
             if interactive:
                 _show(f"{_HELLO}\n{PROMPT}")
             await _until_told(_talk(process, interactive=interactive), stop)
-            await hand_over(process.ctx, process.worker, settings.shutdown_grace)
+            await shut_down(process.ctx, process.worker, settings.shutdown_grace)
 
 
 async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
@@ -55,7 +55,7 @@ async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
 
 
 def _terminal(*, interactive: bool) -> Callable[[str], None]:
-    """What puts an answer before the person; raises OSError when nobody can see it."""
+    """Prints an answer for the person; raises OSError when nobody can see it."""
 
     def write(text: str) -> None:
         _show(f"\r{text}\n{PROMPT}" if interactive else f"{text}\n")
@@ -102,16 +102,13 @@ async def _record(process: Process, line: str, number: str) -> None:
 
 async def _settled(process: Process) -> None:
     """Wait until nothing of the terminal's chat is pending."""
-    [account] = process.endpoints
-    while await _pending(process, account):
-        await process.rt.wakeups.wait(READY, 0.5)
-
-
-async def _pending(process: Process, account: int) -> bool:
-    try:
-        return await process.rt.db.read(run_views.pending_in_account, account)
-    except DatabaseUnavailable:
-        return True
+    [account], rt = process.endpoints, process.rt
+    pending = True
+    while pending:
+        with contextlib.suppress(DatabaseUnavailable):
+            pending = await rt.db.read(run_views.pending_in_account, account)
+        if pending:
+            await rt.wakeups.wait(READY, 0.5)
 
 
 async def _lines() -> AsyncIterator[str]:
@@ -151,7 +148,7 @@ def _read(hand: Callable[[str | None], bool]) -> None:
 
 
 def _chunk() -> bytes:
-    """What can be read now; nothing at the end of the input, or when it is gone."""
+    """Bytes that can be read now; none at the end of the input, or when it is gone."""
     try:
         return os.read(0, 65_536)
     except OSError:

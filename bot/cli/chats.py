@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from bot.cli import options, render
-from bot.cli.acting import Act, Manner, carry_out, do_each
-from bot.cli.runs import print_course
-from bot.cli.session import CommandFailed, in_session, names_given, one_chat
+from bot.cli.apply import apply_each, apply_to, apply_to_named, named
+from bot.cli.runs import print_course, state_of
+from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
 from bot.cli.shapes import chat_shape, moment_shape, run_shape
 from bot.cli.wording import moment, span
 from bot.operations import chats
@@ -46,26 +46,15 @@ def list_(
         return run_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
     found = in_session(lambda session: session.rt.db.read(ask))
-    if json:
-        render.as_json([chat_shape(chat) for chat in found])
-        return
     head = ("id", "channel", "address", "kind", "name", "last heard", "live runs", "state")
-    render.table(head, [_row(chat) for chat in found])
+    render.listing(found, chat_shape, head, _row, json=json)
 
 
 def _row(chat: ChatLine) -> tuple[object, ...]:
     heard = "" if chat.last_inbound_at is None else moment(chat.last_inbound_at)
     address = f"{chat.address}/{chat.topic}" if chat.topic else chat.address
-    return (
-        chat.id,
-        chat.channel.value,
-        address,
-        chat.kind,
-        chat.name,
-        heard,
-        chat.live,
-        _state(chat),
-    )
+    who = (chat.id, chat.channel.value, address, chat.kind, chat.name)
+    return (*who, heard, chat.live, _state(chat))
 
 
 def _state(chat: ChatLine) -> str:
@@ -98,10 +87,7 @@ def show(chat: options.Chat, *, json: options.Json = False) -> None:
         )
         return
     render.lines([f"chat {line.id}: {line.channel.value} {line.address} {line.name}", _state(line)])
-    rows = [
-        (r.id, r.request_id, r.state.value if r.ending is None else r.ending.value, span(r.age))
-        for r in newest
-    ]
+    rows = [(r.id, r.request_id, state_of(r), span(r.age)) for r in newest]
     render.table(("run", "request", "state", "age"), rows)
     print_course(course, text=False)
 
@@ -113,17 +99,14 @@ def _whole(tx: Tx, name: str, lease: float) -> tuple[ChatLine, Sequence[RunLine]
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
+@options.grouped()
 def pause(
     chat: options.Chats,
     *,
     minutes: Annotated[
         float | None, typer.Option("--for", min=0.01, help="Minutes; else until resumed.")
     ] = None,
-    reason: options.Reason = "",
-    who: options.Who = "",
-    dry_run: options.DryRun = False,
-    yes: options.Yes = False,
-    json: options.Json = False,
+    acting: options.Acting,
 ) -> None:
     """Stop the agent in chats, so that a person can answer by hand. What comes meanwhile is
     recorded and waits.
@@ -131,100 +114,57 @@ def pause(
     For example: chats pause -1001234567890123 --for 60
     """
     seconds = None if minutes is None else minutes * 60
-    manner = Manner(who, reason, dry_run, yes, json)
-
-    def act(_session: OperatorSession, manner: Manner, number: int) -> Act:
-        return lambda tx: chats.pause(tx, manner.operator, number, seconds)
-
-    _for_each(chat, manner, act)
+    apply_to_named(chat, one_chat, partial(chats.pause, seconds=seconds), acting)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
+@options.grouped()
 def resume(
     chat: options.Chats,
     *,
     drop: Annotated[
         bool, typer.Option("--drop/--answer", help="Cancel what waited, or answer it.")
     ] = False,
-    reason: options.Reason = "",
-    who: options.Who = "",
-    dry_run: options.DryRun = False,
-    yes: options.Yes = False,
-    json: options.Json = False,
+    acting: options.Acting,
 ) -> None:
     """Let the agent answer again. What waited is answered in order, unless somebody answered
     it by hand; --drop cancels it.
 
     For example: chats resume -1001234567890123
     """
-    manner = Manner(who, reason, dry_run, yes, json)
-
-    def act(session: OperatorSession, manner: Manner, number: int) -> Act:
-        return lambda tx: chats.resume(tx, session.rt, manner.operator, number, drop=drop)
-
-    _for_each(chat, manner, act)
+    apply_to_named(chat, one_chat, partial(chats.resume, drop=drop), acting)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
+@options.grouped(without=["yes"])
 def reply(
     chat: options.Chat,
     text: Annotated[str, typer.Argument(help="What is sent (Markdown); - reads it.")],
     *,
-    reason: options.Reason = "",
-    who: options.Who = "",
-    dry_run: options.DryRun = False,
-    json: options.Json = False,
+    acting: options.Acting,
 ) -> None:
     """Write to a chat by hand. What the person wrote before then counts as answered.
 
     For example: chats reply 12 "Your order left today."
     """
     words = sys.stdin.read() if text == "-" else text
-    manner = Manner(who, reason, dry_run, json=json)
-
-    async def work(session: OperatorSession) -> int:
-        number = await session.rt.db.read(one_chat, chat)
-        by = manner.operator
-        return await carry_out(
-            session, [lambda tx: chats.reply(tx, session.rt, by, number, words)], manner
-        )
-
-    raise typer.Exit(in_session(work, tells=True))
+    apply_to(named([chat], one_chat), partial(chats.reply, text=words), acting)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
-def forget(
-    chat: options.Chat,
-    *,
-    reason: options.Reason = "",
-    who: options.Who = "",
-    yes: options.Yes = False,
-    json: options.Json = False,
-) -> None:
+@options.grouped(without=["dry_run"])
+def forget(chat: options.Chat, *, acting: options.Acting) -> None:
     """Delete everything that was said in a chat, for ever. Who, when and what became of it
     stay for the audit; so does the address.
 
     For example: chats forget whatsapp:+15551234567 --yes
     """
-    manner = Manner(who, reason, yes=yes, json=json)
 
     async def work(session: OperatorSession) -> int:
         number = await session.rt.db.read(one_chat, chat)
-        if not yes and not typer.confirm(f"Delete every text of chat {number} for ever?"):
+        if not acting.yes and not typer.confirm(f"Delete every text of chat {number} for ever?"):
             raise CommandFailed("nothing was done")
-        return await do_each([lambda: chats.forget(session.rt, manner.operator, number)], manner)
+        by = operator_of(acting)
+        return await apply_each([lambda: chats.forget(session.rt, by, number)], acting)
 
     raise typer.Exit(in_session(work))
-
-
-def _for_each(
-    names: list[str], manner: Manner, act: Callable[[OperatorSession, Manner, int], Act]
-) -> None:
-    given, piped = names_given(names)
-    manner = replace(manner, piped=piped)
-
-    async def work(session: OperatorSession) -> int:
-        numbers = [await session.rt.db.read(one_chat, name) for name in given]
-        return await carry_out(session, [act(session, manner, n) for n in numbers], manner)
-
-    raise typer.Exit(in_session(work, tells=True))

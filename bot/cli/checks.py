@@ -1,16 +1,16 @@
-"""`answerback doctor | webhook | agent`: examinations, and putting webhooks right."""
+"""`answerback doctor | webhook | agent`: checks, and putting webhooks right."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn, TypeVar
 
 import typer
 
 from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
-from bot.cli.shapes import finding_shape
+from bot.cli.shapes import Shape, shape
 from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level
@@ -26,6 +26,8 @@ from bot.wiring import OperatorSession
 from bot.wiring.agents import examine_agent
 from bot.wiring.operator import examine
 
+T = TypeVar("T")
+
 webhook = typer.Typer(no_args_is_help=True, help="The webhooks at Telegram and Twilio.")
 agent = typer.Typer(no_args_is_help=True, help="The agent behind AGENT.")
 
@@ -36,16 +38,13 @@ def doctor(*, json: options.Json = False) -> None:
 
     For example: doctor
     """
-    told(asyncio.run(examine()), json=json)
+    _report(asyncio.run(examine()), json=json)
 
 
-def told(found: Sequence[Finding], *, json: bool) -> None:
+def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
     """Print findings and leave with their exit code."""
-    if json:
-        render.as_json([finding_shape(finding) for finding in found])
-    else:
-        rows = [(f.level.value, f.name, f.says, f.fix) for f in found]
-        render.table(("", "what", "says", "fix"), rows)
+    head = ("", "what", "says", "fix")
+    render.listing(found, shape, head, lambda f: (f.level.value, f.name, f.says, f.fix), json=json)
     broken = any(finding.level is Level.PROBLEM for finding in found)
     raise typer.Exit(NOT_DONE if broken else DONE)
 
@@ -63,13 +62,11 @@ def set_(
     For example: webhook set
     """
 
-    async def work(session: OperatorSession) -> Sequence[str]:
-        async with session.opened():
-            return await set_webhooks(
-                session.endpoints, session.settings.public_url, drop_pending=drop_pending
-            )
+    def point(session: OperatorSession) -> Awaitable[Sequence[str]]:
+        url = session.settings.public_url
+        return set_webhooks(session.endpoints, url, drop_pending=drop_pending)
 
-    _say(work)
+    _say(_at_platforms(point))
 
 
 @webhook.command()
@@ -78,22 +75,26 @@ def delete() -> None:
 
     For example: webhook delete
     """
+    _say(_at_platforms(lambda session: delete_webhooks(session.endpoints)))
 
-    async def work(session: OperatorSession) -> Sequence[str]:
+
+def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> Sequence[T]:
+    """Ask with the channels open. Raises ConfigurationError, CommandFailed for a refusal."""
+
+    async def work(session: OperatorSession) -> Sequence[T]:
         async with session.opened():
-            return await delete_webhooks(session.endpoints)
+            return await ask(session)
 
-    _say(work)
-
-
-def _say(work: Callable[[OperatorSession], Awaitable[Sequence[str]]]) -> None:
     try:
-        said = in_session(work, speaks=True)
+        return in_session(work, speaks=True)
     except ConfigurationError:
         raise
     except REFUSALS as error:
         raise CommandFailed(str(error)) from error
-    render.lines(said or ["no platform is configured"])
+
+
+def _say(done: Sequence[str]) -> None:
+    render.lines(done or ["no platform is configured"])
 
 
 @webhook.command()
@@ -102,33 +103,21 @@ def info(*, json: options.Json = False) -> None:
 
     For example: webhook info --json
     """
-
-    async def work(session: OperatorSession) -> Sequence[WebhookState]:
-        async with session.opened():
-            return await webhook_states(session.endpoints)
-
-    states = in_session(work, speaks=True)
-    if json:
-        render.as_json([_hook_shape(state) for state in states])
-    else:
-        head = ("channel", "url", "should be", "pending", "last error", "state")
-        render.table(head, [_hook_row(state) for state in states])
+    states = _at_platforms(lambda session: webhook_states(session.endpoints))
+    head = ("channel", "url", "should be", "pending", "last error", "state")
+    render.listing(states, _hook_shape, head, _hook_row, json=json)
     broken = any(webhook_finding(state).level is Level.PROBLEM for state in states)
     raise typer.Exit(NOT_DONE if broken else DONE)
 
 
-def _hook_shape(state: WebhookState) -> dict[str, object]:
-    return {
-        "channel": state.channel,
-        "url": state.url,
-        "wanted": state.wanted,
-        "pending": state.pending,
-        "last_error": state.error,
-        "last_error_age_s": state.error_age,
-        "trouble": state.trouble,
-        "by_hand": state.by_hand,
-        "level": webhook_finding(state).level.value,
-    }
+def _hook_shape(state: WebhookState) -> Shape:
+    return shape(
+        state,
+        "error error_age",
+        last_error=state.error,
+        last_error_age_s=state.error_age,
+        level=webhook_finding(state).level.value,
+    )
 
 
 def _hook_row(state: WebhookState) -> tuple[object, ...]:
@@ -150,4 +139,4 @@ def check(
 
     For example: agent check http://127.0.0.1:8000/turn
     """
-    told(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)
+    _report(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)

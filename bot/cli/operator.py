@@ -6,22 +6,20 @@ from inspect import getdoc
 
 import typer
 
-from bot.cli import chats, checks, database, dead_letters, outbox, run_acts, runs, top, watch
+from bot.cli import chats, checks, database, dead_letters, outbox, runs, stuck, top
 
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands known to the command line."""
     for command in (
-        watch.stuck,
+        stuck.stuck,
         top.top,
-        watch.status,
-        watch.recover,
+        runs.status,
+        stuck.recover,
         checks.doctor,
-        watch.explain,
+        runs.explain,
     ):
         app.command()(command)
-    for act in (run_acts.requeue, run_acts.close, run_acts.apologise):
-        runs.app.command()(act)
     app.add_typer(runs.app, name="runs")
     app.add_typer(chats.app, name="chats")
     app.add_typer(outbox.app, name="outbox")
@@ -33,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _shorten(app: typer.Typer) -> None:
-    """In a list of commands each is told by its first sentence."""
+    """Tell each command by its first sentence in a list of them."""
     for command in app.registered_commands:
         said = " ".join((getdoc(command.callback) or "").split())
         command.short_help = said.partition(". ")[0].rstrip(".") + "."

@@ -1,8 +1,12 @@
-"""Options that several commands take, spelled once."""
+"""Options that several commands take, spelled once, alone or as a group."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -14,20 +18,13 @@ from bot.domain.run import RunState
 TAKES_A_CHAT = {"ignore_unknown_options": True}
 """A chat of Telegram may be a negative number, which must not be taken for an option."""
 
+_Command = Callable[..., None]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Texts = Annotated[bool, typer.Option("--text", help="Show what people and the agent wrote.")]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
 Before = Annotated[
     int | None, typer.Option(help="The next page: only ids below this one.", metavar="ID")
-]
-
-Who = Annotated[str, typer.Option(help="Who acts; else the user of this machine.")]
-Reason = Annotated[str, typer.Option(help="Why; it is kept with the act.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what it would do.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many they are.")]
-MayDuplicate = Annotated[
-    bool,
-    typer.Option("--may-duplicate", help="Send although the person may have it already."),
 ]
 
 Runs = Annotated[
@@ -48,21 +45,85 @@ Chats = Annotated[
     ),
 ]
 
-States = Annotated[list[RunState] | None, typer.Option("--state", help="Only in this state.")]
-Endings = Annotated[list[Ending] | None, typer.Option("--ending", help="Only with this ending.")]
-OfChannel = Annotated[
-    ChannelName | None,
-    typer.Option("--channel", parser=ChannelName, help="Only of this channel.", metavar="NAME"),
-]
 OfChats = Annotated[
     list[str] | None,
     typer.Option("--chat", help="Only of this chat, by number or address.", metavar="CHAT"),
 ]
-Older = Annotated[
-    float | None, typer.Option("--older", help="Only made before so many seconds.", metavar="S")
-]
-Newer = Annotated[
-    float | None, typer.Option("--newer", help="Only made within so many seconds.", metavar="S")
-]
 Error = Annotated[str, typer.Option("--error", help="Only whose detail contains this.")]
 PartStates = Annotated[list[PartState] | None, typer.Option("--state", help="Only in this state.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter that chooses runs. `older` and `newer` are ages in seconds."""
+
+    state: Annotated[list[RunState] | None, typer.Option("--state", help="Only in this state.")] = (
+        None
+    )
+    ending: Annotated[
+        list[Ending] | None, typer.Option("--ending", help="Only with this ending.")
+    ] = None
+    channel: Annotated[
+        ChannelName | None,
+        typer.Option("--channel", parser=ChannelName, help="Only of this channel.", metavar="NAME"),
+    ] = None
+    chat: OfChats = None
+    older: Annotated[
+        float | None, typer.Option("--older", help="Only made before so many seconds.", metavar="S")
+    ] = None
+    newer: Annotated[
+        float | None, typer.Option("--newer", help="Only made within so many seconds.", metavar="S")
+    ] = None
+    error: Error = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """Options of an action: the reason, the operator, a dry run, no questions, JSON."""
+
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the act.")] = ""
+    who: Annotated[str, typer.Option(help="Who acts; else the user of this machine.")] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would do.")] = False
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however many they are.")] = (
+        False
+    )
+    json: Json = False
+
+
+def grouped(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
+    """Decorates a command whose parameters may be groups: their fields become options of the
+    command, apart from those that are left out."""
+
+    def spread(command: _Command) -> _Command:
+        hints = get_type_hints(command, include_extras=True)
+        shown: list[inspect.Parameter] = []
+        groups: dict[str, tuple[Any, list[str]]] = {}
+        for parameter in inspect.signature(command).parameters.values():
+            kind = hints[parameter.name]
+            if not is_dataclass(kind):
+                shown.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+                continue
+            own = get_type_hints(kind, include_extras=True)
+            taken = [field for field in fields(kind) if field.name not in without]
+            groups[parameter.name] = (kind, [field.name for field in taken])
+            shown += [
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=field.default,
+                    annotation=own[field.name],
+                )
+                for field in taken
+            ]
+
+        @wraps(command)
+        def called(**given: Any) -> None:
+            for name, (kind, names) in groups.items():
+                given[name] = kind(**{option: given.pop(option) for option in names})
+            command(**given)
+
+        called.__annotations__ = {p.name: p.annotation for p in shown}
+        called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        return called
+
+    return spread

@@ -1,21 +1,20 @@
-"""`answerback outbox`: what goes out, and saying what became of a message that nobody knows."""
+"""`answerback outbox`: outgoing messages, and resolving those of which nobody knows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from bot.cli import options, render
-from bot.cli.acting import Manner, carry_out
-from bot.cli.runs import chats_of
-from bot.cli.session import MISUSED, CommandFailed, in_session, names_given
+from bot.cli.apply import apply_to_named
+from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.cli.shapes import part_shape
 from bot.cli.wording import span
 from bot.domain.reply import PartKind
-from bot.operations import chats
+from bot.operations import parts as actions
 from bot.wiring import OperatorSession
 from storage import outbox
 from storage.engine.tx import Tx
@@ -56,13 +55,15 @@ def list_(
         return await session.rt.db.read(parts.parts_listed, wanted)
 
     found = in_session(work)
-    if json:
-        render.as_json([part_shape(part, text=text) for part in found])
-        return
     head = ["id", "run", "chat", "kind", "part", "state", "receipt", "attempts", "since", "error"]
-    rows = [(*_row(part), *([part.text] if text else [])) for part in found]
-    render.table([*head, *(["text"] if text else [])], rows)
-    if len(found) == limit:
+    render.listing(
+        found,
+        partial(part_shape, text=text),
+        [*head, *(["text"] if text else [])],
+        lambda part: (*_row(part), *([part.text] if text else [])),
+        json=json,
+    )
+    if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 
@@ -83,6 +84,7 @@ def _row(part: PartLine) -> tuple[object, ...]:
 
 
 @app.command()
+@options.grouped()
 def resolve(
     part: Annotated[
         list[str], typer.Argument(help="Parts by number; - reads them.", metavar="ID...")
@@ -90,11 +92,7 @@ def resolve(
     *,
     delivered: Annotated[bool, typer.Option("--delivered", help="It arrived.")] = False,
     lost: Annotated[bool, typer.Option("--lost", help="It did not: send it again.")] = False,
-    reason: options.Reason = "",
-    who: options.Who = "",
-    dry_run: options.DryRun = False,
-    yes: options.Yes = False,
-    json: options.Json = False,
+    acting: options.Acting,
 ) -> None:
     """Say what became of messages that may have arrived, after a look at the chat.
 
@@ -102,21 +100,10 @@ def resolve(
     """
     if delivered == lost:
         raise CommandFailed("say either --delivered or --lost", MISUSED)
-    given, piped = names_given(part)
-    manner = replace(Manner(who, reason, dry_run, yes, json), piped=piped)
-
-    async def work(session: OperatorSession) -> int:
-        numbers = [await session.rt.db.read(_known, name) for name in given]
-        by = manner.operator
-        acts = [
-            lambda tx, n=n: chats.resolve(tx, session.rt, by, n, arrived=delivered) for n in numbers
-        ]
-        return await carry_out(session, acts, manner)
-
-    raise typer.Exit(in_session(work, tells=True))
+    apply_to_named(part, _one_part, partial(actions.resolve, arrived=delivered), acting)
 
 
-def _known(tx: Tx, name: str) -> int:
+def _one_part(tx: Tx, name: str) -> int:
     number = int(name) if name.isascii() and name.isdecimal() else None
     if number is None or outbox.get(tx, number) is None:
         raise CommandFailed(f"no part has the number {name}; `outbox list` shows them")

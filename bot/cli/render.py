@@ -1,4 +1,4 @@
-"""What a command prints: tables and lines for people, JSON for programs."""
+"""Output of commands: tables and lines for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli.wording import safe
+
+_Record = TypeVar("_Record")
 
 _PIPED_WIDTH = 240
 """Columns where no terminal says how wide it is: lines must not be cut there."""
@@ -35,6 +38,21 @@ def as_json(value: object) -> None:
     """Print a value as JSON and nothing else. Only ASCII: safe for any terminal."""
     text = json.dumps(value, ensure_ascii=True, indent=2).replace("\x7f", "\\u007f")
     sys.stdout.write(text + "\n")
+
+
+def listing(
+    found: Sequence[_Record],
+    shape: Callable[[_Record], object],
+    head: Sequence[str],
+    row: Callable[[_Record], Sequence[object]],
+    *,
+    json: bool,
+) -> None:
+    """Print records: as JSON, or as a table with a row for each."""
+    if json:
+        as_json([shape(record) for record in found])
+    else:
+        table(head, [row(record) for record in found])
 
 
 def lines(texts: Sequence[str]) -> None:

@@ -1,17 +1,31 @@
-"""`answerback runs`: the obligations to answer, and what may be done with each."""
+"""`answerback runs | status | explain`: the obligations to answer, and acts on them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
 from bot.cli import options, render
-from bot.cli.session import in_session, one_chat, one_run
-from bot.cli.shapes import Shape, moment_shape, part_shape, run_shape
+from bot.cli.apply import Action, apply_to, named, names_given
+from bot.cli.session import (
+    DONE,
+    MISUSED,
+    NOT_DONE,
+    CommandFailed,
+    chats_of,
+    in_session,
+    one_run,
+)
+from bot.cli.shapes import moment_shape, part_shape, run_shape, shape
 from bot.cli.wording import moment, span
-from bot.operations.explain import Judged, judged
+from bot.domain.ending import ByHand, Ending
+from bot.operations import runs
+from bot.operations.explain import Explained, explain_run
+from bot.operations.status import turn_status
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
 from storage.views import parts, usage
@@ -26,15 +40,10 @@ AT_MOST = 1000
 
 
 @app.command("list")
+@options.grouped()
 def list_(
     *,
-    state: options.States = None,
-    ending: options.Endings = None,
-    channel: options.OfChannel = None,
-    chat: options.OfChats = None,
-    older: options.Older = None,
-    newer: options.Newer = None,
-    error: options.Error = "",
+    choice: options.Choice,
     before: options.Before = None,
     limit: options.Limit = 50,
     json: options.Json = False,
@@ -45,55 +54,54 @@ def list_(
     """
 
     async def work(session: OperatorSession) -> Sequence[RunLine]:
-        chats = await chats_of(session, chat)
-        wanted = RunFilter(
-            states=tuple(state or ()),
-            endings=tuple(ending or ()),
-            channel=channel,
-            chats=chats,
-            older=older,
-            newer=newer,
-            error=error,
-            before=before,
-            limit=limit,
-        )
-        return await session.rt.db.read(run_views.runs_listed, wanted, _lease(session))
+        wanted = replace(_filter(choice, limit), before=before)
+        return await _listed(session, wanted, choice)
 
     found = in_session(work)
-    if json:
-        render.as_json([run_shape(run) for run in found])
-        return
     head = ("id", "request", "channel", "chat", "state", "attempts", "age", "holder", "detail")
-    render.table(head, [_row(run) for run in found])
-    if len(found) == limit:
+    render.listing(found, run_shape, head, _row, json=json)
+    if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 
-def _lease(session: OperatorSession) -> float:
-    return session.settings.lease_seconds
+def _filter(choice: options.Choice, limit: int) -> RunFilter:
+    return RunFilter(
+        states=tuple(choice.state or ()),
+        endings=tuple(choice.ending or ()),
+        channel=choice.channel,
+        older=choice.older,
+        newer=choice.newer,
+        error=choice.error,
+        limit=limit,
+    )
+
+
+async def _listed(
+    session: OperatorSession, wanted: RunFilter, choice: options.Choice
+) -> Sequence[RunLine]:
+    wanted = replace(wanted, chats=await chats_of(session, choice.chat))
+    return await session.rt.db.read(run_views.runs_listed, wanted, session.settings.lease_seconds)
+
+
+def state_of(run: RunLine) -> str:
+    """The run's ending, or its state while it has none."""
+    return run.state.value if run.ending is None else run.ending.value
 
 
 def _row(run: RunLine) -> tuple[object, ...]:
-    state = run.state.value if run.ending is None else run.ending.value
     more = f" +{len(run.requests) - 1}" if len(run.requests) > 1 else ""
     topic = f"/{run.topic}" if run.topic else ""
-    said = run.set_aside or run.detail
     return (
         run.id,
         f"{run.request_id}{more}",
         run.channel.value,
         f"{run.chat} ({run.address}{topic})",
-        state,
+        state_of(run),
         run.attempts,
         span(run.age),
         run.holder + ("" if run.holder_alive or not run.holder else " (dead)"),
-        said,
+        run.set_aside or run.detail,
     )
-
-
-async def chats_of(session: OperatorSession, names: list[str] | None) -> tuple[int, ...]:
-    """The chats of these names. Raises CommandFailed."""
-    return tuple([await session.rt.db.read(one_chat, name) for name in names or ()])
 
 
 @app.command()
@@ -103,19 +111,34 @@ def show(run: options.Run, *, text: options.Texts = False, json: options.Json = 
     For example: runs show tg-700100201-42 --text
     """
     line, course, sent, spent = in_session(
-        lambda session: session.rt.db.read(_whole, run, _lease(session))
+        lambda session: session.rt.db.read(_whole, run, session.settings.lease_seconds)
     )
     if json:
-        shape: Shape = {
-            **run_shape(line),
-            "timeline": [moment_shape(m, text=text) for m in course],
-            "parts": [part_shape(p, text=text) for p in sent],
-            "usage": asdict(spent),
-        }
-        render.as_json(shape)
+        render.as_json(
+            {
+                **run_shape(line),
+                "timeline": [moment_shape(m, text=text) for m in course],
+                "parts": [part_shape(p, text=text) for p in sent],
+                "usage": asdict(spent),
+            }
+        )
         return
-    _print_run(line)
-    _print_usage(spent)
+    what = line.state.value if line.ending is None else f"ended, {line.ending.value}"
+    said = f": {line.set_aside or line.detail}" if line.set_aside or line.detail else ""
+    place = f"chat {line.chat} ({line.channel.value} {line.address})"
+    render.lines(
+        [
+            f"run {line.id} is {what}{said}",
+            f"made {span(line.age)} ago in {place}",
+            f"answers {', '.join(line.requests) or line.request_id}",
+            *([] if line.ending is None else [line.ending.rule.says]),
+        ]
+    )
+    if spent.calls:
+        again = f", {spent.cut_off} cut off and made again" if spent.cut_off else ""
+        failed = f", {spent.failed} refused" if spent.failed else ""
+        tokens = f"{spent.input_tokens} tokens in, {spent.output_tokens} out"
+        render.lines([f"{spent.calls} model calls{failed}{again}; {tokens}"])
     print_course(course, text=text)
 
 
@@ -127,29 +150,6 @@ def _whole(
     assert line is not None
     sent = parts.parts_listed(tx, PartFilter(runs=(run,), limit=AT_MOST))
     return line, parts.timeline(tx, run), sent, usage.of_run(tx, run)
-
-
-def _print_run(run: RunLine) -> None:
-    what = run.state.value if run.ending is None else f"ended, {run.ending.value}"
-    said = f": {run.set_aside or run.detail}" if run.set_aside or run.detail else ""
-    render.lines(
-        [
-            f"run {run.id} is {what}{said}",
-            f"made {span(run.age)} ago in chat {run.chat} ({run.channel.value} {run.address})",
-            f"answers {', '.join(run.requests) or run.request_id}",
-        ]
-    )
-    if run.ending is not None:
-        render.lines([run.ending.rule.says])
-
-
-def _print_usage(spent: Usage) -> None:
-    """What models cost, for a run that called any."""
-    if spent.calls:
-        again = f", {spent.cut_off} cut off and made again" if spent.cut_off else ""
-        failed = f", {spent.failed} refused" if spent.failed else ""
-        tokens = f"{spent.input_tokens} tokens in, {spent.output_tokens} out"
-        render.lines([f"{spent.calls} model calls{failed}{again}; {tokens}"])
 
 
 def print_course(course: Sequence[Moment], *, text: bool) -> None:
@@ -166,24 +166,122 @@ def why(run: options.Run, *, json: options.Json = False) -> None:
     For example: runs why 12
     """
 
-    async def work(session: OperatorSession) -> Judged:
-        return await session.rt.db.read(
-            lambda tx: judged(tx, session.rt, one_run(tx, run), _lease(session))
-        )
+    async def work(session: OperatorSession) -> Explained:
+        rt, lease = session.rt, session.settings.lease_seconds
+        return await rt.db.read(lambda tx: explain_run(tx, rt, one_run(tx, run), lease))
 
     found = in_session(work, speaks=True)
     if json:
-        render.as_json(
-            {
-                "run": found.run,
-                "verdict": found.verdict,
-                "says": found.says,
-                "evidence": dict(found.evidence),
-                "act": found.act,
-            }
-        )
+        render.as_json(shape(found, evidence=dict(found.evidence)))
         return
     render.lines([f"run {found.run}: {found.says}"])
     render.table(("evidence", ""), found.evidence)
     if found.act:
         render.lines([f"next: {found.act}"])
+
+
+@app.command()
+@options.grouped()
+def requeue(
+    *,
+    run: options.Runs = None,
+    choice: options.Choice,
+    may_duplicate: Annotated[
+        bool,
+        typer.Option("--may-duplicate", help="Send although the person may have it already."),
+    ] = False,
+    acting: options.Acting,
+) -> None:
+    """Let runs be worked on again: take them from a dead process, end their waiting, send what
+    is stored, or work on their messages anew. What was answered is refused.
+
+    For example: runs requeue 12 --reason "the model is back"
+    """
+    _apply(run, choice, partial(runs.requeue, may_duplicate=may_duplicate), acting)
+
+
+As = Literal[ByHand, "apologise"]
+"""Ways to close a run by hand: an ending, or an apology that ends it."""
+
+
+@app.command()
+@options.grouped()
+def close(
+    *,
+    wanted_as: Annotated[As, typer.Option("--as", help="How it ends.")],
+    run: options.Runs = None,
+    choice: options.Choice,
+    acting: options.Acting,
+) -> None:
+    """End runs by hand. Nothing of them is sent any more; `answered` needs that somebody
+    answered, or --reason. `apologise` is `runs apologise`.
+
+    For example: runs close 12 --as cancelled
+    """
+    by_hand: Action = (
+        runs.apologise
+        if wanted_as == "apologise"
+        else partial(runs.close, wanted=Ending(wanted_as))
+    )
+    _apply(run, choice, by_hand, acting)
+
+
+@app.command()
+@options.grouped(without=["ending"])
+def apologise(*, run: options.Runs = None, choice: options.Choice, acting: options.Acting) -> None:
+    """Give runs up: the person is told once, and asked to send the message again.
+
+    For example: runs apologise --state ready --older 3600 --dry-run
+    """
+    _apply(run, choice, runs.apologise, acting)
+
+
+def _apply(
+    names: list[str] | None, choice: options.Choice, action: Action, acting: options.Acting
+) -> NoReturn:
+    """Apply an action to the runs that are named, or to those that the filter finds."""
+    given, piped = names_given(names or [])
+    wanted = _filter(choice, AT_MOST)
+    chosen = wanted.names_any or choice.chat
+    if not given and not piped and not chosen:
+        raise CommandFailed("name runs, or choose them with a filter such as --state", MISUSED)
+    if given and chosen:
+        raise CommandFailed("give either runs or a filter, not both", MISUSED)
+
+    async def oldest_first(session: OperatorSession) -> Sequence[int]:
+        lines = await _listed(session, wanted, choice)
+        return sorted(line.id for line in lines)
+
+    apply_to(oldest_first if chosen else named(given, one_run), action, acting, piped=piped)
+
+
+def status(
+    request_id: Annotated[str, typer.Argument(help="As in tg-<chat>-<message>.")],
+    *,
+    json: options.Json = False,
+) -> None:
+    """Say what became of a message and what to do now. The exit code is 1 when the right
+    reaction is to send it again, else 0.
+
+    For example: status tg-700100201-42
+    """
+    answer = in_session(lambda session: session.rt.db.read(turn_status, request_id))
+    if json:
+        render.as_json(shape(answer))
+    else:
+        stored = ["", *answer.answer.split("\n")] if answer.answer else []
+        render.lines([f"{answer.status.value}: {answer.text}", *stored])
+    raise typer.Exit(NOT_DONE if answer.send_again else DONE)
+
+
+def explain(*, json: options.Json = False) -> None:
+    """Print every way in which a run may end, what it means and who acts then.
+
+    For example: explain
+    """
+    rows = [(e.value, e.rule.says, e.rule.reaction.value) for e in Ending]
+    if json:
+        keys = ("ending", "sentence", "reaction")
+        render.as_json([dict(zip(keys, row, strict=True)) for row in rows])
+    else:
+        render.table(("ending", "what it means", "who acts"), rows)

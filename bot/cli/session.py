@@ -1,16 +1,15 @@
-"""What commands share: settings, the operator's session, names, and how they fail."""
+"""Shared by all commands: settings, the operator's session, names, exit codes."""
 
 from __future__ import annotations
 
 import asyncio
 import getpass
-import json
 import os
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from bot.cli.options import Acting
 from bot.observability.logs import set_up_logs
 from bot.operations.actions import Operator
 from bot.wiring import OperatorSession, Settings, operator_session, read_settings
@@ -54,64 +53,43 @@ def in_session(
     """
     settings = settings_with_logs("WARNING")
 
-    async def sit_down() -> T:
+    async def with_session() -> T:
         async with operator_session(settings, tells=tells, speaks=tells or speaks) as session:
             return await work(session)
 
-    return asyncio.run(sit_down())
+    return asyncio.run(with_session())
 
 
-def me(who: str, reason: str) -> Operator:
-    """Who acts: `who`, or the user of this machine."""
-    return Operator(who.strip() or f"{_user()}@{socket.gethostname()}", reason.strip())
-
-
-def _user() -> str:
+def operator_of(acting: Acting) -> Operator:
+    """The operator: `--who`, or the user of this machine."""
+    if who := acting.who.strip():
+        return Operator(who, acting.reason.strip())
     try:
-        return getpass.getuser()
+        user = getpass.getuser()
     except (KeyError, OSError):
-        return f"uid{os.getuid()}"
+        user = f"uid{os.getuid()}"
+    return Operator(f"{user}@{socket.gethostname()}", acting.reason.strip())
 
 
 def one_run(tx: Tx, name: str) -> int:
     """The run of this number or request id. Raises CommandFailed."""
-    found = lookup.runs_named(tx, name)
-    return _only(found, name, "run", "`runs list` shows what there is")
+    return _only(lookup.runs_named(tx, name), name, "run")
 
 
 def one_chat(tx: Tx, name: str) -> int:
     """The chat of this number or address. Raises CommandFailed."""
-    found = lookup.chats_named(tx, name)
-    return _only(found, name, "chat", "`chats list` shows what there is")
+    return _only(lookup.chats_named(tx, name), name, "chat")
 
 
-def _only(found: Sequence[int], name: str, kind: str, hint: str) -> int:
+async def chats_of(session: OperatorSession, names: Sequence[str] | None) -> tuple[int, ...]:
+    """The chats of these names. Raises CommandFailed."""
+    return tuple([await session.rt.db.read(one_chat, name) for name in names or ()])
+
+
+def _only(found: Sequence[int], name: str, kind: str) -> int:
     if not found:
-        raise CommandFailed(f"no {kind} is named {name}; {hint}")
+        raise CommandFailed(f"no {kind} is named {name}; `{kind}s list` shows what there is")
     if len(found) > 1:
         several = ", ".join(map(str, found))
         raise CommandFailed(f"{name} names {len(found)} {kind}s: {several}; give the number")
     return found[0]
-
-
-def names_given(names: Sequence[str]) -> tuple[list[str], bool]:
-    """The names, with `-` replaced by what standard input lists: one a line, or the JSON of a
-    reading command. The second value says that standard input was read."""
-    if "-" not in names:
-        return list(names), False
-    text = sys.stdin.read()
-    listed = _from_json(text) if text.lstrip().startswith("[") else _from_lines(text)
-    return [*(n for n in names if n != "-"), *listed], True
-
-
-def _from_json(text: str) -> list[str]:
-    try:
-        return [str(row["id"]) for row in json.loads(text)]
-    except (ValueError, TypeError, KeyError) as error:
-        raise CommandFailed(
-            "standard input is not the JSON of a list that has ids", MISUSED
-        ) from error
-
-
-def _from_lines(text: str) -> list[str]:
-    return [line.split()[0] for line in text.splitlines() if line.strip()]

@@ -48,12 +48,13 @@ def top(
     """
 
     async def work(session: OperatorSession) -> None:
+        db, lease = session.rt.db, session.settings.lease_seconds
         if json:
-            render.as_json(_shape(await session.rt.db.read(_look, session.settings.lease_seconds)))
+            render.as_json(_shape(await db.read(_look, lease)))
             return
         with render.screen(once=once) as picture:
             while True:
-                _draw(picture, await session.rt.db.read(_look, session.settings.lease_seconds))
+                _draw(picture, await db.read(_look, lease))
                 if once:
                     return
                 await session.rt.clock.sleep(every)
@@ -96,40 +97,27 @@ def _draw(picture: Screen, seen: _Picture) -> None:
     g, rates = seen.gauges, seen.rates
     ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
     picture.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}")
-    picture.table(
-        "runs",
-        (
-            "running",
-            "ready",
-            "oldest ready",
-            "waiting",
-            "oldest waiting",
-            "uncertain",
-            "standalone",
-        ),
-        [
-            (
-                g.running,
-                g.ready,
-                span(g.oldest_ready),
-                g.waiting,
-                span(g.oldest_waiting),
-                g.uncertain,
-                g.standalone,
-            )
-        ],
-    )
+    now = {
+        "running": g.running,
+        "ready": g.ready,
+        "oldest ready": span(g.oldest_ready),
+        "waiting": g.waiting,
+        "oldest waiting": span(g.oldest_waiting),
+        "uncertain": g.uncertain,
+        "standalone": g.standalone,
+    }
+    picture.table("runs", tuple(now), [tuple(now.values())])
     channels = [(a.channel.value, a.account, a.down_reason or "up") for a in seen.accounts]
     picture.table("channels", ("channel", "account", "state"), channels)
-    processes = [(h.name, h.role, h.pid, span(h.lease_age), _state(h)) for h in seen.holders]
+    processes = [
+        (
+            *(h.name, h.role, h.pid, span(h.lease_age)),
+            "gone" if h.gone else "draining" if h.draining else "alive",
+        )
+        for h in seen.holders
+    ]
     picture.table("processes", ("name", "role", "pid", "renewed", "state"), processes)
     if rates.errors:
         last = [(run, says, f"{span(ago)} ago") for run, says, ago in rates.errors]
         picture.table("last errors", ("run", "says", "when"), last)
     picture.show()
-
-
-def _state(holder: HolderRow) -> str:
-    if holder.gone:
-        return "gone"
-    return "draining" if holder.draining else "alive"

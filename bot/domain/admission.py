@@ -1,7 +1,7 @@
-"""Whether a recorded message gets an answer: a decision over values, with its reason.
+"""Admission: a recorded message is answered, carried out as a command, or ignored.
 
-What is not answered is recorded all the same, with the reason; what is refused for abuse or
-because the bot is private is told to the person once.
+An ignored message is recorded all the same, with the reason; a person who was refused for
+abuse, or because the bot is private, is told once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from bot.domain.commands import Command
 from bot.domain.ending import Worded
 from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
-from bot.domain.terms import IntakeTerms
+from bot.domain.run import Run
+from bot.domain.terms import Burst, IntakeTerms
 
 
 class Unanswered(Worded):
-    """Why a message is recorded and not answered."""
+    """The reason for which a message is recorded and not answered."""
 
     BOT = "bot", "from a bot"
     BROADCAST = "broadcast", "a channel post"
@@ -31,20 +32,9 @@ class Unanswered(Worded):
     DAILY_LIMIT = "daily_limit", "the daily limit of turns"
 
 
-TOLD_ONCE = frozenset(
-    {
-        Unanswered.NOT_ALLOWED,
-        Unanswered.TOO_FAST,
-        Unanswered.TOO_MANY_WAITING,
-        Unanswered.DAILY_LIMIT,
-    }
-)
-"""Reasons that the person is told, once."""
-
-
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """What the decision needs of the chat; this message counts in none of the numbers."""
+    """The chat's side of the decision; the message itself counts in none of the numbers."""
 
     opted_out: bool
     recent_messages: int
@@ -75,14 +65,14 @@ Admission = Answer | Obey | Ignore
 
 _BACK_IN = frozenset({Command.OPT_IN, Command.START})
 _ALWAYS = frozenset({Command.STOP, Command.OPT_OUT})
-"""Who asks for less is heard, however fast."""
+"""Commands that ask for less are heard, however fast they come."""
 _ADDRESSED = frozenset({Addressing.MENTION, Addressing.REPLY, Addressing.COMMAND})
 
 
 def admit(
     message: Inbound, command: Command | None, facts: ChatFacts, terms: IntakeTerms
 ) -> Admission:
-    """What a message that was not seen before leads to."""
+    """Decide about a message that was not seen before."""
     for reason in _rules(message, facts, terms, command):
         return Ignore(reason)
     return Answer() if command is None else Obey(command)
@@ -132,3 +122,27 @@ def _allowed(message: Inbound, allowed: frozenset[str]) -> bool:
     if message.sender.username:
         names.add("@" + message.sender.username.casefold())
     return not names.isdisjoint(allowed)
+
+
+_QUIET_LONGEST = 5
+"""A quiet time is waited for at most so many times over: who never stops is answered too."""
+
+
+def wait_for_more(message: Inbound, terms: IntakeTerms) -> float:
+    """Seconds to wait for what may follow: an album's next member, or a quiet time."""
+    return max(terms.album_quiet, terms.quiet) if message.album else terms.quiet
+
+
+def joins_until(
+    run: Run, message: Inbound, album_began: float | None, now: float, terms: IntakeTerms
+) -> float | None:
+    """The moment until which a run that takes this message waits for more; None when the message
+    needs a run of its own. `album_began` is when the message's album began in the run.
+
+    Only a run that was never claimed takes a message: an agent must not read half of one.
+    """
+    if run.attempts > 0 or (terms.burst is Burst.EACH and album_began is None):
+        return None
+    if message.album:
+        return (now if album_began is None else album_began) + terms.album_longest
+    return run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)

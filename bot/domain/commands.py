@@ -1,4 +1,4 @@
-"""Which messages are commands to us rather than something for the agent to read.
+"""Commands: messages to the bot itself rather than to the agent.
 
 Telegram marks commands itself (a `bot_command` entity; the channel hands over the bare
 name). WhatsApp has none, so there a command is a whole message that is exactly one of the
@@ -43,7 +43,7 @@ class CommandForm(Enum):
 
 
 class Command(StrEnum):
-    """What a person can ask of the bot itself.
+    """A person's request to the bot itself.
 
     All but the last two have a slash form. `resend` asks for an answer whose delivery was
     uncertain (Telegram: a button instead); `opt_out` and `opt_in` exist on WhatsApp only.
@@ -84,7 +84,7 @@ CARRIER_WORDS: Mapping[str, Command] = {
 """Source: Twilio's default opt-out keywords, without CANCEL (see above) and YES (an answer)."""
 
 _CARRIER_SAYS = {"STOP": Command.OPT_OUT, "START": Command.OPT_IN}
-"""What the carrier itself took a message for, by words that were set up there."""
+"""The carrier's own reading of a message, by words that were set up there."""
 
 LONGEST_WORD = 60
 """Characters; a longer message is read by the agent without a look at the words."""

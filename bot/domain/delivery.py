@@ -1,4 +1,4 @@
-"""What one send told us, and where a part stands."""
+"""Delivery: the states of a part, the outcome of a send, and later news of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ARRIVED = frozenset({PartState.SENT, PartState.DELIVERED, PartState.READ})
 
 
 class Scope(Enum):
-    """What a refusal is about, hence what stops."""
+    """The reach of a refusal: all that stops with it."""
 
     PAYLOAD = "payload"
     """This message only; the chat goes on."""
@@ -53,13 +53,15 @@ class NotSent:
     """Proven not to have been sent: the same part may go again.
 
     `retry_after` in seconds when the provider named a wait; `limited` says that it was a
-    rate limit; `moved_to` is the chat's new address when that is why.
+    rate limit, `account` that it is the whole account's; `moved_to` is the chat's new address
+    when that is why.
     """
 
     reason: str
     code: str = ""
     retry_after: float | None = None
     limited: bool = False
+    account: bool = False
     moved_to: str = ""
 
 
@@ -92,14 +94,14 @@ Outcome = Sent | NotSent | Refused | ChannelDown | Unknown
 
 
 class Lookup(Enum):
-    """What a provider's own records say of a part that is uncertain."""
+    """The answer of a provider's records about an uncertain part, where it is not `Sent`."""
 
     NOT_FOUND = "not_found"
     CANNOT_TELL = "cannot_tell"
 
 
 class CallbackReaction(Enum):
-    """What a provider's late refusal asks for, after it had taken the message."""
+    """The reaction to a provider's late refusal of a message that it had taken."""
 
     PERMANENT_CHAT = "permanent_chat"
     """Nothing reaches this person until they write again."""

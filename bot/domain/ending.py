@@ -37,7 +37,7 @@ class TurnStatus(Worded):
 
 
 class Reaction(Enum):
-    """Who acts after an ending, if anybody."""
+    """The next to act after an ending, if anybody."""
 
     NOTHING = "nothing"
     ASK_PERSON = "ask the person"
@@ -221,7 +221,7 @@ def status_of(ending: Ending | None) -> TurnStatus:
 
 
 class Cause(Worded):
-    """Why a run ended as it did, or why an apology is owed: what the program goes by.
+    """The reason for an ending or an apology, as a value that the program goes by.
 
     The free `detail` beside it is for people; without one they read the cause's sentence.
     """

@@ -1,9 +1,18 @@
-"""What an examination found: one line each, with what to do about it."""
+"""Checks: of a running process for `/readyz`, and of an installation for `doctor`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must be so for this process to do its job."""
+
+    name: str
+    well: bool
+    says: str
 
 
 class Level(StrEnum):

@@ -35,7 +35,7 @@ class LeaseTerms:
 
 @dataclass(frozen=True, slots=True)
 class TrustWindow:
-    """What a holder may believe after one good renewal. `until` is monotonic seconds."""
+    """The time of trust after one good renewal. `until` is monotonic seconds."""
 
     until: float
 

@@ -1,4 +1,4 @@
-"""What arrives: the events a channel's payload is parsed into, before anything is decided."""
+"""Inbound events: a channel's payload, parsed, before anything is decided."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ChannelName(str):
 
 
 class ChatKind(StrEnum):
-    """Who is in the chat; groups answer only when addressed."""
+    """The audience of a chat; groups are answered only when they address the bot."""
 
     PRIVATE = "private"
     GROUP = "group"
@@ -38,7 +38,7 @@ class ChatKind(StrEnum):
 
 
 class InboundKind(StrEnum):
-    """What the person sent, as the agent is told about it."""
+    """The form of a message, as the agent is told about it."""
 
     TEXT = "text"
     PHOTO = "photo"
@@ -74,7 +74,7 @@ class Addressing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a chat is reached on its account.
+    """A chat's address on its account.
 
     `chat` is the platform's own identifier, kept opaque and never normalised
     (Telegram: the decimal chat id; WhatsApp: the whole `whatsapp:...` address).
@@ -87,7 +87,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who wrote: the platform's id, a display name, a language tag if the platform told one."""
+    """The author: the platform's id, a display name, a language tag if the platform told one."""
 
     id: str
     name: str = ""

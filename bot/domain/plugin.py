@@ -67,15 +67,13 @@ class Updates(Protocol):
     async def updates(self, offset: int | None, timeout: float) -> Sequence[Mapping[str, object]]:
         """Wait up to `timeout` s for updates from `offset` on; asking with an offset confirms
         those before it."""
-        ...
 
     def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
         """The events of an update. Raises PayloadError."""
-        ...
 
 
 Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
-"""Which of these request ids, given with the platform's times, are recorded already."""
+"""Finds those of the request ids, given with the platform's times, that are recorded already."""
 
 
 class Records(Protocol):
@@ -84,29 +82,24 @@ class Records(Protocol):
     def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
         """Every message since then that is not known, oldest first. Raises RecordsUnavailable
         at the end when that was not all."""
-        ...
 
 
 class Profile(Protocol):
-    """Who the account is on a platform that has to be asked. Raises PollUnavailable,
+    """The account's own name, on a platform that has to be asked. Raises PollUnavailable,
     PollConflict, PollRefused."""
 
     @property
     def public_name(self) -> str:
         """The name that a mention uses; empty while nobody knows it."""
-        ...
 
     def remember(self, public_name: str) -> None:
         """Take the name that an earlier process learned."""
-        ...
 
     async def learn(self) -> str:
         """Ask the platform for the name, and use it from now on."""
-        ...
 
     async def show_menu(self, menus: Mapping[str, Sequence[tuple[str, str]]]) -> None:
         """Set the menu of commands by two-letter language, the empty one for all others."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +118,17 @@ class WebhookState:
 
 
 class Webhook(Protocol):
-    """Where a platform delivers. `set` and `delete` return what was done, line by line, and
+    """A platform's webhook. `set` and `delete` return what was done, line by line, and
     raise ConfigurationError, PollUnavailable, PollConflict, PollRefused, RecordsUnavailable."""
 
     async def state(self) -> WebhookState:
         """The webhook now. Never raises: a platform that can't be asked is a state too."""
-        ...
 
     async def set(self, *, drop_pending: bool) -> Sequence[str]:
         """Point the platform at PUBLIC_URL; `drop_pending` throws away what waits there."""
-        ...
 
     async def delete(self) -> Sequence[str]:
         """Take our webhook away."""
-        ...
 
 
 async def _nothing_to_examine() -> Sequence[Finding]:
@@ -167,7 +157,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a process lends its channels: its clock, the words over a reply that is sent as a
+    """The tools that a process gives its channels: its clock, the words over a reply sent as a
     file (by the person's language), and its terminal, if it has one."""
 
     clock: Clock

@@ -1,4 +1,4 @@
-"""The seams: what the flows need of a channel, an agent's turn and a clock."""
+"""Ports: the protocols of clock and channel, and the values that they exchange."""
 
 from __future__ import annotations
 
@@ -18,27 +18,21 @@ class Clock(Protocol):
 
     def wall(self) -> float:
         """Epoch seconds of this machine. Never used to judge a lease."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds that only go up while the process lives; also counts time spent stopped."""
-        ...
 
     def boot(self) -> tuple[str, float]:
         """This machine's boot id and the seconds since that boot, suspended time included."""
-        ...
 
     def jitter(self) -> float:
         """A number in [0, 1)."""
-        ...
 
     def token(self) -> str:
         """A fresh random name, 32 hex digits."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ class Pace:
 
 
 class OutsideWindow(Enum):
-    """What an account may say while free text is forbidden."""
+    """The words that an account may send while free text is forbidden."""
 
     NOTHING = "nothing"
     INVITATION = "an invitation to write again"
@@ -88,7 +82,7 @@ class OutsideWindow(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a platform can do, as far as the flows behave differently for it.
+    """The abilities of a platform, as far as the rest behaves differently for them.
 
     `free_text_window` is the seconds after a person's last message in which free text may be
     sent (None: always). `looks` are the seconds after an uncertain attempt at which the
@@ -117,42 +111,34 @@ class Channel(Protocol):
     @property
     def account(self) -> str:
         """The bot identity: Telegram's bot id, Twilio's sender address, `local`."""
-        ...
 
     @property
     def traits(self) -> Traits: ...
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
         """Render and split a reply into parts, in order. Pure. Empty when nothing is visible."""
-        ...
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
         """The message with what a choice in it stands for, found in the parts that its chat
         was sent (the likely one first). Pure; reads `sent` only where it has to."""
-        ...
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
         """Call the provider once. Every failure comes back as an outcome; only
         `CancelledError` is raised, and then the outcome is unknown."""
-        ...
 
     async def look_up(
         self, to: Recipient, body: PartBody, ref: SendRef, owned: frozenset[str]
     ) -> Sent | Lookup:
         """Ask the provider whether the attempt arrived. `owned` are receipts of other parts."""
-        ...
 
     async def typing(self, to: Recipient) -> None:
         """Show that an answer is being made. Best effort; never raises."""
-        ...
 
     async def acknowledge(self, callback_id: str, text: str = "") -> None:
         """Answer a button press, so that its spinner ends. Best effort; never raises."""
-        ...
 
     async def fetch(self, attachment: Attachment) -> bytes:
         """An attachment's bytes. Raises AttachmentUnavailable with a reason for the person."""
-        ...
 
     async def open(self) -> None: ...
 
@@ -164,37 +150,28 @@ class Carrier(Protocol):
     that shows choices as words."""
 
     async def status(self, receipt: str) -> Witness | None:
-        """Where a part stands by the platform's records; None when they can't be read."""
-        ...
+        """A part's status by the platform's records; None when they can't be read."""
 
     def reaction(self, code: str) -> CallbackReaction:
-        """What a late refusal with this code asks for."""
-        ...
+        """The reaction to a late refusal with this code."""
 
     def resend_after(self, code: str) -> float:
         """Seconds to wait before the one more send that RESEND_ONCE allows."""
-        ...
 
     def explain(self, code: str) -> str:
         """A late refusal in words for the operator."""
-        ...
 
     def fallback_of(self, body: PartBody) -> PartBody | None:
         """The part in a plainer form, for one whose file or content was refused; or None."""
-        ...
 
     def outside_window(self, text: str) -> PartBody | None:
         """`text` in the form that may leave in a closed window; None when there is none."""
-        ...
 
     def leaves_outside(self, body: PartBody) -> bool:
         """Whether this part is in that form."""
-        ...
 
     def offered(self, parts: Sequence[PartBody]) -> str:
         """The choices that these parts offer in words, for `choice_of`; empty for none."""
-        ...
 
     def choice_of(self, offered: str, text: str) -> Button | None:
         """The choice that a person's words name, by number or by label; or None."""
-        ...

@@ -11,7 +11,7 @@ from bot.domain.errors import ReminderRefused
 
 
 class ReminderState(StrEnum):
-    """Who moves a reminder on: `waiting` becomes `done` when it is due (one that recurs waits
+    """The states of a reminder: `waiting` becomes `done` when it is due (one that recurs waits
     for its next time instead), or `cancelled` by the person. Neither moves any more."""
 
     WAITING = "waiting"
@@ -20,8 +20,8 @@ class ReminderState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
-    """When something is due: epoch seconds, the IANA zone it was meant in, and the rule of
+class Schedule:
+    """A due time: epoch seconds, the IANA zone it was meant in, and the rule of
     five cron fields by which it comes again (empty: it does not)."""
 
     due_at: float
@@ -36,23 +36,20 @@ class Reminder:
     number: int
     text: str
     due: str
-    occasion: Occasion
+    schedule: Schedule
 
 
 class Calendar(Protocol):
     """The arithmetic of clocks on walls: zones, summer time, rules that recur."""
 
-    def read(self, when: str, zone: str, now: float) -> Occasion:
-        """What `when` means. Raises ReminderRefused with words for the one who asked."""
-        ...
+    def read(self, when: str, zone: str, now: float) -> Schedule:
+        """The meaning of `when`. Raises ReminderRefused with words for the one who asked."""
 
-    def following(self, occasion: Occasion, now: float) -> float | None:
-        """When it is due next after `now`, in epoch seconds; None when never."""
-        ...
+    def following(self, schedule: Schedule, now: float) -> float | None:
+        """The next due time after `now`, in epoch seconds; None when there is none."""
 
     def spell(self, at: float, zone: str) -> str:
         """A moment in words, as the clocks of `zone` show it."""
-        ...
 
 
 class Reminders(Protocol):
@@ -65,19 +62,15 @@ class Reminders(Protocol):
         `when` is a local time (`2027-01-15 09:00`), a wait (`in 20 minutes`) or a rule of
         five cron fields (`0 9 * * mon-fri`). Raises ReminderRefused.
         """
-        ...
 
     async def waiting(self) -> Sequence[Reminder]:
-        """What is still to come, soonest first."""
-        ...
+        """Those still to come, soonest first."""
 
     async def cancel(self, number: int) -> bool:
         """Never remind of it. False: no reminder of this chat waits under that number."""
-        ...
 
     def now(self, zone: str = "") -> str:
         """This moment in words. Raises ReminderRefused for a zone that there is not."""
-        ...
 
 
 class NoReminders:

@@ -1,4 +1,4 @@
-"""What goes out: the agent's reply, and the parts that a channel makes of it."""
+"""The agent's reply, and the parts that a channel makes of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Reply:
 
 
 class PartKind(StrEnum):
-    """Why an outbox row exists. Only `reply` and `operator` enter the agent's history."""
+    """The purpose of an outbox row. Only `reply` and `operator` enter the agent's history."""
 
     REPLY = "reply"
     APOLOGY = "apology"

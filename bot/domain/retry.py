@@ -25,7 +25,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When and how often everything is tried again. Seconds, or numbers of times.
+    """The numbers for everything that is tried again. Seconds, or numbers of times.
 
     What a platform says of itself (its limits, the times at which its list is asked) are the
     traits of its channel.

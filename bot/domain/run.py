@@ -9,7 +9,7 @@ from bot.domain.ending import Cause, Ending
 
 
 class RunState(StrEnum):
-    """Who moves a run on from each state.
+    """The states of a run, each with whoever moves it on.
 
     `waiting` stands behind another run of its chat, until the transaction that ends that
     run promotes it; `ready` is the head of its chat, until a worker claims it; `running`

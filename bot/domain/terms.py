@@ -1,4 +1,4 @@
-"""The bounds an operator sets, as the flows use them. Seconds unless the name says otherwise."""
+"""The operator's bounds, in pieces. Seconds unless the name says otherwise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.domain.verdict import POLICY, Policy
 
 
 class Burst(StrEnum):
-    """What happens to messages that come while a run of their chat waits."""
+    """The treatment of messages that come while a run of their chat waits."""
 
     MERGE = "merge"
     """They join it and are answered together."""
@@ -20,7 +20,7 @@ class Burst(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
-    """How a turn is worked on."""
+    """Bounds of the work on a turn."""
 
     lease: LeaseTerms = LeaseTerms(15.0, 5.0)
     run_deadline: float = 900.0
@@ -34,7 +34,7 @@ class WorkTerms:
 
 @dataclass(frozen=True, slots=True)
 class IntakeTerms:
-    """What is let in, and how it is put together. `allowed` empty lets everybody in."""
+    """Bounds of intake and batching. `allowed` empty lets everybody in."""
 
     burst: Burst = Burst.MERGE
     quiet: float = 0.0

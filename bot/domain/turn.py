@@ -1,10 +1,10 @@
-"""What an agent is given and what it may give back."""
+"""The turn: the agent's view of a run, and the protocol of an agent."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from bot.domain.message import Attachment, ChannelName, ChatKind, Quoted
 from bot.domain.reminders import Reminders
@@ -19,7 +19,6 @@ class AttachmentFile(Protocol):
 
     async def read(self) -> bytes:
         """The file's bytes. Raises AttachmentUnavailable with a reason that can be told."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class HistoryMessage:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call of a model cost, in tokens."""
+    """The price of one call of a model, in tokens."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -82,15 +81,13 @@ class Turn(Protocol):
     @property
     def text(self) -> str:
         """The texts of all messages, one a line."""
-        ...
 
     @property
     def messages(self) -> Sequence[TurnMessage]: ...
 
     @property
     def history(self) -> Sequence[HistoryMessage]:
-        """What was said before in this chat, oldest first; notices and apologies left out."""
-        ...
+        """The chat before this turn, oldest first; notices and apologies left out."""
 
     @property
     def chat(self) -> TurnChat: ...
@@ -104,17 +101,14 @@ class Turn(Protocol):
     @property
     def attempt(self) -> int:
         """1 for the first try."""
-        ...
 
     @property
     def interrupted(self) -> bool:
         """True when an earlier attempt was cut off."""
-        ...
 
     @property
     def deadline(self) -> float:
         """Epoch seconds after which the turn is given up."""
-        ...
 
     @property
     def reminders(self) -> Reminders: ...
@@ -136,11 +130,9 @@ class Turn(Protocol):
         left no result, and was not declared safe to repeat; a call that raised Retry counts
         as not begun.
         """
-        ...
 
     def idempotency_key(self, action: str) -> str:
         """A key for `action` that is the same in every attempt of this turn."""
-        ...
 
 
 class Agent(Protocol):
@@ -150,3 +142,19 @@ class Agent(Protocol):
     """
 
     async def __call__(self, turn: Turn) -> Reply | str | None: ...
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SAFE = "answerback_safe_to_repeat"
+
+
+def safe_to_repeat(function: F) -> F:
+    """Declare that a tool may be called again after a crash: it only reads, or whom it calls
+    honours the `idempotency_key`, which is the same each time. Decorates the tool."""
+    setattr(function, _SAFE, True)
+    return function
+
+
+def is_safe_to_repeat(function: Callable[..., Any]) -> bool:
+    """Whether the tool's author declared it so."""
+    return getattr(function, _SAFE, False) is True

@@ -29,7 +29,7 @@ from bot.domain.retry import RETRY, RetryPolicy
 
 
 class UncertainDelivery(StrEnum):
-    """What happens to a part that may have arrived where the provider can't tell."""
+    """The treatment of a part that may have arrived, where the provider can't tell."""
 
     ASK = "ask"
     """Tell the person, with a way to get it again."""
@@ -133,7 +133,7 @@ Verdict = Close | Deliver | Think | Apologise
 
 
 def judge(evidence: Evidence, policy: Policy) -> Verdict:
-    """What may be done with this run."""
+    """Decide what may be done with this run."""
     e = evidence
     if e.human_answered:
         return Close(Ending.ANSWERED, Cause.HUMAN_ANSWERED)

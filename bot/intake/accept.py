@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.message import Event
+from bot.domain.message import Edited, Event, Inbound
 from bot.domain.run import RunState
 from bot.intake.record import Arrival, Became, Recorded, record_dead_letter, record_event
-from bot.intake.telemetry import taking
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
+from bot.observability.context import about
+from bot.observability.tracing import story_of_request
 from bot.runs.worker import Worker
 from bot.supervisor import Supervisor
 from storage.notify import READY, stop_topic
@@ -70,24 +71,36 @@ class Intake:
         return Recorded(Became.DEAD_LETTER)
 
     async def _take(self, arrival: Arrival, event: Event) -> Recorded:
-        with taking(self._rt, arrival, event) as became:
+        """Commit an event, with its span and with lines that name its request."""
+        rt, began = self._rt, self._rt.clock.monotonic()
+        request = _request_of(event)
+        names = rt.names(arrival.account)
+        with about(request_id=request, **names):
             recorded = await self._record(arrival, event)
-            became(recorded)
+            run, became = recorded.run, recorded.became.value
+            account = rt.channels[arrival.account].account
+            story = story_of_request(account, request or arrival.digest)
+            if run is not None:
+                story = rt.story(run.account, run.id)
+                names = {**rt.names(run.account, run.chat), "run": run.id}
+            with about(**names):
+                _log.debug("recorded: %s", became)
+            seconds = rt.clock.monotonic() - began
+            rt.tracer.first(arrival.via, story, seconds, became=became, **names)
             return recorded
 
     async def _record(self, arrival: Arrival, event: Event) -> Recorded:
-        by = None if self._worker is None else self._worker.expect()
-        recorded: Recorded | None = None
+        worker = self._worker
+        by = None if worker is None else worker.reserve()
         try:
             async with in_time():
                 recorded = await self._rt.db.write(record_event, self._rt, arrival, event, by)
         finally:
-            if by is not None and self._worker is not None:
-                run = None if recorded is None else recorded.run
-                if run is not None and run.state is RunState.RUNNING:
-                    self._worker.take_expected(run)
-                else:
-                    self._worker.cancel_expected()
+            if worker is not None and by is not None:
+                worker.release()
+        run = recorded.run
+        if worker is not None and run is not None and run.state is RunState.RUNNING:
+            worker.take(run)
         self._count(arrival, recorded.became.value)
         self._follow(arrival, recorded)
         return recorded
@@ -106,6 +119,13 @@ class Intake:
     def _count(self, arrival: Arrival, outcome: str) -> None:
         channel = self._rt.channels[arrival.account]
         self._rt.observer.inbound.labels(channel.name.value, outcome).inc()
+
+
+def _request_of(event: Event) -> str | None:
+    """The request id of the message that an event is about, if it is about one."""
+    if isinstance(event, Edited):
+        return event.message.request_id
+    return event.request_id if isinstance(event, Inbound) else None
 
 
 @asynccontextmanager

@@ -1,13 +1,13 @@
-"""Which run answers a message: the one that waits for it, or a new one."""
+"""Batching: a message joins the run that waits for it, or gets a new one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot.domain.admission import Unanswered
+from bot.domain.admission import Unanswered, joins_until, wait_for_more
 from bot.domain.message import Addressing, ChatKind, Inbound
 from bot.domain.run import Run, RunState
-from bot.domain.terms import Burst, IntakeTerms
+from bot.domain.terms import IntakeTerms
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from storage import inbox, runs
@@ -17,9 +17,6 @@ from storage.engine.tx import Tx
 from storage.runs import creation
 from storage.runs.creation import NewRun
 from storage.runs.moves import Claimant
-
-_QUIET_LONGEST = 5
-"""A quiet time is waited for at most so many times over: who never stops is answered too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +31,29 @@ def place(
     tx: Tx, rt: Runtime, chat: Chat, message: Inbound, stored: int, by: Claimant | None
 ) -> Placed:
     """Put the message into the run that waits for it, or make one. The chat is locked."""
-    live = runs.live_in_chat(tx, chat.id)
-    now = clock.read(tx)
+    terms, now = rt.terms.intake, clock.read(tx)
     order_at = now if message.sent_at is None else message.sent_at
-    for run in reversed(live):
-        if _join(tx, run, message, order_at, rt.terms.intake):
-            inbox.assign(tx, stored, run.id)
-            _adopt(tx, run.id, chat, message, rt.terms.intake)
-            # A worker that looked in this very moment passed the run by.
-            return Placed(None, run.state is RunState.READY)
-    woken = bool(live) and release_chat(tx, chat.id, "intake")
-    new = NewRun(
-        account=chat.account,
-        chat=chat.id,
-        request_id=message.request_id,
-        order_at=order_at,
-        wait=_wait(message, rt.terms.intake),
-        album=message.album,
-    )
-    paused = chat.paused_until is not None and chat.paused_until > now
-    at_once = by if chat.not_before <= now else None
-    run = creation.insert_run(tx, new, at_once, head=not live and not paused)
+    live = runs.live_in_chat(tx, chat.id)
+    made, released = None, False
+    run = next((r for r in reversed(live) if _join(tx, r, message, order_at, now, terms)), None)
+    if run is None:
+        released = bool(live) and release_chat(tx, chat.id, "intake")
+        new = NewRun(
+            account=chat.account,
+            chat=chat.id,
+            request_id=message.request_id,
+            order_at=order_at,
+            wait=wait_for_more(message, terms),
+            album=message.album,
+        )
+        paused = chat.paused_until is not None and chat.paused_until > now
+        at_once = by if chat.not_before <= now else None
+        run = made = creation.insert_run(tx, new, at_once, head=not live and not paused)
     inbox.assign(tx, stored, run.id)
-    _adopt(tx, run.id, chat, message, rt.terms.intake)
-    return Placed(run, woken or run.state is RunState.READY)
+    if message.album and message.chat_kind is ChatKind.GROUP:
+        _adopt(tx, run.id, chat, message.album, terms)
+    # Also for one that it joined: a worker that looked in this very moment passed it by.
+    return Placed(made, released or run.state is RunState.READY)
 
 
 def with_its_album(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
@@ -73,28 +69,20 @@ def with_its_album(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     return message
 
 
-def _join(tx: Tx, run: Run, message: Inbound, order_at: float, terms: IntakeTerms) -> bool:
-    """Whether the message joined this run: only one that was never claimed takes it."""
+def _join(
+    tx: Tx, run: Run, message: Inbound, order_at: float, now: float, terms: IntakeTerms
+) -> bool:
+    """Join the run if it still takes the message; whether it did."""
     if run.attempts > 0:
         return False
     began = inbox.album_began(tx, run.id, message.album) if message.album else None
-    if terms.burst is Burst.EACH and began is None:
-        return False
-    until = run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
-    if message.album:
-        until = (clock.read(tx) if began is None else began) + terms.album_longest
-    return creation.join(tx, run.id, order_at, _wait(message, terms), until)
+    until = joins_until(run, message, began, now, terms)
+    wait = wait_for_more(message, terms)
+    return until is not None and creation.join(tx, run.id, order_at, wait, until)
 
 
-def _wait(message: Inbound, terms: IntakeTerms) -> float:
-    """Seconds to wait for more: an album's next member, or a quiet time."""
-    return max(terms.album_quiet, terms.quiet) if message.album else terms.quiet
-
-
-def _adopt(tx: Tx, run: int, chat: Chat, message: Inbound, terms: IntakeTerms) -> None:
+def _adopt(tx: Tx, run: int, chat: Chat, album: str, terms: IntakeTerms) -> None:
     """Members of a group's album that came before the one with the words."""
-    if not message.album or message.chat_kind is not ChatKind.GROUP:
-        return
     reason = Unanswered.NOT_ADDRESSED
-    if inbox.adopt_album(tx, chat.id, message.album, reason, terms.album_longest, run):
+    if inbox.adopt_album(tx, chat.id, album, reason, terms.album_longest, run):
         creation.count_messages(tx, run, len(inbox.of_run(tx, run)))

@@ -27,8 +27,8 @@ PERSON = "person"
 
 
 @dataclass(frozen=True, slots=True)
-class Obeyed:
-    """What a command did beside its reply: the runs that it ended, and the words that are
+class Handled:
+    """The effects of a command beside its reply: the runs that it ended, and the words that are
     shown over a pressed button."""
 
     stopped: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
             assert_never(other)
 
 
-def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) -> Obeyed:
+def run_command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) -> Handled:
     """Carry out a command and post its reply. The chat is locked."""
     match command:
         case Command.START | Command.OPT_IN:
@@ -61,7 +61,7 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
         case Command.HELP:
             by_words = rt.channels[chat.account].traits.commands is CommandForm.WORDS
             notices.say(tx, rt, chat, Reply(rt.words.help(chat.language, by_words=by_words)))
-            return Obeyed()
+            return Handled()
         case Command.STATUS:
             return _status(tx, rt, chat)
         case Command.STOP:
@@ -80,15 +80,15 @@ def obey(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Command) ->
 
 def _answer(
     tx: Tx, rt: Runtime, chat: Chat, message: Inbound, text: Text, **values: str | int
-) -> Obeyed:
+) -> Handled:
     """Say it: over the button that was pressed, else as a message."""
     if message.callback_id:
-        return Obeyed(toast=rt.words.say(text, chat.language, **values))
+        return Handled(toast=rt.words.say(text, chat.language, **values))
     notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
-    return Obeyed()
+    return Handled()
 
 
-def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
+def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
     live = runs.live_in_chat(tx, chat.id)
     waiting = chats.waiting_messages(tx, chat.id)
     values: dict[str, str | int] = {}
@@ -101,10 +101,10 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Obeyed:
     else:
         text = Text.STATUS_IDLE
     notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
-    return Obeyed()
+    return Handled()
 
 
-def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Obeyed:
+def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Handled:
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
     chats.raise_stop(tx, chat.id)
@@ -116,7 +116,7 @@ def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing
             after_end(tx, rt, run, end, PERSON)
             stopped.append(run.id)
     notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
-    return Obeyed(tuple(stopped))
+    return Handled(tuple(stopped))
 
 
 def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
@@ -129,22 +129,15 @@ def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
     return found
 
 
-def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
+def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
     """One new run for the messages of a run that was apologised for, however often asked."""
     found = _subject(tx, chat, message, Again.RETRY)
     if found is None:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RETRY)
-    said_now = notices.say(
-        tx,
-        rt,
-        chat,
-        notices.plain(rt, chat, Text.RETRIED),
-        run=found.id,
-        notice=Notice.RETRIED,
-    )
-    if said_now is not None:
+    retried = notices.plain(rt, chat, Text.RETRIED)
+    if notices.say(tx, rt, chat, retried, run=found.id, notice=Notice.RETRIED) is not None:
         again(tx, chat, found, PERSON)
-        return Obeyed(toast=rt.words.say(Text.RETRIED, chat.language))
+        return Handled(toast=rt.words.say(Text.RETRIED, chat.language))
     busy = bool(runs.live_in_chat(tx, chat.id))
     text = Text.STATUS_WORKING if busy else Text.NOTHING_TO_RETRY
     return _answer(tx, rt, chat, message, text)
@@ -171,7 +164,7 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
     return run
 
 
-def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
+def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
     """Send the parts of an uncertain answer once more, on their own rows."""
     found = _subject(tx, chat, message, Again.RESEND)
     if found is None:
@@ -179,4 +172,4 @@ def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Obeyed:
     for part in outbox.of_run_any(tx, found.id):
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     audit_log.note(tx, PERSON, "asked to send again", run=found.id, chat=chat.id)
-    return Obeyed(toast=rt.words.say(Text.RESENT, chat.language))
+    return Handled(toast=rt.words.say(Text.RESENT, chat.language))

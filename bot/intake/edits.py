@@ -1,10 +1,9 @@
-"""What happened to messages and chats that are known: edits, blocks, moves."""
+"""Edits of messages that are recorded, and blocks of chats that are known."""
 
 from __future__ import annotations
 
-from bot.domain.message import Inbound, Membership, Migrated
+from bot.domain.message import Inbound, Membership
 from storage import audit_log, chats, inbox, runs
-from storage.chat_merge import migrate
 from storage.engine.tx import Tx
 from storage.runs import creation
 
@@ -23,16 +22,11 @@ def edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None
     if found is not None:
         chats.lock(tx, found.chat)
         used = creation.touch_unclaimed(tx, found.id)
-    before = _text_now(tx, account, message)
+    now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
+    before = "" if now is None else now[2]
     if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
         inbox.use_edit(tx, stored, edited_at, message.text)
     return stored
-
-
-def _text_now(tx: Tx, account: int, message: Inbound) -> str:
-    """The text as it stands, read under the chat's lock."""
-    known = inbox.known(tx, account, message.request_id)
-    return "" if known is None else known[2]
 
 
 def membership(tx: Tx, account: int, event: Membership) -> bool:
@@ -49,8 +43,3 @@ def membership(tx: Tx, account: int, event: Membership) -> bool:
         elif chats.park(tx, chat, event.reason, event.at):
             audit_log.note(tx, PLATFORM, "chat parked", event.reason, chat=chat)
     return bool(found)
-
-
-def migrated(tx: Tx, account: int, event: Migrated) -> None:
-    """The conversation goes on under another address."""
-    migrate(tx, account, event.old, event.new)

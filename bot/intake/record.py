@@ -16,8 +16,6 @@ from typing import assert_never
 from bot.delivery import notices
 from bot.delivery.choices import chosen
 from bot.domain.admission import (
-    TOLD_ONCE,
-    Admission,
     Answer,
     ChatFacts,
     Ignore,
@@ -40,16 +38,15 @@ from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
 from bot.intake import edits
 from bot.intake.batching import place, with_its_album
-from bot.intake.commands import obey, subject_of
-from bot.intake.enrich import enrich
+from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.texts import Text
-from storage import chats, inbox
-from storage.chat_merge import link
+from storage import audit_log, backfill, chat_merge, chats, inbox
 from storage.chats import Chat
 from storage.engine.tx import Tx
 from storage.outbox import sent_parts
+from storage.runs import creation
 from storage.runs.moves import Claimant
 
 _MINUTE = 60.0
@@ -57,7 +54,7 @@ _DAY = 86_400.0
 
 
 class Became(Enum):
-    """What an event led to."""
+    """The outcome of recording an event."""
 
     RUN = "run"
     JOINED = "joined"
@@ -90,7 +87,7 @@ class Arrival:
     account: int
     body: str
     via: str = "webhook"
-    """How it came: the name of its span."""
+    """The way it came, which names its span."""
 
     @property
     def digest(self) -> str:
@@ -107,18 +104,19 @@ def record_event(
             return _record_message(tx, rt, arrival, event, by)
         case Edited(message, edited_at):
             known = edits.edit(tx, arrival.account, message, edited_at)
-            _keep(tx, arrival, message=known, ignored=_UNKNOWN_EDIT if known is None else None)
+            unknown = "an edit of a message that was never recorded" if known is None else None
+            _store_payload(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
         case Membership():
             edits.membership(tx, arrival.account, event)
-            _keep(tx, arrival, ignored=f"not a message: {event.reason}")
+            _store_payload(tx, arrival, ignored=f"not a message: {event.reason}")
             return Recorded(Became.NOTED, wake=True)
         case Migrated():
-            edits.migrated(tx, arrival.account, event)
-            _keep(tx, arrival, ignored="not a message: the chat moved")
+            chat_merge.migrate(tx, arrival.account, event.old, event.new)
+            _store_payload(tx, arrival, ignored="not a message: the chat moved")
             return Recorded(Became.NOTED, wake=True)
         case Ignored(reason):
-            _keep(tx, arrival, ignored=reason)
+            _store_payload(tx, arrival, ignored=reason)
             return Recorded(Became.IGNORED)
         case other:
             assert_never(other)
@@ -129,10 +127,7 @@ def record_dead_letter(tx: Tx, arrival: Arrival, error: str) -> None:
     inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest, error=error)
 
 
-_UNKNOWN_EDIT = "an edit of a message that was never recorded"
-
-
-def _keep(
+def _store_payload(
     tx: Tx, arrival: Arrival, *, message: int | None = None, ignored: str | None = None
 ) -> None:
     """Store what came over the wire, with what it is: a message's, or answered by nothing."""
@@ -143,56 +138,63 @@ def _keep(
 def _record_message(
     tx: Tx, rt: Runtime, arrival: Arrival, message: Inbound, by: Claimant | None
 ) -> Recorded:
-    chat = _chat_of(tx, arrival.account, message)
+    chat = _lock_chat(tx, arrival.account, message)
     sent_before = sent_parts.bodies(tx, chat.id, message.provider_id)
     message = rt.channels[chat.account].recall(message, sent_before)
     message = chosen(tx, rt, chat, message)
     facts = _facts(tx, chat, message, rt.terms.intake)
     stored = inbox.store_message(tx, arrival.account, chat.id, message)
     if stored is None:
-        inbox.count_delivery(tx, arrival.account, message.request_id)
-        richer = enrich(tx, arrival.account, chat, message)
-        if richer is not None:
-            _keep(tx, arrival, message=richer)
-        woken = release_chat(tx, chat.id, "intake")
-        return Recorded(Became.DUPLICATE, wake=woken)
-    _keep(tx, arrival, message=stored)
+        return _record_duplicate(tx, arrival, chat, message)
+    _store_payload(tx, arrival, message=stored)
     if not message.sender.is_bot:
-        _heard(tx, chat, message)
+        # A group speaks the language of whoever spoke to us last.
+        language = "" if message.addressing is Addressing.NOT_US else message.sender.language
+        name = message.chat_name or message.sender.name
+        chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
     message = with_its_album(tx, chat, message)
-    admission = admit(message, _command(tx, rt, chat, message), facts, rt.terms.intake)
-    done = _lead_on(tx, rt, chat, _New(message, stored, admission), by)
+    match admit(message, _command(tx, rt, chat, message), facts, rt.terms.intake):
+        case Answer():
+            placed = place(tx, rt, chat, message, stored, by)
+            became = Became.JOINED if placed.made is None else Became.RUN
+            done = Recorded(became, placed.made, wake=placed.wake)
+        case Obey(command):
+            inbox.ignore(tx, stored, Unanswered.COMMAND, command)
+            handled = run_command(tx, rt, chats.get(tx, chat.id), message, command)
+            done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
+        case Ignore(reason):
+            inbox.ignore(tx, stored, reason)
+            done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))
+        case other:
+            assert_never(other)
     return replace(done, callback_id=message.callback_id)
 
 
-@dataclass(frozen=True, slots=True)
-class _New:
-    """A message that was not known, its row, and what was decided about it."""
+def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
+    """The chat of a message, made if it is new, locked, with its further addresses known."""
+    topic = message.address.topic
+    addresses = [message.address, *(Address(alias, topic) for alias in message.aliases)]
+    found = chats.locate(tx, account, addresses)
+    if found is None:
+        name, language = message.chat_name or message.sender.name, message.sender.language
+        found = chats.create(tx, account, message.address, message.chat_kind, name, language)
+    return chat_merge.link(tx, account, found, addresses)
 
-    message: Inbound
-    stored: int
-    admission: Admission
 
-
-def _lead_on(tx: Tx, rt: Runtime, chat: Chat, new: _New, by: Claimant | None) -> Recorded:
-    """What a new message leads to: a run, a command carried out, or nothing with a reason."""
-    message, stored = new.message, new.stored
-    match new.admission:
-        case Answer():
-            placed = place(tx, rt, chat, message, stored, by)
-            if placed.made is None:
-                return Recorded(Became.JOINED, wake=placed.wake)
-            return Recorded(Became.RUN, run=placed.made, wake=placed.wake)
-        case Obey(command):
-            inbox.ignore(tx, stored, Unanswered.COMMAND, command)
-            obeyed = obey(tx, rt, chats.get(tx, chat.id), message, command)
-            return Recorded(Became.COMMAND, stopped=obeyed.stopped, wake=True, toast=obeyed.toast)
-        case Ignore(reason):
-            inbox.ignore(tx, stored, reason)
-            told = reason in TOLD_ONCE and _tell(tx, rt, chat, reason)
-            return Recorded(Became.IGNORED, wake=told)
-        case other:
-            assert_never(other)
+def _record_duplicate(tx: Tx, arrival: Arrival, chat: Chat, message: Inbound) -> Recorded:
+    """Count the delivery, and merge in what it tells beyond the one before: a webhook knows more
+    of the content, the platform's list knows when the message was written."""
+    inbox.count_delivery(tx, arrival.account, message.request_id)
+    if message.sent_at is not None:
+        backfill.tell_times(tx, arrival.account, {message.request_id: message.sent_at})
+    found = backfill.poorer(tx, arrival.account, message)
+    if found is not None:
+        stored, run = found
+        if run is None or creation.touch_unclaimed(tx, run):
+            backfill.enrich(tx, stored, message)
+            audit_log.note(tx, "platform", "told more by its webhook", run=run, chat=chat.id)
+        _store_payload(tx, arrival, message=stored)
+    return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
 
 
 def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | None:
@@ -207,26 +209,6 @@ def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | Non
     return command if subject_of(tx, chat, command) else None
 
 
-def _chat_of(tx: Tx, account: int, message: Inbound) -> Chat:
-    """The chat of a message, made if it is new, locked, with its further addresses known."""
-    topic = message.address.topic
-    aliases = [Address(alias, topic) for alias in message.aliases]
-    found = chats.locate(tx, account, [message.address, *aliases])
-    if found is None:
-        name = message.chat_name or message.sender.name
-        found = chats.create(
-            tx, account, message.address, message.chat_kind, name, message.sender.language
-        )
-    return link(tx, account, found, [message.address, *aliases])
-
-
-def _heard(tx: Tx, chat: Chat, message: Inbound) -> None:
-    """A person wrote. A group speaks the language of whoever spoke to us last."""
-    name = message.chat_name or message.sender.name
-    language = "" if message.addressing is Addressing.NOT_US else message.sender.language
-    chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
-
-
 def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFacts:
     turns, fast = terms.turns_per_day, terms.messages_per_minute
     return ChatFacts(
@@ -237,25 +219,23 @@ def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFact
     )
 
 
-_REFUSAL_TEXTS = {
-    Unanswered.NOT_ALLOWED: Text.NOT_ALLOWED,
-    Unanswered.TOO_FAST: Text.TOO_FAST,
-    Unanswered.TOO_MANY_WAITING: Text.TOO_MANY_WAITING,
-    Unanswered.DAILY_LIMIT: Text.DAILY_LIMIT,
+_REFUSALS = {
+    Unanswered.NOT_ALLOWED: (Text.NOT_ALLOWED, 10 * 365 * _DAY),
+    Unanswered.TOO_FAST: (Text.TOO_FAST, _MINUTE),
+    Unanswered.TOO_MANY_WAITING: (Text.TOO_MANY_WAITING, _MINUTE),
+    Unanswered.DAILY_LIMIT: (Text.DAILY_LIMIT, _DAY / 2),
 }
-# Once for a burst that is too much, so that no burst is refused in silence.
-_TOLD_AGAIN_AFTER = {
-    Unanswered.NOT_ALLOWED: 10 * 365 * _DAY,
-    Unanswered.TOO_FAST: _MINUTE,
-    Unanswered.TOO_MANY_WAITING: _MINUTE,
-    Unanswered.DAILY_LIMIT: _DAY / 2,
-}
+"""The text that tells of a refusal, and the seconds until it is told again: once a burst, so that
+no burst is refused in silence."""
 
 
-def _tell(tx: Tx, rt: Runtime, chat: Chat, reason: Unanswered) -> bool:
-    """Say once why there is no answer."""
-    if not chats.tell_once(tx, chat.id, reason.value, _TOLD_AGAIN_AFTER[reason]):
+def _say_refusal(tx: Tx, rt: Runtime, chat: Chat, reason: Unanswered) -> bool:
+    """Say once why there is no answer, where the person is told at all."""
+    if reason not in _REFUSALS:
+        return False
+    text, again_after = _REFUSALS[reason]
+    if not chats.tell_once(tx, chat.id, reason.value, again_after):
         return False
     chat = chats.get(tx, chat.id)
-    notices.say(tx, rt, chat, notices.plain(rt, chat, _REFUSAL_TEXTS[reason]))
+    notices.say(tx, rt, chat, notices.plain(rt, chat, text))
     return True

@@ -1,4 +1,4 @@
-"""What every flow is handed: the database, the channels, the bounds, the words."""
+"""One process's tools, handed to everything that works: database, channels, bounds, texts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bot.domain.retry import RetryPolicy
 from bot.domain.terms import Terms
 from bot.domain.verdict import Policy, window_closed
 from bot.leases.checkpoints import Reached, nowhere
-from bot.observability import Observer
 from bot.observability.context import Fact, chat_tag
+from bot.observability.metrics import Observer
 from bot.observability.tracing import NoTracer, Tracer, story_of
 from bot.texts import Words
 from storage.engine.database import Database
@@ -39,7 +39,7 @@ class Runtime:
 
     @property
     def retry(self) -> RetryPolicy:
-        """When and how often things are tried again."""
+        """The policy of trying again."""
         return self.terms.policy.retry
 
     @property
@@ -53,7 +53,7 @@ class Runtime:
         return sorted(self.channels)
 
     def names(self, account: int, chat: int | None = None) -> dict[str, Fact]:
-        """What log lines and spans call an account and one of its chats."""
+        """The names of an account and one of its chats in log lines and spans."""
         channel = self.channels.get(account)
         if channel is None:
             return {"account": account}

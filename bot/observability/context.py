@@ -1,4 +1,4 @@
-"""What log lines and spans say of where they belong: run, chat, request, account, holder.
+"""The context of log lines and spans: run, chat, request, account, holder.
 
 The fields travel in context variables. A flow binds them once at its edge, and every line
 that is written underneath carries them, whoever writes it.
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
 Fact = str | int | float | bool
-"""What a field may hold: a name or a number of ours, never a person's words or address."""
+"""The value of a field: a name or a number of ours, never a person's words or address."""
 
 _holder: ContextVar[Callable[[], str] | None] = ContextVar("holder", default=None)
 

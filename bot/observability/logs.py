@@ -24,8 +24,7 @@ from structlog.stdlib import BoundLogger, ExtraAdder, LoggerFactory, ProcessorFo
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from bot.observability.context import holder
-from bot.observability.exceptions import causes, explain, frames
-from bot.observability.redaction import scrub
+from bot.observability.redaction import causes, explain, frames, scrub
 
 _log = logging.getLogger("answerback")
 
@@ -166,7 +165,7 @@ class _Lines(ProcessorFormatter):
         return super().format(record)
 
     def _frame(self, _logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
-        """What every line begins with."""
+        """The fields that every line begins with."""
         record: logging.LogRecord = event["_record"]
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         first = {

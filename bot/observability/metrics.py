@@ -5,16 +5,65 @@ What each is for stands in docs/metrics.md, which a test holds against this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from bot.domain.ending import Ending
-from bot.observability.readings import Readings, readings_of
 
 _FAST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 _SLOW = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 45.0, 90.0, 300.0, 900.0)
 _LONG = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 45.0, 120.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Numbers that others keep, read at every scrape: seconds left of the lease, renewals that
+    came late so far, whether hints reach Redis (true also where none is configured), seconds
+    since the last sweep, background tasks that are over or keep failing."""
+
+    lease_left: Callable[[], float]
+    late_renewals: Callable[[], int]
+    hints_carried: Callable[[], bool]
+    sweep_age: Callable[[], float]
+    troubled_tasks: Callable[[], int]
+
+
+class _Reader(Collector):
+    def __init__(self, readings: Readings) -> None:
+        self._readings = readings
+
+    def collect(self) -> Iterator[Metric]:
+        asked = self._readings
+        yield GaugeMetricFamily(
+            "answerback_lease_left_seconds",
+            "Seconds for which this process may still act without a renewal.",
+            asked.lease_left(),
+        )
+        late = CounterMetricFamily(
+            "answerback_lease_renewals_late",
+            "Heartbeats that did not reach the database in time.",
+        )
+        late.add_metric([], asked.late_renewals())
+        yield late
+        yield GaugeMetricFamily(
+            "answerback_hints_carried",
+            "1 while wake-ups reach the other processes, 0 while Redis is away.",
+            float(asked.hints_carried()),
+        )
+        yield GaugeMetricFamily(
+            "answerback_sweep_age_seconds",
+            "Seconds since this process last looked for dead ones.",
+            asked.sweep_age(),
+        )
+        yield GaugeMetricFamily(
+            "answerback_tasks_troubled",
+            "Background tasks of this process that are over or keep failing.",
+            asked.troubled_tasks(),
+        )
 
 
 class Observer:
@@ -22,12 +71,12 @@ class Observer:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._came_in()
-        self._was_worked_on()
-        self._went_out()
-        self._stands()
+        self._intake_metrics()
+        self._run_metrics()
+        self._delivery_metrics()
+        self._service_metrics()
 
-    def _came_in(self) -> None:
+    def _intake_metrics(self) -> None:
         self.webhook_seconds = self._histogram(
             "answerback_webhook_seconds",
             "Seconds from a webhook's arrival to its commit.",
@@ -43,7 +92,7 @@ class Observer:
             (0.001, *_FAST),
         )
 
-    def _was_worked_on(self) -> None:
+    def _run_metrics(self) -> None:
         self.agent_seconds = self._histogram(
             "answerback_agent_seconds", "Seconds an agent took for one attempt.", _SLOW, "outcome"
         )
@@ -66,7 +115,7 @@ class Observer:
             "answerback_runs_in_flight", "Runs that this process works on."
         )
 
-    def _went_out(self) -> None:
+    def _delivery_metrics(self) -> None:
         self.sends = self._counter(
             "answerback_sends",
             "Calls to a provider that send, by what they told us.",
@@ -84,8 +133,8 @@ class Observer:
             "Parts for which a second receipt appeared: the person has them twice.",
         )
 
-    def _stands(self) -> None:
-        """What the whole service's database says; refreshed every few seconds."""
+    def _service_metrics(self) -> None:
+        """Gauges of the whole service, from the database; refreshed every few seconds."""
         self.runs = self._gauge(
             "answerback_runs", "Runs of the whole service by state, counted to 10000.", "state"
         )
@@ -103,7 +152,7 @@ class Observer:
 
     def read(self, readings: Readings) -> None:
         """Export these numbers, asked for at every scrape."""
-        self.registry.register(readings_of(readings))
+        self.registry.register(_Reader(readings))
 
     def stand(self, counts: Mapping[str, int], ages: Mapping[str, float]) -> None:
         """The whole service's runs by state, and the age in seconds of the oldest."""

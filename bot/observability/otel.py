@@ -29,7 +29,7 @@ _CLOSE_WITHIN = 2.0
 
 @dataclass(frozen=True, slots=True)
 class OtlpSettings:
-    """Where spans go. `endpoint` is the base, as in OTEL_EXPORTER_OTLP_ENDPOINT; other
+    """The collector of spans. `endpoint` is the base, as in OTEL_EXPORTER_OTLP_ENDPOINT; other
     variables of OpenTelemetry (sampler, batches) are read by its SDK itself."""
 
     endpoint: str

@@ -1,15 +1,134 @@
-"""Taking out of a line what must not stand in it: tokens, passwords, whole numbers.
+"""Redaction: no person's words of an exception, no secrets of a text reach a line.
 
-Patterns can't know a person's words: those never get as far as here
-(`bot/observability/exceptions.py`).
-This is for texts of other people's code, which quotes what it was given.
+An exception of other people's code may quote anything: the message that could not be read,
+the row that could not be written, the URL with the token. No pattern finds a person's words
+in it. So the type is told, the places in the code, and the words only where they are known
+to come from us or from the operating system. `scrub` is for other texts of such code, which
+quote what they were given.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
+import sysconfig
+import traceback
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from bot.domain.errors import (
+    AttachmentUnavailable,
+    ConfigurationError,
+    DatabaseUnavailable,
+    PollConflict,
+    PollRefused,
+    PollUnavailable,
+    RecordsUnavailable,
+    StaleLease,
+)
+from bot.domain.message import PayloadError
+
+_OURS = frozenset({"bot", "channels", "storage"})
+_FOR_OPERATORS = (
+    AttachmentUnavailable,
+    ConfigurationError,
+    DatabaseUnavailable,
+    PayloadError,
+    PollConflict,
+    PollRefused,
+    PollUnavailable,
+    RecordsUnavailable,
+    StaleLease,
+)
+"""Our errors whose words are written for operators. Not those that an agent writes for a
+person (GiveUp, Retry), nor those that name a step."""
+
+_FROM_THE_SYSTEM = frozenset(
+    {
+        ("httpx", "TransportError"),
+        ("httpcore", "NetworkError"),
+        ("httpcore", "TimeoutException"),
+        ("pysqlite3", "Error"),
+        ("redis", "RedisError"),
+        ("sqlite3", "Error"),
+    }
+)
+"""Packages and their classes whose words come from the operating system or from SQLite."""
+
+_MOST_FRAMES = 12
+_MOST_CAUSES = 4
+_INSTALLED = ("site-packages", "dist-packages", "<frozen")
+_STDLIB = sysconfig.get_path("stdlib")
+
+
+def explain(error: BaseException) -> str:
+    """The error's type, and its words where they can't be a person's."""
+    name = type(error).__qualname__
+    words = _words(error)
+    return f"{name}: {words}" if words else name
+
+
+def causes(error: BaseException) -> Iterator[str]:
+    """The error's causes, each explained; the members of a group before its cause."""
+    return itertools.islice(map(explain, _led(error)), _MOST_CAUSES)
+
+
+def frames(error: BaseException) -> str:
+    """The places that it came through, innermost last: in our code and the agent's, and the
+    innermost wherever that is. No line of source, no variable, no path of this machine."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    found = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    lines = [line for _, line in traceback.walk_tb(error.__traceback__)]
+    places = [
+        f"{frame.f_globals.get('__name__', '?')}:{line} {frame.f_code.co_qualname}"
+        for number, (frame, line) in enumerate(zip(found, lines, strict=True), 1)
+        if number == len(found)
+        or _is_ours(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+    ]
+    return " > ".join(places[-_MOST_FRAMES:])
+
+
+def _is_ours(module: str, file: str) -> bool:
+    if module.partition(".")[0] in _OURS:
+        return True
+    return not file.startswith(_STDLIB) and not any(mark in file for mark in _INSTALLED)
+
+
+def _led(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        yield from error.exceptions
+    cause = error.__cause__
+    if cause is None and not error.__suppress_context__:
+        cause = error.__context__
+    if cause is not None:
+        yield cause
+        yield from _led(cause)
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, _FOR_OPERATORS):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or ""
+    kinds = {(k.__module__.partition(".")[0], k.__name__) for k in type(error).__mro__}
+    package = type(error).__module__.partition(".")[0]
+    if any(package == of and (of, kind) in kinds for of, kind in _FROM_THE_SYSTEM):
+        return str(error)
+    return _of_database(error)
+
+
+def _of_database(error: BaseException) -> str:
+    """A database's own code for what happened: its words may hold values of the row."""
+    orig = getattr(error, "orig", None)
+    if isinstance(orig, BaseException):
+        return explain(orig)
+    state = getattr(error, "sqlstate", None)
+    if not isinstance(state, str):
+        return ""
+    constraint = getattr(getattr(error, "diag", None), "constraint_name", None)
+    return f"SQLSTATE {state}" + (f", constraint {constraint}" if constraint else "")
+
 
 _SHORTEST_SECRET = 4
 _WORD = r"(?:auth[_-]?token|bot[_-]?token|token|secret|password|passwd|api[_-]?key)"

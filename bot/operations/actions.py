@@ -1,4 +1,9 @@
-"""What an operator's act is: who does it, what became of it, and how it is done or rehearsed."""
+"""Actions of an operator: who acts, what became of it, and applying one or only planning it.
+
+An action is one transaction that changes rows under a guard, or says why it does not: too
+late, nothing to do, or refused because a person could read the same answer twice. Two shells
+at once: the chat's lock lets one win, and the other is told.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,11 @@ from enum import StrEnum
 from bot.leases.runtime import Runtime
 from storage.engine.tx import Tx
 
+NOT_CONFIGURED = "its account is not configured here: run this where the service's environment is"
+
 
 class Result(StrEnum):
-    """What became of an act."""
+    """The outcome of an action."""
 
     DONE = "done"
     TOO_LATE = "too late"
@@ -22,7 +29,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Who acts, and why."""
+    """The person who acts, and the reason."""
 
     name: str
     reason: str = ""
@@ -31,10 +38,14 @@ class Operator:
         """The reason as it is kept."""
         return self.reason or otherwise
 
+    def signed(self, act: str) -> str:
+        """The act with who did it, and the reason if one was given."""
+        return f"{act} by {self.name}" + (f": {self.reason}" if self.reason else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """One act's outcome in one sentence. `wake` are the hints to tell after the commit."""
+    """One action's outcome in one sentence. `wake` are the hints to tell after the commit."""
 
     subject: str
     result: Result
@@ -42,32 +53,43 @@ class Acted:
     wake: tuple[str, ...] = ()
 
 
-class _Rehearsed(Exception):
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A thing that is acted on, by the name under which outcomes tell of it."""
+
+    name: str
+
+    def done(self, said: str, *wake: str) -> Acted:
+        return Acted(self.name, Result.DONE, said, wake)
+
+    def too_late(self, said: str) -> Acted:
+        return Acted(self.name, Result.TOO_LATE, said)
+
+    def refused(self, said: str) -> Acted:
+        return Acted(self.name, Result.REFUSED, said)
+
+
+class _Planned(Exception):
     """Carries a plan out of the transaction that is rolled back."""
 
     def __init__(self, acted: Acted) -> None:
-        super().__init__("rolled back: a rehearsal")
+        super().__init__("rolled back: a dry run")
         self.acted = acted
 
 
-async def perform(rt: Runtime, act: Callable[[Tx], Acted], *, rehearse: bool = False) -> Acted:
+async def apply(rt: Runtime, act: Callable[[Tx], Acted], *, dry_run: bool = False) -> Acted:
     """Do the act in its transaction and tell who waits; or only find out what it would do.
 
     Raises DatabaseUnavailable.
     """
-    if rehearse:
-        try:
-            return await rt.db.write(_rehearse, act)
-        except _Rehearsed as rehearsed:
-            return rehearsed.acted
-    acted = await rt.db.write(act)
+
+    def plan(tx: Tx) -> Acted:
+        raise _Planned(act(tx))
+
+    try:
+        acted = await rt.db.write(plan if dry_run else act)
+    except _Planned as planned:
+        return planned.acted
     for topic in acted.wake:
         rt.wakeups.tell(topic)
     return acted
-
-
-def _rehearse(tx: Tx, act: Callable[[Tx], Acted]) -> Acted:
-    raise _Rehearsed(act(tx))
-
-
-NOT_CONFIGURED = "its account is not configured here: run this where the service's environment is"

@@ -1,4 +1,4 @@
-"""What may be done with a run, and what shows it: the verdict, asked without acting on it."""
+"""A run explained: the verdict that a worker would come to now, and its evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage.views.runs import RunLine
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Explained:
     """The verdict in words, its evidence, and the command that helps (empty: none needed)."""
 
     run: int
@@ -28,7 +28,7 @@ class Judged:
     act: str
 
 
-def judged(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Judged:
+def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Explained:
     """Judge a run as a worker would now. Read only. The run exists."""
     run = runs.find(tx, number)
     line = run_views.run_line(tx, number, lease_seconds)
@@ -38,14 +38,14 @@ def judged(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Judged:
     if line.ending is not None:
         says = f"it ended as {line.ending.value}: {line.ending.rule.says}"
         act = f"answerback runs show {number}  # what happened"
-        return Judged(number, line.ending.value, says, _facts(line, evidence), act)
+        return Explained(number, line.ending.value, says, _facts(line, evidence), act)
     policy = rt.policy(run.account)
     verdict = judge(evidence, policy)
     word, says = _in_words(verdict)
     if isinstance(verdict, Deliver):
         says += f"; next: {type(plan(evidence.parts, evidence.now, policy)).__name__}"
     where, act = _where(line, evidence)
-    return Judged(number, word, f"{where}; {says}", _facts(line, evidence), act)
+    return Explained(number, word, f"{where}; {says}", _facts(line, evidence), act)
 
 
 def _in_words(verdict: Verdict) -> tuple[str, str]:
@@ -64,7 +64,7 @@ def _in_words(verdict: Verdict) -> tuple[str, str]:
 
 
 def _where(line: RunLine, evidence: Evidence) -> tuple[str, str]:
-    """Where the run stands, and what an operator may do about it."""
+    """The run's place, and the command that helps."""
     late = line.not_before - evidence.now
     match line.state:
         case RunState.RUNNING if not line.holder_alive:

@@ -1,7 +1,4 @@
-"""Acts of an operator on runs. Each is one transaction that changes rows under a guard, or
-says why it does not: too late, nothing to do, or refused because a person could read the
-same answer twice. Two shells at once: the chat's lock lets one win, and the other is told.
-"""
+"""Actions on runs."""
 
 from __future__ import annotations
 
@@ -17,49 +14,38 @@ from bot.domain.run import Run, RunState
 from bot.intake.commands import again
 from bot.leases import recovery
 from bot.leases.runtime import Runtime
-from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result
+from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
+from bot.operations.chats import cannot_write
+from bot.operations.parts import too_old
 from bot.texts import Text
 from storage import audit_log, chats, holders, inbox, operator_moves, outbox, replies, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
-from storage.outbox.moves import Address, Part
+from storage.outbox.moves import Address
 from storage.views.evidence import gather
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
-    """A run under its chat's lock, and what answers about it begin with."""
+class _Locked(Subject):
+    """A run under its chat's lock."""
 
     run: Run
     chat: Chat
 
-    @property
-    def name(self) -> str:
-        return f"run {self.run.id}"
-
-    def done(self, said: str, *wake: str) -> Acted:
-        return Acted(self.name, Result.DONE, said, wake)
-
-    def too_late(self, said: str) -> Acted:
-        return Acted(self.name, Result.TOO_LATE, said)
-
-    def refused(self, said: str) -> Acted:
-        return Acted(self.name, Result.REFUSED, said)
-
-    def note(self, tx: Tx, by: Operator, what: str, why: str = "") -> None:
-        audit_log.note(tx, by.name, what, by.because(why), run=self.run.id, chat=self.chat.id)
+    def note(self, tx: Tx, by: Operator, what: str, otherwise: str) -> None:
+        audit_log.note(tx, by.name, what, by.because(otherwise), run=self.run.id, chat=self.chat.id)
 
 
-def _subject(tx: Tx, run: int) -> _Subject:
+def _locked(tx: Tx, run: int) -> _Locked:
     """The run as it is once its chat is locked. The run exists."""
     found = runs.find(tx, run)
     assert found is not None
     chat = chats.lock(tx, found.chat)
     locked = runs.find(tx, run, lock=True)
     assert locked is not None
-    return _Subject(locked, chat)
+    return _Locked(f"run {run}", locked, chat)
 
 
 def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool = False) -> Acted:
@@ -67,19 +53,19 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
     holder, end its waiting, send what is stored, or make a new run for its messages."""
     # Before the chat is locked: holders are locked first everywhere.
     holders.bury_overdue(tx, rt.terms.work.lease.seconds)
-    s = _subject(tx, run)
+    s = _locked(tx, run)
     match s.run.state:
         case RunState.RUNNING:
             return _release(tx, by, s)
         case RunState.READY | RunState.WAITING:
-            return _hurry(tx, by, s)
+            return _make_due(tx, by, s)
         case RunState.ENDED:
-            return _once_more(tx, rt, by, s, may_duplicate=may_duplicate)
+            return _requeue_ended(tx, rt, by, s, may_duplicate=may_duplicate)
         case other:
             assert_never(other)
 
 
-def _release(tx: Tx, by: Operator, s: _Subject) -> Acted:
+def _release(tx: Tx, by: Operator, s: _Locked) -> Acted:
     recovery.release_chat(tx, s.chat.id, by.name)
     now = runs.find(tx, s.run.id)
     if now is None or now.state is RunState.RUNNING:
@@ -88,7 +74,7 @@ def _release(tx: Tx, by: Operator, s: _Subject) -> Acted:
     return s.done("taken from its dead holder and ready", READY)
 
 
-def _hurry(tx: Tx, by: Operator, s: _Subject) -> Acted:
+def _make_due(tx: Tx, by: Operator, s: _Locked) -> Acted:
     if s.chat.paused_until is not None and s.chat.paused_until > clock.read(tx):
         return s.refused("its chat is paused: `chats resume` answers what waits")
     aside = operator_moves.set_aside_reason(tx, s.run.id)
@@ -99,7 +85,7 @@ def _hurry(tx: Tx, by: Operator, s: _Subject) -> Acted:
     return s.done("due at once", READY)
 
 
-def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate: bool) -> Acted:
+def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
     """A run that ended: send what is stored and did not arrive, or have it worked on anew."""
     assert s.run.ending is not None
     if said := s.run.ending.rule.not_requeued:
@@ -111,14 +97,14 @@ def _once_more(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
     if gather(tx, s.run, 0).evidence.human_answered and not may_duplicate:
         return s.refused("somebody answered by hand after its last message; --may-duplicate sends")
     if replies.stored(tx, s.run.id) is not None:
-        return _send_rest(tx, rt, by, s, may_duplicate=may_duplicate)
+        return _resend_missing(tx, rt, by, s, may_duplicate=may_duplicate)
     new = again(tx, s.chat, s.run, by.name)
     chats.settle_pause(tx, s.chat.id)
     s.note(tx, by, "requeued", f"as run {new.id}")
     return s.done(f"its messages are run {new.id} now", READY)
 
 
-def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate: bool) -> Acted:
+def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
     """The answer is stored: the agent is not asked again, and what arrived is not sent again."""
     parts = [p for p in outbox.of_run_any(tx, s.run.id) if p.kind is PartKind.REPLY]
     if any(p.state in (PartState.PENDING, PartState.SENDING) for p in parts):
@@ -144,32 +130,15 @@ def _send_rest(tx: Tx, rt: Runtime, by: Operator, s: _Subject, *, may_duplicate:
     return s.done(f"{len(missing)} stored part(s) will be sent once more{risk}", READY)
 
 
-def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
-    """Why nothing can be written to this chat now; empty when it can."""
-    if chat.silenced is not None:
-        return f"nothing reaches this chat until the person writes: {chat.silenced.words}"
-    closed = rt.window_closed(chat.account, chat.last_inbound_at, clock.read(tx))
-    if closed and not rt.policy(chat.account).templates:
-        return "the platform allows free text again only after the person has written"
-    return ""
-
-
-def too_old(tx: Tx, rt: Runtime, parts: list[Part]) -> bool:
-    """Whether these parts would be thrown away for their age instead of being sent."""
-    eldest = min(part.created_at for part in parts)
-    return clock.read(tx) - eldest > rt.terms.policy.answer_max_age
-
-
 def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
     """End a run by hand, in a way that is `ByHand`: nothing of it is sent any more, and the chat's
     next one begins."""
-    s = _subject(tx, run)
+    s = _locked(tx, run)
     if wanted is Ending.ANSWERED and not _shown_answered(tx, s.run) and not by.reason:
         return s.refused("nothing shows that it was answered: say how you know with --reason")
-    detail = f"{wanted.value} by {by.name}" + (f": {by.reason}" if by.reason else "")
-    end = Close(wanted, Cause.OPERATOR, detail)
+    end = Close(wanted, Cause.OPERATOR, by.signed(wanted.value))
     if s.run.ending is not None:
-        return _correct(tx, by, s, end)
+        return _correct_ending(tx, by, s, end)
     on_its_way = [p for p in outbox.of_run(tx, run) if p.state is PartState.SENDING]
     if not runs.end_live(tx, run, end, fence=s.run.fence):
         return s.too_late("it moved on while you looked")
@@ -184,7 +153,7 @@ def _shown_answered(tx: Tx, run: Run) -> bool:
     return evidence.human_answered or (evidence.reply_stored and arrived)
 
 
-def _correct(tx: Tx, by: Operator, s: _Subject, after: Close) -> Acted:
+def _correct_ending(tx: Tx, by: Operator, s: _Locked, after: Close) -> Acted:
     before, wanted = s.run.ending, after.ending
     assert before is not None
     if not before.correctable_to(wanted):
@@ -197,7 +166,7 @@ def _correct(tx: Tx, by: Operator, s: _Subject, after: Close) -> Acted:
 
 def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
     """Give a run up and say so once: whoever takes it up next sends the apology and ends it."""
-    s = _subject(tx, run)
+    s = _locked(tx, run)
     if s.run.state is RunState.ENDED:
         assert s.run.ending is not None
         return s.too_late(f"it ended as {s.run.ending.value}; to write use `chats reply`")
@@ -205,8 +174,7 @@ def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
         return s.refused(NOT_CONFIGURED)
     if closed := cannot_write(tx, rt, s.chat):
         return s.refused(closed)
-    why = f"given up by {by.name}" + (f": {by.reason}" if by.reason else "")
-    if not operator_moves.owe_apology(tx, run, why):
+    if not operator_moves.owe_apology(tx, run, by.signed("given up")):
         return s.too_late("its answer or an apology is stored and will be sent")
     chats.settle_pause(tx, s.chat.id)
     to = gather(tx, s.run, 0).recipient

@@ -1,4 +1,4 @@
-"""What became of a message, for anyone who asks by its request id. Read only."""
+"""The turn status of a message, for anyone who asks by its request id. Read only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TurnAnswer:
 
 
 def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnswer:
-    """What became of the message. Without an account the newest message of that id counts:
+    """The status of the message. Without an account the newest message of that id counts:
     ids are unique only within an account."""
     said = recorded_under(tx, request_id, account)
     if said is None:

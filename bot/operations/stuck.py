@@ -1,4 +1,4 @@
-"""What stands still and needs somebody's eyes: the worst first, each with its cause in one
+"""Everything that stands still and needs eyes: the worst first, each with its cause in one
 sentence and the command that helps."""
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def find_stuck(tx: Tx, bounds: Bounds) -> Sequence[Stuck]:
         *_put_off(tx, bounds),
         *_runs(tx, bounds),
         *_parts(tx, bounds),
-        *_chats(tx, bounds),
+        *map(_queue, diagnostics.waiting_chats(tx, bounds.older)),
         *_letters(tx),
         *_channels(tx),
     ]
@@ -82,7 +82,7 @@ def in_order(found: Sequence[Stuck]) -> Sequence[Stuck]:
 
 def _dead(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
     for fact in diagnostics.dead_runs(tx, bounds.lease):
-        why = f"{fact.says} died or hangs while it worked on run {fact.id}"
+        why = f"lease expired: {fact.says} died or hangs while it worked on run {fact.id}"
         act = "answerback recover  # releases what dead processes held"
         yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
     for fact in diagnostics.orphan_parts(tx, bounds.lease):
@@ -123,7 +123,7 @@ def _runs(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
         act = f"answerback runs requeue {fact.id}  # or apologise; it then may be claimed again"
         yield Stuck(Trouble.SET_ASIDE, fact.id, fact.since, why, act)
     for fact in diagnostics.late_runs(tx, bounds.older):
-        why = "its agent is past the deadline and did not stop"
+        why = "timeout: its agent is past the deadline and did not stop"
         act = f"answerback runs apologise {fact.id}  # ends the work and says so to the person"
         yield Stuck(Trouble.OVER_DEADLINE, fact.id, fact.since, why, act)
 
@@ -161,11 +161,6 @@ def _after_refusal(fact: Fact) -> str:
     )
 
 
-def _chats(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
-    for queue in diagnostics.waiting_chats(tx, bounds.older):
-        yield _queue(queue)
-
-
 def _queue(queue: Queue) -> Stuck:
     wait = f"{queue.waiting} run(s) wait, the oldest for {queue.since:.0f} s"
     if queue.paused:
@@ -182,7 +177,7 @@ def _queue(queue: Queue) -> Stuck:
 def _letters(tx: Tx) -> Iterator[Stuck]:
     fact = diagnostics.unparsed_payloads(tx)
     if fact is not None:
-        why = f"{fact.count} payload(s) could not be read, the last one: {fact.says}"
+        why = f"{fact.count} dead letter(s), payloads that nobody could read; last: {fact.says}"
         act = "answerback letters list  # then `letters dismiss`"
         yield Stuck(Trouble.DEAD_LETTER, fact.id, fact.since, why, act)
 

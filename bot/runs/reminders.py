@@ -62,7 +62,7 @@ class ChatReminders:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What was asked for, as it was asked."""
+    """A reminder as the agent asks for it."""
 
     when: str
     zone: str
@@ -81,8 +81,8 @@ def _add(tx: Tx, rt: Runtime, run: Run, wish: _Wish) -> StoredReminder:
         return found
     if reminders.count_waiting(tx, run.chat) >= MOST_WAITING:
         raise ReminderRefused(f"this chat has {MOST_WAITING} reminders already; cancel one first")
-    occasion = rt.calendar.read(wish.when, wish.zone, clock.read(tx))
-    return reminders.add(tx, run.account, run.chat, key, wish.text, occasion)
+    schedule = rt.calendar.read(wish.when, wish.zone, clock.read(tx))
+    return reminders.add(tx, run.account, run.chat, key, wish.text, schedule)
 
 
 def _cancel(tx: Tx, run: Run, number: int) -> bool:
@@ -91,8 +91,8 @@ def _cancel(tx: Tx, run: Run, number: int) -> bool:
 
 
 def _told(rt: Runtime, stored: StoredReminder) -> Reminder:
-    due = rt.calendar.spell(stored.occasion.due_at, stored.occasion.zone)
-    return Reminder(stored.id, stored.text, due, stored.occasion)
+    due = rt.calendar.spell(stored.schedule.due_at, stored.schedule.zone)
+    return Reminder(stored.id, stored.text, due, stored.schedule)
 
 
 async def fire_due(rt: Runtime) -> int:
@@ -123,7 +123,7 @@ def _fire(tx: Tx, rt: Runtime, reminder: StoredReminder) -> bool:
 def _following(tx: Tx, rt: Runtime, reminder: StoredReminder) -> float | None:
     """The next time after now: times that were missed meanwhile fall together into this one."""
     try:
-        return rt.calendar.following(reminder.occasion, clock.read(tx))
+        return rt.calendar.following(reminder.schedule, clock.read(tx))
     except ReminderRefused as error:
         audit_log.note(tx, _WHO, "ends", str(error), chat=reminder.chat)
         return None
@@ -132,7 +132,7 @@ def _following(tx: Tx, rt: Runtime, reminder: StoredReminder) -> float | None:
 def _put_into_run(tx: Tx, chat: Chat, reminder: StoredReminder) -> None:
     now = clock.read(tx)
     request_id = f"reminder-{reminder.id}-{reminder.fired + 1}"
-    due_at = reminder.occasion.due_at
+    due_at = reminder.schedule.due_at
     message = inbox.store_reminder(tx, chat.account, chat.id, request_id, reminder.text, due_at)
     paused = chat.paused_until is not None and chat.paused_until > now
     new = NewRun(

@@ -22,14 +22,14 @@ from storage.notify import READY
 from storage.outbox.moves import Attempt
 from storage.runs import claims, releases
 
-_log = logging.getLogger("answerback.handover")
+_log = logging.getLogger("answerback.shutdown")
 _FOR_SENDS = 2.0
 """Seconds kept back from the grace for sends whose turns were cut."""
 _FOR_HINTS = 0.5
 """Seconds that the last hint to other processes may take."""
 
 
-async def hand_over(ctx: WorkerContext, worker: Worker | None, grace: float) -> None:
+async def shut_down(ctx: WorkerContext, worker: Worker | None, grace: float) -> None:
     """Drain within `grace` seconds and release the lease. Never raises for a database that
     is away: then the lease runs out by itself."""
     ends_at = ctx.rt.clock.monotonic() + grace

@@ -10,67 +10,41 @@ from typing import assert_never
 
 from bot.delivery import choices, notices
 from bot.delivery.context import WorkerContext
-from bot.delivery.deliver import Send, deliver
+from bot.delivery.deliver import Send, deliver, door
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
-from bot.domain.ending import Cause, Close, Ending
+from bot.domain.ending import Cause, Close
 from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
+from bot.domain.sendable import Outgoing, sendable
+from bot.domain.thought import (
+    Answer,
+    Apology,
+    Failed,
+    GaveUp,
+    Later,
+    OutOfTime,
+    PutBack,
+    Thought,
+    follows,
+)
 from bot.domain.verdict import Apologise, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import bind
-from bot.runs.turn_context import LiveTurn
-from bot.runs.typing import present
+from bot.runs.turn_context import TurnContext
+from bot.runs.typing import show_work
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Address
+from storage.outbox.moves import Address, Notice
 from storage.views.evidence import Case, address_now, gather
 
 _log = logging.getLogger("answerback.turn")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The agent returned; None is its choice to say nothing."""
-
-    reply: Reply | None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The agent raised something it did not mean to."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """The agent asked to be tried again."""
-
-    after: float | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """The agent can't answer and says so itself."""
-
-    text: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutOfTime:
-    """The deadline passed while the agent was at work."""
-
-
-Thought = Answer | Failed | Later | GaveUp | OutOfTime
 
 
 async def work(ctx: WorkerContext, run: Run) -> None:
@@ -86,8 +60,7 @@ async def work(ctx: WorkerContext, run: Run) -> None:
         case Deliver():
             await deliver(ctx, run, case.recipient, None)
         case Apologise() as owed:
-            text = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
-            await _apologise(ctx, case, rt.words.say(text, _language(case)), owed)
+            await _apologise(ctx, case, Apology(owed))
         case Think():
             await _think(ctx, case)
         case other:
@@ -98,10 +71,6 @@ def _must_hold(ctx: WorkerContext, run: Run) -> None:
     """Raises StaleLease when the session that claimed this run is over."""
     if ctx.lease.holder() != run.holder:
         raise StaleLease(f"run {run.id} was claimed in an earlier session of this process")
-
-
-def _language(case: Case) -> str:
-    return case.chat.language
 
 
 async def _close(ctx: WorkerContext, run: Run, end: Close) -> None:
@@ -118,45 +87,31 @@ def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
 async def _think(ctx: WorkerContext, case: Case) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with present(ctx, case):
+    async with show_work(ctx, case):
         thought = await _ask(ctx, case)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
     _must_hold(ctx, run)
-    match thought:
-        case Answer(None):
-            await _close(ctx, run, Close(Ending.SILENT, Cause.CHOSE_SILENCE))
-        case Answer(reply):
-            assert reply is not None
+    match follows(thought, run, rt.retry, rt.clock.jitter()):
+        case Close() as end:
+            await _close(ctx, run, end)
+        case Reply() as reply:
             await _reply(ctx, case, reply)
-        case GaveUp(text, reason):
-            said = text.strip() or rt.words.say(Text.APOLOGY, _language(case))
-            await _apologise(ctx, case, said, Apologise(Cause.GAVE_UP, reason))
-        case OutOfTime():
-            text = rt.words.say(Text.APOLOGY_DEADLINE, _language(case))
-            await _apologise(ctx, case, text, Apologise(Cause.DEADLINE))
-        case Later(after, why):
-            wait = _asked_wait(rt, after, run.attempts)
-            await _put_back(ctx, run, wait, why, failed=False)
-        case Failed(why):
-            last = run.failures + 1 >= rt.retry.max_failures
-            wait = 0.0 if last else rt.retry.agent.after(run.failures + 1, rt.clock.jitter())
-            await _put_back(ctx, run, wait, why, failed=True)
+        case Apology() as apology:
+            await _apologise(ctx, case, apology)
+        case PutBack() as back:
+            await ctx.persist(_put_back, run, back)
+            await rt.reached(Checkpoint.GIVEN_BACK)
+            if back.wait <= 0:
+                rt.wakeups.tell(READY)
         case other:
             assert_never(other)
 
 
-def _asked_wait(rt: Runtime, after: float | None, attempts: int) -> float:
-    jitter = rt.clock.jitter()
-    if after is None:
-        return rt.retry.agent.after(attempts, jitter)
-    return max(rt.retry.soonest, after) * (1 + jitter / 10)
-
-
 async def _ask(ctx: WorkerContext, case: Case) -> Thought:
     """Call the agent within the time that is left; whatever it does becomes a value."""
-    turn = LiveTurn(ctx, case)
+    turn = TurnContext(ctx, case)
     limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
     try:
         async with limit:
@@ -196,22 +151,17 @@ def _as_reply(answer: Reply | str | None) -> Reply | None:
             assert_never(other)
 
 
-async def _put_back(ctx: WorkerContext, run: Run, wait: float, why: str, *, failed: bool) -> None:
-    await ctx.persist(_give_back, run, wait, why, failed=failed)
-    await ctx.rt.reached(Checkpoint.GIVEN_BACK)
-    if wait <= 0:
-        ctx.rt.wakeups.tell(READY)
-
-
-def _give_back(tx: Tx, run: Run, wait: float, why: str, *, failed: bool) -> None:
+def _put_back(tx: Tx, run: Run, back: PutBack) -> None:
+    wait = back.wait
     if run.deadline_at is not None:
         wait = min(wait, max(0.0, run.deadline_at - clock.read(tx)))
     chats.lock(tx, run.chat)
-    if failed:
-        runs.fail(tx, run.claim, wait, why)
+    if back.failed:
+        runs.fail(tx, run.claim, wait, back.reason)
     else:
-        runs.retry_later(tx, run.claim, wait, why)
-    audit_log.note(tx, "worker", "failed" if failed else "put off", why, run=run.id, chat=run.chat)
+        runs.retry_later(tx, run.claim, wait, back.reason)
+    did = "failed" if back.failed else "put off"
+    audit_log.note(tx, "worker", did, back.reason, run=run.id, chat=run.chat)
 
 
 async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
@@ -227,8 +177,10 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
     await deliver(ctx, case.run, to, first)
 
 
-async def _apologise(ctx: WorkerContext, case: Case, text: str, owed: Apologise) -> None:
-    rt, to = ctx.rt, case.recipient
+async def _apologise(ctx: WorkerContext, case: Case, apology: Apology) -> None:
+    rt, to, owed = ctx.rt, case.recipient, apology.owed
+    usual = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
+    text = apology.text or rt.words.say(usual, case.chat.language)
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
     first = await _store(ctx, case, _Stored(PartKind.APOLOGY, tuple(bodies), owed=owed))
     await rt.reached(Checkpoint.APOLOGY_STORED)
@@ -249,13 +201,13 @@ class _Stored:
 
 async def _store(ctx: WorkerContext, case: Case, stored: _Stored) -> Send | None:
     """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
-    slot = await ctx.pacers[case.run.account].reserve(case.recipient)
+    place = await ctx.limiters[case.run.account].place(case.recipient)
     first: Send | None = None
     try:
-        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=slot.wait <= 0)
+        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=place.taken)
     finally:
         if first is None:
-            slot.refund()
+            place.refund()
     return first
 
 
@@ -265,21 +217,17 @@ def _store_parts(
     run = case.run
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
+    outbox.drop_notice(tx, run.id, Notice.STILL_WORKING)  # One that was held back is late.
     if stored.owed is None:
         replies.store(tx, run.id, stored.text, stored.body, run.attempts)
         choices.offer(tx, rt, chat, stored.parts)
     else:
         runs.explain(tx, run.claim, stored.owed.cause, stored.owed.words)
     now = clock.read(tx)
-    free = (
-        may_send
-        and chat.not_before <= now
-        and chat.silenced is None
-        and not (chat.paused_until is not None and chat.paused_until > now)
-        and not rt.window_closed(run.account, chat.last_inbound_at, now)
-    )
+    max_age = rt.terms.policy.answer_max_age
+    free = may_send and not sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age)
     to = Address(run.account, chat.id, run.id)
     first_by = run.claim.holder if free else None
     parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
     begun = bool(parts) and parts[0].state is PartState.SENDING
-    return Send(parts[0], address_now(case.recipient, chat)) if begun else None
+    return Send(parts[0], address_now(case.recipient, chat), len(parts) > 1) if begun else None

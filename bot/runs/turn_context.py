@@ -27,7 +27,7 @@ class ChannelFile:
         return await self.ctx.rt.channels[self.account].fetch(self.info)
 
 
-class LiveTurn:
+class TurnContext:
     """`Turn` for one attempt on one run."""
 
     def __init__(self, ctx: WorkerContext, case: Case) -> None:

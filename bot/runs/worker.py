@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from functools import partial
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.standalone import carry, look_again
+from bot.delivery.standalone import StandaloneSender
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.retry import RetryPolicy
 from bot.domain.run import Run
@@ -39,6 +38,7 @@ class Worker:
         self._draining = False
         self._closed = False
         self._reconciler = Reconciler(ctx)
+        self._sender = StandaloneSender(ctx)
         self._claimed_at = ctx.rt.clock.monotonic()
         ctx.rt.wakeups.listen(self._hear)
         ctx.lease.on_lapse(self.abandon)
@@ -57,27 +57,22 @@ class Worker:
         return self._draining
 
     def room(self) -> int:
-        """How many more turns may begin here now."""
+        """The number of turns that may begin here now."""
         if self._draining or not self._ctx.lease.holds():
             return 0
         return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
 
-    def expect(self) -> Claimant | None:
-        """Keep room for a run that intake may make running; None when there is none. Ends
-        with `take` or `cancel_expected`."""
+    def reserve(self) -> Claimant | None:
+        """Keep room for a run that intake may make running, until `release`; None when there is
+        none."""
         if self.room() < 1:
             return None
         self._expected += 1
         return self._claimant()
 
-    def cancel_expected(self) -> None:
-        """The expected run did not come."""
+    def release(self) -> None:
+        """The run that room was kept for came, and is to be taken, or did not come."""
         self._expected -= 1
-
-    def take_expected(self, run: Run) -> None:
-        """The expected run came, claimed by us."""
-        self._expected -= 1
-        self.take(run)
 
     def take(self, run: Run) -> None:
         """Work on a run that is claimed by us."""
@@ -116,9 +111,9 @@ class Worker:
     async def _send_standalone(self, tasks: Supervisor) -> float | None:
         if self._draining:
             return None
-        if not self._ctx.lease.holds():
-            return self._ctx.rt.terms.work.poll
-        return await carry(self._ctx, tasks)
+        if self._ctx.lease.holds():
+            await self._sender.send_due(tasks)
+        return self._ctx.rt.terms.work.poll
 
     async def _reconcile(self) -> float:
         await self._reconciler.look(self._turns)
@@ -126,7 +121,7 @@ class Worker:
 
     async def _look(self) -> float:
         if self._ctx.lease.holds() and not self._draining:
-            await look_again(self._ctx)
+            await self._sender.look_again()
         return _LOOK_EVERY
 
     def stop_claiming(self) -> None:
@@ -142,18 +137,14 @@ class Worker:
         while self._turns and (left := ends_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(self._turns.values(), timeout=left)
         self._closed = True
-        await self._cut(tuple(self._turns.values()))
+        self.abandon()
+        if self._turns:
+            await asyncio.wait(self._turns.values(), timeout=1.0)
 
     def abandon(self) -> None:
-        """The lease is lost: every turn stops where it is."""
+        """Every turn stops where it is: the lease is lost, or the time is up."""
         for task in self._turns.values():
             task.cancel()
-
-    async def _cut(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=1.0)
 
     def _claimant(self) -> Claimant:
         terms = self._ctx.rt.terms.work

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bot.agents.echo import EchoAgent
 from bot.agents.function import load
-from bot.agents.http import conformance
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
+from bot.agents.http.conformance import Trial, check
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level
@@ -20,7 +20,7 @@ from bot.threads import Threads
 
 
 async def _nothing() -> None:
-    """What an agent without connections has to close."""
+    """Nothing to close: an agent without connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BuiltAgent:
 
 
 def words_of(settings: Settings) -> Words:
-    """What these settings have us say. Raises ConfigurationError."""
+    """The words that these settings have us use. Raises ConfigurationError."""
     return Words.load(settings.texts_file, settings.language, word_commands=settings.command_words)
 
 
@@ -70,12 +70,10 @@ async def examine_agent(settings: Settings, url: str) -> Sequence[Finding]:
     place = url or settings.agent
     if not place.startswith(("http://", "https://")):
         raise ConfigurationError("name the address of an agent, or set AGENT to one")
-    found = await conformance.check(_http_config(settings, place), SystemClock())
-    return [_as_finding(finding) for finding in found]
+    return [_finding(trial) for trial in await check(_http_config(settings, place), SystemClock())]
 
 
-def _as_finding(finding: conformance.Finding) -> Finding:
-    level = Level(finding.level.value)
-    took = "" if finding.seconds is None else f" ({finding.seconds:.2f} s)"
-    fix = "" if level is Level.OK else "see docs/agents.md, An agent over HTTP"
-    return Finding(finding.name, level, f"{finding.detail}{took}", fix)
+def _finding(trial: Trial) -> Finding:
+    took = "" if trial.seconds is None else f" ({trial.seconds:.2f} s)"
+    fix = "" if trial.level is Level.OK else "see docs/agents.md, An agent over HTTP"
+    return Finding(trial.name, trial.level, f"{trial.detail}{took}", fix)

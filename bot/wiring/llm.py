@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bot.agents.assistant.agent import DEFAULT_PROMPT, LlmAgent, LlmConfig
 from bot.agents.assistant.builtin_tools import builtin_functions
-from bot.agents.assistant.provider import make_model, settings_of
+from bot.agents.assistant.model import make_model, settings_of
 from bot.agents.assistant.tools import load_tools, make_tool, unique
 from bot.agents.assistant.web_page import WebReader
 from bot.domain.errors import ConfigurationError

@@ -10,7 +10,7 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.observability.readings import Readings
+from bot.observability.metrics import Readings
 from bot.observability.tracing import NoTracer, Tracer
 from bot.settings import Settings
 from bot.supervisor import Supervisor

@@ -16,9 +16,10 @@ from examples.order_tool import shopping
 import bot.api
 from bot.agents.function import load
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
-from bot.agents.http.conformance import Level, check
+from bot.agents.http.conformance import check
 from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
+from bot.domain.findings import Level
 from bot.domain.message import Attachment, InboundKind
 from bot.domain.reply import Button, Reply
 from bot.threads import Threads
@@ -65,8 +66,8 @@ async def test_the_example_server_answers_and_passes_the_check(address: str) -> 
     agent = HttpAgent(config, CLOCK)
     assert await agent(turn("hello")) == Reply("You said: hello")
     await agent.close()
-    findings = await check(config, CLOCK)
-    assert {finding.level for finding in findings} == {Level.OK}, findings
+    trials = await check(config, CLOCK)
+    assert {trial.level for trial in trials} == {Level.OK}, trials
 
 
 def test_the_example_server_is_about_as_short_as_promised() -> None:

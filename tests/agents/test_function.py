@@ -157,7 +157,7 @@ async def test_a_coroutine_that_cancels_itself_is_only_a_failure(module: Module)
 async def test_a_coroutine_that_ignores_its_cancellation_is_left_alone(
     module: Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.agents.isolation.PATIENCE", 0.01)
+    monkeypatch.setattr("bot.agents.function.PATIENCE", 0.01)
     name = module(
         "import asyncio\nbegun, end, told = asyncio.Event(), asyncio.Event(), []\n"
         "async def reply(turn):\n"

@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from bot.agents.http.answer import AgentFailed
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
+from bot.agents.http.contract import AgentFailed
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, GiveUp, Retry
 from bot.domain.message import Attachment, InboundKind, Quoted

@@ -10,8 +10,9 @@ from itertools import count
 import pytest
 
 from bot.agents.http.client import HttpAgentConfig
-from bot.agents.http.conformance import Finding, Level, check
+from bot.agents.http.conformance import Trial, check
 from bot.clock import SystemClock
+from bot.domain.findings import Level
 from tests.agents.server import Asked, FakeAgentServer, ok, response
 
 CLOCK = SystemClock()
@@ -23,9 +24,9 @@ async def server() -> AsyncIterator[FakeAgentServer]:
         yield server
 
 
-async def checked(server: FakeAgentServer, secret: str = "s3cret") -> dict[str, Finding]:
-    findings = await check(HttpAgentConfig(server.url, secret, timeout=5.0), CLOCK)
-    return {finding.name: finding for finding in findings}
+async def checked(server: FakeAgentServer, secret: str = "s3cret") -> dict[str, Trial]:
+    trials = await check(HttpAgentConfig(server.url, secret, timeout=5.0), CLOCK)
+    return {trial.name: trial for trial in trials}
 
 
 def good(asked: Asked) -> bytes:
@@ -42,7 +43,7 @@ def good(asked: Asked) -> bytes:
 async def test_a_good_server_passes_everything(server: FakeAgentServer) -> None:
     server.behaviour = good
     report = await checked(server)
-    assert {finding.level for finding in report.values()} == {Level.OK}, report
+    assert {trial.level for trial in report.values()} == {Level.OK}, report
     assert report["a blank message"].detail == "stayed silent"
     assert report["the same turn again, after a cut"].detail == "the same answer"
     assert report["a forged signature"].detail == "refused with 401"
@@ -90,7 +91,7 @@ async def test_an_answer_that_breaks_on_one_kind_is_found_there(server: FakeAgen
 
     server.behaviour = breaks_on_photos
     report = await checked(server)
-    problems = {name for name, finding in report.items() if finding.level is Level.PROBLEM}
+    problems = {name for name, trial in report.items() if trial.level is Level.PROBLEM}
     assert problems == {"a photo with a caption"}
     assert report["a photo with a caption"].detail.endswith("it answered 500")
 

@@ -19,7 +19,7 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.messages import ModelResponse
 
 from bot.agents.assistant.agent import MAX_CALLS
-from bot.agents.assistant.errors import ModelFailed
+from bot.agents.assistant.model import ModelFailed
 from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.message import ChatKind, InboundKind, Quoted

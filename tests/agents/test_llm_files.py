@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.profiles import ModelProfile
 
-from bot.agents.assistant.files import MAX_FILE
+from bot.agents.assistant.prompt import MAX_FILE
 from bot.domain.message import Attachment, InboundKind
 from tests.agents.models import assistant, call
 from tests.agents.turns import FakeFile, FakeTurn, message

@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai import models
 
 from bot.agents.assistant.agent import LlmAgent
-from bot.agents.assistant.provider import make_model
+from bot.agents.assistant.model import make_model
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, GiveUp, Retry
 from bot.settings import Settings

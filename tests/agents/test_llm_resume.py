@@ -9,10 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from bot.agents.assistant.toolset import INTERRUPTED
+from bot.agents.assistant.tools import INTERRUPTED
 from bot.domain.errors import Retry
-from bot.domain.tool import safe_to_repeat
-from bot.domain.turn import Cost, Turn
+from bot.domain.turn import Cost, Turn, safe_to_repeat
 from tests.agents.models import ScriptedModel, assistant, call, calls, results
 from tests.agents.turns import FakeTurn, turn
 

@@ -19,7 +19,7 @@ from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.operations import chats, runs
-from bot.operations.actions import Acted, Operator, perform
+from bot.operations.actions import Acted, Operator, apply
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.crash.play import moves
@@ -270,11 +270,11 @@ class Mayhem:
         acts: dict[str, Callable[[Any], Any]] = {
             "cancel": lambda tx: runs.close(tx, rt, ANN, run, Ending.CANCELLED),
             "requeue": lambda tx: runs.requeue(tx, rt, ANN, run),
-            "pause": lambda tx: chats.pause(tx, ANN, chat, None),
+            "pause": lambda tx: chats.pause(tx, rt, ANN, chat, seconds=None),
             "resume": lambda tx: chats.resume(tx, rt, ANN, chat, drop=False),
         }
         self.by_hand = self.by_hand or act == "requeue"
-        await _unless_dead(perform(rt, acts[act]))
+        await _unless_dead(apply(rt, acts[act]))
 
     def away(self, away: bool) -> None:
         for body in self.bodies:
@@ -304,7 +304,7 @@ class Mayhem:
             assert text in self.acknowledged, f"{text} is refused by a process that is well"
         rt = self.bodies[-1].running.process.rt
         for [chat] in await self.world.rows("SELECT id FROM chats WHERE paused_until IS NOT NULL"):
-            await perform(rt, partial(_resume, rt=rt, chat=chat))
+            await apply(rt, partial(_resume, rt=rt, chat=chat))
         async with asyncio.timeout(PATIENCE):
             while await moves(self.world, at_most=4.0):
                 await self._beat()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.observability import Observer
-from bot.observability.readings import Readings
+from bot.observability.metrics import Observer, Readings
 
 ROOT = Path(__file__).parents[2]
 _NAME = re.compile(r"answerback_[a-z_]+")

@@ -24,7 +24,7 @@ async def test_a_flood_is_told_once_and_every_refused_message_is_recorded(world:
     await world.settled()
     assert "\n".join(agent.texts).split("\n") == ["0", "1", "2"]
     assert world.telegram.texts(CHAT).count(WORDS.say(Text.TOO_FAST)) == 1
-    refused = [(str(n), "too many messages a minute") for n in (3, 4, 5)]
+    refused = [(str(n), "too_fast") for n in (3, 4, 5)]
     assert [tuple(row) for row in await world.rows(REFUSED)] == refused
 
 
@@ -109,7 +109,7 @@ async def test_a_private_bot_tells_others_once(world: World) -> None:
         await world.settled()
     assert world.telegram.texts(CHAT) == [WORDS.say(Text.NOT_ALLOWED)]
     assert agent.turns == []
-    assert {row[1] for row in await world.rows(REFUSED)} == {"the bot is private"}
+    assert {row[1] for row in await world.rows(REFUSED)} == {"not_allowed"}
 
 
 @pytest.mark.parametrize("allowed", ["+15550100016", "whatsapp:+15550100016"])

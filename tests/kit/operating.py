@@ -6,26 +6,26 @@ from collections.abc import Callable
 
 from bot.domain.ending import Ending
 from bot.operations import runs
-from bot.operations.actions import Acted, Operator, perform
+from bot.operations.actions import Acted, Operator, apply
 from storage.engine.tx import Tx
 from tests.world import Running, World
 
 ANN = Operator("ann@session", "a test")
 
 
-async def act(process: Running, what: Callable[[Tx], Acted], *, rehearse: bool = False) -> Acted:
+async def act(process: Running, what: Callable[[Tx], Acted], *, dry_run: bool = False) -> Acted:
     """Do an act as the command line does, with this process's tools."""
-    return await perform(process.process.rt, what, rehearse=rehearse)
+    return await apply(process.process.rt, what, dry_run=dry_run)
 
 
 async def requeue(
-    process: Running, run: int, *, may_duplicate: bool = False, rehearse: bool = False
+    process: Running, run: int, *, may_duplicate: bool = False, dry_run: bool = False
 ) -> Acted:
     rt = process.process.rt
     return await act(
         process,
         lambda tx: runs.requeue(tx, rt, ANN, run, may_duplicate=may_duplicate),
-        rehearse=rehearse,
+        dry_run=dry_run,
     )
 
 

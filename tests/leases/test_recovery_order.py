@@ -31,7 +31,7 @@ async def test_what_a_late_webhook_brought_goes_before_what_the_list_told_of_lat
 ) -> None:
     door = await world.start(agent=Echo(), role=Role.WEB, burst="each")
     # The test is the platform's list here: the process's own look would tell other times.
-    door.process.tasks.tasks["backfill"].cancel()
+    door.process.tasks.tasks[f"backfill {door.process.ids['whatsapp']}"].cancel()
     first = await world.twilio.inbound("one", webhook=False)
     second = await world.twilio.inbound("two", webhook=False)
     written = world.clock.wall()
@@ -53,7 +53,7 @@ async def test_a_message_that_webhook_and_list_bring_at_once_keeps_its_place(
 ) -> None:
     door = await world.start(agent=Echo(), role=Role.WEB, burst="each")
     # The test is the platform's list here: the process's own look would tell other times.
-    door.process.tasks.tasks["backfill"].cancel()
+    door.process.tasks.tasks[f"backfill {door.process.ids['whatsapp']}"].cancel()
     first = await world.twilio.inbound("one", webhook=False)
     written = world.clock.wall()
     world.advance(12.0)

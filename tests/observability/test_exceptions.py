@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from bot.domain.errors import DatabaseUnavailable, GiveUp, Retry, StepInterrupted
 from bot.domain.message import PayloadError
-from bot.observability.exceptions import causes, explain, frames
+from bot.observability.redaction import causes, explain, frames
 
 SECRET = "secret-text-XYZ"
 

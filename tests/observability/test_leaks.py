@@ -87,6 +87,7 @@ async def test_an_agents_exception_may_quote_the_person(
     process = await world.start(agent=agent, max_failures=1)  # type: ignore[arg-type]
     await process.post_update(Person(ADA).text(TEXT))
     await world.settled()
+    await process.stop()
     line = written.about("the agent failed")
     assert line["error"] in ("ValueError", "LookupError")
     assert "tests.observability.test_leaks" in line["frames"]

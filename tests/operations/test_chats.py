@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.domain.reply import PartKind
 from bot.domain.turn import Turn
-from bot.operations import chats
+from bot.operations import chats, parts
 from bot.operations.actions import Acted, Result
 from bot.wiring import Role
 from storage.views.parts import PartFilter, parts_listed
@@ -19,7 +19,8 @@ ADA = 700100201
 
 
 async def pause(process: Running, chat: int = 1) -> Acted:
-    return await act(process, lambda tx: chats.pause(tx, ANN, chat, None))
+    rt = process.process.rt
+    return await act(process, lambda tx: chats.pause(tx, rt, ANN, chat, seconds=None))
 
 
 async def resume(process: Running, *, drop: bool = False) -> Acted:
@@ -34,7 +35,7 @@ async def reply(process: Running, text: str) -> Acted:
 
 async def resolve(process: Running, part: int, *, arrived: bool) -> Acted:
     rt = process.process.rt
-    return await act(process, lambda tx: chats.resolve(tx, rt, ANN, part, arrived=arrived))
+    return await act(process, lambda tx: parts.resolve(tx, rt, ANN, part, arrived=arrived))
 
 
 async def paused_with_two(world: World) -> tuple[Running, Held]:

@@ -11,7 +11,7 @@ import pytest
 from bot.clock import SystemClock
 from bot.domain.ending import Ending
 from bot.operations import runs
-from bot.operations.actions import Result, perform
+from bot.operations.actions import Result, apply
 from bot.wiring import Role, operator_session
 from storage.notify import READY, Wakeups, stop_topic
 from tests.fakes.updates import Person
@@ -49,7 +49,7 @@ async def test_a_cancelled_run_is_told_to_other_processes(world: World, valkey_u
     settings = world.settings(redis_url=valkey_url)
     async with heard(valkey_url) as topics:
         async with operator_session(settings, tells=True) as session:
-            acted = await perform(
+            acted = await apply(
                 session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
             )
         assert acted.result is Result.DONE
@@ -62,7 +62,7 @@ async def test_an_act_without_redis_waits_for_nobody(world: World) -> None:
     await web.post_update(Person(ADA).text("hello"))
     settings = world.settings(redis_url="redis://127.0.0.1:1/0")
     async with asyncio.timeout(30), operator_session(settings, tells=True) as session:
-        acted = await perform(
+        acted = await apply(
             session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
         )
     assert acted.result is Result.DONE

@@ -9,7 +9,7 @@ from bot.domain.errors import GiveUp, Retry
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.operations import runs
-from bot.operations.actions import Result, perform
+from bot.operations.actions import Result, apply
 from bot.wiring import Role, operator_session
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
@@ -96,7 +96,7 @@ async def test_a_rehearsal_says_what_would_happen_and_changes_nothing(world: Wor
     process = await world.start(agent=Fickle())
     await process.post_update(Person(ADA).text("no"))
     await world.settled()
-    planned = await requeue(process, 1, rehearse=True)
+    planned = await requeue(process, 1, dry_run=True)
     assert planned.result is Result.DONE
     assert await runs_of(world) == [(1, "ended", "apologised")]
     assert await noted(world, 1) == []
@@ -134,7 +134,7 @@ async def test_a_run_of_a_dead_process_is_taken_from_it_while_no_service_runs(
         lambda rows: rows[0][0] > 1.1,
     )
     async with operator_session(world.settings(**lease)) as session:
-        acted = await perform(session.rt, lambda tx: runs.requeue(tx, session.rt, ANN, 1))
+        acted = await apply(session.rt, lambda tx: runs.requeue(tx, session.rt, ANN, 1))
     assert acted.result is Result.DONE
     assert "dead holder" in acted.said
     assert await runs_of(world) == [(1, "ready", None)]

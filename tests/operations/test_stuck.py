@@ -9,7 +9,7 @@ from bot.domain.ending import Ending
 from bot.domain.errors import Retry
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
-from bot.operations.explain import judged
+from bot.operations.explain import explain_run
 from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck
 from bot.wiring import Role
 from storage.engine.database import Database, DatabaseSettings
@@ -149,13 +149,13 @@ async def test_why_names_the_verdict_and_what_shows_it(world: World) -> None:
     await process.post_update(Person(ADA).text("hello"))
     await agent.begun.wait()
     rt = process.process.rt
-    found = await rt.db.read(judged, rt, 1, 15.0)
+    found = await rt.db.read(explain_run, rt, 1, 15.0)
     assert found.verdict == "think"
     assert "works on it" in found.says
     assert ("reply stored", "no") in found.evidence
     agent.go.set()
     await world.settled()
-    ended = await rt.db.read(judged, rt, 1, 15.0)
+    ended = await rt.db.read(explain_run, rt, 1, 15.0)
     assert ended.verdict == "answered"
 
 

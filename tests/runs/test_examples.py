@@ -13,8 +13,7 @@ from examples.order_tool import shopping
 
 from bot.agents.assistant.tools import load_tools
 from bot.agents.function import load
-from bot.domain.tool import safe_to_repeat
-from bot.domain.turn import Agent
+from bot.domain.turn import Agent, safe_to_repeat
 from bot.leases.checkpoints import Checkpoint, Reached
 from bot.threads import Threads
 from tests.agents.models import ScriptedModel, assistant, call

@@ -10,7 +10,7 @@ import pytest
 from bot.domain.ending import Ending
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
-from bot.operations.actions import Operator, perform
+from bot.operations.actions import Operator, apply
 from bot.operations.runs import close
 from bot.texts import Text, Words
 from bot.wiring import Role
@@ -82,7 +82,7 @@ async def cancelled(world: World) -> list[str]:
     await agent.begun.wait()
     rt = process.process.rt
     run = agent.turns[0].run_id
-    await perform(rt, lambda tx: close(tx, rt, Operator("op"), run, Ending.CANCELLED))
+    await apply(rt, lambda tx: close(tx, rt, Operator("op"), run, Ending.CANCELLED))
     return []
 
 

@@ -2,7 +2,7 @@
 
 A turn is one run of a pydantic-ai agent that can be cut off anywhere: what the model answered
 and what the tools returned are steps of the turn, so the next attempt plays the run again and
-goes on where it stopped (`bot/agents/assistant/model.py`, `bot/agents/assistant/toolset.py`).
+goes on where it stopped (`model.py`, `tools.py`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,19 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
-from bot.agents.assistant.errors import ModelFailed, concerns_operator, later, passes, spell
-from bot.agents.assistant.model import StoredModel
+from bot.agents.assistant.model import (
+    ModelFailed,
+    StoredModel,
+    concerns_operator,
+    later,
+    passes,
+    spell,
+)
 from bot.agents.assistant.prompt import Prompt, as_messages, past, prompt_of, tokens, within
-from bot.agents.assistant.tools import Tool
-from bot.agents.assistant.toolset import Deps, as_pydantic
+from bot.agents.assistant.tools import Deps, Tool, as_pydantic
 from bot.domain.errors import GiveUp, ReminderRefused
 from bot.domain.ports import Clock
-from bot.domain.turn import HistoryMessage, Turn
+from bot.domain.turn import Turn
 from bot.texts import Text, Words
 
 MAX_CALLS = 30
@@ -110,7 +115,14 @@ class LlmAgent:
         while True:
             deps.model.rewind()
             try:
-                return await self._run(prompt, history, deps)
+                result = await self._agent.run(
+                    prompt.content,
+                    message_history=as_messages(history),
+                    deps=deps,
+                    model=deps.model,
+                    model_settings=self._config.settings,
+                    usage_limits=UsageLimits(request_limit=MAX_CALLS),
+                )
             except ModelContextWindowExceededError as error:
                 if not history:
                     reason = "the model's window is too small even without the history"
@@ -118,20 +130,11 @@ class LlmAgent:
                 spent = sum(tokens(message.text) for message in history)
                 history = within(said, spent // 2)
                 _log.info("run %s: the history is cut to fit the model", turn.run_id)
-
-    async def _run(self, prompt: Prompt, history: Sequence[HistoryMessage], deps: Deps) -> str:
-        result = await self._agent.run(
-            prompt.content,
-            message_history=as_messages(history),
-            deps=deps,
-            model=deps.model,
-            model_settings=self._config.settings,
-            usage_limits=UsageLimits(request_limit=MAX_CALLS),
-        )
-        return result.output
+            else:
+                return result.output
 
     def _reaction(self, error: ModelAPIError, turn: Turn) -> Exception:
-        """What to raise instead of a provider's error."""
+        """The error to raise instead of a provider's."""
         if passes(error):
             return later(error, turn, self._clock)
         if concerns_operator(error):
@@ -158,7 +161,7 @@ class LlmAgent:
 
 
 def _circumstances(ctx: RunContext[Deps]) -> str:
-    """What the model can't know: the time, and where it speaks."""
+    """Instructions with what the model can't know: the time, and where it speaks."""
     chat = ctx.deps.turn.chat
     where = f"This is a {chat.kind.value} chat on {chat.channel.value}."
     try:

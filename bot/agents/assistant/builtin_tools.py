@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bot.agents.assistant.tools import Function
 from bot.agents.assistant.web_page import PageUnreadable, WebReader
-from bot.domain.tool import safe_to_repeat
-from bot.domain.turn import Turn
+from bot.domain.turn import Turn, safe_to_repeat
 
 
 @safe_to_repeat
@@ -19,7 +18,7 @@ async def remind_me(when: str, text: str, turn: Turn, idempotency_key: str, zone
         zone: The person's time zone such as `Europe/Berlin`; empty if it is not known.
     """
     reminder = await turn.reminders.add(when, text, key=idempotency_key, zone=zone)
-    again = f", and again by the rule {reminder.occasion.rule}" if reminder.occasion.rule else ""
+    again = f", and again by the rule {reminder.schedule.rule}" if reminder.schedule.rule else ""
     return f"Reminder {reminder.number} is set for {reminder.due}{again}."
 
 

@@ -1,9 +1,10 @@
-"""A model whose every response is a step: stored before anything acts on it.
+"""The model behind LLM_MODEL, and one whose every response is a step of the turn.
 
-Asked again after a crash, the same request returns the stored response and costs nothing; so
-the whole conversation of a turn is played again up to the point where it was cut off, and
-only what is missing is done. A blank response is asked for once more and then replaced, so
-that none is ever acted on, shown or sent back to a provider, which would refuse it.
+A response is stored before anything acts on it: asked again after a crash, the same request
+returns the stored one and costs nothing. So the whole conversation of a turn is played again
+up to the point where it was cut off, and only what is missing is done. A blank response is
+asked for once more and then replaced, so that none is ever acted on, shown or sent back to a
+provider, which would refuse it. None of a provider's words in an error go any further.
 """
 
 from __future__ import annotations
@@ -15,11 +16,20 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.exceptions import (
+    AgentRunError,
     ContentFilterError,
+    ModelAPIError,
     ModelAuthenticationError,
+    ModelConnectionError,
     ModelContextWindowExceededError,
+    ModelHTTPError,
     ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
     ModelRequestRejectedError,
+    ModelRequestTimeout,
+    ModelServerError,
+    ModelUnavailableError,
     OutputTokenLimitExceeded,
     UnexpectedModelBehavior,
     UserError,
@@ -31,22 +41,62 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
 )
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from bot.agents.assistant.errors import ModelFailed, spell
-from bot.agents.assistant.files import Files
-from bot.agents.assistant.prompt import is_blank
+from bot.agents.assistant.prompt import Files, is_blank
+from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
+from bot.domain.ports import Clock
+from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 
+_OPENAI = "openai:"
+_PASSING = (
+    ModelConnectionError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelServerError,
+    ModelUnavailableError,
+)
+_FOR_THE_OPERATOR = (ModelAuthenticationError, ModelNotFoundError, ModelQuotaExceededError)
+_PASSING_STATUS = frozenset({408, 409, 425, 429})
+_OPERATOR_STATUS = frozenset({401, 402, 403, 404})
 _NOT_THE_FILES = (
     ModelAuthenticationError,
     ModelContextWindowExceededError,
     ModelNotFoundError,
 )
 _REFUSES_FILES = (ModelRequestRejectedError, UserError, NotImplementedError, AssertionError)
-"""What comes of a file that a model does not take: from its server, or from its adapter."""
+"""Errors of a file that a model does not take: of its server, or of its adapter."""
+
+
+def make_model(name: str, base_url: str) -> Model:
+    """`provider:model`; with `base_url` the model of a server that speaks OpenAI's protocol.
+    Raises ConfigurationError."""
+    if not name:
+        raise ConfigurationError("LLM_MODEL is empty: set it to provider:model, as openai:gpt-5")
+    try:
+        return _behind(name.removeprefix(_OPENAI), base_url) if base_url else infer_model(name)
+    except UserError as error:
+        said = error.message.partition(". ")[0]
+        raise ConfigurationError(f"LLM_MODEL={name}: {said}") from error
+    except ImportError as error:
+        raise ConfigurationError(
+            f"LLM_MODEL={name}: its provider's package is missing ({error.name or error})"
+        ) from error
+
+
+def _behind(name: str, base_url: str) -> Model:
+    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - it takes a second
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - as above
+
+    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url))
+
+
+def settings_of(timeout: float) -> ModelSettings:
+    """Settings of every request: our own queue tries again, so the SDK must not."""
+    return ModelSettings(timeout=timeout, max_retries=0)
 
 
 class StoredModel(WrapperModel):
@@ -144,3 +194,41 @@ def _unique_calls(response: ModelResponse) -> ModelResponse:
 def _cost(stored: Any) -> Cost:
     usage = stored[0]["usage"]
     return Cost(int(usage["input_tokens"]), int(usage["output_tokens"]))
+
+
+class ModelFailed(AnswerbackError):
+    """The model did not answer as it should. For the operator; holds none of its words."""
+
+
+def spell(error: AgentRunError) -> str:
+    """An error by its name and its HTTP status."""
+    status = f" ({error.status_code})" if isinstance(error, ModelHTTPError) else ""
+    return f"{type(error).__name__}{status}"
+
+
+def passes(error: ModelAPIError) -> bool:
+    """Whether waiting may help: the provider is busy, broken or can't be reached."""
+    if isinstance(error, _FOR_THE_OPERATOR):
+        return False
+    if isinstance(error, _PASSING):
+        return True
+    return isinstance(error, ModelHTTPError) and (
+        error.status_code in _PASSING_STATUS or error.status_code >= 500
+    )
+
+
+def concerns_operator(error: ModelAPIError) -> bool:
+    """Whether nothing will work before somebody changes the key, the account or the model."""
+    if isinstance(error, _FOR_THE_OPERATOR):
+        return True
+    return isinstance(error, ModelHTTPError) and error.status_code in _OPERATOR_STATUS
+
+
+def later(error: ModelAPIError, turn: Turn, clock: Clock) -> Retry:
+    """Try the turn again: not before the provider asks for, longer with every attempt, spread
+    out, and no later than the turn's deadline, when the person gets an apology."""
+    wait = RETRY.model.after(turn.attempt, clock.jitter())
+    if error.retry_after is not None:
+        wait = error.retry_after + wait / 2
+    left = max(1.0, turn.deadline - clock.wall())
+    return Retry(min(wait, left), f"the model is not available: {spell(error)}")

@@ -1,26 +1,36 @@
-"""What the model is shown of a chat: its history within a budget, and the turn's messages.
+"""The prompt: a chat's history within a budget, and the turn's messages with their files.
 
-Files are only marked here. They are fetched when a model is really called, so that a replay
-after a crash fetches nothing, and described where the model does not take them.
+Files are only marked in it. They are fetched once, when a model is really called, so that a
+replay after a crash fetches nothing, and described where the model does not take them.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
     TextPart,
+    UserContent,
     UserPromptPart,
 )
+from pydantic_ai.profiles import ModelProfile
 
+from bot.domain.errors import AttachmentUnavailable
 from bot.domain.message import Attachment, ChatKind, InboundKind
 from bot.domain.turn import AttachmentFile, HistoryMessage, Turn, TurnMessage
 
+MAX_FILE = 10_000_000
+"""Bytes of a file that is passed on to a model."""
+MAX_FILES = 20_000_000
+"""Bytes of all files of a turn together."""
+_GUESSED = {"photo": "image/jpeg", "voice": "audio/ogg"}
+"""Media types of what a platform sends without naming one."""
 _INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SAID = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON})
 _TOKENS_A_MESSAGE = 4
@@ -41,7 +51,7 @@ def tokens(text: str) -> int:
 
 
 def past(turn: Turn) -> list[HistoryMessage]:
-    """What was said before; in a group, by whom."""
+    """The history; in a group with the names of who spoke."""
     if turn.chat.kind is not ChatKind.GROUP:
         return list(turn.history)
     return [
@@ -102,7 +112,7 @@ class Prompt:
 
 
 def prompt_of(turn: Turn) -> Prompt:
-    """What the person (or a reminder) says in this turn."""
+    """The prompt of what the person (or a reminder) says in this turn."""
     content: list[str] = []
     files: dict[str, AttachmentFile] = {}
     for message in turn.messages:
@@ -142,3 +152,81 @@ def described(file: Attachment, why: str) -> str:
     facts.append("" if file.size is None else f"{file.size} bytes")
     facts.append("" if file.seconds is None else f"{file.seconds} s long")
     return f"[A file: {', '.join(fact for fact in facts if fact)}. You can't see it: {why}]"
+
+
+class Files:
+    """Puts the files of a turn in the place of their marks. Once `refused`, in words."""
+
+    def __init__(self, files: Mapping[str, AttachmentFile], profile: ModelProfile) -> None:
+        self._files = files
+        self._profile = profile
+        self._fetched: dict[str, UserContent] = {}
+        self._room = MAX_FILES
+        self._refused = False
+
+    async def into(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+        """The same messages with their files."""
+        if not self._files:
+            return list(messages)
+        for mark, file in self._files.items():
+            if mark not in self._fetched:
+                self._fetched[mark] = await self._content(file)
+        return [self._filled(message) for message in messages]
+
+    def refused(self) -> bool:
+        """The model did not take the request: from now on files are described. False when
+        none was in it, so that something else must be wrong."""
+        sent = any(isinstance(content, BinaryContent) for content in self._fetched.values())
+        if self._refused or not sent:
+            return False
+        self._refused = True
+        self._fetched = {
+            mark: described(file.info, "the model does not take it")
+            for mark, file in self._files.items()
+        }
+        return True
+
+    def _filled(self, message: ModelMessage) -> ModelMessage:
+        if not isinstance(message, ModelRequest):
+            return message
+        parts = [
+            replace(part, content=self._put(part.content))
+            if isinstance(part, UserPromptPart)
+            else part
+            for part in message.parts
+        ]
+        return replace(message, parts=parts)
+
+    def _put(self, content: str | Sequence[UserContent]) -> str | Sequence[UserContent]:
+        if isinstance(content, str):
+            return content if content not in self._fetched else [self._fetched[content]]
+        return [self._fetched.get(c, c) if isinstance(c, str) else c for c in content]
+
+    async def _content(self, file: AttachmentFile) -> UserContent:
+        info = file.info
+        mime = info.mime.partition(";")[0].strip().lower() or _GUESSED.get(info.kind, "")
+        if not _takes(self._profile, mime):
+            return described(info, "the model does not take such files")
+        room = min(MAX_FILE, self._room)
+        if info.size is not None and info.size > room:
+            return described(info, "it is too large")
+        try:
+            data = await file.read()
+        except AttachmentUnavailable as error:
+            return described(info, str(error))
+        if len(data) > room:
+            return described(info, "it is too large")
+        self._room -= len(data)
+        return BinaryContent(data, media_type=mime)
+
+
+def _takes(profile: ModelProfile, mime: str) -> bool:
+    """Whether a model takes files of this media type, as far as its profile tells."""
+    kind = mime.partition("/")[0]
+    if kind == "image":
+        return profile.get("supports_image_input", True)
+    if kind == "audio":
+        return profile.get("supports_audio_file_input", True)
+    if mime == "application/pdf":
+        return profile.get("supports_document_input", True)
+    return False

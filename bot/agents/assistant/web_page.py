@@ -13,7 +13,6 @@ import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from html.parser import HTMLParser
 
@@ -32,14 +31,6 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 class PageUnreadable(Exception):
     """A page can't be read; the message says why, in words for the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where to connect, and what the request is for."""
-
-    url: httpx.URL
-    address: str
 
 
 class WebReader:
@@ -68,9 +59,9 @@ class WebReader:
     async def _read(self, url: str) -> str:
         at = httpx.URL(url.strip())
         for _ in range(REDIRECTS + 1):
-            place = await self._locate(at)
+            address = await self._locate(at)
             async with httpx.AsyncClient(trust_env=False, verify=self._tls) as client:
-                response = await client.send(_request(place), stream=True)
+                response = await client.send(_request(at, address), stream=True)
                 try:
                     if not response.has_redirect_location:
                         return await _page(response)
@@ -79,7 +70,8 @@ class WebReader:
                     await response.aclose()
         raise PageUnreadable(f"it redirects more than {REDIRECTS} times")
 
-    async def _locate(self, url: httpx.URL) -> _Place:
+    async def _locate(self, url: httpx.URL) -> str:
+        """The public address to connect to. Raises PageUnreadable."""
         if url.scheme not in ("http", "https") or not url.host:
             raise PageUnreadable("only http:// and https:// addresses are read")
         if url.userinfo:
@@ -89,7 +81,7 @@ class WebReader:
         if not found or not all(self._is_public(address) for address in found):
             raise PageUnreadable("it is no public address")
         # Not every machine has a way to IPv6.
-        return _Place(url, min(found, key=lambda address: ":" in address))
+        return min(found, key=lambda address: ":" in address)
 
 
 async def addresses(host: str, port: int) -> Sequence[str]:
@@ -127,14 +119,13 @@ def is_public_address(address: str) -> bool:
     return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
 
 
-def _request(place: _Place) -> httpx.Request:
+def _request(url: httpx.URL, address: str) -> httpx.Request:
     """A request that goes to the checked address and names the host it is for."""
-    url = place.url
     host = url.raw_host.decode("ascii")
     named = f"[{host}]" if ":" in host else host
     return httpx.Request(
         "GET",
-        url.copy_with(host=place.address),
+        url.copy_with(host=address),
         headers={
             "host": named if url.port is None else f"{named}:{url.port}",
             "user-agent": "answerback",
@@ -148,10 +139,6 @@ def _request(place: _Place) -> httpx.Request:
 async def _page(response: httpx.Response) -> str:
     if response.status_code != 200:
         raise PageUnreadable(f"it answers {response.status_code}")
-    return await _text(response)
-
-
-async def _text(response: httpx.Response) -> str:
     kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if not _TEXTUAL.fullmatch(kind):
         raise PageUnreadable(f"it is no text but {kind[:60]}")
@@ -162,17 +149,14 @@ async def _text(response: httpx.Response) -> str:
         body += chunk
         if len(body) >= MAX_BYTES:
             break
-    text = _decoded(bytes(body[:MAX_BYTES]), response.charset_encoding or "utf-8")
+    body = body[:MAX_BYTES]
+    try:
+        text = body.decode(response.charset_encoding or "utf-8", errors="replace")
+    except (LookupError, ValueError):
+        text = body.decode("utf-8", errors="replace")
     if kind in ("text/html", "application/xhtml+xml"):
         text = await asyncio.to_thread(_readable, text)
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}\n[cut here]"
-
-
-def _decoded(body: bytes, charset: str) -> str:
-    try:
-        return body.decode(charset, errors="replace")
-    except (LookupError, ValueError):
-        return body.decode("utf-8", errors="replace")
 
 
 def _readable(html: str) -> str:

@@ -1,15 +1,4 @@
-"""An agent behind an address: AGENT=https://... One POST a turn.
-
-    POST {"request_id", "idempotency_key", "attempt", "interrupted", "deadline", "chat",
-          "messages", "history"}
-    200  {"text", "buttons", "attachments"} or {"silent": true}
-    422  {"give_up": text}: the person is told that text
-    429, 503 with Retry-After: the turn is tried again then
-    anything else is a failure; nothing of it reaches the chat or a log
-
-Times are epoch seconds. A file comes as `base64` while it fits, else with an `error`. With a
-secret the request is signed (bot/agents/http/signature.py).
-"""
+"""An agent behind an address: AGENT=https://... One POST a turn (bot/agents/http/contract.py)."""
 
 from __future__ import annotations
 
@@ -19,9 +8,15 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from bot.agents.http.answer import AgentFailed, HttpAnswer, read_answer
-from bot.agents.http.question import ACTION, request_body
-from bot.agents.http.signature import SIGNATURE_HEADER, sign
+from bot.agents.http.contract import (
+    ACTION,
+    SIGNATURE_HEADER,
+    AgentFailed,
+    HttpAnswer,
+    read_answer,
+    request_body,
+    sign,
+)
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Clock
 from bot.domain.reply import Reply
@@ -33,7 +28,7 @@ _READ = frozenset({200, 422})
 
 @dataclass(frozen=True, slots=True)
 class HttpAgentConfig:
-    """Where the agent is, and its bounds.
+    """The agent's address and its bounds.
 
     `timeout` in seconds bounds a whole exchange, and so does the turn's deadline. `max_body`
     bounds an answer, `file_bytes` the files sent with a turn (0: described only).

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from bot.agents.http.answer import AgentFailed, HttpAnswer
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
-from bot.agents.http.probe import Probe, photo, pressed, said
-from bot.agents.http.question import ACTION, request_body
-from bot.agents.http.signature import sign
+from bot.agents.http.contract import ACTION, AgentFailed, HttpAnswer, request_body, sign
 from bot.domain.errors import GiveUp, Retry
+from bot.domain.findings import Level
+from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
 from bot.domain.ports import Clock
+from bot.domain.reminders import NoReminders
 from bot.domain.reply import Reply
+from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
 SLOW_SECONDS = 45.0
 """From here on a person is told that it takes longer."""
-
 STALE_SECONDS = 3600
 
 
-class Level(StrEnum):
-    """`problem`: turns would fail; `warning`: they work, and something should be known."""
-
-    OK = "ok"
-    WARNING = "warning"
-    PROBLEM = "problem"
-
-
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Trial:
     """One line of the report. `seconds` is how long the answer took, None where none came."""
 
     name: str
@@ -40,20 +32,24 @@ class Finding:
     seconds: float | None = None
 
 
-async def check(config: HttpAgentConfig, clock: Clock) -> list[Finding]:
+async def check(config: HttpAgentConfig, clock: Clock) -> list[Trial]:
     """Everything that was asked, in order. Raises ConfigurationError for a bad address."""
     agent = HttpAgent(config, clock)
     try:
         plain = Probe.fresh(clock, config.timeout)
-        findings = [await _ask(agent, clock, "a plain text", plain)]
-        if findings[0].level is Level.PROBLEM:
-            return findings
+        trials = [await _ask(agent, clock, "a plain text", plain)]
+        if trials[0].level is Level.PROBLEM:
+            return trials
         for name, probe in _kinds(clock, config.timeout):
-            findings.append(await _ask(agent, clock, name, probe))
-        findings.append(await _two_at_once(agent, clock, config.timeout))
-        findings.append(await _same_again(agent, plain))
-        findings.extend(await _strangers(agent, config, clock, plain))
-        return [*findings, _speed(findings)]
+            trials.append(await _ask(agent, clock, name, probe))
+        pair = [Probe.fresh(clock, config.timeout) for _ in range(2)]
+        both = await asyncio.gather(*(_ask(agent, clock, "two chats at once", p) for p in pair))
+        trials.append(max(both, key=lambda t: (list(Level).index(t.level), t.seconds or 0.0)))
+        trials.append(await _same_again(agent, plain))
+        trials.extend(await _strangers(agent, config, clock, plain))
+        slowest = max(trial.seconds or 0.0 for trial in trials)
+        level = Level.OK if slowest < SLOW_SECONDS else Level.WARNING
+        return [*trials, Trial("time", level, f"the slowest answer took {slowest:.1f} s", slowest)]
     finally:
         await agent.close()
 
@@ -72,7 +68,7 @@ def _kinds(clock: Clock, timeout: float) -> list[tuple[str, Probe]]:
     return [*probes, ("two messages in one turn, with history", several.with_history(50))]
 
 
-async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Finding:
+async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial:
     began = clock.monotonic()
     level, detail = Level.OK, ""
     try:
@@ -83,7 +79,7 @@ async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Findi
         level, detail = Level.WARNING, f"asked to be tried again ({error.after or 'no time'} s)"
     except GiveUp:
         level, detail = Level.WARNING, "gave up"
-    return Finding(name, level, detail, clock.monotonic() - began)
+    return Trial(name, level, detail, clock.monotonic() - began)
 
 
 def _described(reply: Reply) -> str:
@@ -95,34 +91,25 @@ def _described(reply: Reply) -> str:
     return ", ".join(said) or "an empty answer"
 
 
-async def _two_at_once(agent: HttpAgent, clock: Clock, timeout: float) -> Finding:
-    probes = [Probe.fresh(clock, timeout) for _ in range(2)]
-    both = await asyncio.gather(*(_ask(agent, clock, "two chats at once", p) for p in probes))
-    return max(both, key=lambda finding: (_WORST.index(finding.level), finding.seconds or 0.0))
-
-
-_WORST = (Level.OK, Level.WARNING, Level.PROBLEM)
-
-
-async def _same_again(agent: HttpAgent, plain: Probe) -> Finding:
+async def _same_again(agent: HttpAgent, plain: Probe) -> Trial:
     """A turn whose answer was lost on its way is asked again with the same key."""
     name = "the same turn again, after a cut"
     try:
         first = await agent(plain)
         second = await agent(replace(plain, attempt=2, interrupted=True))
     except (AgentFailed, Retry, GiveUp) as error:
-        return Finding(name, Level.WARNING, f"no answer: {type(error).__name__}")
+        return Trial(name, Level.WARNING, f"no answer: {type(error).__name__}")
     if first == second:
-        return Finding(name, Level.OK, "the same answer")
+        return Trial(name, Level.OK, "the same answer")
     hint = "another answer: keep answers by idempotency_key if work must not be done twice"
-    return Finding(name, Level.WARNING, hint)
+    return Trial(name, Level.WARNING, hint)
 
 
 async def _strangers(
     agent: HttpAgent, config: HttpAgentConfig, clock: Clock, plain: Probe
-) -> list[Finding]:
+) -> list[Trial]:
     if not config.secret:
-        return [Finding("signatures", Level.WARNING, "no secret: anybody can ask this server")]
+        return [Trial("signatures", Level.WARNING, "no secret: anybody can ask this server")]
     body = await request_body(plain, 0)
     now = int(clock.wall())
     forged = sign(f"{config.secret}?", body, now)
@@ -136,19 +123,102 @@ async def _strangers(
     return [await _refused(n, agent.post(body, key, sig), level) for n, sig, level in cases]
 
 
-async def _refused(name: str, asked: Awaitable[HttpAnswer], otherwise: Level) -> Finding:
+async def _refused(name: str, asked: Awaitable[HttpAnswer], otherwise: Level) -> Trial:
     try:
         got = (await asked).status
     except AgentFailed as error:
-        return Finding(name, Level.WARNING, str(error))
+        return Trial(name, Level.WARNING, str(error))
     if got in (401, 403):
-        return Finding(name, Level.OK, f"refused with {got}")
+        return Trial(name, Level.OK, f"refused with {got}")
     if got == 200:
-        return Finding(name, otherwise, "was answered; it should be refused with 401")
-    return Finding(name, Level.WARNING, f"answered {got}; 401 would be clear")
+        return Trial(name, otherwise, "was answered; it should be refused with 401")
+    return Trial(name, Level.WARNING, f"answered {got}; 401 would be clear")
 
 
-def _speed(findings: list[Finding]) -> Finding:
-    slowest = max(finding.seconds or 0.0 for finding in findings)
-    level = Level.OK if slowest < SLOW_SECONDS else Level.WARNING
-    return Finding("time", level, f"the slowest answer took {slowest:.1f} s", slowest)
+_PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+"""A PNG of one transparent pixel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A turn in the shape of `bot.domain.turn.Turn`, with made-up messages."""
+
+    request_id: str
+    deadline: float
+    messages: Sequence[TurnMessage]
+    history: Sequence[HistoryMessage] = ()
+    attempt: int = 1
+    interrupted: bool = False
+    run_id: int = 0
+    chat: TurnChat = field(
+        default_factory=lambda: TurnChat(
+            0, ChannelName("console"), "check", "", ChatKind.PRIVATE, "Check", "en"
+        )
+    )
+
+    @staticmethod
+    def fresh(clock: Clock, seconds: float) -> Probe:
+        """A plain turn that was never asked before, with so many seconds to its deadline."""
+        probe = Probe("", clock.wall() + seconds, (said("Hello, who are you?"),))
+        return probe.renamed(clock)
+
+    def renamed(self, clock: Clock) -> Probe:
+        """The same turn under an id of its own."""
+        name, now = f"check-{clock.token()}", clock.wall()
+        messages = [replace(message, request_id=name, sent_at=now) for message in self.messages]
+        return replace(self, request_id=name, messages=tuple(messages))
+
+    def with_history(self, count: int) -> Probe:
+        """The same turn after so many earlier messages, of both sides in turn."""
+        at = self.deadline - 86_400
+        roles = ("user", "assistant")
+        past = [HistoryMessage(roles[n % 2], f"Message {n}", at + n) for n in range(count)]
+        return replace(self, history=tuple(past))
+
+    @property
+    def reminders(self) -> NoReminders:
+        return NoReminders()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(message.text for message in self.messages)
+
+    async def step(
+        self,
+        key: str,
+        call: Callable[[], Awaitable[Any] | Any],
+        *,
+        safe_to_repeat: bool = False,
+        cost: Callable[[Any], Cost] | None = None,
+    ) -> Any:
+        raise NotImplementedError("a server has no steps of ours")
+
+    def idempotency_key(self, action: str) -> str:
+        return f"{self.request_id}-{action}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    info: Attachment
+
+    async def read(self) -> bytes:
+        return _PIXEL
+
+
+def said(text: str) -> TurnMessage:
+    """A text message."""
+    return TurnMessage("", text, InboundKind.TEXT, "check", "Check", 0.0)
+
+
+def photo(caption: str) -> TurnMessage:
+    """A tiny picture with words under it."""
+    picture = _Picture(Attachment("photo", "", "image/png", "pixel.png", len(_PIXEL)))
+    return replace(said(caption), kind=InboundKind.PHOTO, attachments=(picture,))
+
+
+def pressed(label: str, data: str) -> TurnMessage:
+    """A press of a button that the agent had offered."""
+    return replace(said(label), kind=InboundKind.BUTTON, button=data)

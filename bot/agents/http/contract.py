@@ -1,17 +1,35 @@
-"""What an agent over HTTP may answer (the contract: bot/agents/http/client.py)."""
+"""The contract with an agent over HTTP: its question, its answers, the signature.
+
+    POST {"request_id", "idempotency_key", "attempt", "interrupted", "deadline", "chat",
+          "messages", "history"}
+    200  {"text", "buttons", "attachments"} or {"silent": true}
+    422  {"give_up": text}: the person is told that text
+    429, 503 with Retry-After: the turn is tried again then
+    anything else is a failure; nothing of it reaches the chat or a log
+
+Times are epoch seconds. A file comes as `base64` while it fits, else with an `error`. With a
+secret the request is signed (`sign`).
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from bot.domain.errors import AnswerbackError, GiveUp, Retry
+from bot.domain.errors import AnswerbackError, AttachmentUnavailable, GiveUp, Retry
 from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, Reply
+from bot.domain.turn import AttachmentFile, Turn, TurnMessage
 
+ACTION = "agent"
+"""The action whose idempotency key the request carries."""
+SIGNATURE_HEADER = "Answerback-Signature"
 FILE_KINDS = ("photo", "document", "voice", "audio", "video")
 
 
@@ -19,9 +37,78 @@ class AgentFailed(AnswerbackError):
     """The agent's server did not keep the contract. For the operator; holds none of its words."""
 
 
+async def request_body(turn: Turn, file_bytes: int) -> bytes:
+    """The turn as JSON, with the files of its messages up to `file_bytes` in all."""
+    messages: list[dict[str, object]] = []
+    for message in turn.messages:
+        files: list[dict[str, object]] = []
+        for attachment in message.attachments:
+            file, size = await _file(attachment, file_bytes)
+            file_bytes -= size
+            files.append(file)
+        messages.append(_message(message, files))
+    question = {
+        "request_id": turn.request_id,
+        "idempotency_key": turn.idempotency_key(ACTION),
+        "attempt": turn.attempt,
+        "interrupted": turn.interrupted,
+        "deadline": turn.deadline,
+        "chat": asdict(turn.chat),
+        "messages": messages,
+        "history": [asdict(said) for said in turn.history],
+    }
+    return json.dumps(question, separators=(",", ":")).encode()
+
+
+def _message(message: TurnMessage, files: list[dict[str, object]]) -> dict[str, object]:
+    return {
+        "request_id": message.request_id,
+        "kind": message.kind,
+        "text": message.text,
+        "sender": {"id": message.sender_id, "name": message.sender_name},
+        "sent_at": message.sent_at,
+        "edited": message.edited,
+        "forwarded_from": message.forwarded_from,
+        "button": message.button,
+        "quoted": None if message.quoted is None else asdict(message.quoted),
+        "attachments": files,
+    }
+
+
+async def _file(attachment: AttachmentFile, room: int) -> tuple[dict[str, object], int]:
+    info = attachment.info
+    described: dict[str, object] = {
+        "kind": info.kind,
+        "mime": info.mime,
+        "name": info.name,
+        "size": info.size,
+        "seconds": info.seconds,
+    }
+    too_large = "too large to be sent along"
+    if room <= 0 or (info.size is not None and info.size > room):
+        return described | {"error": too_large}, 0
+    try:
+        content = await attachment.read()
+    except AttachmentUnavailable as error:
+        return described | {"error": str(error)}, 0
+    if len(content) > room:
+        return described | {"error": too_large}, 0
+    return described | {"base64": base64.b64encode(content).decode()}, len(content)
+
+
+def sign(secret: str, body: bytes, at: int) -> str:
+    """The header's value: `t=<epoch seconds>,v1=<hex HMAC-SHA256 of "t.body">`.
+
+    The receiver computes the same over the raw body, compares in constant time, and refuses
+    a `t` that is minutes away from its own clock.
+    """
+    digest = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={at},v1={digest}"
+
+
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back. `retry_after` is the header as it was; `body` only for 200 and 422."""
+    """A response. `retry_after` is the header as it was; `body` only for 200 and 422."""
 
     status: int
     body: bytes = b""

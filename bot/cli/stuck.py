@@ -1,4 +1,4 @@
-"""`answerback stuck | status | recover | explain`: what stands still, and what became of it."""
+"""`answerback stuck | recover`: everything that stands still, and releasing what is dead."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import typer
 
 from bot.cli import options, render
 from bot.cli.render import Screen
-from bot.cli.session import DONE, NOT_DONE, in_session, me, settings_with_logs
-from bot.cli.shapes import status_shape, stuck_shape
+from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
+from bot.cli.shapes import shape
 from bot.cli.wording import span
-from bot.domain.ending import Ending
 from bot.leases import recovery
-from bot.operations.status import turn_status
 from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
@@ -49,7 +47,7 @@ def stuck(
         raise typer.Exit(DONE)
     found = asyncio.run(_look(settings, older, offline=offline))
     if json:
-        render.as_json([stuck_shape(item) for item in found])
+        render.as_json([shape(item) for item in found])
     elif found:
         render.table(_HEAD, _rows(found))
     else:
@@ -106,35 +104,14 @@ def _draw(picture: Screen, found: Sequence[Stuck]) -> None:
     picture.show()
 
 
-def status(
-    request_id: Annotated[str, typer.Argument(help="As in tg-<chat>-<message>.")],
-    *,
-    json: options.Json = False,
-) -> None:
-    """Say what became of a message and what to do now. The exit code is 1 when the right
-    reaction is to send it again, else 0.
-
-    For example: status tg-700100201-42
-    """
-    answer = in_session(lambda session: session.rt.db.read(turn_status, request_id))
-    if json:
-        render.as_json(status_shape(answer))
-    else:
-        render.lines([f"{answer.status.value}: {answer.text}", *_answer(answer.answer)])
-    raise typer.Exit(NOT_DONE if answer.send_again else DONE)
-
-
-def _answer(answer: str | None) -> list[str]:
-    return [] if not answer else ["", *answer.split("\n")]
-
-
-def recover(*, who: options.Who = "", json: options.Json = False) -> None:
+@options.grouped(without=["reason", "dry_run", "yes"])
+def recover(*, acting: options.Acting) -> None:
     """Do one recovery pass now: release what dead processes held, let waiting chats begin.
     A process that is merely late gets two heartbeats to say so.
 
     For example: recover
     """
-    by = me(who, "")
+    by = operator_of(acting)
 
     async def work(session: OperatorSession) -> tuple[int, int, int]:
         rt, lease = session.rt, session.settings.lease_seconds
@@ -144,25 +121,8 @@ def recover(*, who: options.Who = "", json: options.Json = False) -> None:
         return len(swept.released), swept.doubted, await recovery.repair(rt)
 
     released, doubted, promoted = in_session(work, tells=True)
-    if json:
+    if acting.json:
         render.as_json({"released": released, "uncertain": doubted, "promoted": promoted})
         return
     said = f"{released} run(s) released, {doubted} part(s) uncertain, {promoted} chat(s) go on"
     render.lines([said])
-
-
-def explain(*, json: options.Json = False) -> None:
-    """Print every way in which a run may end, what it means and who acts then.
-
-    For example: explain
-    """
-    if json:
-        render.as_json(
-            [
-                {"ending": e.value, "reaction": e.rule.reaction.value, "sentence": e.rule.says}
-                for e in Ending
-            ]
-        )
-        return
-    rows = [(e.value, e.rule.says, e.rule.reaction.value) for e in Ending]
-    render.table(("ending", "what it means", "who acts"), rows)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bot.agents.http.answer import AgentFailed, HttpAnswer, read_answer, retry_after
+from bot.agents.http.contract import AgentFailed, HttpAnswer, read_answer, retry_after
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.reply import Button, FileOut, Reply
 

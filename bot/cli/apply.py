@@ -1,0 +1,121 @@
+"""Applying actions: one by one, each in its own transaction; many only when somebody said yes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import NoReturn
+
+import typer
+
+from bot.cli import render
+from bot.cli.options import Acting
+from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, in_session, operator_of
+from bot.cli.shapes import shape
+from bot.leases.runtime import Runtime
+from bot.operations.actions import Acted, Operator, Result, apply
+from bot.wiring import OperatorSession
+from storage.engine.tx import Tx
+
+Action = Callable[[Tx, Runtime, Operator, int], Acted]
+Subjects = Callable[[OperatorSession], Awaitable[Sequence[int]]]
+"""Looks up the numbers of what is acted on. Raises CommandFailed."""
+
+
+def names_given(names: Sequence[str]) -> tuple[list[str], bool]:
+    """The names, with `-` replaced by what standard input lists: one a line, or the JSON of a
+    reading command. The second value says that standard input was read."""
+    if "-" not in names:
+        return list(names), False
+    text = sys.stdin.read()
+    try:
+        listed = (
+            [str(row["id"]) for row in json.loads(text)]
+            if text.lstrip().startswith("[")
+            else [line.split()[0] for line in text.splitlines() if line.strip()]
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise CommandFailed(
+            "standard input is not the JSON of a list that has ids", MISUSED
+        ) from error
+    return [*(n for n in names if n != "-"), *listed], True
+
+
+def named(names: Sequence[str], find: Callable[[Tx, str], int]) -> Subjects:
+    """The subjects that these names name, each once; all are looked up before anything is done."""
+
+    async def subjects(session: OperatorSession) -> Sequence[int]:
+        found = [await session.rt.db.read(find, name) for name in names]
+        return list(dict.fromkeys(found))
+
+    return subjects
+
+
+def apply_to(
+    subjects: Subjects, action: Action, acting: Acting, *, piped: bool = False, tells: bool = True
+) -> NoReturn:
+    """Apply an action to each subject in order, tell what became of each, and leave.
+
+    With `piped` nobody can be asked; with `tells` running processes are told at once.
+    Raises CommandFailed, DatabaseUnavailable.
+    """
+    by = operator_of(acting)
+
+    async def work(session: OperatorSession) -> int:
+        rt = session.rt
+
+        def bound(number: int) -> Callable[[Tx], Acted]:
+            return lambda tx: action(tx, rt, by, number)
+
+        acts = [bound(number) for number in await subjects(session)]
+        if not acts:
+            render.complain("nothing matches; nothing was done")
+            return NOT_DONE
+        if len(acts) > 1 and not (acting.yes or acting.dry_run):
+            if piped or acting.json or not sys.stdin.isatty():
+                raise CommandFailed(
+                    f"{len(acts)} at once: look at the plan with --dry-run, then give --yes",
+                    MISUSED,
+                )
+            _tell([await apply(rt, act, dry_run=True) for act in acts], Acting(dry_run=True))
+            if not typer.confirm(f"Do this for all {len(acts)}?"):
+                raise CommandFailed("nothing was done")
+        return await apply_each(
+            [partial(apply, rt, a, dry_run=acting.dry_run) for a in acts], acting
+        )
+
+    raise typer.Exit(in_session(work, tells=tells))
+
+
+def apply_to_named(
+    names: Sequence[str],
+    find: Callable[[Tx, str], int],
+    action: Action,
+    acting: Acting,
+    *,
+    tells: bool = True,
+) -> NoReturn:
+    """Apply an action to what these names name, `-` for standard input."""
+    given, piped = names_given(names)
+    apply_to(named(given, find), action, acting, piped=piped, tells=tells)
+
+
+async def apply_each(acts: Sequence[Callable[[], Awaitable[Acted]]], acting: Acting) -> int:
+    """Do each and tell at the end, also of those that were done when one of them broke."""
+    told: list[Acted] = []
+    try:
+        for act in acts:
+            told.append(await act())  # noqa: PERF401 - told keeps what was done before a failure
+    finally:
+        _tell(told, acting)
+    return DONE if all(acted.result is Result.DONE for acted in told) else NOT_DONE
+
+
+def _tell(told: Sequence[Acted], acting: Acting) -> None:
+    if acting.json:
+        render.as_json([shape(acted, "wake") for acted in told])
+        return
+    would = "would be " if acting.dry_run else ""
+    render.lines([f"{acted.subject}: {would}{acted.result.value}: {acted.said}" for acted in told])

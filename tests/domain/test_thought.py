@@ -1,0 +1,65 @@
+"""What follows from what the agent's call came to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.domain.ending import Cause, Close, Ending
+from bot.domain.reply import Reply
+from bot.domain.retry import RETRY
+from bot.domain.run import Run, RunState
+from bot.domain.thought import (
+    Answer,
+    Apology,
+    Failed,
+    GaveUp,
+    Later,
+    OutOfTime,
+    PutBack,
+    Thought,
+    follows,
+)
+from bot.domain.verdict import Apologise
+
+RUN = Run(
+    id=1,
+    chat=1,
+    account=1,
+    state=RunState.RUNNING,
+    fence=1,
+    holder=1,
+    attempts=1,
+    failures=0,
+    deaths=0,
+    not_before=0.0,
+    deadline_at=None,
+    created_at=0.0,
+    ending=None,
+    cause=None,
+    detail="",
+)
+
+
+@pytest.mark.parametrize(
+    ("thought", "after"),
+    [
+        (Answer(Reply("hello")), Reply("hello")),
+        (Answer(None), Close(Ending.SILENT, Cause.CHOSE_SILENCE)),
+        (GaveUp(" Ask Ann. ", "no data"), Apology(Apologise(Cause.GAVE_UP, "no data"), "Ask Ann.")),
+        (GaveUp(" ", ""), Apology(Apologise(Cause.GAVE_UP))),
+        (OutOfTime(), Apology(Apologise(Cause.DEADLINE))),
+        (Later(30.0, "busy"), PutBack(30.0, "busy", failed=False)),
+        (Later(0.0, "at once"), PutBack(RETRY.soonest, "at once", failed=False)),
+        (Later(None, "busy"), PutBack(RETRY.agent.after(1, 0.0), "busy", failed=False)),
+        (Failed("ValueError"), PutBack(RETRY.agent.after(1, 0.0), "ValueError", failed=True)),
+    ],
+)
+def test_what_follows(thought: Thought, after: object) -> None:
+    assert follows(thought, RUN, RETRY, 0.0) == after
+
+
+def test_the_last_failure_is_judged_at_once() -> None:
+    run: Run = replace(RUN, failures=RETRY.max_failures - 1)
+    assert follows(Failed("again"), run, RETRY, 0.9) == PutBack(0.0, "again", failed=True)
