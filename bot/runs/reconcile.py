@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.inflight import record_alone
+from bot.delivery.outcome import record_alone
 from bot.domain.delivery import NotSent
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
@@ -105,9 +105,7 @@ class Reconciler:
         rt = self._ctx.rt
         for attempt in self._uncalled.seen(uncalled):
             never = NotSent("it was marked as being sent, and never was")
-            await rt.db.write(
-                record_alone, rt, uncalled[attempt], attempt, never, rt.clock.jitter()
-            )
+            await rt.db.write(record_alone, rt, uncalled[attempt], attempt, never)
             rt.wakeups.tell(READY)
 
 

@@ -92,6 +92,18 @@ def claim(tx: Connection, part: int, holder: int, lease_seconds: float) -> Part 
     return None if row is None else part_of(row)
 
 
+_PUT_OFF = (
+    update(outbox)
+    .where(outbox.c.id == bindparam("of"), *_PENDING)
+    .values(not_before=now + bindparam("wait"))
+)
+
+
+def put_off(tx: Connection, part: int, wait: float) -> None:
+    """Make a pending standalone part due in `wait` seconds."""
+    tx.execute(_PUT_OFF, {"of": part, "wait": wait})
+
+
 _GONE = exists(
     select(1).where(holders.c.id == outbox.c.holder, holders.c.gone_at.is_not(None))
 ).correlate(outbox)
