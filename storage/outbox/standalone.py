@@ -79,11 +79,7 @@ def claim(tx: Tx, part: int, holder: int, lease_seconds: float) -> Part | None:
     return PART.first(tx.execute(_CLAIM, values))
 
 
-_PUT_OFF = (
-    sa.update(outbox)
-    .where(IS_PART, STANDALONE, PENDING)
-    .values(not_before=now + WAIT)
-)
+_PUT_OFF = sa.update(outbox).where(IS_PART, STANDALONE, PENDING).values(not_before=now + WAIT)
 
 
 def put_off(tx: Tx, part: int, wait: float) -> None:
