@@ -132,16 +132,8 @@ def fold(text: str) -> str:
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold()
     plain = unicodedata.normalize("NFC", plain)
     plain = " ".join("".join(c for c in plain if unicodedata.category(c) != "Cf").split())
-    start, end = 0, len(plain)
-    while start < end and _is_outer(plain[start]):
-        start += 1
-    while end > start and _is_outer(plain[end - 1]):
-        end -= 1
-    return plain[start:end]
-
-
-def _is_outer(character: str) -> bool:
-    return character.isspace() or unicodedata.category(character).startswith("P")
+    outer = (c for c in plain if c.isspace() or unicodedata.category(c).startswith("P"))
+    return plain.strip("".join(outer))
 
 
 def _by_words(message: Inbound, words: Mapping[str, Command]) -> Command | None:

@@ -118,10 +118,11 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Apologise:
-    """Give up and say so once."""
+    """Give up and say so once; with `text` in the agent's own words."""
 
     cause: Cause
     detail: str = ""
+    text: str = ""
 
     @property
     def words(self) -> str:

@@ -15,14 +15,7 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.admission import (
-    Answer,
-    ChatFacts,
-    Ignore,
-    Obey,
-    Unanswered,
-    admit,
-)
+from bot.domain.admission import ChatFacts, Unanswered, admit
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
@@ -151,20 +144,19 @@ def _record_message(
         name = message.chat_name or message.sender.name
         chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
     message = with_its_album(tx, chat, message)
-    match admit(message, _command(tx, rt, chat, message), facts, rt.terms.intake):
-        case Answer():
-            placed = place(tx, rt, chat, message, stored, by)
-            became = Became.JOINED if placed.made is None else Became.RUN
-            done = Recorded(became, placed.made, wake=placed.wake)
-        case Obey(command):
-            inbox.ignore(tx, stored, Unanswered.COMMAND, command)
-            handled = run_command(tx, rt, chats.get(tx, chat.id), message, command)
-            done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
-        case Ignore(reason):
-            inbox.ignore(tx, stored, reason)
-            done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))
-        case other:
-            assert_never(other)
+    command = _command(tx, rt, chat, message)
+    reason = admit(message, command, facts, rt.terms.intake)
+    if reason is not None:
+        inbox.ignore(tx, stored, reason)
+        done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))
+    elif command is not None:
+        inbox.ignore(tx, stored, Unanswered.COMMAND, command)
+        handled = run_command(tx, rt, chats.get(tx, chat.id), message, command)
+        done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
+    else:
+        placed = place(tx, rt, chat, message, stored, by)
+        became = Became.JOINED if placed.made is None else Became.RUN
+        done = Recorded(became, placed.made, wake=placed.wake)
     return replace(done, callback_id=message.callback_id)
 
 

@@ -21,7 +21,6 @@ from bot.domain.run import Run
 from bot.domain.sendable import Outgoing, sendable
 from bot.domain.thought import (
     Answer,
-    Apology,
     Failed,
     GaveUp,
     Later,
@@ -60,7 +59,7 @@ async def work(ctx: WorkerContext, run: Run) -> None:
         case Deliver():
             await deliver(ctx, run, case.recipient, None)
         case Apologise() as owed:
-            await _apologise(ctx, case, Apology(owed))
+            await _apologise(ctx, case, owed)
         case Think():
             await _think(ctx, case)
         case other:
@@ -98,8 +97,8 @@ async def _think(ctx: WorkerContext, case: Case) -> None:
             await _close(ctx, run, end)
         case Reply() as reply:
             await _reply(ctx, case, reply)
-        case Apology() as apology:
-            await _apologise(ctx, case, apology)
+        case Apologise() as owed:
+            await _apologise(ctx, case, owed)
         case PutBack() as back:
             await ctx.persist(_put_back, run, back)
             await rt.reached(Checkpoint.GIVEN_BACK)
@@ -177,10 +176,10 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
     await deliver(ctx, case.run, to, first)
 
 
-async def _apologise(ctx: WorkerContext, case: Case, apology: Apology) -> None:
-    rt, to, owed = ctx.rt, case.recipient, apology.owed
+async def _apologise(ctx: WorkerContext, case: Case, owed: Apologise) -> None:
+    rt, to = ctx.rt, case.recipient
     usual = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
-    text = apology.text or rt.words.say(usual, case.chat.language)
+    text = owed.text or rt.words.say(usual, case.chat.language)
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
     first = await _store(ctx, case, _Stored(PartKind.APOLOGY, tuple(bodies), owed=owed))
     await rt.reached(Checkpoint.APOLOGY_STORED)
