@@ -86,15 +86,9 @@ class WebReader:
 
 async def addresses(host: str, port: int) -> Sequence[str]:
     """Every address of a host, numbers included. Raises PageUnreadable."""
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        pass
-    else:
-        return [host.strip("[]")]
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise PageUnreadable("there is no such host") from None
     return [str(entry[4][0]).partition("%")[0] for entry in found]
