@@ -66,8 +66,6 @@ class StepResultInvalid(AnswerbackError):
 class PollUnavailable(AnswerbackError):
     """A platform can't be asked for updates now; `retry_after` in seconds if it named a wait."""
 
-    __match_args__ = ("retry_after",)
-
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after = retry_after

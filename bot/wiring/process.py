@@ -32,7 +32,7 @@ from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.loop_watchdog import loop_watchdog
+from bot.loop_watchdog import LoopWatchdog
 from bot.observability.context import held_by
 from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
@@ -243,7 +243,7 @@ async def running(
             rt.clock,
             rt.terms.work.lease,
             _identity(settings, rt.clock, role),
-            stack.enter_context(loop_watchdog()).stood,
+            stack.enter_context(LoopWatchdog()).stood,
         )
         limiters = rate_limiters(rt, settings.redis_url, stack)
         ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), built.agent, limiters)

@@ -60,8 +60,11 @@ def _kinds(clock: Clock, timeout: float) -> list[tuple[str, Probe]]:
         ("many scripts and emoji", said("שלום, नमस्ते, 你好 👩‍👩‍👧 \u202eabc\u202c e\u0301")),
         ("a long message", said("All work and no play. " * 500)),
         ("a blank message", said(" ")),
-        ("a photo with a caption", photo("What is this?")),
-        ("a pressed button", pressed("Yes", "answer-yes")),
+        (
+            "a photo with a caption",
+            replace(said("What is this?"), kind=InboundKind.PHOTO, attachments=(_Picture(),)),
+        ),
+        ("a pressed button", replace(said("Yes"), kind=InboundKind.BUTTON, button="answer-yes")),
     ]
     probes = [(name, replace(fresh, messages=(message,)).renamed(clock)) for name, message in cases]
     several = replace(fresh, messages=(said("First."), said("Second."))).renamed(clock)
@@ -200,9 +203,10 @@ class Probe:
         return f"{self.request_id}-{action}"
 
 
-@dataclass(frozen=True, slots=True)
 class _Picture:
-    info: Attachment
+    """The pixel, as a file of a message."""
+
+    info = Attachment("photo", "", "image/png", "pixel.png", len(_PIXEL))
 
     async def read(self) -> bytes:
         return _PIXEL
@@ -211,14 +215,3 @@ class _Picture:
 def said(text: str) -> TurnMessage:
     """A text message."""
     return TurnMessage("", text, InboundKind.TEXT, "check", "Check", 0.0)
-
-
-def photo(caption: str) -> TurnMessage:
-    """A tiny picture with words under it."""
-    picture = _Picture(Attachment("photo", "", "image/png", "pixel.png", len(_PIXEL)))
-    return replace(said(caption), kind=InboundKind.PHOTO, attachments=(picture,))
-
-
-def pressed(label: str, data: str) -> TurnMessage:
-    """A press of a button that the agent had offered."""
-    return replace(said(label), kind=InboundKind.BUTTON, button=data)
