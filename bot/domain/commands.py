@@ -63,22 +63,9 @@ class Command(StrEnum):
 SLASH = (Command.START, Command.HELP, Command.STATUS, Command.STOP, Command.RETRY)
 """The commands of a menu, in its order."""
 
+_CARRIER_STOPS = "stop|stopall|stop all|unsubscribe|end|quit|revoke|optout|opt out|opt-out"
 CARRIER_WORDS: Mapping[str, Command] = {
-    **dict.fromkeys(
-        (
-            "stop",
-            "stopall",
-            "stop all",
-            "unsubscribe",
-            "end",
-            "quit",
-            "revoke",
-            "optout",
-            "opt out",
-            "opt-out",
-        ),
-        Command.OPT_OUT,
-    ),
+    **dict.fromkeys(_CARRIER_STOPS.split("|"), Command.OPT_OUT),
     **dict.fromkeys(("start", "unstop"), Command.OPT_IN),
 }
 """Source: Twilio's default opt-out keywords, without CANCEL (see above) and YES (an answer)."""

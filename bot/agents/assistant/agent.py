@@ -13,16 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pydantic_ai
-from pydantic_ai import Agent, RunContext
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ContentFilterError,
-    ModelAPIError,
-    ModelContextWindowExceededError,
-    OutputTokenLimitExceeded,
-    UnexpectedModelBehavior,
-    UsageLimitExceeded,
-)
+from pydantic_ai import Agent, RunContext, exceptions
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
@@ -30,7 +21,7 @@ from pydantic_ai.usage import UsageLimits
 from bot.agents.assistant.model import ModelFailed, StoredModel, reaction, spell
 from bot.agents.assistant.prompt import Prompt, as_messages, past, prompt_of, tokens, within
 from bot.agents.assistant.tools import Tool
-from bot.domain.errors import GiveUp, ReminderRefused
+from bot.domain.errors import GiveUp
 from bot.domain.ports import Clock
 from bot.domain.turn import Turn
 from bot.texts import Text, Words
@@ -91,16 +82,16 @@ class LlmAgent:
         model = StoredModel(self._model, turn, prompt.files, empty)
         try:
             return await self._within_window(prompt, model)
-        except (ContentFilterError, OutputTokenLimitExceeded) as error:
+        except (exceptions.ContentFilterError, exceptions.OutputTokenLimitExceeded) as error:
             _log.warning("run %s: %s", turn.run_id, spell(error))
             return empty
-        except ModelAPIError as error:
+        except exceptions.ModelAPIError as error:
             unavailable = self._say(Text.UNAVAILABLE, turn)
             raise reaction(error, turn, self._clock, unavailable) from None
-        except (UsageLimitExceeded, UnexpectedModelBehavior) as error:
+        except (exceptions.UsageLimitExceeded, exceptions.UnexpectedModelBehavior) as error:
             # Played again, the stored responses would lead here again.
             raise GiveUp(self._say(Text.APOLOGY, turn), f"the model: {spell(error)}") from None
-        except AgentRunError as error:
+        except exceptions.AgentRunError as error:
             raise ModelFailed(spell(error)) from None
 
     async def _within_window(self, prompt: Prompt, model: StoredModel) -> str:
@@ -119,7 +110,7 @@ class LlmAgent:
                     model_settings=self._settings,
                     usage_limits=UsageLimits(request_limit=MAX_CALLS),
                 )
-            except ModelContextWindowExceededError as error:
+            except exceptions.ModelContextWindowExceededError as error:
                 if not history:
                     reason = "the model's window is too small even without the history"
                     raise GiveUp(self._say(Text.APOLOGY, turn), reason) from error
@@ -149,8 +140,5 @@ class LlmAgent:
 def _circumstances(ctx: RunContext[StoredModel]) -> str:
     """Instructions with what the model can't know: the time, and where it speaks."""
     chat = ctx.deps.turn.chat
-    where = f"This is a {chat.kind.value} chat on {chat.channel.value}."
-    try:
-        return f"{where} It is {ctx.deps.turn.reminders.now()}."
-    except ReminderRefused:
-        return where
+    now = ctx.deps.turn.reminders.now()
+    return f"This is a {chat.kind.value} chat on {chat.channel.value}. It is {now}."

@@ -16,25 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ContentFilterError,
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelNotFoundError,
-    ModelQuotaExceededError,
-    ModelRateLimitError,
-    ModelRequestRejectedError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
-    OutputTokenLimitExceeded,
-    UnexpectedModelBehavior,
-    UserError,
-)
+from pydantic_ai import exceptions
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -55,23 +37,32 @@ from bot.domain.turn import AttachmentFile, Cost, Turn
 _log = logging.getLogger("answerback.llm")
 
 _PASSING = (
-    ModelConnectionError,
-    ModelRateLimitError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
+    exceptions.ModelConnectionError,
+    exceptions.ModelRateLimitError,
+    exceptions.ModelRequestTimeout,
+    exceptions.ModelServerError,
+    exceptions.ModelUnavailableError,
 )
-_FOR_THE_OPERATOR = (ModelAuthenticationError, ModelNotFoundError, ModelQuotaExceededError)
+_FOR_THE_OPERATOR = (
+    exceptions.ModelAuthenticationError,
+    exceptions.ModelNotFoundError,
+    exceptions.ModelQuotaExceededError,
+)
 _PASSING_STATUS = frozenset({408, 409, 425, 429})
 _OPERATOR_STATUS = frozenset({401, 402, 403, 404})
 _NOT_THE_FILES = (
-    ContentFilterError,
-    ModelAuthenticationError,
-    ModelContextWindowExceededError,
-    ModelNotFoundError,
-    OutputTokenLimitExceeded,
+    exceptions.ContentFilterError,
+    exceptions.ModelAuthenticationError,
+    exceptions.ModelContextWindowExceededError,
+    exceptions.ModelNotFoundError,
+    exceptions.OutputTokenLimitExceeded,
 )
-_REFUSES_FILES = (ModelRequestRejectedError, UserError, NotImplementedError, AssertionError)
+_REFUSES_FILES = (
+    exceptions.ModelRequestRejectedError,
+    exceptions.UserError,
+    NotImplementedError,
+    AssertionError,
+)
 """Errors of a file that a model does not take: of its server, or of its adapter."""
 
 
@@ -88,7 +79,7 @@ def make_model(name: str, base_url: str) -> Model:
 
         provider = OpenAIProvider(base_url=base_url)
         return OpenAIChatModel(name.removeprefix("openai:"), provider=provider)
-    except UserError as error:
+    except exceptions.UserError as error:
         said = error.message.partition(". ")[0]
         raise ConfigurationError(f"LLM_MODEL={name}: {said}") from error
     except ImportError as error:
@@ -149,7 +140,7 @@ class StoredModel(WrapperModel):
             except _REFUSES_FILES:
                 if not self._files.refused():
                     raise
-            except UnexpectedModelBehavior as error:
+            except exceptions.UnexpectedModelBehavior as error:
                 raise ModelFailed(spell(error)) from None
 
 
@@ -185,13 +176,15 @@ class ModelFailed(AnswerbackError):
     """The model did not answer as it should. For the operator; holds none of its words."""
 
 
-def spell(error: AgentRunError) -> str:
+def spell(error: exceptions.AgentRunError) -> str:
     """An error by its name and its HTTP status."""
-    status = f" ({error.status_code})" if isinstance(error, ModelHTTPError) else ""
+    status = f" ({error.status_code})" if isinstance(error, exceptions.ModelHTTPError) else ""
     return f"{type(error).__name__}{status}"
 
 
-def reaction(error: ModelAPIError, turn: Turn, clock: Clock, unavailable: str) -> AnswerbackError:
+def reaction(
+    error: exceptions.ModelAPIError, turn: Turn, clock: Clock, unavailable: str
+) -> AnswerbackError:
     """The error to raise in the place of a provider's.
 
     Where the provider is busy, broken or can't be reached, the turn is tried again: not before
@@ -199,7 +192,7 @@ def reaction(error: ModelAPIError, turn: Turn, clock: Clock, unavailable: str) -
     deadline, when the person gets an apology. Where nothing will work before somebody changes
     the key, the account or the model, the person is told `unavailable`.
     """
-    status = error.status_code if isinstance(error, ModelHTTPError) else 0
+    status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
     passes = isinstance(error, _PASSING) or status in _PASSING_STATUS or status >= 500
     if passes and not isinstance(error, _FOR_THE_OPERATOR):
         wait = RETRY.model.after(turn.attempt, clock.jitter())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
@@ -13,7 +13,7 @@ from bot.domain.errors import GiveUp, Retry
 from bot.domain.findings import Level
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
 from bot.domain.ports import Clock
-from bot.domain.reminders import NoReminders
+from bot.domain.reminders import Reminders
 from bot.domain.reply import Reply
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
@@ -67,8 +67,11 @@ def _kinds(clock: Clock, timeout: float) -> list[tuple[str, Probe]]:
         ("a pressed button", replace(said("Yes"), kind=InboundKind.BUTTON, button="answer-yes")),
     ]
     probes = [(name, replace(fresh, messages=(message,)).renamed(clock)) for name, message in cases]
-    several = replace(fresh, messages=(said("First."), said("Second."))).renamed(clock)
-    return [*probes, ("two messages in one turn, with history", several.with_history(50))]
+    began, roles = clock.wall() - 86_400, ("user", "assistant")
+    past = tuple(HistoryMessage(roles[n % 2], f"Message {n}", began + n) for n in range(50))
+    pair = (said("First."), said("Second."))
+    several = replace(fresh, messages=pair, history=past).renamed(clock)
+    return [*probes, ("two messages in one turn, with history", several)]
 
 
 async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial:
@@ -143,6 +146,7 @@ _PIXEL = bytes.fromhex(
     "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
 )
 """A PNG of one transparent pixel."""
+_CHAT = TurnChat(0, ChannelName("console"), "check", "", ChatKind.PRIVATE, "Check", "en")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +160,7 @@ class Probe:
     attempt: int = 1
     interrupted: bool = False
     run_id: int = 0
-    chat: TurnChat = field(
-        default_factory=lambda: TurnChat(
-            0, ChannelName("console"), "check", "", ChatKind.PRIVATE, "Check", "en"
-        )
-    )
+    chat: TurnChat = _CHAT
 
     @staticmethod
     def fresh(clock: Clock, seconds: float) -> Probe:
@@ -174,16 +174,9 @@ class Probe:
         messages = [replace(message, request_id=name, sent_at=now) for message in self.messages]
         return replace(self, request_id=name, messages=tuple(messages))
 
-    def with_history(self, count: int) -> Probe:
-        """The same turn after so many earlier messages, of both sides in turn."""
-        at = self.deadline - 86_400
-        roles = ("user", "assistant")
-        past = [HistoryMessage(roles[n % 2], f"Message {n}", at + n) for n in range(count)]
-        return replace(self, history=tuple(past))
-
     @property
-    def reminders(self) -> NoReminders:
-        return NoReminders()
+    def reminders(self) -> Reminders:
+        raise NotImplementedError("a server has no reminders of ours")
 
     @property
     def text(self) -> str:
