@@ -18,9 +18,7 @@ class StaleLease(AnswerbackError):
 class DatabaseUnavailable(AnswerbackError):
     """The database does not answer: nothing was written; try again after `retry_after` s."""
 
-    def __init__(self, reason: str, retry_after: float = 5.0) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
+    retry_after = 5.0
 
 
 class AttachmentUnavailable(AnswerbackError):
