@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 
 from benchmarks.figures import show
 from benchmarks.stage import Stage, Worker, open_stage
-from tests.e2e.processes import pulse
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.updates import Person
@@ -88,7 +87,7 @@ class Chat:
         for number, text in enumerate(self.texts):
             await asyncio.sleep(storm.chance.random())
             while await self.post(storm.somewhere(), number, text) != 200:
-                await pulse(0.2)
+                await asyncio.sleep(0.2)
 
 
 def telegram_chat(stage: Stage, index: int, texts: list[str]) -> Chat:
@@ -161,7 +160,7 @@ async def settled(stage: Stage) -> None:
     )
     async with asyncio.timeout(_SETTLES_WITHIN):
         while (await asyncio.to_thread(stage.rows, sql))[0][0]:
-            await pulse(0.5)
+            await asyncio.sleep(0.5)
 
 
 async def run(seed: int, messages: int, chats: int, kills: int) -> Found:

@@ -20,7 +20,7 @@ import httpx
 import psycopg
 
 from tests.e2e.forking import ROOT
-from tests.e2e.processes import PROGRAM, free_port, pulse
+from tests.e2e.processes import PROGRAM, free_port
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.twilio.signing import signed_headers
@@ -89,7 +89,7 @@ class Stage:
                 with contextlib.suppress(httpx.TransportError):
                     if (await self.client.get(f"{worker.url}/readyz")).status_code == 200:
                         return
-                await pulse(0.05)
+                await asyncio.sleep(0.05)
         raise RuntimeError(f"a process ended; see {self.folder / 'log'}")
 
     def _environment(self, port: int) -> dict[str, str]:

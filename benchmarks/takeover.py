@@ -9,7 +9,6 @@ import time
 
 from benchmarks.figures import milliseconds, show
 from benchmarks.stage import Stage, open_stage
-from tests.e2e.processes import pulse
 from tests.fakes.updates import Person
 from tests.servers import Postgres, Valkey
 
@@ -37,7 +36,7 @@ async def began(stage: Stage, person: Person) -> float:
     """When the turn began whose stamp the person was sent."""
     async with asyncio.timeout(_LONGEST):
         while not (texts := await stage.texts(person.number)):
-            await pulse(0.05)
+            await asyncio.sleep(0.05)
     return float(texts[0].split()[-1])
 
 
@@ -51,7 +50,7 @@ async def after(postgres: Postgres, how: signal.Signals, **settings: str) -> Non
         await stage.post_update(leaver.url, person.text("hello"))
         async with asyncio.timeout(_LONGEST):
             while not stage.rows("SELECT 1 FROM runs WHERE state = 'running'"):
-                await pulse(0.05)
+                await asyncio.sleep(0.05)
         await leaver.end(how)
         ended = time.monotonic()
         seconds = await began(stage, person) - ended

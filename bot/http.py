@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route as HttpRoute
 
-from bot.delivery.status import hear
+from bot.delivery.status import record_status
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
@@ -34,7 +34,7 @@ _Answer = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the application of a process is made of. `routes` are the platforms', each with the
+    """The parts of a process's application. `routes` are the platforms', each with the
     row of its account; none in a process that takes nothing in.
 
     `prefix` is the path of PUBLIC_URL, which a proxy may leave on or take off.
@@ -136,7 +136,7 @@ async def _take(site: Site, account: int, payload: Payload) -> None:
     """Commit what the payload says. Raises DatabaseUnavailable."""
     if payload.status is not None:
         async with in_time():
-            await hear(site.rt, account, payload.status)
+            await record_status(site.rt, account, payload.status)
     elif payload.error:
         await site.intake.take_dead_letter(Arrival(account, payload.text), payload.error)
     else:

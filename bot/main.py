@@ -37,8 +37,8 @@ class _Server(uvicorn.Server):
 
 
 class _Front:
-    """What answers on the socket: from the first moment that we are alive, and everything
-    else once the process works."""
+    """The application on the socket: it says that we are alive from the first moment on, and
+    takes everything else once the process works."""
 
     def __init__(self) -> None:
         self._app: ASGIApp = build_waiting_app()

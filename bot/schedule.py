@@ -1,4 +1,4 @@
-"""When a reminder is due: the arithmetic of zones, summer time and cron rules.
+"""The cron calendar of reminders: the arithmetic of zones, summer time and cron rules.
 
 APScheduler's triggers do it. Nothing is kept in a scheduler: a reminder and its time are a row.
 """

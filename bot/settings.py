@@ -31,7 +31,7 @@ _NOT_A_BASE = ("database_url", "redis_url")
 
 
 class LogLevel(StrEnum):
-    """From which level on our own lines are written."""
+    """The level from which on our own lines are written."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -40,7 +40,7 @@ class LogLevel(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """How log lines look."""
+    """The look of log lines."""
 
     CONSOLE = "console"
     JSON = "json"
@@ -207,13 +207,15 @@ class Settings(ChannelList):
 
 
 def _names(listed: str) -> list[str]:
-    """What stands between commas or blanks."""
+    """The names between commas or blanks."""
     return [name for name in re.split(r"[,\s]+", listed) if name]
 
 
 def settings_of(parts: Iterable[type[BaseSettings]]) -> type[Settings]:
     """Settings with these parts: one class, so that one error names everything that is wrong."""
-    return type("Settings", (Settings, *parts), {"__module__": __name__})
+    # Named again: of several bases the last one's `model_config` would count.
+    given = {"__module__": __name__, "model_config": Settings.model_config}
+    return type("Settings", (Settings, *parts), given)
 
 
 def read(kind: type[T], **overrides: Any) -> T:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import inspect
 import threading
@@ -84,9 +85,10 @@ class _Work(Generic[T]):
         try:
             result = self._call()
         except BaseException as error:  # noqa: BLE001 - the task boundary of this thread
-            self._tell(self._fail, error)
+            failure = _as_error(error)
+            self._settle(lambda: self.outcome.set_exception(failure))
         else:
-            self._tell(self._succeed, result)
+            self._settle(lambda: self.outcome.set_result(result))
 
     def wait(self, awaitable: Awaitable[U]) -> U:
         with self._lock:
@@ -103,27 +105,23 @@ class _Work(Generic[T]):
             if self._waiting is not None:
                 self._waiting.cancel()
 
-    def _tell(self, settle: Callable[[Any], None], value: object) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._settle, settle, value)
-        except RuntimeError:
-            return  # The loop is closed: nobody waits for this thread any more.
+    def _settle(self, settle: Callable[[], None]) -> None:
+        def settled() -> None:
+            self._ended()
+            if not self.outcome.done():
+                settle()
 
-    def _settle(self, settle: Callable[[Any], None], value: object) -> None:
-        self._ended()
-        if not self.outcome.done():
-            settle(value)
+        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            self._loop.call_soon_threadsafe(settled)
 
-    def _succeed(self, result: T) -> None:
-        self.outcome.set_result(result)
 
-    def _fail(self, error: BaseException) -> None:
-        if isinstance(error, Exception) and not isinstance(error, StopIteration):
-            self.outcome.set_exception(error)
-            return
-        failure = RuntimeError(f"the function ended with {type(error).__name__}")
-        failure.__cause__ = error
-        self.outcome.set_exception(failure)
+def _as_error(error: BaseException) -> Exception:
+    """The error as a future can carry it: no exit, no StopIteration."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    failure = RuntimeError(f"the function ended with {type(error).__name__}")
+    failure.__cause__ = error
+    return failure
 
 
 def _discard(awaitable: Awaitable[Any]) -> None:

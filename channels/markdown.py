@@ -22,7 +22,7 @@ _RULE = "———"
 
 
 class Style(StrEnum):
-    """What a range of text looks like."""
+    """The look of a range of text."""
 
     BOLD = "bold"
     ITALIC = "italic"

@@ -32,7 +32,7 @@ _WORD = regex.compile(r"(?=\s)")
 
 
 def is_blank(text: str) -> bool:
-    """Whether nobody can see anything in it: no text, white space, zero-width characters."""
+    """True when nobody can see anything in it: no text, white space, zero-width characters."""
     return all(_unseen(char) for char in text)
 
 
@@ -78,7 +78,7 @@ def shorten(text: str, limit: int, measure: Callable[[str], int] = len) -> str:
 def cuts(
     text: str, limit: int, size: Size, whole: Sequence[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
-    """Where to cut: (start, end) of each piece, none larger than `limit` by `size`.
+    """The pieces as (start, end), none larger than `limit` by `size`.
 
     A paragraph's end is better than a line's, then a sentence's, then a word's. `whole` are
     ranges (code blocks) that are kept in one piece where one piece can hold them.
@@ -106,7 +106,7 @@ def _reach(length: int, start: int, limit: int, size: Size) -> int:
 
 
 def _resume(text: str, end: int) -> int:
-    """Where the next piece starts: white space is dropped, a new line's indent is kept."""
+    """The next piece's start: white space is dropped, a new line's indent is kept."""
     at = end
     after_newline = end
     for grapheme in _GRAPHEME.finditer(text, end):

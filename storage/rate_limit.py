@@ -1,5 +1,5 @@
-"""The pace of one account over all processes, kept in Redis. Losing it loses nothing: the
-processes then keep to their own share of it."""
+"""The rate limits of one account over all processes, kept in Redis. Losing it loses nothing:
+the processes then keep to their own share of the limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from bot.domain.ports import Clock
 
-_log = logging.getLogger("answerback.pace")
+_log = logging.getLogger("answerback.rate_limit")
 _PATIENCE = 1.0
 """Seconds that Redis may take; a process without an answer keeps to its share."""
 _CONNECTIONS = 4
@@ -22,26 +22,42 @@ _CONNECTIONS = 4
 _AWAY = 5.0
 """Seconds for which Redis is not asked after it gave no answer."""
 
-_RESERVE = """
+_TAKE = """
 -- The generic cell rate algorithm, by this server's clock, in microseconds.
--- KEYS: the queue, then the limits. ARGV: for each the interval and the slack.
--- A key holds when the message after the last one is due in an even flow.
--- Returns {wait, 0} with nothing reserved, or {0, delay} with a place `delay` from now.
+-- KEYS: the account's limit, then the chat's and the group's; then, for each, the moment that
+-- was named last to one who comes back. ARGV: the patience with the account's limit and with the
+-- others (negative: no moment is named), then for each limit the interval and the slack.
+-- Returns {wait, 1} with a place taken `wait` from now, or {wait, 0} with nothing taken.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local due, wait = {}, 0
-for i = 1, #KEYS do
+local in_line, patience = tonumber(ARGV[1]), tonumber(ARGV[2])
+local count = #KEYS / 2
+local due, wait, binding = {}, 0, 1
+local function interval(i) return tonumber(ARGV[1 + 2 * i]) end
+local function free_in(i)
   due[i] = math.max(now, tonumber(redis.call('GET', KEYS[i]) or 0))
-  if i > 1 then wait = math.max(wait, due[i] - tonumber(ARGV[2 * i]) - now) end
+  return math.max(0, due[i] - tonumber(ARGV[2 + 2 * i]) - now)
 end
-if wait > 0 then return {math.ceil(wait), 0} end
-local delay = math.max(0, due[1] - tonumber(ARGV[2]) - now)
-for i = 1, #KEYS do
-  local following = math.max(due[i], now + delay) + tonumber(ARGV[2 * i - 1])
-  local lives = math.ceil((following - now) / 1000) + 1000
-  redis.call('SET', KEYS[i], string.format('%.0f', following), 'PX', lives)
+local function set(key, moment)
+  local lives = math.ceil((moment - now) / 1000) + 1000
+  redis.call('SET', key, string.format('%.0f', moment), 'PX', lives)
 end
-return {0, math.ceil(delay)}
+local in_account = free_in(1)
+for i = 2, count do
+  local own = free_in(i)
+  if own > wait then wait, binding = own, i end
+end
+if binding == 1 then
+  wait = in_account
+  if wait <= in_line then
+    for i = 1, count do set(KEYS[i], math.max(due[i], now + wait) + interval(i)) end
+    return {math.ceil(wait), 1}
+  end
+end
+if patience < 0 or (binding > 1 and wait <= patience) then return {math.ceil(wait), 0} end
+local named = math.max(now + wait, tonumber(redis.call('GET', KEYS[count + binding]) or 0))
+set(KEYS[count + binding], named + interval(binding))
+return {math.ceil(named - now), 0}
 """
 
 _GIVE_BACK = """
@@ -50,6 +66,16 @@ for i = 1, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('DECRBY', KEYS[i], ARGV[i]) end
 end
 return #KEYS
+"""
+
+_HOLD = """
+-- KEYS[1]: a limit under which nothing may leave for ARGV[1] microseconds.
+local time = redis.call('TIME')
+local free = time[1] * 1000000 + time[2] + ARGV[1]
+if free > tonumber(redis.call('GET', KEYS[1]) or 0) then
+  redis.call('SET', KEYS[1], string.format('%.0f', free), 'PX', math.ceil(ARGV[1] / 1000) + 1000)
+end
+return 1
 """
 
 
@@ -66,7 +92,7 @@ class Rate(Protocol):
     def slack(self) -> float: ...
 
 
-class SharedPace:
+class SharedRateLimit:
     """The limits of one account. `account` names it in Redis."""
 
     def __init__(self, url: str, account: str, clock: Clock, prefix: str = "answerback") -> None:
@@ -81,46 +107,59 @@ class SharedPace:
         )
         self._redis = aioredis.Redis.from_pool(pool)
         # The braces keep an account's keys in one slot of a cluster.
-        self._keys = f"{prefix}:pace:{{{account}}}:"
-        self._reserve = self._redis.register_script(_RESERVE)
+        self._prefix = f"{prefix}:rate:{{{account}}}:"
+        self._take = self._redis.register_script(_TAKE)
         self._give_back = self._redis.register_script(_GIVE_BACK)
+        self._hold = self._redis.register_script(_HOLD)
         self._unused: list[Rate] = []
+        self._held: tuple[Rate, float] | None = None
         self._away_until = 0.0
 
-    async def reserve(self, queue: Rate, limits: Sequence[Rate]) -> tuple[float, float] | None:
-        """(wait, delay) in seconds: with a wait nothing was reserved, else a place was, `delay`
-        from now. None while Redis does not answer."""
+    async def ask(
+        self, limits: Sequence[Rate], in_line: float, patience: float
+    ) -> tuple[float, bool] | None:
+        """(seconds, whether a place was taken), as `bot.delivery.rate_limit` defines it. None
+        while Redis does not answer."""
         if self._clock.monotonic() < self._away_until:
             return None
-        rates = (queue, *limits)
-        numbers = [_micros(n) for rate in rates for n in (rate.interval, rate.slack)]
+        keys = [*self._keys(limits), *(f"{key}:named" for key in self._keys(limits))]
+        numbers = [_micros(n) for rate in limits for n in (rate.interval, rate.slack)]
+        asked = [_micros(in_line), _micros(patience), *numbers]
         try:
-            await self._return_unused()
-            wait, delay = await self._reserve(keys=self._names(rates), args=numbers)
+            await self._say_what_waits()
+            wait, taken = await self._take(keys=keys, args=asked)
         except (RedisError, OSError, TimeoutError) as error:
             self._away_until = self._clock.monotonic() + _AWAY
             self._unused.clear()
             _log.warning("redis is away, sends keep to this process's share: %s", error)
             return None
-        return wait / 1e6, delay / 1e6
+        return wait / 1e6, taken == 1
 
     def give_back(self, limits: Sequence[Rate]) -> None:
-        """Places that were not used: returned with the next question."""
+        """Return places that were not used, with the next question."""
         self._unused.extend(limits)
 
-    async def _return_unused(self) -> None:
+    def hold(self, limit: Rate, seconds: float) -> None:
+        """Let nothing leave under this limit for so long: told with the next question."""
+        self._held = (limit, self._clock.monotonic() + seconds)
+
+    async def _say_what_waits(self) -> None:
         if self._unused:
             unused, self._unused = self._unused, []
             intervals = [_micros(rate.interval) for rate in unused]
-            await self._give_back(keys=self._names(unused), args=intervals)
+            await self._give_back(keys=self._keys(unused), args=intervals)
+        if self._held is not None:
+            (limit, until), self._held = self._held, None
+            left = max(0.0, until - self._clock.monotonic())
+            await self._hold(keys=self._keys([limit]), args=[_micros(left)])
 
-    def _names(self, rates: Sequence[Rate]) -> list[str]:
-        return [self._keys + rate.name for rate in rates]
+    def _keys(self, limits: Sequence[Rate]) -> list[str]:
+        return [self._prefix + rate.name for rate in limits]
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._redis.aclose()
 
 
 def _micros(seconds: float) -> int:
-    return round(seconds * 1_000_000)
+    return round(min(seconds, 1e9) * 1_000_000)

@@ -1,6 +1,37 @@
-"""How long a test waits."""
+"""How long a test waits, and how it waits for what gives no event."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, overload
+
+T = TypeVar("T")
 PATIENCE = 120.0
 """Seconds that a test waits for what must happen: no test fails because a machine is slow."""
+_BETWEEN_LOOKS = 0.02
+
+
+@overload
+async def until(holds: Callable[[], Coroutine[Any, Any, T]], patience: float = PATIENCE) -> T: ...
+@overload
+async def until(holds: Callable[[], T], patience: float = PATIENCE) -> T: ...
+async def until(holds: Callable[[], Any], patience: float = PATIENCE) -> Any:
+    """Look until there is something true, and return it. Raises TimeoutError."""
+    async with asyncio.timeout(patience):
+        while True:
+            found = holds()
+            if inspect.isawaitable(found):
+                found = await found
+            if found:
+                return found
+            await _moment()
+
+
+async def _moment() -> None:
+    try:
+        async with asyncio.timeout(_BETWEEN_LOOKS):
+            await asyncio.Event().wait()
+    except TimeoutError:
+        return

@@ -13,7 +13,7 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.supervisor import Supervisor, beside
 from tests.clocks import ShiftedClock
 from tests.kit.agents import Echo
-from tests.kit.conversation import moment
+from tests.limits import PATIENCE, until
 from tests.world import World
 
 ROOT = Path(__file__).parents[1]
@@ -39,11 +39,14 @@ async def tasks(clock: ShiftedClock) -> AsyncIterator[Supervisor]:
     await supervisor.stop()
 
 
-async def until(clock: ShiftedClock, holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5.0):
-        while not holds():
-            clock.advance(40.0)
-            await moment(0.001)
+async def going_on(clock: ShiftedClock, holds: Callable[[], bool]) -> None:
+    """Let time pass until it holds."""
+
+    def seen() -> bool:
+        clock.advance(40.0)
+        return holds()
+
+    await until(seen)
 
 
 async def test_a_step_that_fails_is_tried_again_and_its_trouble_passes(
@@ -62,7 +65,7 @@ async def test_a_step_that_fails_is_tried_again_and_its_trouble_passes(
         return 1.0
 
     tasks.repeat("work", step, usual=1.0)
-    await until(clock, lambda: steps > 4)
+    await going_on(clock, lambda: steps > 4)
     assert troubled[:3] == [{}, {}, {}]
     assert troubled[3] == {"work": "failed 3 times in a row, with TypeError"}
     assert troubled[4] == {}
@@ -80,7 +83,7 @@ async def test_a_database_that_is_away_is_no_trouble(
         raise DatabaseUnavailable("away")
 
     tasks.repeat("work", step, usual=1.0)
-    await until(clock, lambda: tries > 10)
+    await going_on(clock, lambda: tries > 10)
     assert tasks.troubled == {}
 
 
@@ -98,7 +101,7 @@ async def test_errors_are_backed_off_but_a_vital_task_keeps_its_pace(
 
     tasks.every("vital", 1.0, failing("vital"), vital=True)
     tasks.every("other", 1.0, failing("other"))
-    await moment(0.001)
+    await until(lambda: min(tries.values()) > 0)
     for _ in range(60):
         clock.advance(1.0)
         for _ in range(3):
@@ -116,8 +119,8 @@ async def test_a_task_that_is_over_is_named_and_one_that_is_done_is_not(tasks: S
 
     tasks.repeat("gone", gone, usual=1.0)
     tasks.repeat("done", done, usual=1.0)
-    await asyncio.wait(tasks.tasks.values(), timeout=5.0)
-    await moment(0.001)
+    await asyncio.wait(tasks.tasks.values(), timeout=PATIENCE)
+    await until(lambda: bool(tasks.troubled))
     assert tasks.troubled == {"gone": "is over"}
 
 
@@ -129,7 +132,7 @@ async def test_a_hint_ends_a_pause(tasks: Supervisor) -> None:
         return 3600.0
 
     tasks.repeat("work", step, usual=1.0, hint=hint)
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(PATIENCE):
         for _ in range(3):
             await stepped.acquire()
             hint.set()
@@ -138,11 +141,14 @@ async def test_a_hint_ends_a_pause(tasks: Supervisor) -> None:
 async def test_what_runs_beside_ends_with_the_body_and_keeps_its_errors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    began = asyncio.Event()
+
     async def broken() -> None:
+        began.set()
         raise ValueError("decoration")
 
     async with beside("showing", broken()):
-        await moment(0.001)
+        await began.wait()
     async with beside("waiting", asyncio.Event().wait()) as task:
         assert not task.done()
     assert task.cancelled()
@@ -158,9 +164,12 @@ async def test_readiness_names_the_tasks_of_a_process_that_keep_failing(world: W
         raise ValueError("some defect")
 
     running.process.tasks.repeat("backfill of another", broken, usual=1.0)
-    while not running.process.tasks.troubled:
+
+    def troubled() -> bool:
         world.clock.advance(0.5)
-        await moment(0.001)
+        return bool(running.process.tasks.troubled)
+
+    await until(troubled)
     [check] = [c for c in await running.process.readiness() if c.name == "tasks"]
     assert not check.well
     assert check.says.startswith("backfill of another failed ")

@@ -37,7 +37,7 @@ from tests.clocks import ShiftedClock, shift_database
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
-from tests.limits import PATIENCE
+from tests.limits import PATIENCE, until
 
 T = TypeVar("T")
 SECRET = "a-secret-for-webhooks"
@@ -236,14 +236,14 @@ class World:
         self, sql: str, holds: Callable[[Sequence[Any]], bool], timeout: float = PATIENCE
     ) -> Sequence[Any]:
         """Ask again and again until the answer is as wanted; returns it."""
-        pulse = asyncio.Event()
-        async with asyncio.timeout(timeout):
-            while not holds(rows := await self.rows(sql)):
-                try:
-                    async with asyncio.timeout(0.02):
-                        await pulse.wait()
-                except TimeoutError:
-                    continue
+        rows: Sequence[Any] = ()
+
+        async def held() -> bool:
+            nonlocal rows
+            rows = await self.rows(sql)
+            return holds(rows)
+
+        await until(held, timeout)
         return rows
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A working process's tools: the runtime plus what only a holder of a lease has."""
+"""What a working process has beyond the runtime: a lease, an agent, calls under way, limits."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
-from bot.delivery.inflight import Sends
-from bot.delivery.rate_limit import Pacer
+from bot.delivery.inflight import InFlightSends
+from bot.delivery.rate_limit import RateLimiter
 from bot.domain.ending import Ending
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.run import Run
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """Where turns are worked on."""
+    """Where turns are worked on. `limiters` has each account's rate limiter."""
 
     rt: Runtime
     lease: LeaseKeeper
-    sends: Sends
+    sends: InFlightSends
     agent: Agent
-    pacers: Mapping[int, Pacer]
+    limiters: Mapping[int, RateLimiter]
 
     async def persist(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
@@ -50,7 +50,7 @@ class WorkerContext:
                 await self.rt.clock.sleep(wait)
 
     def ended(self, run: Run, ending: Ending) -> None:
-        """A run of ours ended: count it, and let who waits look for the next."""
+        """Count a run of ours that ended, and wake who waits for the next."""
         self.rt.observer.endings.labels(ending.value).inc()
         took = max(0.0, self.rt.clock.wall() - run.created_at)
         self.rt.observer.run_seconds.labels(ending.value).observe(took)

@@ -2,59 +2,78 @@
 
 A call that has begun is never cut: when the turn that made it is cancelled (a stop, a lost
 lease, a shutdown), the call goes on here and its outcome is written when it comes. Only the
-end of the shutdown grace gives up on it, and then the part is recorded as uncertain.
+end of the shutdown grace gives up on it, and then the part is recorded as uncertain. An outcome
+that can't be written as it is becomes uncertain too: no part stays `sending` for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 
-from bot.delivery.outcome import alarm, reconsider, record
-from bot.delivery.rate_limit import Pacer
-from bot.delivery.telemetry import sending, told
-from bot.domain.delivery import Lookup, NotSent, Outcome, Unknown
-from bot.domain.errors import DatabaseUnavailable
+from bot.delivery.outcome import alarm, record_alone
+from bot.delivery.rate_limit import RateLimiter
+from bot.domain.delivery import NotSent, Outcome, Sent, Unknown
+from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.ports import Channel, Recipient, SendRef
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from storage import chats
+from bot.observability.context import about
+from bot.observability.tracing import Span
+from storage import chats, outbox
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.sends")
+_TO_CONNECT = 5.0
+"""Seconds of the lease that a call may spend on its connection before the provider is reached."""
+_PUT_OFF = 1.0
+"""Seconds until a part goes again whose call was not begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
     part: Part
     task: asyncio.Task[Outcome]
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def attempt(self) -> Attempt:
         return Attempt(self.part.id, self.part.attempts)
 
-    def cut(self) -> Outcome:
+    async def outcome(self) -> Outcome:
+        """What the call came to; one that broke may have arrived."""
+        try:
+            return await self.task
+        except Exception as error:  # noqa: BLE001 - whatever broke it, it must end as a value
+            return Unknown(f"the send broke: {type(error).__name__}")
+
+    async def cut(self, *, begun: bool) -> Outcome:
         """Give up on the call: what it told if it is over, else that nobody knows."""
         if self.task.done() and not self.task.cancelled():
-            return self.task.result()
+            return await self.outcome()
         self.task.cancel()
+        if not begun:
+            return NotSent("the process left before the call")
         return Unknown("the process left while it was being sent")
 
 
-class Sends:
+class InFlightSends:
     """Owns this process's calls to providers."""
 
-    def __init__(self, rt: Runtime, lease: LeaseKeeper, pacers: Mapping[int, Pacer]) -> None:
+    def __init__(
+        self, rt: Runtime, lease: LeaseKeeper, limiters: Mapping[int, RateLimiter]
+    ) -> None:
         self._rt = rt
         self._lease = lease
-        self._pacers = pacers
+        self._limiters = limiters
         self._calls: dict[Attempt, _Call] = {}
+        self._begun: set[Attempt] = set()
         self._writers: set[asyncio.Task[None]] = set()
         self._moved = asyncio.Event()
         self._hurried = False
@@ -66,6 +85,13 @@ class Sends:
     def calling(self) -> frozenset[int]:
         """The parts whose call is under way here, or whose outcome is not written yet."""
         return frozenset(attempt.part for attempt in self._calls)
+
+    async def over(self, part: int, seconds: float) -> None:
+        """Wait until no call of this part is under way, at most so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for call in [c for c in self._calls.values() if c.part.id == part]:
+                    await call.over.wait()
 
     @asynccontextmanager
     async def call(self, channel: Channel, to: Recipient, part: Part) -> AsyncIterator[Outcome]:
@@ -97,7 +123,7 @@ class Sends:
         for writer in tuple(self._writers):
             writer.cancel()
         for call in tuple(self._calls.values()):
-            await self._write(call, call.cut())
+            await self._write(call, await call.cut(begun=call.attempt in self._begun))
             self._over(call)
 
     def hurry(self) -> None:
@@ -111,63 +137,114 @@ class Sends:
             task.cancel()
 
     async def _send(self, channel: Channel, to: Recipient, part: Part) -> Outcome:
-        await self._rt.reached(
-            Checkpoint.STANDALONE_BEFORE_SEND if part.standalone else Checkpoint.BEFORE_SEND
-        )
-        await self._pacers[part.account].leave(to)
-        if not self._lease.holds():
-            return NotSent("the lease ran out before the call")
-        ref = SendRef(part.id, part.attempts, part.started_at)
-        with sending(self._rt, part) as span:
-            try:
-                outcome = await channel.send(to, part.body, ref)
-            except Exception as error:  # noqa: BLE001 - the call's edge: what it did is unknown
-                _log.exception("sending part %s broke the channel", part.id)
-                outcome = Unknown(f"the channel broke: {type(error).__name__}")
-            told(span, outcome)
-        self._rt.observer.sends.labels(channel.name.value, type(outcome).__name__).inc()
+        rt, alone = self._rt, part.standalone
+        await rt.reached(Checkpoint.STANDALONE_BEFORE_SEND if alone else Checkpoint.BEFORE_SEND)
+        await self._limiters[part.account].even_out()
+        if not self._marked_by_us(part):
+            return NotSent("its holder's lease was over, or about to end", retry_after=_PUT_OFF)
+        self._begun.add(Attempt(part.id, part.attempts))
+        outcome: Outcome = NotSent("the call was never made", retry_after=_PUT_OFF)
+        try:
+            with _span(rt, part) as span:
+                outcome = await self._ask(channel, to, part)
+                _report(rt, channel, span, outcome)
+        except Exception:  # noqa: BLE001 - what is told of a call must not lose its outcome
+            _log.exception("telling of the send of part %s broke", part.id)
         if isinstance(outcome, NotSent) and outcome.limited:
-            named = outcome.retry_after or 0.0
-            self._rt.observer.limit_wait.labels(channel.name.value).observe(named)
-        await self._rt.reached(
-            Checkpoint.STANDALONE_AFTER_SEND if part.standalone else Checkpoint.AFTER_SEND
-        )
+            wait = outcome.retry_after or 0.0
+            self._limiters[part.account].refused(to, wait, account=outcome.account)
+        await rt.reached(Checkpoint.STANDALONE_AFTER_SEND if alone else Checkpoint.AFTER_SEND)
+        return outcome
+
+    def _marked_by_us(self, part: Part) -> bool:
+        """Whether the very holder that marked the part still has its lease, for long enough to
+        find a connection: an earlier life of this process may not send what a later one took
+        over."""
+        enough = min(_TO_CONNECT, self._lease.terms.seconds / 3)
+        try:
+            return self._lease.holder() == part.holder and self._lease.remaining() >= enough
+        except StaleLease:
+            return False
+
+    async def _ask(self, channel: Channel, to: Recipient, part: Part) -> Outcome:
+        """Call the provider once. A refusal for now that names no wait gets one that grows."""
+        ref = SendRef(part.id, part.attempts, part.started_at)
+        try:
+            outcome = await channel.send(to, part.body, ref)
+        except Exception as error:  # noqa: BLE001 - the call's edge: what it did is unknown
+            _log.exception("sending part %s broke the channel", part.id)
+            return Unknown(f"the channel broke: {type(error).__name__}")
+        if isinstance(outcome, NotSent) and outcome.retry_after is None and not outcome.moved_to:
+            wait = self._rt.retry.delivery.after(part.attempts, self._rt.clock.jitter())
+            return replace(outcome, retry_after=wait)
         return outcome
 
     async def _write_later(self, call: _Call) -> None:
         """Write the outcome of a call whose turn is gone, however long the database is away."""
-        outcome = await call.task
+        outcome = await call.outcome()
         tries = 0
         while True:
             try:
                 await self._write(call, outcome)
             except DatabaseUnavailable:
-                tries += 1
-                wait = self._rt.retry.database.after(tries, self._rt.clock.jitter())
-                await self._rt.clock.sleep(wait)
+                pass
+            except Exception:  # noqa: BLE001 - the task's edge: the part must not stay `sending`
+                _log.exception("the outcome of part %s could not be written", call.part.id)
             else:
                 self._over(call)
                 self._rt.wakeups.tell(READY)
                 return
+            tries += 1
+            wait = self._rt.retry.database.after(tries, self._rt.clock.jitter())
+            await self._rt.clock.sleep(wait)
 
     async def _write(self, call: _Call, outcome: Outcome) -> None:
-        doubled = await self._rt.db.write(
-            record_alone, self._rt, call.part, call.attempt, outcome, self._rt.clock.jitter()
-        )
+        """Write the outcome, or that it is unknown. Raises DatabaseUnavailable."""
+        try:
+            doubled = await self._rt.db.write(
+                record_alone, self._rt, call.part, call.attempt, outcome
+            )
+        except DatabaseUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - an outcome that breaks its writing is doubt
+            _log.exception("the outcome of part %s broke its writing", call.part.id)
+            reason = f"its outcome could not be written: {type(error).__name__}"
+            await self._rt.db.write(_doubt, call.part.chat, call.attempt, reason)
+            return
         alarm(self._rt, call.part.id, doubled=doubled)
 
     def _over(self, call: _Call) -> None:
         self._calls.pop(call.attempt, None)
+        self._begun.discard(call.attempt)
+        call.over.set()
         self._moved.set()
 
 
-def record_alone(
-    tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome | Lookup, jitter: float
-) -> bool:
-    """Write what a provider said of a part that no running turn of ours looks after. True: the
-    person has it twice."""
-    chat = chats.lock(tx, part.chat)
-    doubled = record(tx, rt, attempt, outcome, chat, jitter)
-    if part.run is not None:
-        reconsider(tx, part.run)
-    return doubled
+def _doubt(tx: Tx, chat: int, attempt: Attempt, reason: str) -> None:
+    chats.lock(tx, chat)
+    outbox.doubt(tx, attempt, reason)
+
+
+@contextmanager
+def _span(rt: Runtime, part: Part) -> Iterator[Span]:
+    """Around one call to a provider: lines in it name the part, and it is a span of its run."""
+    names = rt.names(part.account, part.chat)
+    story = "" if part.run is None else rt.story(part.account, part.run)
+    facts = {"kind": part.kind.value, "number": part.number, "attempt": part.attempts, **names}
+    with (
+        about(run=part.run, part=part.id, **names),
+        rt.tracer.span("send", story, part=part.id, **facts) as span,
+    ):
+        yield span
+
+
+def _report(rt: Runtime, channel: Channel, span: Span, outcome: Outcome) -> None:
+    """What the provider said, by its code: its words may quote the message."""
+    code = "" if isinstance(outcome, Sent) else outcome.code
+    name = type(outcome).__name__
+    span.tell(outcome=name, code=code)
+    level = logging.DEBUG if isinstance(outcome, Sent) else logging.INFO
+    _log.log(level, "the provider said: %s%s", name, f" ({code})" if code else "")
+    rt.observer.sends.labels(channel.name.value, name).inc()
+    if isinstance(outcome, NotSent) and outcome.limited:
+        rt.observer.limit_wait.labels(channel.name.value).observe(outcome.retry_after or 0.0)

@@ -1,4 +1,4 @@
-"""Writing down what a provider said of an attempt, with what it means for chat and account."""
+"""Recording the outcome of an attempt, and what it means for the chat and the account."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, outbox, runs
 from storage.chats import Chat, migrate
 from storage.engine.tx import Tx
-from storage.outbox import Attempt
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.delivery")
 _DOUBLE = "two receipts for one part"
 
 
-def record(
-    tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat, jitter: float
-) -> bool:
+def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat) -> bool:
     """Write the outcome on its attempt. The chat is locked. An outcome that comes after the
     part moved on changes nothing, except for a receipt, which always counts.
 
@@ -42,7 +40,7 @@ def record(
             named = receipt or f"unnamed-{attempt.part}-{attempt.number}"
             return receive(tx, attempt, named, chat.id)
         case NotSent() as failed:
-            _not_sent(tx, rt, attempt, failed, chat, jitter)
+            _not_sent(tx, attempt, failed, chat)
         case Refused() as refused:
             _refused(tx, rt, attempt, refused, chat)
         case ChannelDown() as down:
@@ -59,7 +57,7 @@ def record(
 
 
 def receive(tx: Tx, attempt: Attempt, receipt: str, chat: int) -> bool:
-    """Write a receipt down. True: the part had arrived before."""
+    """Record a receipt. True: the part had arrived before."""
     if outbox.receive(tx, attempt, receipt):
         return False
     part = outbox.get(tx, attempt.part)
@@ -100,36 +98,39 @@ def _refused(tx: Tx, rt: Runtime, attempt: Attempt, refused: Refused, chat: Chat
             assert_never(other)
 
 
-def opt_out(tx: Tx, chat: Chat, why: str) -> None:
-    """The platform says that the person asked it for silence: it holds here too."""
+def opt_out(tx: Tx, chat: Chat, reason: str) -> None:
+    """Opt the person out, as they asked the platform to."""
     if chat.opted_out_at is None:
         chats.opt_out(tx, chat.id, out=True)
-        audit_log.note(tx, "platform", "opted out", why, chat=chat.id)
+        audit_log.note(tx, "platform", "opted out", reason, chat=chat.id)
 
 
-def _not_sent(
-    tx: Tx, rt: Runtime, attempt: Attempt, failed: NotSent, chat: Chat, jitter: float
-) -> None:
-    wait = failed.retry_after
+def _not_sent(tx: Tx, attempt: Attempt, failed: NotSent, chat: Chat) -> None:
+    wait = failed.retry_after or 0.0
     if failed.moved_to:
-        _readdress(tx, chat, failed.moved_to)
+        # A group became a supergroup: the same conversation under its new address.
+        migrate(tx, chat.account, chat.address, Address(failed.moved_to, chat.address.topic))
         wait = 0.0
-    elif wait is None:
-        wait = rt.retry.delivery.after(attempt.number, jitter)
     if failed.limited:
         chats.hold_back(tx, chat.id, wait)
     outbox.not_sent(tx, attempt, wait, failed.reason, failed.code)
 
 
-def _readdress(tx: Tx, chat: Chat, to: str) -> None:
-    """A group became a supergroup: the same conversation under its new address."""
-    migrate(tx, chat.account, chat.address, Address(to, chat.address.topic))
+def record_alone(
+    tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome | Lookup
+) -> bool:
+    """Write the outcome of a part that no running turn of ours looks after. True: the person
+    has it twice."""
+    chat = chats.lock(tx, part.chat)
+    doubled = record(tx, rt, attempt, outcome, chat)
+    if part.run is not None:
+        reconsider(tx, part.run)
+    return doubled
 
 
 def reconsider(tx: Tx, run: int) -> None:
-    """A word on a part came after its run had ended. What was proven not to have left is never
-    sent any more, and the ending is the one that fits the parts by now. The chat is locked.
-    """
+    """Recompute a finished run's ending after late news of its parts. What was proven not to
+    have left is never sent any more. The chat is locked."""
     found = runs.find(tx, run)
     if found is None or found.ending is None:
         return

@@ -1,10 +1,18 @@
-"""Keeping to a platform's pace: a slot is reserved before a part is marked as being sent.
+"""The rate limits of one account: at which moment may this message leave?
 
-Three limits hold at once: messages a second in one chat, a minute in one group, a second in
-all. The first two are asked first, and nothing is reserved while they say wait, so that a hot
-group holds up nobody else. The overall limit is a queue: who has to wait there gets a place
-that is kept for the moment when it is due, so that a hundred waiters wake up one after the
-other instead of all at once.
+Three limits hold at once, each by the generic cell rate algorithm: messages a second of the
+account, a second in one chat, a minute in one group. The limiter is asked once for a part, and
+waited for before the part is marked as being sent:
+
+* A wait within the caller's patience is spent in place. First the chat's and the group's own
+  limits are waited out; only then a place in the account's line is taken, so that a hot group
+  holds up nobody else.
+* For a longer wait nothing is taken. The caller hears when to come back; these moments lie
+  apart at the rate of the limit, so that a backlog comes back evenly and not all at once.
+* A place that was not used is given back: by `refund`, or when the caller is cancelled.
+
+The line of an account is never longer than its callers' patience, and it is never empty while
+somebody waits: the account is used at its rate, whoever comes late or not at all.
 
 With Redis the processes share all limits. Without it, or while it is away, a process keeps to
 its share of what concerns more than one chat.
@@ -19,12 +27,15 @@ from typing import Protocol
 from bot.domain.message import ChatKind
 from bot.domain.ports import Clock, Pace, Recipient
 
-_CHAT_SHY = 0.95
-_OVERALL_SHY = 0.9
-"""We stay under the named rate: what leaves evenly may arrive unevenly."""
+_CHAT_USED = 0.95
+_ACCOUNT_USED = 0.97
+"""Parts of the named rates that are used: what leaves evenly may arrive unevenly."""
 _GROUP_BURST = 3
-_LATE = 0.1
-"""Seconds for which a place in the queue is kept after it was due."""
+_RETURNED_PATIENCE = 30.0
+"""Seconds that one who was told to come back waits in the account's line: it is told once."""
+_REFUSED_CHATS = 3
+_REFUSED_WITHIN = 1.0
+"""So many chats refused within so many seconds: the limit is the whole account's."""
 _TIDY_EVERY = 1000
 
 
@@ -39,51 +50,76 @@ class Limit:
     shared: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """`wait` > 0: nothing was reserved, ask again after so long. Else a place was, `delay`
-    seconds from now."""
-
-    wait: float
-    delay: float = 0.0
-
-
 class Shared(Protocol):
     """The limits of one account over all processes."""
 
-    async def reserve(self, queue: Limit, limits: Sequence[Limit]) -> tuple[float, float] | None:
-        """(wait, delay) in seconds, as in `Answer`: a place in the queue if the other limits
-        allow it. None: it can't be asked now."""
+    async def ask(
+        self, limits: Sequence[Limit], in_line: float, patience: float
+    ) -> tuple[float, bool] | None:
+        """As `Local.ask`. None: it can't be asked now."""
         ...
 
     def give_back(self, limits: Sequence[Limit]) -> None:
-        """Places that were not used. Never waits."""
+        """Return places that were not used. Never waits."""
+        ...
+
+    def hold(self, limit: Limit, seconds: float) -> None:
+        """Let nothing leave under this limit for so long. Never waits."""
         ...
 
 
-class Beats:
-    """The limits as one process sees them: when the next message under each name may leave."""
+class Local:
+    """The limits as one process keeps them. A name's moment is that of the next message in an
+    even flow."""
 
     def __init__(self) -> None:
         self._next: dict[str, float] = {}
+        self._named: dict[str, float] = {}
 
     def __len__(self) -> int:
-        return len(self._next)
+        return len(self._next) + len(self._named)
 
-    def wait(self, limit: Limit, now: float) -> float:
+    def ask(
+        self, limits: Sequence[Limit], now: float, in_line: float, patience: float
+    ) -> tuple[float, bool]:
+        """(seconds, True): a place was taken so many seconds from now, at most `in_line`.
+        (seconds, False): none was; ask again then. The account's limit comes first in `limits`.
+        A wait for one of the others beyond `patience`, and one that is too long for the line,
+        is named so that those who come back lie apart; not so for a negative patience."""
+        account, *own = limits
+        binding = max(own, key=lambda limit: self._wait(limit, now), default=account)
+        wait = self._wait(binding, now)
+        if wait <= 0 or binding is account:
+            binding, wait = account, self._wait(account, now)
+            if wait <= in_line:
+                self.take(limits, now + wait)
+                return wait, True
+        if patience < 0 or (binding is not account and wait <= patience):
+            return wait, False
+        named = max(now + wait, self._named.get(binding.name, 0.0))
+        self._named[binding.name] = named + binding.interval
+        return named - now, False
+
+    def take(self, limits: Sequence[Limit], at: float) -> None:
+        for limit in limits:
+            self._next[limit.name] = max(self._next.get(limit.name, 0.0), at) + limit.interval
+
+    def give_back(self, limits: Sequence[Limit]) -> None:
+        for limit in limits:
+            if limit.name in self._next:
+                self._next[limit.name] -= limit.interval
+
+    def hold(self, limit: Limit, until: float) -> None:
+        self._next[limit.name] = max(self._next.get(limit.name, 0.0), until)
+
+    def _wait(self, limit: Limit, now: float) -> float:
         return max(0.0, self._next.get(limit.name, 0.0) - limit.slack - now)
-
-    def take(self, limit: Limit, at: float) -> None:
-        self._next[limit.name] = max(self._next.get(limit.name, 0.0), at) + limit.interval
-
-    def give_back(self, limit: Limit) -> None:
-        if limit.name in self._next:
-            self._next[limit.name] -= limit.interval
 
     def tidy(self, now: float) -> None:
         """Drop the names that say nothing any more."""
-        for name in [name for name, at in self._next.items() if at < now]:
-            del self._next[name]
+        for moments in (self._next, self._named):
+            for name in [name for name, at in moments.items() if at < now]:
+                del moments[name]
 
 
 def _nothing() -> None:
@@ -91,35 +127,31 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A place. `wait` > 0: it is not the moment, ask again after so long."""
+class Place:
+    """The right to send one message now. `wait` > 0: there is none; come back after so long."""
 
     wait: float
     undo: Callable[[], None] = _nothing
+
+    @property
+    def taken(self) -> bool:
+        return self.wait <= 0
 
     def refund(self) -> None:
         """The message did not leave after all."""
         self.undo()
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A place in the queue that is kept for a chat until its moment."""
-
-    at: float
-    slot: Slot
-
-
-class Pacer:
-    """The pace of one account."""
+class RateLimiter:
+    """The rate limits of one account."""
 
     def __init__(self, pace: Pace, clock: Clock, shared: Shared | None = None) -> None:
         self._pace = pace
         self._clock = clock
         self._shared = shared
-        self._beats = Beats()
-        self._left = Beats()
-        self._kept: dict[tuple[str, str], _Kept] = {}
+        self._local = Local()
+        self._refused: dict[str, float] = {}
+        self._even_at = 0.0
         self._processes = 1
         self._asked = 0
 
@@ -127,84 +159,88 @@ class Pacer:
         """So many processes send for this account now."""
         self._processes = max(1, processes)
 
-    async def reserve(self, to: Recipient) -> Slot:
-        """Take a place if it is the moment; else say how long to wait."""
-        now = self._clock.monotonic()
-        who = (to.address.chat, to.address.topic)
-        if (kept := self._kept.get(who)) is not None:
-            if now < kept.at:
-                return Slot(kept.at - now)
-            del self._kept[who]
-            if now <= kept.at + _LATE:
-                return kept.slot
-        self._tidy_sometimes(now)
-        answer, slot = await self._ask(tuple(self._limits(to)), now)
-        if answer.wait > 0:
-            return Slot(answer.wait)
-        if answer.delay > 0:
-            self._kept[who] = _Kept(now + answer.delay, slot)
-            return Slot(answer.delay)
-        return slot
+    async def place(
+        self, to: Recipient, patience: float | None = None, *, returned: bool = False
+    ) -> Place:
+        """Wait for a place, at most `patience` seconds; without patience, take one that is free
+        now. `returned` says that the caller was told before to come back."""
+        limits = tuple(self._limits(to))
+        ends_at = self._clock.monotonic() + (patience or 0.0)
+        while True:
+            now = self._clock.monotonic()
+            self._tidy_sometimes(now)
+            left = max(0.0, ends_at - now)
+            in_line = _RETURNED_PATIENCE if returned and patience else left
+            wait, place = await self._ask(limits, in_line, -1.0 if patience is None else left)
+            if place is None and wait > left:
+                return Place(wait)
+            try:
+                if wait > 0:
+                    await self._clock.sleep(wait)
+            except BaseException:
+                if place is not None:
+                    place.refund()
+                raise
+            if place is not None:
+                return place
 
-    async def leave(self, to: Recipient) -> None:
-        """Wait for the moment at which a message may really leave.
-
-        A place is reserved before a commit, and commits take uneven times: without this,
-        places that lie apart could be used together.
-        """
+    async def even_out(self) -> None:
+        """Keep calls apart that are about to begin together although their moments lay apart:
+        commits take uneven times, and a process may stand still. Milliseconds as a rule."""
+        if self._pace.overall is None:
+            return
         now = self._clock.monotonic()
-        limits = tuple(self._exact(to))
-        at = now + max((self._left.wait(limit, now) for limit in limits), default=0.0)
-        for limit in limits:
-            self._left.take(limit, at)
+        at = max(now, self._even_at)
+        share = 1 if self._shared is not None else self._processes
+        self._even_at = at + share / self._pace.overall
         if at > now:
             await self._clock.sleep(at - now)
 
-    def _exact(self, to: Recipient) -> Iterator[Limit]:
-        """What lies between two messages that leave, at the rates that the platform names."""
-        if self._pace.overall is not None:
-            yield Limit("all", self._processes / self._pace.overall)
-        if self._pace.per_chat is not None:
-            yield Limit(f"chat:{to.address.chat}", 1 / self._pace.per_chat, shared=False)
-
-    async def _ask(self, limits: Sequence[Limit], now: float) -> tuple[Answer, Slot]:
-        queue = self._queue()
+    async def _ask(
+        self, limits: Sequence[Limit], in_line: float, patience: float
+    ) -> tuple[float, Place | None]:
         if self._shared is not None:
-            told = await self._shared.reserve(queue, limits)
-            if told is not None:
-                answer = Answer(*told)
-                taken = (queue, *limits) if answer.wait <= 0 else ()
-                for limit in taken:
-                    self._beats.take(limit, now + answer.delay)
-                return answer, Slot(0.0, lambda: self._give_back(taken, shared=True))
-        queue, *mine = (self._my_share(limit) for limit in (queue, *limits))
-        wait = max((self._beats.wait(limit, now) for limit in mine), default=0.0)
-        if wait > 0:
-            return Answer(wait), Slot(wait)
-        delay = self._beats.wait(queue, now)
-        taken = (queue, *mine)
-        for limit in taken:
-            self._beats.take(limit, now + delay)
-        return Answer(0.0, delay), Slot(0.0, lambda: self._give_back(taken, shared=False))
+            answer = await self._shared.ask(limits, in_line, patience)
+            if answer is not None:
+                wait, taken = answer
+                if not taken:
+                    return wait, None
+                # Should Redis go away, this process knows what has left.
+                self._local.take(limits, self._clock.monotonic() + wait)
+                return wait, Place(0.0, lambda: self._give_back(limits, self._shared))
+        mine = tuple(map(self._my_share, limits))
+        wait, taken = self._local.ask(mine, self._clock.monotonic(), in_line, patience)
+        return wait, Place(0.0, lambda: self._give_back(mine, None)) if taken else None
 
-    def _give_back(self, taken: Sequence[Limit], *, shared: bool) -> None:
-        for limit in taken:
-            self._beats.give_back(limit)
-        if shared and self._shared is not None and taken:
-            self._shared.give_back(taken)
+    def _give_back(self, limits: Sequence[Limit], shared: Shared | None) -> None:
+        self._local.give_back(limits)
+        if shared is not None:
+            shared.give_back(limits)
+
+    def refused(self, to: Recipient, wait: float, *, account: bool) -> None:
+        """The platform said that a limit was reached: hold the whole account for `wait` seconds
+        if it is the `account`'s, which the refusal says or several chats at once show."""
+        now = self._clock.monotonic()
+        self._refused = {c: at for c, at in self._refused.items() if at > now - _REFUSED_WITHIN}
+        self._refused[to.address.chat] = now
+        if account or len(self._refused) >= _REFUSED_CHATS:
+            self._local.hold(self._account(), now + wait)
+            if self._shared is not None:
+                self._shared.hold(self._account(), wait)
 
     def _my_share(self, limit: Limit) -> Limit:
         if not limit.shared:
             return limit
         return Limit(limit.name, limit.interval * self._processes, limit.slack)
 
-    def _queue(self) -> Limit:
+    def _account(self) -> Limit:
         overall = self._pace.overall
-        return Limit("all", 0.0 if overall is None else 1 / (overall * _OVERALL_SHY))
+        return Limit("all", 0.0 if overall is None else 1 / (overall * _ACCOUNT_USED))
 
     def _limits(self, to: Recipient) -> Iterator[Limit]:
+        yield self._account()
         if self._pace.per_chat is not None:
-            interval = 1 / (self._pace.per_chat * _CHAT_SHY)
+            interval = 1 / (self._pace.per_chat * _CHAT_USED)
             yield Limit(f"chat:{to.address.chat}", interval, shared=False)
         if self._pace.per_group_minute is not None and to.kind is not ChatKind.PRIVATE:
             even = 60 / (self._pace.per_group_minute - _GROUP_BURST)
@@ -213,17 +249,11 @@ class Pacer:
     def _tidy_sometimes(self, now: float) -> None:
         self._asked += 1
         if self._asked % _TIDY_EVERY == 0:
-            self._tidy(now)
+            self._local.tidy(now)
 
     def forget_idle(self) -> None:
-        """Drop the chats whose pace says nothing any more: the maps stay small."""
-        self._tidy(self._clock.monotonic())
-
-    def _tidy(self, now: float) -> None:
-        self._beats.tidy(now)
-        self._left.tidy(now)
-        for who in [who for who, kept in self._kept.items() if kept.at + _LATE < now]:
-            del self._kept[who]
+        """Drop the chats whose limits say nothing any more: the maps stay small."""
+        self._local.tidy(self._clock.monotonic())
 
     def __len__(self) -> int:
-        return len(self._beats) + len(self._left) + len(self._kept)
+        return len(self._local)

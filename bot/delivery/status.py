@@ -1,17 +1,16 @@
-"""A provider's later word on a part: status callbacks and looks at its records."""
+"""Delivery status: what a provider reports of a part after it took it, by callback or asked."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import assert_never
 
 from bot.delivery import window
 from bot.delivery.outcome import alarm, opt_out, receive, reconsider
 from bot.domain.delivery import CallbackReaction, PartState, Scope, Witness
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.ports import Carrier
+from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, outbox, runs
 from storage.chats import Chat
@@ -28,104 +27,99 @@ _SAME_TIME = 2.0
 _log = logging.getLogger("answerback.delivery")
 
 
-@dataclass(frozen=True, slots=True)
-class Testimony:
-    """The part that a witness spoke of; `doubled`: it told that the person has it twice."""
-
-    part: int
-    doubled: bool
-
-
-async def hear(rt: Runtime, account: int, witness: Witness) -> int | None:
-    """Write a witness down and wake who waits for it. Returns the part that it is about, or
+async def record_status(rt: Runtime, account: int, status: Witness) -> int | None:
+    """Record a delivery status and wake who waits for it. Returns the part that it is about, or
     None for a message that is not ours. Raises DatabaseUnavailable."""
-    told = await rt.db.write(testify, rt, account, witness)
-    if told is None:
+    found = await rt.db.write(_apply, rt, account, status)
+    if found is None:
         return None
-    alarm(rt, told.part, doubled=told.doubled)
-    rt.wakeups.tell(part_topic(told.part))
+    part, doubled = found
+    alarm(rt, part, doubled=doubled)
+    rt.wakeups.tell(part_topic(part))
     rt.wakeups.tell(READY)
-    return told.part
+    return part
 
 
 async def ask(rt: Runtime, awaited: int) -> None:
-    """Ask the platform where a part stands that nobody has reported on; what it says is
-    written down. No answer, and a database that is away, are left for the next time."""
+    """Ask the platform where a part stands that nobody has reported on, and record its answer.
+    No answer, and a database that is away, are left for the next time."""
     try:
         part = await rt.db.read(outbox.get, awaited)
         carrier = None if part is None else rt.carriers.get(part.account)
         if part is None or carrier is None or part.confirmed or not part.receipt:
             return
         async with asyncio.timeout(_ASKED_FOR):
-            witness = await carrier.status(part.receipt)
-        if witness is not None and witness.state is not None:
-            await hear(rt, part.account, witness)
+            status = await carrier.status(part.receipt)
+        if status is not None and status.state is not None:
+            await record_status(rt, part.account, status)
     except (TimeoutError, DatabaseUnavailable) as error:
         _log.info("part %d: its status is not known: %s", awaited, type(error).__name__)
 
 
-def testify(tx: Tx, rt: Runtime, account: int, witness: Witness) -> Testimony | None:
-    """Write a witness down: the receipt at once, the state only forward. Repeats, and words
-    that come out of order or before our own call returned, are harmless."""
-    found = _part_of(tx, account, witness)
+def _apply(tx: Tx, rt: Runtime, account: int, status: Witness) -> tuple[int, bool] | None:
+    """Record the receipt at once and the state only forward; returns the part, and whether the
+    person has it twice. Repeats, and reports that come out of order or before our own call
+    returned, are harmless."""
+    found = _part_of(tx, account, status)
     if found is None:
         return None
     chat = chats.lock(tx, found.chat)
-    number = witness.attempt or found.attempts
-    doubled = receive(tx, Attempt(found.id, number), witness.receipt, found.chat)
+    attempt = Attempt(found.id, status.attempt or found.attempts)
+    doubled = receive(tx, attempt, status.receipt, found.chat)
     part = outbox.get(tx, found.id)
-    if part is not None and part.receipt == witness.receipt:
-        _follow(tx, rt, chat, part, witness)
-    return Testimony(found.id, doubled)
+    if part is not None and part.receipt == status.receipt:
+        if status.state is PartState.REFUSED:
+            _refused(tx, rt, chat, part, status)
+        elif status.state is not None:
+            outbox.confirm(tx, part.id, status.receipt, status.state, status.provider_status)
+        if part.run is not None:
+            reconsider(tx, part.run)
+            runs.hasten(tx, part.run)
+    return found.id, doubled
 
 
-def _part_of(tx: Tx, account: int, witness: Witness) -> Part | None:
-    """The part by our own id where the witness carries it, else by its receipt. An id of
+def _part_of(tx: Tx, account: int, status: Witness) -> Part | None:
+    """The part by our own id where the status carries it, else by its receipt. An id of
     ours counts only for an attempt that this database knows: a provider also reports on what
     was sent from a database that is no more."""
-    if witness.part:
-        part = outbox.get(tx, witness.part)
-        if part is not None and part.account == account and _ours(part, witness):
+    if status.part:
+        part = outbox.get(tx, status.part)
+        if part is not None and part.account == account and _ours(part, status):
             return part
-    return outbox.by_receipt(tx, account, witness.receipt)
+    return outbox.by_receipt(tx, account, status.receipt)
 
 
-def _ours(part: Part, witness: Witness) -> bool:
-    begun = 0 < witness.attempt <= part.attempts
-    return begun and (not witness.began or witness.began >= part.created_at - _SAME_TIME)
+def _ours(part: Part, status: Witness) -> bool:
+    begun = 0 < status.attempt <= part.attempts
+    return begun and (not status.began or status.began >= part.created_at - _SAME_TIME)
 
 
-def _follow(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> None:
-    """What the part's own message came to."""
-    if witness.state is PartState.REFUSED:
-        _refused(tx, rt, chat, part, witness)
-    elif witness.state is not None:
-        outbox.confirm(tx, part.id, witness.receipt, witness.state, witness.provider_status)
-    if part.run is not None:
-        reconsider(tx, part.run)
-        runs.hasten(tx, part.run)
-
-
-def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> None:
+def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: Witness) -> None:
     """The platform took it and could not bring it."""
     carrier = rt.carriers[part.account]
-    reaction = carrier.reaction(witness.code)
+    reaction = carrier.reaction(status.code)
     if reaction is CallbackReaction.NONE:
         return
-    why = f"{carrier.explain(witness.code)}, the platform reported {witness.provider_status}"
+    why = f"{carrier.explain(status.code)}, the platform reported {status.provider_status}"
     kept = outbox.refuse_sent(
         tx,
         part.id,
-        witness.receipt,
+        status.receipt,
         scope=_SCOPES.get(reaction, Scope.PAYLOAD),
-        status=witness.provider_status,
+        status=status.provider_status,
         error=why,
-        code=witness.code,
+        code=status.code,
     )
     if not kept:
         return
     audit_log.note(tx, PLATFORM, "refused after it was taken", why, run=part.run, chat=chat.id)
-    match reaction:
+    _react(tx, rt, chat, part, status, why)
+
+
+def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: Witness, why: str) -> None:
+    """Do what the refusal asks for, of the chat, the account or the part."""
+    carrier = rt.carriers[part.account]
+    match carrier.reaction(status.code):
         case CallbackReaction.PERMANENT_CHAT:
             chats.park(tx, chat.id, why, part.started_at)
         case CallbackReaction.OPTED_OUT:
@@ -133,11 +127,18 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, witness: Witness) -> N
         case CallbackReaction.WINDOW:
             _leave_outside(tx, rt, chat, part)
         case CallbackReaction.ACCOUNT_DOWN:
-            _send_again(tx, carrier, part, witness.code, reaction)
+            _send_again(tx, part, 0.0)
             if accounts.mark_down(tx, part.account, why):
                 audit_log.note(tx, PLATFORM, "channel down", why)
-        case _:
-            _send_again(tx, carrier, part, witness.code, reaction)
+        case CallbackReaction.RESEND_ONCE:
+            _send_again(tx, part, carrier.resend_after(status.code))
+        case CallbackReaction.PERMANENT_PAYLOAD:
+            if (plainer := carrier.fallback_of(part.body)) is not None:
+                _send_again(tx, part, 0.0, plainer)
+        case CallbackReaction.CONFIGURATION | CallbackReaction.UNKNOWN | CallbackReaction.NONE:
+            pass
+        case other:
+            assert_never(other)
 
 
 def _leave_outside(tx: Tx, rt: Runtime, chat: Chat, part: Part) -> None:
@@ -148,32 +149,10 @@ def _leave_outside(tx: Tx, rt: Runtime, chat: Chat, part: Part) -> None:
         window.invite(tx, rt, chat)
 
 
-def _send_again(
-    tx: Tx, carrier: Carrier, part: Part, code: str, reaction: CallbackReaction
-) -> None:
-    """One more send, where the platform's word proves that it can't double anything."""
-    if not _wanted(tx, part):
-        return
-    match reaction:
-        case CallbackReaction.RESEND_ONCE:
-            outbox.send_again(tx, part.id, carrier.resend_after(code), standalone=_alone(tx, part))
-        case CallbackReaction.ACCOUNT_DOWN:
-            outbox.send_again(tx, part.id, 0.0, standalone=_alone(tx, part))
-        case CallbackReaction.PERMANENT_PAYLOAD:
-            plainer = carrier.fallback_of(part.body)
-            if plainer is not None:
-                outbox.send_again(tx, part.id, 0.0, standalone=_alone(tx, part), body=plainer)
-        case (
-            CallbackReaction.PERMANENT_CHAT
-            | CallbackReaction.OPTED_OUT
-            | CallbackReaction.WINDOW
-            | CallbackReaction.CONFIGURATION
-            | CallbackReaction.NONE
-            | CallbackReaction.UNKNOWN
-        ):
-            pass
-        case other:
-            assert_never(other)
+def _send_again(tx: Tx, part: Part, wait: float, body: PartBody | None = None) -> None:
+    """One more send, where the platform's report proves that it can't double anything."""
+    if _wanted(tx, part):
+        outbox.send_again(tx, part.id, wait, standalone=_alone(tx, part), body=body)
 
 
 _SCOPES = {

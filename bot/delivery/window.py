@@ -20,9 +20,9 @@ _INVITED_AGAIN_AFTER = 86_400.0
 _MISSING = frozenset({PartState.PENDING, PartState.REFUSED})
 
 
-def may_leave(tx: Tx, rt: Runtime, part: Part) -> bool:
-    """Whether this pending part may go out in a closed window: it is in a template, or is put
-    into one now, together with the parts behind it. The chat is locked."""
+def put_into_template(tx: Tx, rt: Runtime, part: Part) -> bool:
+    """Put a pending part into a template, together with the parts behind it, so that it may leave
+    in a closed window. False: it is not worth one, or there is none. The chat is locked."""
     carrier = rt.carriers.get(part.account)
     if carrier is not None and carrier.leaves_outside(part.body):
         return True

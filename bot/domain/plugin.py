@@ -157,7 +157,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A process's loan to its channels: its clock, the words over a reply that is sent as a
+    """The tools that a process gives its channels: its clock, the words over a reply sent as a
     file (by the person's language), and its terminal, if it has one."""
 
     clock: Clock

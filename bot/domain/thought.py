@@ -1,4 +1,4 @@
-"""What a call of the agent came to, and what follows from it: a decision over values."""
+"""The result of calling the agent, and what follows from it: a decision over values."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PutBack:
 
 @dataclass(frozen=True, slots=True)
 class Apology:
-    """What is owed, in the agent's own words if it gave some."""
+    """The apology that is owed, in the agent's own words if it gave some."""
 
     owed: Apologise
     text: str = ""
@@ -70,7 +70,7 @@ class Apology:
 def follows(
     thought: Thought, run: Run, retry: RetryPolicy, jitter: float
 ) -> Close | Reply | Apology | PutBack:
-    """What to do after a thought of this attempt on the run; `jitter` is in [0, 1)."""
+    """Decide what follows a thought of this attempt on the run; `jitter` is in [0, 1)."""
     match thought:
         case Answer(reply):
             return Close(Ending.SILENT, Cause.CHOSE_SILENCE) if reply is None else reply

@@ -46,7 +46,7 @@ _log = logging.getLogger("answerback.backfill")
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look found: messages that were missing, and whether some were left to webhooks
+    """The result of a look: messages that were missing, and whether some were left to webhooks
     that may still come."""
 
     missing: int
@@ -140,7 +140,7 @@ class Backfill:
                     await ask(self._rt, part)
 
     def _gaps(self) -> int:
-        """How often this process may have missed something."""
+        """The number of times that this process may have missed something."""
         return self._lapses + self._lease.late_renewals + self._intake.turned_away
 
     def _lapsed(self) -> None:
@@ -148,5 +148,5 @@ class Backfill:
 
 
 def _young(seen: Mapping[str, float | None], now: float) -> frozenset[str]:
-    """What was written a moment ago. A time in the future is a clock that is wrong."""
+    """Messages that were written a moment ago. A time in the future is a clock that is wrong."""
     return frozenset(name for name, at in seen.items() if at is not None and 0 <= now - at < YOUNG)

@@ -1,4 +1,4 @@
-"""Which run answers a message: the one that waits for it, or a new one."""
+"""Batching: a message joins the run that waits for it, or gets a new one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def with_its_album(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
 def _join(
     tx: Tx, run: Run, message: Inbound, order_at: float, now: float, terms: IntakeTerms
 ) -> bool:
-    """Whether the message joined this run."""
+    """Join the run if it still takes the message; whether it did."""
     if run.attempts > 0:
         return False
     began = inbox.album_began(tx, run.id, message.album) if message.album else None

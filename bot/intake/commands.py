@@ -26,7 +26,7 @@ PERSON = "person"
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What a command did beside its reply: the runs that it ended, and the words that are
+    """The effects of a command beside its reply: the runs that it ended, and the words that are
     shown over a pressed button."""
 
     stopped: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Who a bot of ours is at its platform: asked at the start, and again while it is down.
+"""A bot's own profile at its platform: asked at the start, and again while it is down.
 
 The name that an earlier process learned comes from the database, so that a start without the
 platform still knows which mentions concern us.

@@ -52,7 +52,7 @@ _DAY = 86_400.0
 
 
 class Became(Enum):
-    """What an event led to."""
+    """The outcome of recording an event."""
 
     RUN = "run"
     JOINED = "joined"
@@ -85,7 +85,7 @@ class Arrival:
     account: int
     body: str
     via: str = "webhook"
-    """How it came: the name of its span."""
+    """The way it came, which names its span."""
 
     @property
     def digest(self) -> str:
@@ -223,8 +223,8 @@ _REFUSALS = {
     Unanswered.TOO_MANY_WAITING: (Text.TOO_MANY_WAITING, _MINUTE),
     Unanswered.DAILY_LIMIT: (Text.DAILY_LIMIT, _DAY / 2),
 }
-"""What is said of a refusal, and after how many seconds again: once for a burst that is too
-much, so that no burst is refused in silence."""
+"""The text that tells of a refusal, and the seconds until it is told again: once a burst, so that
+no burst is refused in silence."""
 
 
 def _say_refusal(tx: Tx, rt: Runtime, chat: Chat, reason: Unanswered) -> bool:

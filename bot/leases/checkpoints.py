@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Checkpoint(Enum):
-    """Where a process may die, and what is known by then."""
+    """An instant at which a process may die, and what is stored by then."""
 
     MESSAGE_COMMITTED = "the message is stored, the platform not yet told"
     CLAIMED = "the run is claimed, the agent not yet called"

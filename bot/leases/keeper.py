@@ -30,7 +30,7 @@ _log = logging.getLogger("answerback.lease")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One holder row while we may believe in it."""
+    """A holder row of ours, and the window in which we may believe in it."""
 
     holder: int
     window: TrustWindow

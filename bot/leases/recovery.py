@@ -33,7 +33,7 @@ MayJudge = Callable[[float], bool]
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What one pass found."""
+    """The findings of one pass."""
 
     released: Sequence[Released] = ()
     doubted: int = 0

@@ -1,4 +1,4 @@
-"""What every flow is handed: the database, the channels, the bounds, the words."""
+"""One process's tools, handed to everything that works: database, channels, bounds, texts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Runtime:
 
     @property
     def retry(self) -> RetryPolicy:
-        """When and how often things are tried again."""
+        """The policy of trying again."""
         return self.terms.policy.retry
 
     @property
@@ -53,7 +53,7 @@ class Runtime:
         return sorted(self.channels)
 
     def names(self, account: int, chat: int | None = None) -> dict[str, Fact]:
-        """What log lines and spans call an account and one of its chats."""
+        """The names of an account and one of its chats in log lines and spans."""
         channel = self.channels.get(account)
         if channel is None:
             return {"account": account}

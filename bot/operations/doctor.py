@@ -48,7 +48,7 @@ class Examined:
 
 
 def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
-    """What is left to say where the settings can't be read."""
+    """The findings where the settings can't be read."""
     fix = "correct the variable in the environment or in .env (see .env.example)"
     return [problem("settings", line, fix) for line in str(error).splitlines()]
 

@@ -34,7 +34,7 @@ _FOR_HINTS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class OperatorSession:
-    """What an operator's command is handed. `endpoints` are the configured accounts, whether or
+    """The tools of an operator's command. `endpoints` are the configured accounts, whether or
     not the database knows them."""
 
     settings: Settings
@@ -57,7 +57,7 @@ class OperatorSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionParts:
-    """What a session is made of besides its settings."""
+    """The parts of a session besides its settings."""
 
     clock: Clock
     words: Words
@@ -109,7 +109,7 @@ def database_exists(url: str) -> bool:
 
 
 def schema_problem(url: str) -> str:
-    """What is wrong with the database's schema, and the fix; empty when it is ours."""
+    """The fault of the database's schema, with the fix; empty when it is ours."""
     if not database_exists(url):
         return f"there is no file {parsed_url(url).database}: {MAKE_ONE}"
     found, ours = revisions(url)

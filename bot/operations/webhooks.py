@@ -16,7 +16,7 @@ from bot.domain.plugin import Endpoint, WebhookState
 from bot.operations.stuck import Stuck, Trouble
 
 REFUSALS = (PollConflict, PollRefused, PollUnavailable, RecordsUnavailable, ConfigurationError)
-"""What asking a platform about our account may raise."""
+"""The errors that asking a platform about our account may raise."""
 
 FRESH_ERROR = 3600.0
 """Seconds for which a webhook's last error matters; the platform keeps it for ever."""

@@ -1,4 +1,4 @@
-"""What this process believes, held against the rows: the answer of a commit can get lost.
+"""Reconcile what this process believes with the rows: the answer of a commit can get lost.
 
 A claim, a mark or a settlement may be committed although its answer never came (the
 connection broke, the caller was cancelled). Then the rows say something that nobody here
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.inflight import record_alone
+from bot.delivery.outcome import record_alone
 from bot.domain.delivery import NotSent
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
@@ -36,7 +35,7 @@ K = TypeVar("K")
 
 
 class _Lasting(Generic[K]):
-    """What looked wrong at every look since some moment."""
+    """Things that looked wrong at every look since some moment."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -51,12 +50,6 @@ class _Lasting(Generic[K]):
         now = self._clock.monotonic()
         self._since = {key: self._since.get(key, now) for key in wrong}
         return [key for key, since in self._since.items() if now - since >= self._seconds]
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    held: Mapping[int, Run]
-    sending: tuple[Part, ...]
 
 
 class Reconciler:
@@ -84,14 +77,14 @@ class Reconciler:
             return
         # Before the question: the claims of these turns are in its snapshot.
         before = dict(turns)
-        rows = await self._ctx.rt.db.read(_rows, lease.holder())
-        lost = [task for run, task in before.items() if run not in rows.held]
+        held, sending = await self._ctx.rt.db.read(_held_and_sending, lease.holder())
+        lost = [task for run, task in before.items() if run not in held]
         for task in self._lost.seen(lost):
             task.cancel()
-        unknown = [run for run in rows.held.values() if run.id not in turns]
+        unknown = [run for run in held.values() if run.id not in turns]
         for run in self._unknown.seen(unknown):
             await self._let_go(run)
-        await self._put_back(rows.sending, turns)
+        await self._put_back(sending, turns)
 
     async def _let_go(self, run: Run) -> None:
         try:
@@ -100,7 +93,7 @@ class Reconciler:
             _log.info("run %d: %s", run.id, error)
         self._ctx.rt.wakeups.tell(READY)
 
-    async def _put_back(self, sending: tuple[Part, ...], turns: Mapping[int, object]) -> None:
+    async def _put_back(self, sending: Sequence[Part], turns: Mapping[int, object]) -> None:
         """Parts that are marked as being sent, and whose call nobody has made or will make."""
         calling = self._ctx.sends.calling
         uncalled = {
@@ -111,15 +104,12 @@ class Reconciler:
         rt = self._ctx.rt
         for attempt in self._uncalled.seen(uncalled):
             never = NotSent("it was marked as being sent, and never was")
-            await rt.db.write(
-                record_alone, rt, uncalled[attempt], attempt, never, rt.clock.jitter()
-            )
+            await rt.db.write(record_alone, rt, uncalled[attempt], attempt, never)
             rt.wakeups.tell(READY)
 
 
-def _rows(tx: Tx, holder: int) -> _Rows:
-    held = {run.id: run for run in runs.held_by(tx, holder)}
-    return _Rows(held, tuple(outbox.sending_by(tx, holder)))
+def _held_and_sending(tx: Tx, holder: int) -> tuple[Mapping[int, Run], Sequence[Part]]:
+    return {run.id: run for run in runs.held_by(tx, holder)}, outbox.sending_by(tx, holder)
 
 
 def _give_back(tx: Tx, run: Run) -> None:

@@ -61,7 +61,7 @@ class ChatReminders:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What was asked for, as it was asked."""
+    """A reminder as the agent asks for it."""
 
     when: str
     zone: str

@@ -34,7 +34,7 @@ Call = Callable[[], Awaitable[Any] | Any]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the agent asked to be done once. With `cost` it is a call of a model."""
+    """A call that the agent wants made once. With `cost` it is a call of a model."""
 
     key: str
     call: Call
@@ -82,7 +82,11 @@ class Steps:
                 await ctx.persist(_fail, self._claim, key)
             raise
         await ctx.rt.reached(Checkpoint.STEP_CALLED)
-        done = _done(step, value)
+        result = _as_json(key, value)
+        done = Done(result)
+        if step.cost is not None:
+            cost = step.cost(json.loads(result))
+            done = Done(result, cost.input_tokens, cost.output_tokens)
         await ctx.persist(_finish, self._claim, key, done)
         for direction, tokens in (("input", done.input_tokens), ("output", done.output_tokens)):
             ctx.rt.observer.agent_tokens.labels(direction).inc(tokens or 0)
@@ -115,18 +119,13 @@ def _inside(key: str) -> Iterator[None]:
         _OPEN.reset(token)
 
 
-def _done(step: Step, value: object) -> Done:
-    result = _as_json(step.key, value)
-    if step.cost is None:
-        return Done(result)
-    cost = step.cost(json.loads(result))
-    return Done(result, cost.input_tokens, cost.output_tokens)
-
-
 def _as_json(key: str, value: object) -> str:
     try:
         result = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        if not _is_storable(result):
+        try:
+            result.encode()
+        except UnicodeEncodeError:
+            # Lone surrogates, which no database takes; escaped they pass.
             result = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise StepResultInvalid(
@@ -139,15 +138,6 @@ def _as_json(key: str, value: object) -> str:
             "return a reference to it instead"
         )
     return result
-
-
-def _is_storable(result: str) -> bool:
-    """Whether it has no lone surrogates, which no database takes; escaped they pass."""
-    try:
-        result.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _begin(tx: Tx, claim: Claim, step: Step, *, before: bool) -> StoredStep | None:

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from bot.delivery import choices, notices
 from bot.delivery.context import WorkerContext
-from bot.delivery.deliver import Send, deliver
+from bot.delivery.deliver import Send, deliver, door
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
@@ -18,6 +18,7 @@ from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
+from bot.domain.sendable import Outgoing, sendable
 from bot.domain.thought import (
     Answer,
     Apology,
@@ -40,7 +41,7 @@ from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import Address
+from storage.outbox import Address, Notice
 from storage.views.evidence import Case, address_now, gather
 
 _log = logging.getLogger("answerback.turn")
@@ -200,13 +201,13 @@ class _Stored:
 
 async def _store(ctx: WorkerContext, case: Case, stored: _Stored) -> Send | None:
     """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
-    slot = await ctx.pacers[case.run.account].reserve(case.recipient)
+    place = await ctx.limiters[case.run.account].place(case.recipient)
     first: Send | None = None
     try:
-        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=slot.wait <= 0)
+        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=place.taken)
     finally:
         if first is None:
-            slot.refund()
+            place.refund()
     return first
 
 
@@ -216,21 +217,17 @@ def _store_parts(
     run = case.run
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
+    outbox.drop_notice(tx, run.id, Notice.STILL_WORKING)  # One that was held back is late.
     if stored.owed is None:
         replies.store(tx, run.id, stored.text, stored.body, run.attempts)
         choices.offer(tx, rt, chat, stored.parts)
     else:
         runs.explain(tx, run.claim, stored.owed.cause, stored.owed.words)
     now = clock.read(tx)
-    free = (
-        may_send
-        and chat.not_before <= now
-        and chat.silenced is None
-        and not (chat.paused_until is not None and chat.paused_until > now)
-        and not rt.window_closed(run.account, chat.last_inbound_at, now)
-    )
+    max_age = rt.terms.policy.answer_max_age
+    free = may_send and not sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age)
     to = Address(run.account, chat.id, run.id)
     first_by = run.claim.holder if free else None
     parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
     begun = bool(parts) and parts[0].state is PartState.SENDING
-    return Send(parts[0], address_now(case.recipient, chat)) if begun else None
+    return Send(parts[0], address_now(case.recipient, chat), len(parts) > 1) if begun else None

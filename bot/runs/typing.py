@@ -53,7 +53,7 @@ async def _typing(ctx: WorkerContext, case: Case) -> None:
 async def _note(ctx: WorkerContext, case: Case) -> None:
     """One "still working" note, when the person has waited so long and heard nothing."""
     rt = ctx.rt
-    left = _silence_left(rt, case.run.created_at, case.evidence.now)
+    left = case.run.created_at + rt.terms.work.still_working_after - case.evidence.now
     while True:
         await rt.clock.sleep(max(left, rt.terms.work.typing_after))
         try:
@@ -66,26 +66,16 @@ async def _note(ctx: WorkerContext, case: Case) -> None:
             return
 
 
-def _silence_left(rt: Runtime, since: float, now: float) -> float:
-    return since + rt.terms.work.still_working_after - now
-
-
 def _post_note(tx: Tx, rt: Runtime, case: Case) -> float:
     """Post the note, or return the seconds until it is due: counted from the message's
     arrival, or from the last words that reached the chat since."""
-    runs.hold(tx, case.run.claim)
-    heard = outbox.last_sent_at(tx, case.run.chat)
-    since = max(case.run.created_at, heard or 0.0)
-    left = _silence_left(rt, since, clock.read(tx))
+    run = case.run
+    runs.hold(tx, run.claim)
+    since = max(run.created_at, outbox.last_sent_at(tx, run.chat) or 0.0)
+    left = since + rt.terms.work.still_working_after - clock.read(tx)
     if left > 0:
         return left
-    chat = chats.get(tx, case.run.chat)
-    notices.say(
-        tx,
-        rt,
-        chat,
-        notices.plain(rt, chat, Text.STILL_WORKING),
-        run=case.run.id,
-        notice=Notice.STILL_WORKING,
-    )
+    chat = chats.get(tx, run.chat)
+    words = notices.plain(rt, chat, Text.STILL_WORKING)
+    notices.say(tx, rt, chat, words, run=run.id, notice=Notice.STILL_WORKING)
     return 0.0

@@ -7,7 +7,7 @@ import logging
 from functools import partial
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.standalone import carry, look_again
+from bot.delivery.standalone import StandaloneSender
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.retry import RetryPolicy
 from bot.domain.run import Run
@@ -37,6 +37,7 @@ class Worker:
         self._draining = False
         self._closed = False
         self._reconciler = Reconciler(ctx)
+        self._sender = StandaloneSender(ctx)
         self._claimed_at = ctx.rt.clock.monotonic()
         ctx.rt.wakeups.listen(self._hear)
         ctx.lease.on_lapse(self.abandon)
@@ -55,7 +56,7 @@ class Worker:
         return self._draining
 
     def room(self) -> int:
-        """How many more turns may begin here now."""
+        """The number of turns that may begin here now."""
         if self._draining or not self._ctx.lease.holds():
             return 0
         return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
@@ -109,9 +110,9 @@ class Worker:
     async def _send_standalone(self, tasks: Supervisor) -> float | None:
         if self._draining:
             return None
-        if not self._ctx.lease.holds():
-            return self._ctx.rt.terms.work.poll
-        return await carry(self._ctx, tasks)
+        if self._ctx.lease.holds():
+            await self._sender.send_due(tasks)
+        return self._ctx.rt.terms.work.poll
 
     async def _reconcile(self) -> float:
         await self._reconciler.look(self._turns)
@@ -119,7 +120,7 @@ class Worker:
 
     async def _look(self) -> float:
         if self._ctx.lease.holds() and not self._draining:
-            await look_again(self._ctx)
+            await self._sender.look_again()
         return _LOOK_EVERY
 
     def stop_claiming(self) -> None:

@@ -48,7 +48,6 @@ class Text(StrEnum):
     RETRY_BUTTON = "RETRY_BUTTON"
     RESEND_BUTTON = "RESEND_BUTTON"
     LONG_REPLY_FILE = "LONG_REPLY_FILE"  # under a long answer that is sent as a file
-    CHOOSE_NUMBER = "CHOOSE_NUMBER"  # under numbered choices where there are no buttons
 
     # The menu of commands (setMyCommands).
     COMMAND_START = "COMMAND_START"

@@ -1,18 +1,45 @@
-"""Chooses the sentence: by key and by the person's language."""
+"""The sentences and command words of every language, read, checked and chosen.
+
+The files of this folder and an operator's own file have the same form; the operator's holds
+one table per language tag:
+
+    [en]
+    APOLOGY = "Oops. Please send that again."
+    [en.words]
+    stop = ["cancel", "halt"]
+"""
 
 from __future__ import annotations
 
+import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from string import Formatter
 
-from bot.domain.commands import SLASH, Command, fold
+from bot.domain.commands import CARRIER_WORDS, LONGEST_WORD, SLASH, Command, fold
 from bot.domain.errors import ConfigurationError
 from bot.texts.keys import Text
-from bot.texts.language import Language, Problems, read_language
 
 ENGLISH = "en"
+WORDS_TABLE = "words"
+
+_KEYS = {key.value: key for key in Text}
+_COMMANDS = {command.value: command for command in Command}
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Some or all texts of a language, and the whole messages that are commands in it."""
+
+    texts: Mapping[Text, str] = field(default_factory=dict)
+    words: Mapping[Command, tuple[str, ...]] = field(default_factory=dict)
+
+    def over(self, below: Language) -> Language:
+        """This language where it says something, `below` elsewhere. Lists are replaced whole."""
+        return Language({**below.texts, **self.texts}, {**below.words, **self.words})
 
 
 class Words:
@@ -31,7 +58,10 @@ class Words:
     ) -> None:
         self._languages = languages
         self._default = default
-        self._commands = _commands(languages) if word_commands else {}
+        self._commands: Mapping[str, Command] = {}
+        if word_commands:
+            spoken = [words for language in languages.values() for words in language.words.items()]
+            self._commands = {fold(word): command for command, words in spoken for word in words}
 
     @classmethod
     def load(
@@ -111,24 +141,24 @@ def _built_in() -> dict[str, Language]:
         for entry in files(__package__).iterdir()
         if entry.name.endswith(".toml")
     }
-    problems = Problems()
-    english = read_language(ENGLISH, tables[ENGLISH], Language(), problems)
-    languages = {t: read_language(t, table, english, problems) for t, table in tables.items()}
-    assert not problems.lines, problems.lines
+    faults: list[str] = []
+    english = _read_language(ENGLISH, tables[ENGLISH], Language(), faults)
+    languages = {tag: _read_language(tag, table, english, faults) for tag, table in tables.items()}
+    assert not faults, faults
     return languages
 
 
 def _put_over(languages: dict[str, Language], path: Path) -> None:
-    problems = Problems()
+    """Put an operator's file over the built-in languages. Its author is told every fault."""
+    faults: list[str] = []
     english = languages[ENGLISH]
-    tables = _read_file(path)
-    for name, table in tables.items():
+    for name, table in _read_file(path).items():
         below = languages.pop(_tag(name), Language())
         # Put last, so that a collision is reported where the operator can change it.
-        languages[_tag(name)] = read_language(name, table, english, problems).over(below)
-    _find_collisions(languages, problems)
-    if problems.lines:
-        raise ConfigurationError(f"{path} can't be used:\n  " + "\n  ".join(problems.lines))
+        languages[_tag(name)] = _read_language(name, table, english, faults).over(below)
+    faults += _collisions(languages)
+    if faults:
+        raise ConfigurationError(f"{path} can't be used:\n  " + "\n  ".join(faults))
 
 
 def _read_file(path: Path) -> dict[str, object]:
@@ -142,7 +172,7 @@ def _read_file(path: Path) -> dict[str, object]:
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
 
 
-def _find_collisions(languages: Mapping[str, Language], problems: Problems) -> None:
+def _collisions(languages: Mapping[str, Language]) -> Iterator[str]:
     """A phrase means one thing in all languages: WhatsApp does not tell a person's language."""
     seen: dict[str, tuple[str, Command]] = {}
     for tag, language in languages.items():
@@ -150,16 +180,84 @@ def _find_collisions(languages: Mapping[str, Language], problems: Problems) -> N
             for word in words:
                 first_tag, first = seen.setdefault(fold(word), (tag, command))
                 if first is not command:
-                    problems.add(
-                        f"[{tag}.words] {command.value}",
-                        f"{word!r} already means {first.value} in [{first_tag}.words]",
+                    yield (
+                        f"[{tag}.words] {command.value}: {word!r} already means "
+                        f"{first.value} in [{first_tag}.words]"
                     )
 
 
-def _commands(languages: Mapping[str, Language]) -> Mapping[str, Command]:
-    return {
-        fold(word): command
-        for language in languages.values()
-        for command, words in language.words.items()
-        for word in words
-    }
+def _read_language(tag: str, table: object, pattern: Language, faults: list[str]) -> Language:
+    """The language in a TOML table. `pattern` has the placeholders that each text must have."""
+    if not isinstance(table, dict):
+        faults.append(f"[{tag}]: must be a table of texts")
+        return Language()
+    texts: dict[Text, str] = {}
+    words: Mapping[Command, tuple[str, ...]] = {}
+    for name, value in table.items():
+        if name == WORDS_TABLE:
+            words = _read_words(tag, value, faults)
+        elif fault := _text_fault(name, value, pattern):
+            faults.append(f"[{tag}] {name}: {fault}")
+        else:
+            texts[_KEYS[name]] = value.strip()
+    return Language(texts, words)
+
+
+def _text_fault(name: str, value: object, pattern: Language) -> str:
+    if name not in _KEYS:
+        return f"there is no such text{_suggestion(name, _KEYS)}"
+    if not isinstance(value, str) or not value.strip():
+        return "must be a text in quotes, and not empty"
+    try:
+        found = placeholders(value)
+    except ValueError as error:
+        return f"{error}; a brace of your own is written twice"
+    template = pattern.texts.get(_KEYS[name])
+    expected = found if template is None else placeholders(template)
+    if found == expected:
+        return ""
+    wanted = ", ".join(f"{{{field}}}" for field in sorted(expected)) or "no names in braces"
+    return f"must contain {wanted}, and nothing else in braces"
+
+
+def placeholders(template: str) -> frozenset[str]:
+    """The names in braces. Raises ValueError when the braces don't match or hold more."""
+    names: set[str] = set()
+    for _, name, spec, conversion in Formatter().parse(template):
+        if name is None:
+            continue
+        if spec or conversion or not name.isidentifier():
+            raise ValueError(f"only a plain name may stand in braces, not {{{name}}}")
+        names.add(name)
+    return frozenset(names)
+
+
+def _read_words(tag: str, table: object, faults: list[str]) -> Mapping[Command, tuple[str, ...]]:
+    if not isinstance(table, dict):
+        faults.append(f"[{tag}.{WORDS_TABLE}]: must be a table of lists")
+        return {}
+    words: dict[Command, tuple[str, ...]] = {}
+    for name, value in table.items():
+        faults += (f"[{tag}.{WORDS_TABLE}] {name}: {fault}" for fault in _word_faults(name, value))
+        if name in _COMMANDS and isinstance(value, list):
+            words[_COMMANDS[name]] = tuple(word for word in value if isinstance(word, str))
+    return words
+
+
+def _word_faults(name: str, words: object) -> Iterator[str]:
+    if name not in _COMMANDS:
+        yield f"there is no such command{_suggestion(name, _COMMANDS)}"
+    elif not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        yield 'must be a list such as ["cancel", "stop it"]'
+    else:
+        for word in words:
+            carrier = CARRIER_WORDS.get(fold(word))
+            if not fold(word) or len(word) > LONGEST_WORD:
+                yield f"{word!r} is empty or longer than {LONGEST_WORD} characters"
+            elif carrier is not None and carrier is not _COMMANDS[name]:
+                yield f"{word!r} always means {carrier.value} on WhatsApp"
+
+
+def _suggestion(name: str, known: Mapping[str, object]) -> str:
+    near = difflib.get_close_matches(name, known, 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else ""

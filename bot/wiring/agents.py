@@ -20,7 +20,7 @@ from bot.threads import Threads
 
 
 async def _nothing() -> None:
-    """What an agent without connections has to close."""
+    """Nothing to close: an agent without connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BuiltAgent:
 
 
 def words_of(settings: Settings) -> Words:
-    """What these settings have us say. Raises ConfigurationError."""
+    """The words that these settings have us use. Raises ConfigurationError."""
     return Words.load(settings.texts_file, settings.language, word_commands=settings.command_words)
 
 

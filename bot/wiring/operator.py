@@ -1,4 +1,4 @@
-"""What an operator's commands are given: a session beside the service, and its examination."""
+"""The operator's session beside the service, and the examination of everything, wired."""
 
 from __future__ import annotations
 

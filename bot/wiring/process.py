@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
-from bot.delivery.inflight import Sends
+from bot.delivery.inflight import InFlightSends
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint
@@ -44,7 +44,7 @@ from bot.supervisor import Supervisor
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
 from bot.wiring.channels import connect
 from bot.wiring.observability import measure, tracer_of
-from bot.wiring.rate_limits import pacers
+from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
@@ -61,7 +61,7 @@ _PROBE_EVERY = 15.0
 
 
 class Role(StrEnum):
-    """What a process does."""
+    """The work of a process."""
 
     ALL = "all"
     WEB = "web"
@@ -91,7 +91,7 @@ class Process:
         return {endpoint.channel.name: row for row, endpoint in self.endpoints.items()}
 
     async def readiness(self) -> Sequence[Check]:
-        """Whether this process can do its job, and what keeps it from it."""
+        """Check everything that could keep this process from its job."""
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
         try:
             async with asyncio.timeout(2.0):
@@ -126,13 +126,13 @@ class Process:
     async def repair(self) -> None:
         """The slower repairs. Raises DatabaseUnavailable."""
         await recovery.repair(self.rt)
-        for pacer in self.ctx.pacers.values():
-            pacer.forget_idle()
+        for limiter in self.ctx.limiters.values():
+            limiter.forget_idle()
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        for first in (self.sweep, self.repair, self.share_pace):
+        for first in (self.sweep, self.repair, self.share_rate_limits):
             try:
                 await first()
             except DatabaseUnavailable as error:
@@ -161,16 +161,16 @@ class Process:
         tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
         tasks.every("repair", _REPAIR_EVERY, self.repair)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
-        tasks.every("share", beat, self.share_pace)
+        tasks.every("share", beat, self.share_rate_limits)
         for introduction in self.introductions:
             tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 
-    async def share_pace(self) -> None:
+    async def share_rate_limits(self) -> None:
         """Learn how many processes the limits of a platform are divided between. Raises
         DatabaseUnavailable."""
         count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
-        for pacer in self.ctx.pacers.values():
-            pacer.share(count)
+        for limiter in self.ctx.limiters.values():
+            limiter.share(count)
 
     async def _watch(self) -> None:
         self.lease.watch()
@@ -190,7 +190,7 @@ def _spell(troubled: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What takes the place of production's parts: a terminal, an agent, a clock, a database,
+    """Parts in the place of production's: a terminal, an agent, a clock, a database,
     and who is told of checkpoints."""
 
     terminal: Callable[[str], None] | None = None
@@ -245,8 +245,8 @@ async def running(
             _identity(settings, rt.clock, role),
             stack.enter_context(loop_watchdog()).stood,
         )
-        paced = pacers(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, Sends(rt, lease, paced), built.agent, paced)
+        limiters = rate_limiters(rt, settings.redis_url, stack)
+        ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), built.agent, limiters)
         worker = None if role is Role.WEB else Worker(ctx)
         tasks = Supervisor(rt.clock)
         process = Process(
@@ -297,7 +297,7 @@ def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
 
 
 def site(process: Process) -> Site:
-    """What the HTTP application of this process is made of."""
+    """The parts of the HTTP application of this process."""
     routes = [(row, r) for row, endpoint in process.endpoints.items() for r in endpoint.routes]
     return Site(
         process.rt,

@@ -1,4 +1,4 @@
-"""What a signal means to a running process."""
+"""Signals: the first begins the hand-over, the second ends the waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass
 class Stop:
-    """Whether this process was told to stop. `process` is None until it works."""
+    """The order to stop this process. `process` is None until it works."""
 
     task: asyncio.Task[None]
     told: asyncio.Event = field(default_factory=asyncio.Event)

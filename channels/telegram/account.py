@@ -9,8 +9,8 @@ from telegram.error import TelegramError
 
 from bot.domain.message import Event
 from channels.telegram.api import BotApi, bot_api
-from channels.telegram.content import Raw, moment, whole, words
-from channels.telegram.errors import TelegramUnavailable, trouble_of
+from channels.telegram.content import Raw, integer, string, timestamp
+from channels.telegram.errors import TelegramUnavailable, account_error
 from channels.telegram.parse import ALLOWED_UPDATES, CHANNEL_UPDATES, BotIdentity, parse
 from channels.telegram.settings import TelegramConfig, account_of
 
@@ -24,7 +24,7 @@ _SHORT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class WebhookInfo:
-    """What Telegram sees of the webhook. Times in epoch seconds.
+    """The webhook as Telegram sees it. Times in epoch seconds.
 
     `last_error` stays after later successes: its age says whether it still matters.
     """
@@ -59,7 +59,7 @@ class TelegramAccount:
         try:
             return await self._api.call(method, params, read_timeout=read_timeout)
         except TelegramError as error:
-            raise trouble_of(error, method) from error
+            raise account_error(error, method) from error
 
     async def _ask_for_object(self, method: str, params: Mapping[str, object]) -> Raw:
         result = await self._ask(method, params)
@@ -68,12 +68,12 @@ class TelegramAccount:
         return result
 
     async def me(self) -> BotIdentity:
-        """Who the token makes us."""
+        """Ask who the token makes us."""
         user = await self._ask_for_object("getMe", {})
-        number = whole(user, "id")
+        number = integer(user, "id")
         if number is None:
             raise TelegramUnavailable("getMe gave no id")
-        return BotIdentity(number, words(user, "username"))
+        return BotIdentity(number, string(user, "username"))
 
     @property
     def public_name(self) -> str:
@@ -94,7 +94,7 @@ class TelegramAccount:
         return parse(update, self._me, channel_posts=self.config.channel_posts)
 
     async def sees_all_groups(self) -> bool:
-        """Whether the bot reads every message of its groups (privacy mode is off)."""
+        """Ask whether the bot reads every message of its groups (privacy mode is off)."""
         user = await self._ask_for_object("getMe", {})
         return user.get("can_read_all_group_messages") is True
 
@@ -128,13 +128,13 @@ class TelegramAccount:
         await self._ask("setWebhook", params)
 
     async def webhook_info(self) -> WebhookInfo:
-        """How delivery to the webhook is doing."""
+        """Ask how delivery to the webhook is doing."""
         info = await self._ask_for_object("getWebhookInfo", {})
         return WebhookInfo(
-            url=words(info, "url"),
-            pending=whole(info, "pending_update_count") or 0,
-            last_error=words(info, "last_error_message"),
-            last_error_at=moment(info, "last_error_date"),
+            url=string(info, "url"),
+            pending=integer(info, "pending_update_count") or 0,
+            last_error=string(info, "last_error_message"),
+            last_error_at=timestamp(info, "last_error_date"),
         )
 
     async def delete_webhook(self) -> None:

@@ -1,4 +1,4 @@
-"""How calls reach the Bot API, and what an answer is before anybody interprets it.
+"""Calls of the Bot API, and their answers before anybody interprets them.
 
 python-telegram-bot's own request class stands on httpx's client, which logs every URL, and
 a Bot API URL contains the token; it also forgets the HTTP status. This one stands on the

@@ -18,7 +18,7 @@ from channels.telegram import NAME
 from channels.telegram.account import TelegramAccount
 from channels.telegram.api import Rejected
 from channels.telegram.compose import Wire, compose, full_data
-from channels.telegram.content import whole, words
+from channels.telegram.content import integer, string
 from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of, unknown_method
 from channels.telegram.settings import TelegramConfig
 
@@ -104,7 +104,7 @@ class TelegramChannel(TelegramAccount):
                 return Refused(Scope.PAYLOAD, f"this Bot API has no {wire.method}", "404")
             return outcome_of(error)
         self._drafted.pop(address, None)
-        number = whole(result, "message_id") if isinstance(result, dict) else None
+        number = integer(result, "message_id") if isinstance(result, dict) else None
         return Sent(str(number) if number else "")
 
     async def look_up(
@@ -137,7 +137,7 @@ class TelegramChannel(TelegramAccount):
         await self._decorate("answerCallbackQuery", params)
 
     async def _decorate(self, method: str, params: dict[str, object]) -> bool:
-        """Whether the method is there; any other failure does not matter."""
+        """Call it. False when this server lacks the method; any other failure does not matter."""
         try:
             await self._api.call(method, params, read_timeout=_BRIEF)
         except Rejected as error:
@@ -153,7 +153,7 @@ class TelegramChannel(TelegramAccount):
             raise AttachmentUnavailable(too_big)
         try:
             found = await self._api.call("getFile", {"file_id": attachment.ref})
-            path = words(found, "file_path") if isinstance(found, dict) else ""
+            path = string(found, "file_path") if isinstance(found, dict) else ""
             if not path:
                 raise AttachmentUnavailable("Telegram gave no link to the file")
             return await self._api.download(path)

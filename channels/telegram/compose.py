@@ -120,7 +120,7 @@ def keyboard(buttons: Sequence[Button]) -> tuple[dict[str, object], dict[str, st
 
 
 def is_key(data: str) -> bool:
-    """Whether a press carries a key instead of the button's own data."""
+    """True when a press carries a key instead of the button's own data."""
     return data.startswith(_KEY) and len(data) == len(_KEY) + 40
 
 
@@ -328,7 +328,7 @@ def _with_buttons(part: _Part, buttons: Sequence[Button]) -> _Part:
 
 
 def _quoting(part: _Part, to: Recipient) -> _Part:
-    """In a group the first part hangs on the question, and goes out even if that is gone."""
+    """Hang the first part on the question in a group; it goes out even if that is gone."""
     text, wire = part
     number = to.reply_to
     if to.kind is not ChatKind.GROUP or not (number.isascii() and number.isdigit()):

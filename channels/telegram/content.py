@@ -1,4 +1,4 @@
-"""What a message contains: its kind, the words the agent reads, the files to fetch.
+"""The contents of a message: its kind, the words the agent reads, the files to fetch.
 
 Telegram's JSON is read without trusting its shape: what is missing or odd reads as empty. A
 thing without words gets a description in brackets, so that nothing reaches the agent as an
@@ -35,13 +35,13 @@ def objs(raw: Raw, key: str) -> list[Raw]:
     return [item for item in value if isinstance(item, Mapping)]
 
 
-def words(raw: Raw, key: str) -> str:
+def string(raw: Raw, key: str) -> str:
     """A string that can be stored, or an empty one. UTF-16 offsets into it stay right."""
     value = raw.get(key)
     return clean(value) if isinstance(value, str) else ""
 
 
-def whole(raw: Raw, key: str) -> int | None:
+def integer(raw: Raw, key: str) -> int | None:
     """An integer of at most 63 bits."""
     value = raw.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
@@ -53,13 +53,13 @@ def flag(raw: Raw, key: str) -> bool:
     return raw.get(key) is True
 
 
-def moment(raw: Raw, key: str) -> float | None:
+def timestamp(raw: Raw, key: str) -> float | None:
     """A time in epoch seconds; None for none, and for the 0 of an inaccessible message."""
-    value = whole(raw, key)
+    value = integer(raw, key)
     return float(value) if value is not None and 0 < value < 1 << 40 else None
 
 
-def decimal(raw: Raw, key: str) -> str:
+def shown_number(raw: Raw, key: str) -> str:
     """A number as it is shown, or an empty string."""
     value = raw.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -68,7 +68,7 @@ def decimal(raw: Raw, key: str) -> str:
 
 
 def joined(*parts: str, by: str = " ") -> str:
-    """What is not empty, put together."""
+    """The parts that are not empty, joined."""
     return by.join(part for part in parts if part)
 
 
@@ -86,20 +86,20 @@ class Entity:
 def entities(message: Raw) -> Iterator[Entity]:
     """The marked pieces of the text or caption, found by eye where Telegram sent no list."""
     name = "text" if "text" in message else "caption"
-    text = words(message, name)
+    text = string(message, name)
     key = "entities" if name == "text" else "caption_entities"
     if key not in message:
         yield from _by_eye(text)
         return
     units = text.encode("utf-16-le")
     for raw in objs(message, key):
-        start, length = whole(raw, "offset"), whole(raw, "length")
+        start, length = integer(raw, "offset"), integer(raw, "length")
         if start is None or length is None or start < 0 or length <= 0:
             continue
         end = start + length
         piece = units[2 * start : 2 * end].decode("utf-16-le", "replace")
         rest = units[2 * end :].decode("utf-16-le", "replace")
-        yield Entity(words(raw, "type"), piece, start, rest, whole(obj(raw, "user"), "id"))
+        yield Entity(string(raw, "type"), piece, start, rest, integer(obj(raw, "user"), "id"))
 
 
 def _by_eye(text: str) -> Iterator[Entity]:
@@ -112,8 +112,8 @@ def _by_eye(text: str) -> Iterator[Entity]:
 
 def name_of(who: Raw) -> str:
     """The display name of a user or chat."""
-    full = joined(words(who, "first_name"), words(who, "last_name"))
-    return full or words(who, "title") or words(who, "username")
+    full = joined(string(who, "first_name"), string(who, "last_name"))
+    return full or string(who, "title") or string(who, "username")
 
 
 Kind = InboundKind
@@ -136,14 +136,14 @@ def content_of(message: Raw) -> Content:
     for key, kind, describe in _THINGS:
         if key in message:
             described = _or(describe(obj(message, key)), f"[{key.replace('_', ' ')}]")
-            return Content(kind, _or(words(message, "caption"), described))
+            return Content(kind, _or(string(message, "caption"), described))
     if "text" in message:
-        return Content(Kind.TEXT, _or(words(message, "text"), "[empty message]"))
+        return Content(Kind.TEXT, _or(string(message, "text"), "[empty message]"))
     if "rich_message" in message:
         return Content(Kind.RICH, _or(rich_text(message["rich_message"]), "[rich message]"))
     unknown = ", ".join(sorted(clean(key) for key in message if key not in BOOKKEEPING))
     described = f"[{joined('message', unknown[:80], by=': ')}]"
-    return Content(Kind.OTHER, _or(words(message, "caption"), described))
+    return Content(Kind.OTHER, _or(string(message, "caption"), described))
 
 
 def _or(text: str, otherwise: str) -> str:
@@ -152,21 +152,21 @@ def _or(text: str, otherwise: str) -> str:
 
 def _file(message: Raw, key: str, kind: InboundKind, name: str) -> Content:
     raw = _largest(objs(message, key)) if key == "photo" else obj(message, key)
-    seconds = whole(raw, "duration")
+    seconds = integer(raw, "duration")
     length = f"{seconds} s" if seconds is not None else ""
-    title = joined(words(raw, "performer"), words(raw, "title"), by=" - ")
-    label = title or words(raw, "file_name") or words(raw, "emoji")
+    title = joined(string(raw, "performer"), string(raw, "title"), by=" - ")
+    label = title or string(raw, "file_name") or string(raw, "emoji")
     described = f"[{joined(joined(name, label), length, by=', ')}]"
-    reference = words(raw, "file_id")
+    reference = string(raw, "file_id")
     file = Attachment(
         kind=key,
         ref=reference,
-        mime=words(raw, "mime_type"),
-        name=words(raw, "file_name"),
-        size=whole(raw, "file_size"),
+        mime=string(raw, "mime_type"),
+        name=string(raw, "file_name"),
+        size=integer(raw, "file_size"),
         seconds=seconds,
     )
-    text = _or(words(message, "caption"), described)
+    text = _or(string(message, "caption"), described)
     return Content(kind, text, (file,) if reference else ())
 
 
@@ -175,55 +175,55 @@ def _largest(sizes: list[Raw]) -> Raw:
 
 
 def _area(size: Raw) -> int:
-    return (whole(size, "width") or 0) * (whole(size, "height") or 0)
+    return (integer(size, "width") or 0) * (integer(size, "height") or 0)
 
 
 def _place(location: Raw) -> str:
-    return joined(decimal(location, "latitude"), decimal(location, "longitude"), by=", ")
+    return joined(shown_number(location, "latitude"), shown_number(location, "longitude"), by=", ")
 
 
 def _location(raw: Raw) -> str:
-    live = "live location" if whole(raw, "live_period") else "location"
+    live = "live location" if integer(raw, "live_period") else "location"
     return f"[{joined(live, _place(raw), by=': ')}]"
 
 
 def _venue(raw: Raw) -> str:
     place = _place(obj(raw, "location"))
-    return f"[venue: {joined(words(raw, 'title'), words(raw, 'address'), place, by=', ')}]"
+    return f"[venue: {joined(string(raw, 'title'), string(raw, 'address'), place, by=', ')}]"
 
 
 def _contact(raw: Raw) -> str:
-    return f"[contact: {joined(name_of(raw), words(raw, 'phone_number'), by=', ')}]"
+    return f"[contact: {joined(name_of(raw), string(raw, 'phone_number'), by=', ')}]"
 
 
 def _listed(name: str, title: str, items: list[Raw]) -> str:
-    lines = "".join(f"\n- {words(item, 'text')}" for item in items)
+    lines = "".join(f"\n- {string(item, 'text')}" for item in items)
     return f"[{joined(name, title, by=': ')}]{lines}"
 
 
 def _poll(raw: Raw) -> str:
-    return _listed("poll", words(raw, "question"), objs(raw, "options"))
+    return _listed("poll", string(raw, "question"), objs(raw, "options"))
 
 
 def _checklist(raw: Raw) -> str:
-    return _listed("checklist", words(raw, "title"), objs(raw, "tasks"))
+    return _listed("checklist", string(raw, "title"), objs(raw, "tasks"))
 
 
 def _dice(raw: Raw) -> str:
-    return f"[{joined(joined('dice', words(raw, 'emoji')), decimal(raw, 'value'), by=': ')}]"
+    return f"[{joined(joined('dice', string(raw, 'emoji')), shown_number(raw, 'value'), by=': ')}]"
 
 
 def _titled(name: str) -> Callable[[Raw], str]:
-    return lambda raw: f"[{joined(name, words(raw, 'title'), by=': ')}]"
+    return lambda raw: f"[{joined(name, string(raw, 'title'), by=': ')}]"
 
 
 def _users(raw: Raw) -> str:
-    people = [joined(name_of(u), decimal(u, "user_id")) for u in objs(raw, "users")]
+    people = [joined(name_of(u), shown_number(u, "user_id")) for u in objs(raw, "users")]
     return f"[shared: {', '.join(people)}]"
 
 
 def _chat(raw: Raw) -> str:
-    return f"[shared: {joined(name_of(raw), decimal(raw, 'chat_id'))}]"
+    return f"[shared: {joined(name_of(raw), shown_number(raw, 'chat_id'))}]"
 
 
 _FILES = (
@@ -252,7 +252,7 @@ _THINGS: tuple[tuple[str, InboundKind, Callable[[Raw], str]], ...] = (
     ("paid_media", Kind.OTHER, lambda _: ""),
     ("giveaway", Kind.OTHER, lambda _: ""),
     ("giveaway_winners", Kind.OTHER, lambda _: ""),
-    ("web_app_data", Kind.SERVICE, lambda raw: words(raw, "data")),
+    ("web_app_data", Kind.SERVICE, lambda raw: string(raw, "data")),
     ("users_shared", Kind.SERVICE, _users),
     ("chat_shared", Kind.SERVICE, _chat),
 )
@@ -285,7 +285,7 @@ def rich_text(message: object) -> str:
 
 
 def _within(node: Mapping[object, object]) -> list[object]:
-    """What a node shows, in order; None ends a line."""
+    """A node's visible parts, in order; None ends a line."""
     parts: list[object] = [f"[{key}]" for key in _MEDIA if key in node]
     if "label" in node:
         parts += [node["label"], " "]

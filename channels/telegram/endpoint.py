@@ -93,7 +93,7 @@ class _Bot:
 
     @property
     def _url(self) -> str:
-        """Where Telegram should deliver; empty while updates are polled."""
+        """The address to which Telegram should deliver; empty while updates are polled."""
         return "" if self.settings.telegram_polls else self.settings.public_url + PATH
 
     async def state(self) -> WebhookState:

@@ -1,4 +1,4 @@
-"""What a failed call proves: the table of outcomes.
+"""The table of outcomes: failed calls, by what they prove.
 
 Only what says so itself counts as not sent: a connection that never came about, or an
 answer with a 4xx status. Everything else after the call began may have arrived.
@@ -95,7 +95,7 @@ class TelegramMethodUnknown(TelegramRefused):
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What a failed send proves. Reasons hold no token and no text of a message."""
+    """The outcome of a failed send. Reasons hold no token and no text of a message."""
     match error:
         case Rejected():
             return _rejected(error)
@@ -140,7 +140,7 @@ def _says(error: Rejected, phrases: tuple[str, ...]) -> bool:
 
 
 def about_entities(outcome: Refused) -> bool:
-    """Whether the formatting is what was refused."""
+    """True when the formatting is what was refused."""
     return "entit" in outcome.reason.lower()
 
 
@@ -152,13 +152,13 @@ def reason_of(error: Rejected) -> str:
 
 
 def unknown_method(error: BaseException, method: str) -> bool:
-    """Whether this server lacks the method. A bad token answers the same, but to every call:
+    """True when this server lacks the method. A bad token answers the same, but to every call:
     only the calls that every server has say something about the token."""
     return isinstance(error, Rejected) and error.status == 404 and method not in _EVERYWHERE
 
 
-def trouble_of(error: TelegramError, method: str) -> AnswerbackError:
-    """What a failed call about the bot itself asks of its caller."""
+def account_error(error: TelegramError, method: str) -> AnswerbackError:
+    """The error to raise for a failed call about the bot itself."""
     if isinstance(error, Rejected):
         reason = reason_of(error)
         match error.status:

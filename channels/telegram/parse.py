@@ -30,13 +30,13 @@ from channels.telegram.content import (
     content_of,
     entities,
     flag,
+    integer,
     joined,
-    moment,
     name_of,
     obj,
     objs,
-    whole,
-    words,
+    string,
+    timestamp,
 )
 
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
@@ -87,7 +87,7 @@ SERVICE = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """Who we are: the numeric id, and the username without `@` (may be empty)."""
+    """Our bot: the numeric id, and the username without `@` (may be empty)."""
 
     id: int
     username: str
@@ -95,7 +95,7 @@ class BotIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """How a message concerns us; `command` is the bare lower-case name."""
+    """A message's relation to us; `command` is the bare lower-case name."""
 
     how: Addressing
     command: str = ""
@@ -103,9 +103,12 @@ class Addressed:
 
 
 def addressed(message: Raw, kind: ChatKind, me: BotIdentity) -> Addressed:
-    """In a group only a mention, a reply or `/command@us` concerns us; a bare command there
-    may be meant for any bot and counts only as a reply. A command that names another bot
-    concerns that bot everywhere."""
+    """Find how a message concerns us, and its command.
+
+    In a group only a mention, a reply or `/command@us` does; a bare command there may be meant
+    for any bot and counts only as a reply. A command that names another bot concerns that bot
+    everywhere.
+    """
     marked = list(entities(message))
     first = next((e for e in marked if e.at == 0 and e.type == "bot_command"), None)
     if first is None:
@@ -146,14 +149,14 @@ def _is(name: str, me: BotIdentity) -> bool:
 
 
 def answers_us(message: Raw, me: BotIdentity) -> bool:
-    """Whether it replies to a message of ours. In a topic every message seems to reply to
+    """True for a reply to a message of ours. In a topic every message seems to reply to
     the one that opened it; that is no reply."""
     replied = obj(message, "reply_to_message")
     if replied:
-        author = whole(obj(replied, "from"), "id")
+        author = integer(obj(replied, "from"), "id")
         return author == me.id and "forum_topic_created" not in replied
     origin = obj(obj(message, "external_reply"), "origin")
-    return whole(obj(origin, "sender_user"), "id") == me.id
+    return integer(obj(origin, "sender_user"), "id") == me.id
 
 
 _KINDS = {
@@ -166,7 +169,7 @@ _KINDS = {
 
 def chat_id(chat: Raw) -> int:
     """The id of a chat. Raises PayloadError: without it nobody can be answered."""
-    number = whole(chat, "id")
+    number = integer(chat, "id")
     if number is None:
         raise PayloadError("no chat id")
     return number
@@ -174,7 +177,7 @@ def chat_id(chat: Raw) -> int:
 
 def chat_kind(chat: Raw) -> ChatKind:
     """The kind that the chat names; an unknown one is told by the sign of its id."""
-    known = _KINDS.get(words(chat, "type"))
+    known = _KINDS.get(string(chat, "type"))
     if known is not None:
         return known
     return ChatKind.PRIVATE if chat_id(chat) > 0 else ChatKind.GROUP
@@ -182,7 +185,7 @@ def chat_kind(chat: Raw) -> ChatKind:
 
 def address_of(message: Raw) -> Address:
     """The chat and its topic. Replies outside forums carry a thread id that is no topic."""
-    thread = whole(message, "message_thread_id")
+    thread = integer(message, "message_thread_id")
     topic = str(thread) if thread is not None and flag(message, "is_topic_message") else ""
     return Address(str(chat_id(obj(message, "chat"))), topic)
 
@@ -190,10 +193,10 @@ def address_of(message: Raw) -> Address:
 def user(raw: Raw) -> Sender:
     """A user who did something himself."""
     return Sender(
-        id=str(whole(raw, "id") or ""),
+        id=str(integer(raw, "id") or ""),
         name=name_of(raw),
-        username=words(raw, "username"),
-        language=words(raw, "language_code"),
+        username=string(raw, "username"),
+        language=string(raw, "language_code"),
         is_bot=flag(raw, "is_bot"),
     )
 
@@ -206,8 +209,8 @@ def sender_of(message: Raw) -> Sender:
         chat = obj(message, "chat")
     if not chat:
         return user(obj(message, "from"))
-    name = joined(name_of(chat), words(message, "author_signature"), by=" · ")
-    return Sender(str(whole(chat, "id") or ""), name, words(chat, "username"))
+    name = joined(name_of(chat), string(message, "author_signature"), by=" · ")
+    return Sender(str(integer(chat, "id") or ""), name, string(chat, "username"))
 
 
 def forwarded_from(message: Raw) -> str:
@@ -218,13 +221,13 @@ def forwarded_from(message: Raw) -> str:
     for key in ("sender_user", "sender_chat", "chat"):
         if name := name_of(obj(origin, key)):
             return name
-    return words(origin, "sender_user_name") or "?"
+    return string(origin, "sender_user_name") or "?"
 
 
 def parse(
     update: Mapping[str, object], me: BotIdentity, *, channel_posts: bool = False
 ) -> tuple[Event, ...]:
-    """What an update says. Raises PayloadError when it can't be told from whom it is or
+    """The events of an update. Raises PayloadError when it can't be told from whom it is or
     which message it is about."""
     if not isinstance(update, Mapping):
         raise PayloadError("an update is an object")
@@ -255,7 +258,7 @@ def _message(message: Raw, me: BotIdentity, *, edited: bool) -> Event:
     moved = _migrated(message)
     if moved is not None:
         return moved
-    if whole(obj(message, "from"), "id") == me.id:
+    if integer(obj(message, "from"), "id") == me.id:
         return Ignored("our own message")
     service = sorted(key for key in message if key in SERVICE)
     if service:
@@ -264,14 +267,14 @@ def _message(message: Raw, me: BotIdentity, *, edited: bool) -> Event:
         return Ignored("direct messages of a channel are not served")
     inbound = _inbound(message, me)
     if edited:
-        at = moment(message, "edit_date") or moment(message, "date") or 0.0
+        at = timestamp(message, "edit_date") or timestamp(message, "date") or 0.0
         return Edited(inbound, at)
     return inbound
 
 
 def _migrated(message: Raw) -> Migrated | None:
     """Both chats tell of a migration, in any order."""
-    new, old = whole(message, "migrate_to_chat_id"), whole(message, "migrate_from_chat_id")
+    new, old = integer(message, "migrate_to_chat_id"), integer(message, "migrate_from_chat_id")
     if new is None and old is None:
         return None
     here = Address(str(chat_id(obj(message, "chat"))))
@@ -282,7 +285,7 @@ def _migrated(message: Raw) -> Migrated | None:
 
 def _inbound(message: Raw, me: BotIdentity) -> Inbound:
     chat = obj(message, "chat")
-    number = whole(message, "message_id")
+    number = integer(message, "message_id")
     if number is None:
         raise PayloadError("no message id")
     kind = chat_kind(chat)
@@ -297,13 +300,13 @@ def _inbound(message: Raw, me: BotIdentity) -> Inbound:
         sender=sender_of(message),
         provider_id=str(number),
         addressing=how.how,
-        sent_at=moment(message, "date"),
+        sent_at=timestamp(message, "date"),
         chat_name=name_of(chat),
         attachments=content.attachments,
         quoted=_quoted(message, me),
         command=how.command,
         command_args=how.args,
-        album=words(message, "media_group_id"),
+        album=string(message, "media_group_id"),
         forwarded_from=forwarded_from(message),
         extra={"forum": "yes"} if flag(chat, "is_forum") else {},
     )
@@ -315,10 +318,10 @@ def _quoted(message: Raw, me: BotIdentity) -> Quoted | None:
         return None
     other = obj(message, "external_reply")
     source = replied or other
-    selected = words(obj(message, "quote"), "text")
+    selected = string(obj(message, "quote"), "text")
     if not source:
         return Quoted("", selected) if selected else None
-    number = whole(source, "message_id")
+    number = integer(source, "message_id")
     text = selected or content_of(source).text
     return Quoted(str(number) if number is not None else "", text, answers_us(message, me))
 
@@ -327,13 +330,13 @@ def _press(query: Raw) -> Event:
     message = obj(query, "message")
     if not message:
         return Ignored("a button under a message that was sent through inline mode")
-    number, name = whole(message, "message_id"), words(query, "id")
+    number, name = integer(message, "message_id"), string(query, "id")
     if number is None or not name:
         raise PayloadError("a button press without its message or id")
     chat = obj(message, "chat")
     kind = chat_kind(chat)
-    data = words(query, "data")
-    shown = content_of(message).text if moment(message, "date") else ""
+    data = string(query, "data")
+    shown = content_of(message).text if timestamp(message, "date") else ""
     return Inbound(
         request_id=_press_id(name),
         address=address_of(message),
@@ -361,8 +364,8 @@ def _label(message: Raw, data: str) -> str:
     keyboard = obj(message, "reply_markup").get("inline_keyboard")
     for row in keyboard if isinstance(keyboard, list) else []:
         for button in objs({"row": row}, "row"):
-            if data and words(button, "callback_data") == data:
-                return words(button, "text")
+            if data and string(button, "callback_data") == data:
+                return string(button, "text")
     return ""
 
 
@@ -371,11 +374,11 @@ _REACHED = ("creator", "administrator", "member")
 
 def _membership(change: Raw, me: BotIdentity) -> Event:
     member = obj(change, "new_chat_member")
-    who = whole(obj(member, "user"), "id")
+    who = integer(obj(member, "user"), "id")
     if who is not None and who != me.id:
         return Ignored("another member's status")
     chat = obj(change, "chat")
-    status = words(member, "status")
+    status = string(member, "status")
     muted = status == "restricted" and member.get("can_send_messages") is False
     inside = status in _REACHED or (status == "restricted" and flag(member, "is_member"))
     private = chat_kind(chat) is ChatKind.PRIVATE
@@ -385,5 +388,5 @@ def _membership(change: Raw, me: BotIdentity) -> Event:
         reason = "unblocked by the person" if private else "the bot is a member"
     else:
         reason = "blocked by the person" if private else f"the bot is out: {status or 'unknown'}"
-    at = moment(change, "date")
+    at = timestamp(change, "date")
     return Membership(Address(str(chat_id(chat))), inside and not muted, reason, at)

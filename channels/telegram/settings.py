@@ -1,5 +1,4 @@
-"""What one Telegram bot is configured with: its part of the environment, and what is made of
-it."""
+"""A bot's configuration: its part of the environment, and what is made of it."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 
 
 class TelegramMode(StrEnum):
-    """How updates come in."""
+    """The way in which updates come in."""
 
     WEBHOOK = "webhook"
     POLLING = "polling"
@@ -36,7 +35,7 @@ class TelegramSettings(BaseSettings):
 
     @property
     def telegram_polls(self) -> bool:
-        """Whether updates are polled: so they are where there is no PUBLIC_URL."""
+        """True when updates are polled, as they are where there is no PUBLIC_URL."""
         if self.telegram_mode is not None:
             return self.telegram_mode is TelegramMode.POLLING
         return not self.public_url

@@ -12,7 +12,7 @@ from bot.domain.message import Inbound
 from bot.domain.plugin import Known
 from channels.whatsapp import records
 from channels.whatsapp.api import CallFailed, ErrorAnswer, Limits, Resource, TwilioApi, TwilioHttp
-from channels.whatsapp.parse import Listed, witness_of
+from channels.whatsapp.parse import TwilioMessage, witness_of
 from channels.whatsapp.records import TwilioUnavailable
 from channels.whatsapp.settings import TwilioConfig
 
@@ -48,14 +48,14 @@ class TwilioAccount:
         return self.config.sender
 
     async def status(self, receipt: str) -> Witness | None:
-        """Where a part of ours stands by Twilio's records; None when they can't be read."""
+        """Ask where a part of ours stands by Twilio's records; None when they can't be read."""
         try:
-            return witness_of(Listed.of(await self._api.message(receipt)))
+            return witness_of(TwilioMessage.of(await self._api.message(receipt)))
         except CallFailed:
             return None
 
     def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
-        """What people wrote since `since` that is not known; see `records.inbound_since`."""
+        """The messages since `since` that are not known; see `records.inbound_since`."""
         return records.inbound_since(self._api, self.config.sender, since, known)
 
     async def webhook_info(self) -> WebhookInfo:

@@ -58,7 +58,7 @@ class Limits:
     total: float
 
 
-class _Wire:
+class _WriteTrace:
     """Notices, through httpcore's trace, whether the request was begun to be written."""
 
     def __init__(self) -> None:
@@ -111,11 +111,11 @@ class TwilioHttp:
     @asynccontextmanager
     async def exchange(self, request: httpx.Request, total: float) -> AsyncIterator[httpx.Response]:
         """Send `request`; the answer's body is read inside the block, within the same limit."""
-        wire = _Wire()
+        trace = _WriteTrace()
         connect = min(self._limits.connect, total)
         request.extensions = {
             "timeout": {"connect": connect, "pool": connect, "read": total, "write": total},
-            "trace": wire,
+            "trace": trace,
         }
         try:
             async with asyncio.timeout(total):
@@ -125,7 +125,7 @@ class TwilioHttp:
                 finally:
                     await answer.aclose()
         except (httpx.RequestError, TimeoutError) as error:
-            failure = NoAnswer if wire.written else NothingReached
+            failure = NoAnswer if trace.written else NothingReached
             raise failure(type(error).__name__) from None
 
 
@@ -225,7 +225,7 @@ class TwilioApi:
         return (await self._page(url, "media_list", {"PageSize": "50"})).rows
 
     def media_url(self, message: str, media: str) -> str:
-        """Where a file's bytes are, as an inbound form names it."""
+        """The address of a file's bytes, as an inbound form names it."""
         return f"{self._messages}/{quote(message)}/Media/{quote(media)}"
 
     async def typing(self, message: str, timeout: float) -> None:

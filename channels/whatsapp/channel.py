@@ -1,4 +1,4 @@
-"""WhatsApp through Twilio as the flows see it."""
+"""WhatsApp through Twilio as a channel: one call a send, every failure an outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from channels.whatsapp.api import (
     NothingReached,
 )
 from channels.whatsapp.compose import Wire
-from channels.whatsapp.parse import Listed, callback_url
+from channels.whatsapp.parse import TwilioMessage, callback_url
 from channels.whatsapp.records import EARLIER, find
 from channels.whatsapp.settings import TwilioConfig
 
@@ -110,20 +110,20 @@ class WhatsAppChannel(TwilioAccount):
     ) -> Sent | Lookup:
         try:
             wire = Wire.loads(body.wire)
-            rows = await self._listed(to, ref.started_at - EARLIER)
+            rows = await self._sent_since(to, ref.started_at - EARLIER)
         except (ValueError, CallFailed):
             return Lookup.CANNOT_TELL
         if rows is None:
             return Lookup.CANNOT_TELL
         return find(rows, wire, ref, owned)
 
-    async def _listed(self, to: Recipient, since: float) -> list[Listed] | None:
-        """What was sent to this person since `since`; None when that is too much to read."""
+    async def _sent_since(self, to: Recipient, since: float) -> list[TwilioMessage] | None:
+        """The messages to this person since `since`; None when they are too much to read."""
         asked = {"To": to.address.chat, "From": self.config.sender, "PageSize": "50"}
         page = await self._api.messages(asked)
-        rows: list[Listed] = []
+        rows: list[TwilioMessage] = []
         for _ in range(_LOOK_PAGES):
-            shown = [Listed.of(row) for row in page.rows]
+            shown = [TwilioMessage.of(row) for row in page.rows]
             rows += shown
             if not page.next_url or any(row.created and row.created < since for row in shown):
                 return rows

@@ -26,7 +26,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What one create carries.
+    """The content of one create.
 
     `fallback` is sent instead when Twilio refuses the file or the content. With `content`
     (an `HX...` template) `body` is only what the person will read, where that is known.
@@ -85,7 +85,7 @@ def _with_choices(
     texts: list[str], buttons: tuple[Button, ...], config: TwilioConfig
 ) -> list[PartBody]:
     options = tuple(Option(b.label, b.data or b.label) for b in buttons if not b.url)
-    listed = _listed(buttons)
+    listed = _numbered(buttons)
     last = texts[-1] if texts else ""
     joined = f"{last}\n\n{listed}" if last else listed
     tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(listed))]
@@ -101,14 +101,14 @@ def _with_choices(
     return [*_bodies(before), _part(Wire(body=final, options=options))]
 
 
-def _listed(buttons: Sequence[Button]) -> str:
+def _numbered(buttons: Sequence[Button]) -> str:
     """The choices with their numbers; a link is not chosen but opened."""
     numbered = [f"{n}. {b.label}" for n, b in enumerate((b for b in buttons if not b.url), 1)]
     return "\n".join([*numbered, *(f"{b.label}: {b.url}" for b in buttons if b.url)])
 
 
 def _fits_buttons(text: str, options: Sequence[Option]) -> bool:
-    """Whether WhatsApp takes these words and labels as buttons; a variable is one line."""
+    """True when WhatsApp takes these words and labels as buttons; a variable is one line."""
     short = all(0 < utf16_len(o.label) <= BUTTON_LABEL_LIMIT for o in options)
     return short and bool(text) and "\n" not in text and utf16_len(text) <= CAPTION_LIMIT
 
@@ -158,7 +158,7 @@ def compose_template(text: str, config: TwilioConfig) -> PartBody | None:
 
 
 def outside_window(config: TwilioConfig) -> OutsideWindow:
-    """What the configured template can say to somebody whose 24 hours are over."""
+    """The use of the configured template to somebody whose 24 hours are over."""
     if not config.template_sid:
         return OutsideWindow.NOTHING
     carries = any(_REPLY in value for value in config.template_variables.values())
@@ -166,7 +166,7 @@ def outside_window(config: TwilioConfig) -> OutsideWindow:
 
 
 def is_template(body: PartBody) -> bool:
-    """Whether a part is an approved template, and not a choice that has words to fall back on."""
+    """True for an approved template, and not for a choice that has words to fall back on."""
     wire = _wire(body.wire)
     return wire is not None and bool(wire.content) and not wire.fallback
 
@@ -177,7 +177,7 @@ def offered(parts: Sequence[PartBody]) -> str:
 
 
 def choice_of(offered: str, text: str) -> Button | None:
-    """Which of the offered choices these words of a person name, by number or by label."""
+    """The offered choice that these words of a person name, by number or by label."""
     wire = _wire(offered)
     said = text.strip().casefold().rstrip(".)").lstrip("(")
     for number, option in enumerate(wire.options if wire else (), 1):

@@ -80,7 +80,7 @@ def _route(path: str, read: Callable[[Posted], Payload]) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """What Twilio posts for one sender: forms, signed for our public address."""
+    """The posts of Twilio for one sender: forms, signed for our public address."""
 
     config: TwilioConfig
 
@@ -100,7 +100,7 @@ class Posts:
         return read
 
     def message(self, posted: Posted, form: Mapping[str, str]) -> Payload:
-        """What a person wrote."""
+        """A message from a person."""
         events: tuple[Event, ...] = ()
         reason = ""
         try:
@@ -110,7 +110,7 @@ class Posts:
         return Payload(posted.body.decode("ascii"), events, reason)
 
     def status(self, posted: Posted, form: Mapping[str, str]) -> Payload:
-        """What became of a message of ours."""
+        """The status of a message of ours."""
         try:
             return Payload("", status=parse_status(form, posted.query))
         except PayloadError as error:
@@ -131,7 +131,7 @@ def _form(body: bytes) -> list[tuple[str, str]] | None:
         return None
 
 
-class _Posted:
+class _Pairs:
     """The posted pairs as twilio's validator reads them: every value of every name."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
@@ -152,7 +152,7 @@ class _Posted:
 def signature_matches(
     url: str, pairs: Sequence[tuple[str, str]], headers: Mapping[str, str], config: TwilioConfig
 ) -> bool:
-    """Whether the form was signed for `url` with a secret of ours. Never raises.
+    """True when the form was signed for `url` with a secret of ours. Never raises.
 
     `url` is the public one, with path and query, as it is configured at Twilio; a fragment
     is not signed. `pairs` are the posted fields as they came, blank values and repeated
@@ -164,7 +164,7 @@ def signature_matches(
         return False
     settings = named.get(SIGNATURE_SETTINGS_HEADER.lower(), "")
     algorithm = str(get_signature_algorithm(settings)).upper()
-    posted = _Posted(pairs)
+    posted = _Pairs(pairs)
     return any(
         _signed(secret, url.partition("#")[0], posted, signature, algorithm)
         for secret in _secrets(config, algorithm, settings)
@@ -182,7 +182,7 @@ def _secrets(config: TwilioConfig, algorithm: str, settings: str) -> tuple[str, 
     return (*tokens, config.shared_key) if settings else tokens
 
 
-def _signed(secret: str, url: str, posted: _Posted, signature: str, algorithm: str) -> bool:
+def _signed(secret: str, url: str, posted: _Pairs, signature: str, algorithm: str) -> bool:
     try:
         return bool(RequestValidator(secret).validate(url, posted, signature, algorithm))
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What a failure at Twilio proves, and what a failed status asks for.
+"""The table of Twilio's errors: what each proves of a send, and what it asks for in a status.
 
 The table follows Twilio's error dictionary and its map of WhatsApp errors. A code that is
 not in it counts as failed and is listed; it is never a reason to send again. The reasons
@@ -27,7 +27,7 @@ LONGEST_WAIT = 86_400.0
 
 
 class Proof(Enum):
-    """What an error answer to a create says about the message."""
+    """The evidence of an error answer to a create."""
 
     NOT_SENT = auto()
     CHAT = auto()
@@ -53,7 +53,7 @@ _P, _C = Proof, CallbackReaction
 _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((20003, 20005, 20006), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account or its token is refused")),
     ((20404,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account is not found")),
-    ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests", 2.0)),
+    ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests")),
     ((20500, 20503), Rule(_P.UNKNOWN, _C.UNKNOWN, "an error inside Twilio")),
     ((21211, 21217, 21604, 21612, 21614),
      Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person's address can't be reached")),
@@ -90,15 +90,15 @@ RULES: dict[int, Rule] = {code: rule for codes, rule in _ROWS for code in codes}
 
 
 def outcome_of_code(status: int, code: int | None, retry_after: float | None = None) -> Outcome:
-    """What an answer to a create proves: its HTTP status, Twilio's code, the wait in seconds.
+    """The outcome of an error answer to a create; `retry_after` in seconds.
 
     429 was never processed, whatever its code; 5xx may have been, whatever its code.
     """
     rule = RULES.get(code or 0)
     shown = str(code or status)
     if status == 429:
-        wait = retry_after if retry_after is not None else rule.wait if rule else 2.0
-        return NotSent(rule.why if rule else "too many requests", shown, wait, limited=True)
+        wait = retry_after if retry_after is not None else rule.wait if rule else None
+        return _limited(rule.why if rule else "too many requests", shown, wait)
     if not 400 <= status < 500 or status == 408:
         return Unknown(f"Twilio answered with status {status}", shown)
     if rule is not None:
@@ -108,11 +108,18 @@ def outcome_of_code(status: int, code: int | None, retry_after: float | None = N
     return Refused(Scope.PAYLOAD, f"Twilio refused it with code {shown}", shown)
 
 
+_OF_THE_ACCOUNT = frozenset({"20429", "63018", "63038"})
+"""Codes of limits that hold for every chat of the account."""
+
+
+def _limited(why: str, code: str, wait: float | None) -> NotSent:
+    return NotSent(why, code, wait, limited=True, account=code in _OF_THE_ACCOUNT)
+
+
 def _outcome(rule: Rule, code: str, retry_after: float | None) -> Outcome:
     match rule.proof:
         case Proof.NOT_SENT:
-            wait = rule.wait if retry_after is None else retry_after
-            return NotSent(rule.why, code, wait, limited=True)
+            return _limited(rule.why, code, rule.wait if retry_after is None else retry_after)
         case Proof.CHAT:
             return Refused(Scope.CHAT, rule.why, code)
         case Proof.CONSENT:
@@ -134,7 +141,7 @@ def _rule_of(code: str) -> Rule | None:
 
 
 def reaction_to_callback(code: str) -> CallbackReaction:
-    """What a status with this error code (digits, empty for none) asks for."""
+    """The reaction that a status with this error code (digits, empty for none) asks for."""
     rule = _rule_of(code)
     return rule.callback if rule else CallbackReaction.UNKNOWN
 

@@ -61,7 +61,7 @@ def _with_addresses(styled: Styled) -> Styled:
 
 
 class _Sizes:
-    """How long pieces of a text are with their marks, at most."""
+    """The lengths of pieces of a text with their marks, at most."""
 
     def __init__(self, styled: Styled) -> None:
         self._text = styled.text

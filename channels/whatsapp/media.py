@@ -26,7 +26,7 @@ _BUCKET = ("s3-external-1.amazonaws.com", "/media.twiliocdn.com/")
 
 
 class Trust(Enum):
-    """What a URL may be given."""
+    """The trust that a media URL deserves."""
 
     CREDENTIALS = auto()
     NOTHING = auto()
@@ -35,7 +35,7 @@ class Trust(Enum):
 
 
 def trust(url: httpx.URL, config: TwilioConfig) -> Trust:
-    """How far a media URL is trusted. A stand-in for Twilio may keep its files on its own host."""
+    """The trust in a media URL. A stand-in for Twilio may keep its files on its own host."""
     base = httpx.URL(config.api_url)
     path = url.raw_path.partition(b"?")[0].lower()
     if b"/../" in path or b"%2e" in path or b"\\" in path or url.userinfo:

@@ -7,8 +7,8 @@ stored elsewhere). The inbound form carries no time.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
 from bot.domain.delivery import PartState, Witness
@@ -29,7 +29,7 @@ from bot.domain.ports import SendRef
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TwilioMessage:
     """One Message resource. `created` in epoch seconds, None when it is not told."""
 
     sid: str
@@ -43,7 +43,7 @@ class Listed:
     created: float | None
 
     @classmethod
-    def of(cls, resource: Mapping[str, object]) -> Listed:
+    def of(cls, resource: Mapping[str, object]) -> TwilioMessage:
         """Read a resource; what is missing or of another type counts as empty."""
         return cls(
             sid=_text(resource, "sid"),
@@ -124,7 +124,7 @@ def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
     )
 
 
-def witness_of(row: Listed) -> Witness:
+def witness_of(row: TwilioMessage) -> Witness:
     """The same from a look at Twilio's records, which do not carry our own name."""
     return _witness(row.sid, row.status, row.error_code)
 
@@ -269,7 +269,7 @@ def _location(form: Mapping[str, str]) -> str:
 
 
 def extras(form: Mapping[str, str]) -> dict[str, str]:
-    """What else is worth keeping: the ad that led here, the place, how often it was forwarded."""
+    """Further facts worth keeping: the ad that led here, the place, how often it was forwarded."""
     kept = {ours: form[theirs] for theirs, ours in _KEPT.items() if form.get(theirs)}
     if form.get("FrequentlyForwarded", "").lower() == "true":
         kept["forwarded"] = "many times"
@@ -300,7 +300,7 @@ def parse(form: Mapping[str, str], sender: str = "") -> tuple[Event, ...]:
     name = request_id(sid)
     if not form.get("From", "").strip():
         raise PayloadError("the form has no From")
-    return (_inbound(name, sid, form),)
+    return (_from_form(name, sid, form),)
 
 
 def _not_for_us(form: Mapping[str, str], sender: str) -> str:
@@ -318,54 +318,36 @@ def _not_for_us(form: Mapping[str, str], sender: str) -> str:
     return ""
 
 
-def _inbound(name: str, sid: str, raw: Mapping[str, str]) -> Inbound:
+def _from_form(name: str, sid: str, raw: Mapping[str, str]) -> Inbound:
     form = {field: clean(value) for field, value in raw.items()}
     changed = sorted(field for field in form if form[field] != raw[field])
-    content = content_of(form)
     kept = extras(form)
     if changed:
         kept["cleaned"] = ",".join(changed)
-    return _message(
-        name,
-        sid,
-        form["From"],
-        content,
-        person=form.get("ExternalUserId", ""),
-        display_name=form.get("ProfileName", ""),
+    origin, person = form["From"], form.get("ExternalUserId", "")
+    forwarded = (form.get("Forwarded", ""), form.get("FrequentlyForwarded", ""))
+    return replace(
+        _message(name, sid, origin, content_of(form)),
+        sender=Sender(id=person or origin, name=form.get("ProfileName", "")),
         quoted=_quoted(form),
-        forwarded_from=_forwarded(form),
+        forwarded_from="somebody" if "true" in (flag.lower() for flag in forwarded) else "",
+        aliases=tuple(dict.fromkeys(a for a in (person, origin) if a)),
         extra=kept,
     )
 
 
-def _message(
-    name: str,
-    sid: str,
-    origin: str,
-    content: Content,
-    *,
-    person: str = "",
-    display_name: str = "",
-    quoted: Quoted | None = None,
-    forwarded_from: str = "",
-    sent_at: float | None = None,
-    extra: dict[str, str] | None = None,
-) -> Inbound:
+def _message(name: str, sid: str, origin: str, content: Content) -> Inbound:
     return Inbound(
         request_id=name,
         address=Address(origin),
         chat_kind=ChatKind.PRIVATE,
         kind=content.kind,
         text=content.text,
-        sender=Sender(id=person or origin, name=display_name),
+        sender=Sender(id=origin),
         provider_id=sid,
-        sent_at=sent_at,
         attachments=content.attachments,
-        quoted=quoted,
-        forwarded_from=forwarded_from,
         button=content.button,
-        aliases=tuple(dict.fromkeys(a for a in (person, origin) if a)),
-        extra=extra or {},
+        aliases=(origin,),
     )
 
 
@@ -377,25 +359,16 @@ def _quoted(form: Mapping[str, str]) -> Quoted | None:
     return Quoted(provider_id=sid, from_us=bool(author) and author == form.get("To", ""))
 
 
-def _forwarded(form: Mapping[str, str]) -> str:
-    flags = (form.get("Forwarded", ""), form.get("FrequentlyForwarded", ""))
-    return "somebody" if "true" in (flag.lower() for flag in flags) else ""
-
-
-def parse_listed(resource: Mapping[str, object], media: Sequence[Attachment] = ()) -> Inbound:
+def parse_message(row: TwilioMessage, media: tuple[Attachment, ...] = ()) -> Inbound:
     """An inbound message as Twilio's list shows it: poorer than its form, but with a time.
 
     It has no name, scoped user id, button, quote or location, and files only when the
     caller looked them up. Raises PayloadError when it can't be named or has no sender.
     """
-    row = Listed.of(resource)
     name = request_id(row.sid)
     if not row.origin:
         raise PayloadError("the message has no From")
-    files = tuple(media)
-    content = (
-        with_media(row.body, files) if files else plain(row.body, "file" if row.media_count else "")
-    )
-    return _message(
-        name, row.sid, row.origin, content, sent_at=row.created, extra={"source": "list"}
-    )
+    kind = "file" if row.media_count else ""
+    content = with_media(row.body, media) if media else plain(row.body, kind)
+    message = _message(name, row.sid, row.origin, content)
+    return replace(message, sent_at=row.created, extra={"source": "list"})

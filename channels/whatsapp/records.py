@@ -16,54 +16,47 @@ from bot.domain.errors import RecordsUnavailable
 from bot.domain.message import Attachment, Inbound, PayloadError
 from bot.domain.plugin import Known
 from bot.domain.ports import SendRef
-from channels.whatsapp.api import CallFailed, ErrorAnswer, Page, Resource, TwilioApi
+from channels.whatsapp.api import CallFailed, ErrorAnswer, Page, TwilioApi
 from channels.whatsapp.compose import Wire
-from channels.whatsapp.parse import Listed, attachment, parse_listed
+from channels.whatsapp.parse import TwilioMessage, attachment, parse_message
 
 EARLIER = 5.0
 """Seconds by which Twilio's clock may be behind ours. There is no later bound: what is in the
 list exists, and a clock of ours that is slow must not hide it."""
 
 
-def find(rows: Iterable[Listed], wire: Wire, ref: SendRef, owned: frozenset[str]) -> Sent | Lookup:
+def find(
+    rows: Iterable[TwilioMessage], wire: Wire, ref: SendRef, owned: frozenset[str]
+) -> Sent | Lookup:
     """The attempt's message among `rows`, the oldest that fits.
 
     A template's words are filled in at Twilio: where ours can't be compared, any message of
     that time that nobody owns means CANNOT_TELL.
     """
     candidates = sorted(
-        (row for row in rows if _possible(row, ref, owned)), key=lambda row: row.created or 0.0
+        (
+            row
+            for row in rows
+            if row.direction == "outbound-api"
+            and row.sid
+            and row.sid not in owned
+            and row.created is not None
+            and row.created >= ref.started_at - EARLIER
+        ),
+        key=lambda row: row.created or 0.0,
     )
     bodies = {_comparable(body) for body in (wire.body, wire.fallback) if body}
     for row in candidates:
-        if _comparable(row.body) in bodies and not _other_file(row, wire):
+        with_a_file_not_ours = row.media_count and not wire.media
+        if _comparable(row.body) in bodies and not with_a_file_not_ours:
             return Sent(row.sid)
     if wire.content and candidates:
         return Lookup.CANNOT_TELL
-    return _only_file(candidates, wire)
-
-
-def _only_file(candidates: list[Listed], wire: Wire) -> Sent | Lookup:
-    """A file without words is recognised by having no words."""
+    # A file without words is recognised by having no words.
     bare = [row for row in candidates if row.media_count and not row.body.strip()]
     if wire.media and not wire.body and bare:
         return Sent(bare[0].sid)
     return Lookup.NOT_FOUND
-
-
-def _possible(row: Listed, ref: SendRef, owned: frozenset[str]) -> bool:
-    return (
-        row.direction == "outbound-api"
-        and bool(row.sid)
-        and row.sid not in owned
-        and row.created is not None
-        and row.created >= ref.started_at - EARLIER
-    )
-
-
-def _other_file(row: Listed, wire: Wire) -> bool:
-    """The same words with a file where we sent none."""
-    return bool(row.media_count) and not wire.media
 
 
 def _comparable(body: str) -> str:
@@ -82,9 +75,9 @@ class TwilioUnavailable(RecordsUnavailable):
 
 @dataclass
 class _Found:
-    """Inbound rows with their time, and why the list is not whole (empty: it is)."""
+    """Inbound messages, and why the list is not whole (empty: it is)."""
 
-    rows: list[tuple[Listed, Resource]] = field(default_factory=list)
+    rows: list[TwilioMessage] = field(default_factory=list)
     missing: str = ""
 
 
@@ -104,13 +97,13 @@ async def inbound_since(
     if since.tzinfo is None:
         raise ValueError("since needs a time zone")
     found = await _collect(api, sender, since.astimezone(UTC), most_pages)
-    told = await known({f"wa-{row.sid}": row.created for row, _ in found.rows})
-    for row, resource in sorted(found.rows, key=lambda r: (r[0].created or 0.0, r[0].sid)):
+    told = await known({f"wa-{row.sid}": row.created for row in found.rows})
+    for row in sorted(found.rows, key=lambda row: (row.created or 0.0, row.sid)):
         if f"wa-{row.sid}" in told:
             continue
         try:
             files = await _files(api, row) if row.media_count else ()
-            message = parse_listed(resource, files)
+            message = parse_message(row, files)
         except CallFailed as error:
             found.missing = found.missing or f"the files of a message: {error}"
             continue
@@ -130,8 +123,8 @@ async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int
     try:
         for _ in range(most_pages):
             page = await (api.more(page) if page else api.messages(asked))
-            rows = [(Listed.of(resource), resource) for resource in page.rows]
-            found.rows += [r for r in rows if _wanted(r[0], sender, since.timestamp())]
+            rows = [TwilioMessage.of(resource) for resource in page.rows]
+            found.rows += [row for row in rows if _wanted(row, sender, since.timestamp())]
             if not page.next_url or _older(rows, since.timestamp() - DISORDER):
                 return found
             if page.next_url in seen:
@@ -144,17 +137,17 @@ async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int
     return found
 
 
-def _wanted(row: Listed, sender: str, since: float) -> bool:
+def _wanted(row: TwilioMessage, sender: str, since: float) -> bool:
     """A row without a time is taken: it may be new, and a known one does no harm."""
     mine = row.direction == "inbound" and row.target in (sender, "")
     return mine and (row.created is None or row.created >= since)
 
 
-def _older(rows: list[tuple[Listed, Resource]], limit: float) -> bool:
-    return bool(rows) and all(row.created is not None and row.created < limit for row, _ in rows)
+def _older(rows: list[TwilioMessage], limit: float) -> bool:
+    return bool(rows) and all(row.created is not None and row.created < limit for row in rows)
 
 
-async def _files(api: TwilioApi, row: Listed) -> tuple[Attachment, ...]:
+async def _files(api: TwilioApi, row: TwilioMessage) -> tuple[Attachment, ...]:
     """The message's files; none when they were deleted."""
     try:
         rows = await api.media_of(row.sid)

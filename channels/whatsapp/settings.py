@@ -1,5 +1,4 @@
-"""What one WhatsApp sender at Twilio is configured with: its part of the environment, and what
-is made of it."""
+"""A sender's configuration: its part of the environment, and what is made of it."""
 
 from __future__ import annotations
 

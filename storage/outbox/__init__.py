@@ -60,4 +60,4 @@ from storage.outbox.rows import (
     sending_by,
     unreported,
 )
-from storage.outbox.standalone import claim, doubt_orphans, doubtful, due
+from storage.outbox.standalone import claim, doubt_orphans, doubtful, due, put_off

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
 from storage import holders as holder_rows
-from storage.engine.binds import ACCOUNT_ID, AT_MOST, HOLDER_ID, LEASE_SECONDS
+from storage.engine.binds import ACCOUNT_ID, AT_MOST, HOLDER_ID, LEASE_SECONDS, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
@@ -77,6 +77,14 @@ def claim(tx: Tx, part: int, holder: int, lease_seconds: float) -> Part | None:
     """pending -> sending, for a standalone part. None: somebody else has it."""
     values = {"part_id": part, "holder_id": holder, "lease_seconds": lease_seconds}
     return PART.first(tx.execute(_CLAIM, values))
+
+
+_PUT_OFF = sa.update(outbox).where(IS_PART, STANDALONE, PENDING).values(not_before=now + WAIT)
+
+
+def put_off(tx: Tx, part: int, wait: float) -> None:
+    """Make a pending standalone part due in `wait` seconds."""
+    tx.execute(_PUT_OFF, {"part_id": part, "wait": wait})
 
 
 _HOLDER_GONE = sa.exists(

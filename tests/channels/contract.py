@@ -1,4 +1,4 @@
-"""What every channel promises the flows, as tests.
+"""The promises of every channel to the program, as tests.
 
 A channel plugs in with a subclass named `Test...` whose fixture `subject` gives a Subject;
 one with a provider behind it subclasses ProviderContract:

@@ -127,9 +127,14 @@ def test_429_was_never_processed(code: int | None) -> None:
     assert (outcome.limited, outcome.retry_after) == (True, 7.0)
 
 
-def test_a_limit_without_a_named_wait_has_one_of_ours() -> None:
+def test_a_limit_without_a_named_wait_has_its_codes_or_a_growing_one() -> None:
     waits = [outcome_of_code(429, code) for code in (None, 20429, 63018, 63038)]
-    assert [w.retry_after for w in waits if isinstance(w, NotSent)] == [2.0, 2.0, 30.0, 3600.0]
+    assert [w.retry_after for w in waits if isinstance(w, NotSent)] == [None, None, 30.0, 3600.0]
+
+
+def test_a_limit_of_the_whole_account_says_so() -> None:
+    limits = [outcome_of_code(429, code) for code in (None, 21611, 63017, 20429, 63018, 63038)]
+    assert [m.account for m in limits if isinstance(m, NotSent)] == [False] * 3 + [True] * 3
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

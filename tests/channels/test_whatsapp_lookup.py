@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.delivery import CallbackReaction, Lookup, PartState, Sent, Unknown
 from channels.whatsapp.compose import Wire
-from channels.whatsapp.parse import Listed
+from channels.whatsapp.parse import TwilioMessage
 from channels.whatsapp.records import find
 from tests.channels.whatsapp_kit import NOON, PERSON, Line, line, part, ref, to
 from tests.fakes.twilio import faults
@@ -17,7 +17,7 @@ from tests.fakes.twilio.callbacks import StatusPlan
 NOBODY: frozenset[str] = frozenset()
 
 
-def row(number: int = 1, **changes: Any) -> Listed:
+def row(number: int = 1, **changes: Any) -> TwilioMessage:
     fields: dict[str, Any] = {
         "sid": f"SM{number:032x}",
         "direction": "outbound-api",
@@ -29,10 +29,10 @@ def row(number: int = 1, **changes: Any) -> Listed:
         "media_count": 0,
         "created": NOON + 1,
     }
-    return Listed(**(fields | changes))
+    return TwilioMessage(**(fields | changes))
 
 
-def found(*rows: Listed, wire: Wire | None = None, owned: frozenset[str] = NOBODY) -> object:
+def found(*rows: TwilioMessage, wire: Wire | None = None, owned: frozenset[str] = NOBODY) -> object:
     return find(rows, wire or Wire(body="hello"), ref(), owned)
 
 

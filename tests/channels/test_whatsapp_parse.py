@@ -18,7 +18,7 @@ from bot.domain.message import (
     PayloadError,
     clean,
 )
-from channels.whatsapp.parse import parse, parse_listed
+from channels.whatsapp.parse import TwilioMessage, parse, parse_message
 from tests.channels.whatsapp_kit import PERSON, samples
 from tests.fakes.twilio.forms import EVERY_KIND, inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER
@@ -188,7 +188,7 @@ def listed(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_listed_message_has_the_same_name_as_its_form_and_a_time() -> None:
-    message = parse_listed(listed())
+    message = parse_message(TwilioMessage.of(listed()))
     assert message.request_id == one(form(MessageSid=SID)).request_id
     assert (message.text, message.sent_at) == ("hello", 1_800_000_000.0)
     assert message.address == Address(PERSON)
@@ -196,15 +196,15 @@ def test_a_listed_message_has_the_same_name_as_its_form_and_a_time() -> None:
 
 
 def test_a_listed_message_whose_file_is_gone_still_says_that_there_was_one() -> None:
-    assert parse_listed(listed(body="", num_media="1")).kind is InboundKind.OTHER
+    assert parse_message(TwilioMessage.of(listed(body="", num_media="1"))).kind is InboundKind.OTHER
 
 
 @pytest.mark.parametrize("changes", [{"sid": None}, {"from": None}, {"sid": 5}, {"from": {}}])
 def test_a_row_without_a_name_or_sender_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(PayloadError):
-        parse_listed(listed(**changes))
+        parse_message(TwilioMessage.of(listed(**changes)))
 
 
 @pytest.mark.parametrize("date", [None, "", "yesterday", 17, "Fri, 99 Foo 2026"])
 def test_a_row_without_a_usable_time_is_still_a_message(date: object) -> None:
-    assert parse_listed(listed(date_created=date)).sent_at is None
+    assert parse_message(TwilioMessage.of(listed(date_created=date))).sent_at is None

@@ -11,7 +11,7 @@ import pytest
 from bot.domain.commands import CARRIER_WORDS, Command, CommandForm, command_of, fold
 from bot.domain.errors import ConfigurationError
 from bot.texts import Text, Words
-from bot.texts.language import placeholders
+from bot.texts.words import placeholders
 from tests.domain.messages import said
 
 LANGUAGES = ("en", "es", "pt", "de", "fr", "it", "ar", "hi", "id", "zh")

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,26 +24,10 @@ from tests.e2e.forking import ROOT, Forked
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
-from tests.limits import PATIENCE
+from tests.limits import PATIENCE, until
 from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
 
 PROGRAM = Path(sys.executable).with_name("answerback")
-
-
-async def pulse(seconds: float = 0.02) -> None:
-    """Let a moment pass between two looks at something that gives no event."""
-    try:
-        async with asyncio.timeout(seconds):
-            await asyncio.Event().wait()
-    except TimeoutError:
-        return
-
-
-async def until(holds: Callable[[], bool], timeout: float = PATIENCE) -> None:
-    """Return when it holds. Raises TimeoutError."""
-    async with asyncio.timeout(timeout):
-        while not holds():
-            await pulse()
 
 
 def free_port() -> int:
@@ -91,9 +75,10 @@ class Program:
     async def ready(self) -> None:
         """Wait until `/readyz` is green."""
         await self.listens()
-        async with asyncio.timeout(PATIENCE):
-            while (await self.get("/readyz")).status_code != 200:
-                await pulse()
+        await until(self.is_ready)
+
+    async def is_ready(self) -> bool:
+        return (await self.get("/readyz")).status_code == 200
 
     def _place(self) -> str:
         marked = (line.partition("listens on ")[2] for line in self.said)
@@ -102,9 +87,7 @@ class Program:
     async def accepts(self, port: int) -> None:
         """Wait until somebody listens on this port, which it was told to take."""
         self.url = f"http://127.0.0.1:{port}"
-        async with asyncio.timeout(PATIENCE):
-            while not await self._reachable():
-                await pulse()
+        await until(self._reachable)
 
     async def _reachable(self) -> bool:
         try:

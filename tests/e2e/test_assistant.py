@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.agents.server import Asked, FakeAgentServer, ok
-from tests.e2e.processes import Ground, until
+from tests.e2e.processes import Ground
 from tests.fakes.updates import Person
+from tests.limits import until
 
 ADA = 700_100_223
 TOOL = """

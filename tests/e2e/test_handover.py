@@ -8,10 +8,11 @@ import signal
 import psycopg
 
 from bot.clock import SystemClock
-from tests.e2e.processes import Ground, Program, free_port, until
+from tests.e2e.processes import Ground, Program, free_port
 from tests.fakes.faults import Rule
 from tests.fakes.telegram.faults import held_after_storing, held_before_storing, too_many
 from tests.fakes.updates import Person
+from tests.limits import until
 
 ADA = Person(700_100_211)
 OTHERS = [Person(n) for n in range(700_100_212, 700_100_215)]

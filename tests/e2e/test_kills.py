@@ -10,10 +10,11 @@ import psycopg
 import pysqlite3.dbapi2 as sqlite3
 
 from tests.e2e.agent import asked
-from tests.e2e.processes import Ground, until
+from tests.e2e.processes import Ground
 from tests.fakes.recording import Call
 from tests.fakes.telegram.faults import held_after_storing, too_many
 from tests.fakes.updates import Person
+from tests.limits import until
 
 ADA, BOB, CYD, DAN = (Person(n) for n in (700_100_201, 700_100_202, 700_100_203, 700_100_204))
 EVA = "whatsapp:+15550100015"

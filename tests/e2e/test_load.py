@@ -8,9 +8,10 @@ import pytest
 
 from bot.clock import SystemClock
 from tests.e2e.containers import lengths
-from tests.e2e.processes import Ground, until
+from tests.e2e.processes import Ground
 from tests.fakes.telegram.faults import held_before_storing
 from tests.fakes.updates import Person
+from tests.limits import until
 from tests.world import World
 
 SLOW = Person(700_100_214)
@@ -71,7 +72,7 @@ async def test_b99_no_container_grows_with_the_chats_that_were_answered(world: W
         path: (before.get(path, 0), n) for path, n in after.items() if n > 5 + before.get(path, 0)
     }
     assert grown == {}
-    assert any("_beats" in path for path in after), "the walk does not reach what it must"
+    assert any("_local" in path for path in after), "the walk does not reach what it must"
     assert process.worker is not None
     assert process.worker.in_flight == 0
     assert len(process.ctx.sends) == 0

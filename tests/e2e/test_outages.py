@@ -9,10 +9,11 @@ from functools import partial
 
 import psycopg
 
-from tests.e2e.processes import Ground, Program, until
+from tests.e2e.processes import Ground, Program
 from tests.fakes.telegram.faults import held_before_storing
 from tests.fakes.telegram.webhook import Hook
 from tests.fakes.updates import Person
+from tests.limits import until
 from tests.servers import Postgres, Stop, Valkey
 from tests.world import PUBLIC, SECRET
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import count as count_from
 from typing import Any
 
-from tests.e2e.processes import Ground, Program, free_port, pulse, until
+from tests.e2e.processes import Ground, Program, free_port
 from tests.fakes.telegram.faults import held_after_storing, held_before_storing
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.updates import Person
+from tests.limits import until
 from tests.world import PUBLIC
 
 ADA, BOB, CYD = Person(700_100_221), Person(700_100_222), Person(700_100_223)
@@ -85,12 +87,16 @@ async def test_b86_four_processes_at_once_on_an_empty_database_all_come_up(
 
 async def _accepted(program: Program) -> Person:
     """Post one person's message after the other until one is acknowledged: who wrote it."""
-    for number in range(700_300_000, 700_400_000):
-        person = Person(number)
-        if (await program.post_update(person.text("early"))).status_code == 200:
-            return person
-        await pulse()
-    raise AssertionError("none was acknowledged")
+    numbers = count_from(700_300_000)
+
+    async def taken() -> Person | None:
+        person = Person(next(numbers))
+        answer = await program.post_update(person.text("early"))
+        return person if answer.status_code == 200 else None
+
+    person = await until(taken)
+    assert person is not None
+    return person
 
 
 async def test_a_frozen_process_that_wakes_after_the_take_over_does_nothing(

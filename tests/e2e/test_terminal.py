@@ -9,9 +9,9 @@ from asyncio.subprocess import PIPE
 
 import pytest
 
-from tests.e2e.processes import NO_PLATFORM, PROGRAM, Ground, until
+from tests.e2e.processes import NO_PLATFORM, PROGRAM, Ground
 from tests.fakes.telegram.faults import held_before_storing
-from tests.limits import PATIENCE
+from tests.limits import PATIENCE, until
 
 
 async def in_a_shell(ground: Ground, command: str) -> tuple[int | None, list[str], str]:

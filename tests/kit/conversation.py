@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bot.clock import SystemClock
 from tests.fakes.updates import Person
 from tests.world import Running, World
 
@@ -19,11 +18,6 @@ PATIENT: dict[str, Any] = {
 """For a test that sets the clock forward by minutes: no lease may end by that."""
 SHORT: dict[str, Any] = {"lease_seconds": 1.5, "heartbeat_seconds": 0.3}
 """A lease that a test can wait for."""
-
-
-async def moment(seconds: float = 0.02) -> None:
-    """Let real time pass, for things that a clock of ours does not move."""
-    await SystemClock().sleep(seconds)
 
 
 async def endings(world: World) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,8 @@ from storage.engine.database import Database, DatabaseSettings
 from tests.crash.play import settle
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
-from tests.kit.conversation import ADA, BOB, PATIENT, endings, moment, people, post
+from tests.kit.conversation import ADA, BOB, PATIENT, endings, people, post
+from tests.limits import until
 from tests.servers import Postgres
 from tests.servers.daemon import Stop
 from tests.world import World, open_world
@@ -46,10 +47,12 @@ async def test_a_run_that_breaks_our_own_code_is_set_aside_and_stops_no_other(
     agent = Echo()
     await world.start(agent=agent, **PATIENT)
     sql = "SELECT state, set_aside FROM runs WHERE set_aside IS NOT NULL"
-    while not await world.rows(sql):
-        await moment()
+
+    async def set_aside() -> Sequence[Any]:
         world.advance(0.5)
-    assert await world.rows(sql) == [("ready", "it keeps breaking its turn")]
+        return await world.rows(sql)
+
+    assert await until(set_aside) == [("ready", "it keeps breaking its turn")]
     answered = "SELECT count(*) FROM runs WHERE ending = 'answered'"
     await world.until(answered, lambda rows: rows[0][0] == 5)
     assert [world.telegram.texts(p.number) for p in good] == [["re: good"]] * 5

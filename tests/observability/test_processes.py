@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import Ground, Program, free_port, open_ground, pulse
+from tests.e2e.processes import Ground, Program, free_port, open_ground
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.server import AUTH_TOKEN
 from tests.fakes.updates import Person
-from tests.limits import PATIENCE
+from tests.limits import until
 from tests.world import SECRET
 
 ADA = 700100201
@@ -31,9 +30,7 @@ async def serve(ground: Ground, **changes: str) -> Program:
     port = free_port()
     program = await ground.spawn("serve", PORT=str(port), **changes)
     await program.accepts(port)
-    async with asyncio.timeout(PATIENCE):
-        while (await program.get("/readyz")).status_code != 200:
-            await pulse()
+    await until(program.is_ready)
     ground.lead_to(program)
     return program
 

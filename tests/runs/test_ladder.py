@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from sqlalchemy import text as sql
 
 from bot.domain.ports import Recipient
 from bot.texts import Text, Words
@@ -92,6 +93,25 @@ async def test_one_note_says_that_it_takes_long_whatever_restarts(world: World) 
     await world.settled()
     assert world.telegram.texts(CHAT) == [STILL, "hi"]
     assert second.turns[0].history == ()
+
+
+async def test_a_note_that_was_held_back_does_not_come_after_the_answer(world: World) -> None:
+    agent = Held()
+    process = await world.start(agent=agent, lease_seconds=600, still_working_after=45)
+    await process.post_update(Person(CHAT).text("hi"))
+    await agent.begun.wait()
+    await typing(world, 3)
+    hold = sql("UPDATE chats SET not_before = answerback_now() + 100")
+    await process.process.rt.db.write(lambda tx: tx.execute(hold).rowcount)
+    world.advance(43)
+    await world.until("SELECT state FROM outbox", lambda rows: rows == [("pending",)])
+    agent.go.set()
+    await world.until("SELECT count(*) FROM replies", lambda rows: rows[0][0] == 1)
+    world.advance(120)
+    await world.settled()
+    assert world.telegram.texts(CHAT) == ["hi"]
+    parts = await world.rows("SELECT kind, state FROM outbox ORDER BY id")
+    assert parts == [("notice", "dropped"), ("reply", "sent")]
 
 
 async def test_the_note_counts_from_the_message_and_not_from_the_attempt(world: World) -> None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from bot.domain.turn import Turn
+from bot.runs import shutdown
 from tests.crash.play import settle
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
-from tests.kit.conversation import ADA, BOB, PATIENT, endings, moment, post
+from tests.kit.conversation import ADA, BOB, PATIENT, endings, post
+from tests.limits import PATIENCE, until
 from tests.world import World
 
 COUNTS = "SELECT deaths, failures FROM runs"
@@ -97,16 +99,18 @@ class Long:
         return "\n\n".join(f"part {n} ".ljust(3900, ".") for n in (1, 2, 3))
 
 
-async def test_a_send_under_way_keeps_its_receipt_within_the_grace(world: World) -> None:
+async def test_a_send_under_way_keeps_its_receipt_within_the_grace(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutdown, "_FOR_SENDS", PATIENCE)
     agent = Long()
     held = world.telegram.fail("sendMessage", faults.held_after_storing())
-    leaver = await world.start(agent=agent, telegram_read_timeout=30.0, **PATIENT)
+    leaver = await world.start(agent=agent, telegram_read_timeout=600.0, **PATIENT)
     assert await post(leaver, Person(ADA).text("tell me all")) == [200]
     await world.telegram.wait_for(lambda: held.hits)
-    leaving = asyncio.create_task(leaver.stop(grace=60.0))
+    leaving = asyncio.create_task(leaver.stop(grace=PATIENCE + 1.0))
     await world.until("SELECT count(*) FROM outbox WHERE state = 'sending'", lambda r: r[0][0] == 1)
-    while any(t.get_name().startswith("run-") for t in asyncio.all_tasks()):
-        await moment()
+    await until(lambda: not any(t.get_name().startswith("run-") for t in asyncio.all_tasks()))
     assert await world.rows("SELECT state FROM runs") == [("running",)]
     held.release()
     await leaving
