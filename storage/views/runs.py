@@ -107,7 +107,7 @@ class RunFilter:
             (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
             (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
             (self.error, runs.c.detail.icontains(self.error, autoescape=True)),
-            (self.before is not None, runs.c.id < self.before),
+            (self.before is not None, runs.c.id < (self.before or 0)),
         ]
         return [condition for wanted, condition in asked if wanted]
 
