@@ -19,6 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.compiler import SQLCompiler
 
 import storage
+from bot.domain.ending import Ending
 from bot.domain.message import Address
 from storage import chats
 from storage.engine.tx import Tx
@@ -49,6 +50,9 @@ def test_a_filter_that_names_nothing_lists_everything(hand: Hand) -> None:
     assert [line.id for line in hand.do(runs_listed, RunFilter(), LEASE)] == [run.id]
     assert [line.id for line in hand.do(parts_listed, PartFilter())] == [part.id]
     assert hand.do(runs_listed, RunFilter(before=run.id), LEASE) == []
+    named = RunFilter(states=(run.state,), chats=(run.chat,), older=-9.0, newer=9.0, error="")
+    assert [line.id for line in hand.do(runs_listed, named, LEASE)] == [run.id]
+    assert hand.do(runs_listed, RunFilter(endings=(Ending.EXPIRED,), error="x"), LEASE) == []
     assert hand.do(parts_listed, PartFilter(before=part.id)) == []
 
 
