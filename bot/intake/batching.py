@@ -33,7 +33,7 @@ def place(
     order_at = now if message.sent_at is None else message.sent_at
     live = runs.live_in_chat(tx, chat.id)
     made, released = None, False
-    run = next((r for r in reversed(live) if _join(tx, r, message, order_at, now, terms)), None)
+    run = next((r for r in reversed(live) if _join(tx, r, message, now, terms)), None)
     if run is None:
         released = bool(live) and release_chat(tx, chat.id, "intake")
         new = NewRun(
@@ -67,16 +67,14 @@ def with_its_album(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     return message
 
 
-def _join(
-    tx: Tx, run: Run, message: Inbound, order_at: float, now: float, terms: IntakeTerms
-) -> bool:
+def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) -> bool:
     """Join the run if it still takes the message; whether it did."""
     if run.attempts > 0:
         return False
     began = inbox.album_began(tx, run.id, message.album) if message.album else None
     until = joins_until(run, message, began, now, terms)
     wait = wait_for_more(message, terms)
-    return until is not None and runs.join(tx, run.id, order_at, wait, until)
+    return until is not None and runs.join(tx, run.id, wait, until)
 
 
 def _adopt(tx: Tx, run: int, chat: Chat, album: str, terms: IntakeTerms) -> None:

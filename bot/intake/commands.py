@@ -105,7 +105,6 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
 def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Handled:
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
-    chats.raise_stop(tx, chat.id)
     later = runs.written_after(tx, chat.id, message.sent_at)
     stopped = []
     for run in (live for live in runs.live_in_chat(tx, chat.id) if live.id not in later):

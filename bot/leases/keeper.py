@@ -191,7 +191,7 @@ def _begin(
         why = "the loop was blocked" if blocked else "the lease lapsed"
         for released in runs.release_own(tx, lapsed, count=blocked):
             audit_log.note(tx, name, "given back", why, run=released.run)
-    holder_rows.bury_earlier_boots(tx, name, holder)
+    holder_rows.mark_earlier_dead(tx, name, holder)
     return holder, name
 
 

@@ -85,7 +85,7 @@ async def _sweep_all(rt: Runtime, lease_seconds: float, who: str, judges: MayJud
 def _sweep(tx: Tx, lease_seconds: float, who: str, judges: MayJudge) -> Swept:
     if not judges(clock.read_lease(tx)):
         return Swept()
-    holders.bury_overdue(tx, lease_seconds)
+    holders.mark_overdue_dead(tx, lease_seconds)
     released = runs.release_dead(tx)
     for run in released:
         _note(tx, who, run)

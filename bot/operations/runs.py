@@ -52,7 +52,7 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
     """Let a run be worked on again, in the way that its state allows: take it from a dead
     holder, end its waiting, send what is stored, or make a new run for its messages."""
     # Before the chat is locked: holders are locked first everywhere.
-    holders.bury_overdue(tx, rt.terms.work.lease.seconds)
+    holders.mark_overdue_dead(tx, rt.terms.work.lease.seconds)
     s = _locked(tx, run)
     match s.run.state:
         case RunState.RUNNING:

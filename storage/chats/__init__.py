@@ -9,7 +9,6 @@ from storage.chats.moves import (
     opt_out,
     park,
     pause,
-    raise_stop,
     resume,
     tell_once,
     unpark,

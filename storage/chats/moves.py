@@ -59,14 +59,6 @@ def unpark(tx: Tx, chat: int) -> None:
     tx.execute(_UNPARK, {"chat_id": chat})
 
 
-_RAISE_STOP = sa.update(chats).where(IS_CHAT).values(stop_revision=chats.c.stop_revision + 1)
-
-
-def raise_stop(tx: Tx, chat: int) -> None:
-    """The person said stop. The chat is locked."""
-    tx.execute(_RAISE_STOP, {"chat_id": chat})
-
-
 _FOR_EVER = 1e12
 _PAUSE = sa.update(chats).where(IS_CHAT).values(paused_until=MOMENT)
 _RESUME = sa.update(chats).where(IS_CHAT, chats.c.paused_until > now).values(paused_until=None)

@@ -29,7 +29,6 @@ class Chat:
     name: str
     language: str
     last_inbound_at: float | None
-    stop_revision: int
     paused_until: float | None
     unreachable_reason: str | None
     opted_out_at: float | None

@@ -87,10 +87,12 @@ class Database:
     def __init__(self, settings: DatabaseSettings, clock: Clock) -> None:
         self.url = parsed_url(settings.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.on_wait: Callable[[float], object] = _unheard
+        self.on_wait: Callable[[float], object] = lambda _seconds: None
+        self.on_broken: Callable[[], object] = lambda: None
+        """Called, on another thread, when nothing can be written any more by this process."""
         self._monotonic = clock.monotonic
         self._lanes: _Lanes = (
-            Sqlite(self.url, clock)
+            Sqlite(self.url, clock, lambda: self.on_broken())  # noqa: PLW0108 - which is set later
             if self.is_sqlite
             else Postgres(self.url, settings.pool, settings.pool_wait, settings.patience)
         )
@@ -132,10 +134,6 @@ class Database:
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
         self._lanes.close()
-
-
-def _unheard(_seconds: float) -> None:
-    """Nobody measures."""
 
 
 def _bound(move: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Tx) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Table
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.dialects.postgresql import insert
 
 from storage.engine.tx import Row, Tx
 
@@ -28,8 +28,3 @@ class InsertOrSkip:
     def run(self, tx: Tx, values: Mapping[str, object]) -> Any | None:
         """The first returned column of the new row; None when a row was there."""
         return tx.scalar(self._statement, values)
-
-
-def insert_or_skip(_tx: Tx, table: Table, values: dict[str, object]) -> Insert:
-    """INSERT ... ON CONFLICT DO NOTHING with these values."""
-    return insert(table).values(**values).on_conflict_do_nothing()

@@ -28,7 +28,7 @@ class DatabaseFacts:
 
 def database_facts(tx: Tx) -> DatabaseFacts:
     """Version, clock and room of this database."""
-    if tx.dialect.name == "sqlite":
+    if tx.is_sqlite:
         return DatabaseFacts("SQLite", tuple(sqlite3.sqlite_version_info), read(tx), None)
     number = int(tx.scalar(text("SHOW server_version_num")) or 0)
     allowed = int(tx.scalar(text("SHOW max_connections")) or 0)

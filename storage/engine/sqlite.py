@@ -97,9 +97,9 @@ class _Job:
 class Sqlite:
     """Transactions on one file, as `Database` hands them in."""
 
-    def __init__(self, url: URL, clock: Clock) -> None:
+    def __init__(self, url: URL, clock: Clock, on_broken: Callable[[], object]) -> None:
         self._connect = partial(connect, url, clock)
-        self._writer = _Writer(self._connect, clock.monotonic)
+        self._writer = _Writer(self._connect, clock.monotonic, on_broken)
         self._idle: queue.LifoQueue[Any] = queue.LifoQueue()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="db-read")
 
@@ -156,11 +156,18 @@ class Sqlite:
 
 
 class _Writer:
-    """The thread that writes. Whatever ends it fails everybody who waits."""
+    """The thread that writes. Whatever ends it fails everybody who waits, and is told to
+    `on_broken`."""
 
-    def __init__(self, connect_: Callable[[], Any], monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        connect_: Callable[[], Any],
+        monotonic: Callable[[], float],
+        on_broken: Callable[[], object],
+    ) -> None:
         self._connect = connect_
         self._monotonic = monotonic
+        self._on_broken = on_broken
         self._queue: queue.PriorityQueue[_Job] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._door = threading.Lock()
@@ -207,6 +214,7 @@ class _Writer:
             with self._door:
                 self._closed = True
             self._refuse(job, error)
+            self._on_broken()
             raise
         finally:
             if connection is not None:

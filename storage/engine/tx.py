@@ -35,6 +35,7 @@ class StatementFailed(Exception):
 
     def __init__(self, orig: Exception, statement: str) -> None:
         self.orig = orig
+        self.__suppress_context__ = True
         super().__init__(f"{_without_values(orig)}: {' '.join(statement.split())}")
 
 
@@ -98,7 +99,8 @@ class _Compiled:
     bound: Mapping[str, object]
     booleans: tuple[int, ...]
     row: type[Row] | None = None
-    """Learned from the first answer."""
+    """How its rows are named. None before its first answer, and when it answers none."""
+    answered: bool = False
 
 
 _compiled: WeakKeyDictionary[Executable, dict[tuple[str, tuple[str, ...]], _Compiled]] = (
@@ -146,20 +148,26 @@ class Tx:
         if compiled is None:
             compiled = _compile(statement, self.dialect, given)
             known[self.dialect.name, given] = compiled
-        found = self.run(compiled.sql, {**compiled.bound, **values})
-        if not found:
-            return Result([], max(0, self._cursor.rowcount))
+        self._send(compiled.sql, {**compiled.bound, **values})
+        if not compiled.answered:
+            described = self._cursor.description
+            compiled.row = described and _row_class([column[0] for column in described])
+            compiled.answered = True
         if compiled.row is None:
-            compiled.row = _row_class([column[0] for column in self._cursor.description])
+            return Result([], self._cursor.rowcount)
+        found = self._cursor.fetchall()
         if compiled.booleans:
             found = [_with_booleans(row, compiled.booleans) for row in found]
-        return Result(list(map(compiled.row, found)), len(found))
+        return Result([compiled.row(row) for row in found], len(found))
 
     def run(self, sql: str, values: Mapping[str, object] = _NOTHING) -> list[tuple[Any, ...]]:
         """Run SQL in the driver's own spelling."""
+        self._send(sql, values)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def _send(self, sql: str, values: Mapping[str, object]) -> None:
         self.statement = sql
         self._cursor.execute(sql, values)
-        return self._cursor.fetchall() if self._cursor.description else []
 
     @overload
     def scalars(

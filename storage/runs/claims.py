@@ -49,7 +49,7 @@ _earliest = (
     .scalar_subquery()
 )
 _has_suspect = sa.exists(
-    sa.select(1).where(runs.c.account == accounts.c.id, READY, runs.c.lane == sa.true())
+    sa.select(1).where(runs.c.account == accounts.c.id, READY, runs.c.quarantined == sa.true())
 ).correlate(accounts)
 _heads = (
     sa.select(accounts.c.id, _earliest.label("due"), _has_suspect.label("has_suspect"))
@@ -64,7 +64,7 @@ _DUE_ACCOUNTS = (
 )
 
 
-def _claim_of(lane: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> sa.Update:
+def _claim_of(quarantined: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> sa.Update:
     # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
     # What it locked is ready, and stays so until it is claimed here.
     chosen = (
@@ -74,7 +74,7 @@ def _claim_of(lane: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> sa
             READY,
             runs.c.not_before <= now,
             runs.c.set_aside.is_(None),
-            runs.c.lane == lane,
+            runs.c.quarantined == quarantined,
         )
         .order_by(*order)
         .limit(sa.bindparam("room"))
@@ -107,7 +107,7 @@ _QUARANTINE_TAKEN = sa.exists(
     sa.select(1).where(
         is_in(_mine.c.state, RunState.RUNNING),
         _mine.c.holder == HOLDER_ID,
-        _mine.c.lane == sa.true(),
+        _mine.c.quarantined == sa.true(),
     )
 )
 _CLAIM = _claim_of(sa.false(), runs.c.not_before, runs.c.id)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
-from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, MOMENT, WAIT
+from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.sets import Rows
@@ -64,7 +64,6 @@ def create(tx: Tx, new: NewRun, by: Claimant | None, *, head: bool) -> Run:
         "chat": new.chat,
         "request_id": new.request_id,
         "order_at": new.order_at,
-        "last_message_at": new.order_at,
         "wait": new.wait,
         "album": new.album,
     }
@@ -80,26 +79,17 @@ _UNCLAIMED = sa.and_(
 )
 _UNTIL = sa.bindparam("until", type_=sa.Double)
 _LATER = now + WAIT
-_JOIN = (
-    sa.update(runs)
-    .where(_UNCLAIMED)
-    .values(
-        messages=runs.c.messages + 1,
-        last_message_at=sa.case(
-            (runs.c.last_message_at < MOMENT, MOMENT), else_=runs.c.last_message_at
-        ),
-    )
-)
+_JOIN = sa.update(runs).where(_UNCLAIMED).values(messages=runs.c.messages + 1)
 _JOIN_GATHERING = _JOIN.values(not_before=sa.case((_LATER < _UNTIL, _LATER), else_=_UNTIL))
 
 
-def join(tx: Tx, run: int, order_at: float, wait: float, until: float) -> bool:
+def join(tx: Tx, run: int, wait: float, until: float) -> bool:
     """Add a message to a run that was never claimed. False: somebody claimed it first.
 
     A run that collects (an album, a quiet time) is put off again by `wait` seconds, at most
     to `until` (epoch seconds).
     """
-    values: dict[str, object] = {"run_id": run, "moment": order_at}
+    values: dict[str, object] = {"run_id": run}
     if not wait:
         return tx.execute(_JOIN, values).rowcount == 1
     return tx.execute(_JOIN_GATHERING, values | {"wait": wait, "until": until}).rowcount == 1

@@ -90,10 +90,8 @@ def set_aside(tx: Tx, claim: Claim, reason: str) -> None:
     _move(tx, _SET_ASIDE, claim, "it could be set aside", reason=reason)
 
 
-_PROGRESS = (
-    sa.update(runs).where(_HELD).values(failures=0, deaths=0, lane=sa.false(), progress_at=now)
-)
-_REPLIED = sa.update(runs).where(_HELD).values(replied=True, lane=sa.false(), progress_at=now)
+_PROGRESS = sa.update(runs).where(_HELD).values(failures=0, deaths=0, quarantined=sa.false())
+_REPLIED = sa.update(runs).where(_HELD).values(replied=True, quarantined=sa.false())
 _EXPLAIN = sa.update(runs).where(_HELD).values(cause=_CAUSE, detail=REASON)
 
 
@@ -118,7 +116,7 @@ _END: dict[str, Any] = {
     "chat": sa.func.coalesce(runs.c.moves_to, runs.c.chat),
     "holder": None,
     "fence": runs.c.fence + 1,
-    "lane": sa.false(),
+    "quarantined": sa.false(),
     "ending": sa.bindparam("new_ending"),
     "cause": _CAUSE,
     "detail": REASON,
@@ -208,7 +206,7 @@ _OWE_APOLOGY = (
         chat=sa.case((RUNNING, PUT_BACK["chat"]), else_=runs.c.chat),
         holder=None,
         fence=runs.c.fence + 1,
-        lane=sa.false(),
+        quarantined=sa.false(),
         replied=sa.true(),
         not_before=now,
         set_aside=None,

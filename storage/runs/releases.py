@@ -84,7 +84,7 @@ _counted = sa.and_(
     sa.exists(sa.select(1).where(_of_holder, holders.c.draining == sa.false())).correlate(runs),
 )
 _deaths = runs.c.deaths + sa.case((_counted, 1), else_=0)
-_charged = sa.and_(_counted, runs.c.lane == sa.true())
+_charged = sa.and_(_counted, runs.c.quarantined == sa.true())
 _RELEASE = (
     sa.update(runs)
     .where(among(runs.c.id, "run_ids"), RUNNING)
@@ -93,7 +93,7 @@ _RELEASE = (
         | {
             "deaths": _deaths,
             "failures": runs.c.failures + sa.case((_charged, 1), else_=0),
-            "lane": sa.and_(runs.c.replied == sa.false(), _deaths >= RETRY.suspect_after),
+            "quarantined": sa.and_(runs.c.replied == sa.false(), _deaths >= RETRY.suspect_after),
             "not_before": now,
             "idle_since": sa.case(
                 (runs.c.claimed_at > _last_sign, runs.c.claimed_at), else_=_last_sign

@@ -45,7 +45,7 @@ PUT_BACK: dict[str, Any] = {
     "chat": sa.case((PAUSED, CONVERSATION), else_=runs.c.chat),
     "holder": None,
     "fence": runs.c.fence + 1,
-    "lane": SUSPECT,
+    "quarantined": SUSPECT,
 }
 """running -> ready, or waiting in a paused chat. A suspect is claimed in quarantine from now on."""
 

@@ -36,9 +36,9 @@ class _Noting(Tx):
         super().__init__(connection, dialect)
         self.noted: list[tuple[str, Any]] = []
 
-    def run(self, sql: str, values: Any = None) -> list[tuple[Any, ...]]:
+    def _send(self, sql: str, values: Any) -> None:
         self.noted.append((sql, values))
-        return super().run(sql, values or {})
+        super()._send(sql, values)
 
 
 def reading(hand: Hand, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Reading:
@@ -99,9 +99,9 @@ INSERT INTO chats (account, address, kind, created_at) {numbers_3000}
     SELECT {account}, 'past-' || i, 'private', 1 FROM n;
 INSERT INTO chat_addresses (account, address, chat)
     SELECT account, address, id FROM chats WHERE address LIKE 'past-%';
-INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at,
+INSERT INTO runs (account, chat, state, order_at, idle_since, created_at,
     attempts, replied, ending, ended_at) {numbers_ended}
-    SELECT {account}, (SELECT min(id) FROM chats) + i % 150, 'ended', i, i, i, i, 1, true,
+    SELECT {account}, (SELECT min(id) FROM chats) + i % 150, 'ended', i, i, i, 1, true,
     'answered', i FROM n;
 INSERT INTO inbound (account, chat, run, request_id, kind, text, received_at)
     SELECT account, chat, id, 'past-' || id, 'text', 'hello', created_at FROM runs;
@@ -110,12 +110,12 @@ INSERT INTO outbox (account, chat, run, kind, part, state, standalone, created_a
     CASE WHEN id % 50 = 0 THEN 'operator' ELSE 'reply' END, 1,
     CASE WHEN id % 40 = 1 THEN 'uncertain' WHEN id % 40 = 2 THEN 'refused' ELSE 'sent' END,
     id % 80 = 1, created_at, 'hi', '{{}}', 'r' || id, created_at FROM runs;
-INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at)
+INSERT INTO runs (account, chat, state, order_at, idle_since, created_at)
     {numbers_waiting} SELECT {account}, (SELECT min(id) FROM chats) + i % 300, 'waiting', i, i,
-    i, i FROM n;
-INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at,
+    i FROM n;
+INSERT INTO runs (account, chat, state, order_at, idle_since, created_at,
     attempts, holder, fence) {numbers_300} SELECT {account}, (SELECT min(id) FROM chats) + i - 1,
-    'running', i, i, i, i, 1, {holder}, 1 FROM n;
+    'running', i, i, i, 1, {holder}, 1 FROM n;
 """
 
 

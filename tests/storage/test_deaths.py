@@ -30,16 +30,16 @@ def poisoned(hand: Hand, run: Run, deaths: int) -> None:
 
 
 def test_a_holder_is_buried_once_and_only_when_overdue(hand: Hand) -> None:
-    assert hand.do(holders.bury_overdue, LEASE) == []
+    assert hand.do(holders.mark_overdue_dead, LEASE) == []
     hand.advance(LEASE + 1)
-    assert hand.do(holders.bury_overdue, LEASE) == [hand.holder]
-    assert hand.do(holders.bury_overdue, LEASE) == []
+    assert hand.do(holders.mark_overdue_dead, LEASE) == [hand.holder]
+    assert hand.do(holders.mark_overdue_dead, LEASE) == []
 
 
 def test_a_holder_that_was_buried_cannot_renew(hand: Hand) -> None:
     assert hand.do(holders.renew, hand.holder)
     hand.advance(LEASE + 1)
-    hand.do(holders.bury_overdue, LEASE)
+    hand.do(holders.mark_overdue_dead, LEASE)
     assert not hand.do(holders.renew, hand.holder)
 
 
@@ -47,7 +47,7 @@ def test_a_holder_that_is_overdue_renews_unless_somebody_called_it_dead(hand: Ha
     """The database's clock may have been set: whether it may still act, its own clock tells it."""
     hand.advance(LEASE + 1)
     assert hand.do(holders.renew, hand.holder)
-    assert hand.do(holders.bury_overdue, LEASE) == []
+    assert hand.do(holders.mark_overdue_dead, LEASE) == []
 
 
 def test_a_holder_whose_last_renewal_lies_in_the_future_is_dead(hand: Hand) -> None:
@@ -55,13 +55,13 @@ def test_a_holder_whose_last_renewal_lies_in_the_future_is_dead(hand: Hand) -> N
     hand.advance(3600.0)
     assert hand.do(holders.renew, hand.holder)
     hand.advance(-3600.0)
-    assert hand.do(holders.bury_overdue, LEASE) == [hand.holder]
+    assert hand.do(holders.mark_overdue_dead, LEASE) == [hand.holder]
 
 
 def test_the_owner_of_a_name_buries_its_earlier_lives_and_nobody_elses(hand: Hand) -> None:
     other = hand.new_holder("host/2")
     now = hand.new_holder("host/1")
-    assert hand.do(holders.bury_earlier_boots, "host/1", now) == [hand.holder]
+    assert hand.do(holders.mark_earlier_dead, "host/1", now) == [hand.holder]
     assert hand.do(holders.renew, other)
 
 
@@ -126,7 +126,7 @@ def test_a_run_that_saw_two_deaths_is_claimed_only_in_the_lane(hand: Hand) -> No
     other = hand.ready(hand.new_chat())
     assert counters(hand, suspect) == (2, 0)
     assert {run.id for run in hand.claim()} == {suspect.id, other.id}
-    assert hand.value("SELECT lane FROM runs WHERE id = :id", id=suspect.id)
+    assert hand.value("SELECT quarantined FROM runs WHERE id = :id", id=suspect.id)
 
 
 def test_a_holder_runs_one_suspect_at_a_time_and_others_beside_it(hand: Hand) -> None:
@@ -171,7 +171,7 @@ def test_progress_clears_the_suspicion(hand: Hand) -> None:
     hand.do(runs.progress, claimed.claim)
     assert counters(hand, suspect) == (0, 0)
     hand.do(runs.give_back, claimed.claim, 0.0, "later")
-    assert not hand.value("SELECT lane FROM runs")
+    assert not hand.value("SELECT quarantined FROM runs")
 
 
 def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
@@ -181,7 +181,7 @@ def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
     hand.do(runs.mark_replied, claimed.claim)
     die(hand, hand.holder)
     assert counters(hand, suspect) == (2, 0)
-    assert not hand.value("SELECT lane FROM runs")
+    assert not hand.value("SELECT quarantined FROM runs")
 
 
 def test_a_run_that_is_set_aside_is_not_claimed_and_stays_live(hand: Hand) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -192,6 +193,50 @@ async def test_a_commit_that_fails_fails_the_whole_group(bench: Bench) -> None:
         assert isinstance(outcome, DatabaseUnavailable)
     assert await bench.noted() == []
     assert await bench.db.write(note, "later") == "later"
+
+
+async def test_a_writer_that_is_ended_fails_all_who_wait_and_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[type[BaseException]] = []
+    monkeypatch.setattr(threading, "excepthook", lambda found: reported.append(found.exc_type))
+    told = threading.Event()
+    bench.db.on_broken = told.set
+
+    def leave(_tx: Tx) -> None:
+        raise SystemExit
+
+    held = await bench.busy()
+    jobs = await bench.queued(
+        lambda: bench.db.write(note, "beside it"),
+        lambda: bench.db.write(leave),
+        lambda: bench.db.write(note, "behind it"),
+    )
+    bench.free()
+    for outcome in await asyncio.gather(held, *jobs, return_exceptions=True):
+        assert isinstance(outcome, DatabaseUnavailable)
+    await asyncio.to_thread(told.wait, 5)
+    with pytest.raises(DatabaseUnavailable):
+        await bench.db.renew(note, "too late")
+    assert await bench.noted() == []
+    bench.db.close()
+    assert reported == [SystemExit]
+
+
+async def test_a_file_that_can_not_be_opened_is_unavailable_and_used_when_it_can(
+    tmp_path: Path, sqlite_template: Path
+) -> None:
+    path = tmp_path / "later" / "answerback.db"
+    db = Database(DatabaseSettings(f"sqlite:///{path}"), ShiftedClock())
+    try:
+        for call in (db.write(note, "x"), db.renew(note, "x"), db.read(note, "x")):
+            with pytest.raises(DatabaseUnavailable, match="unable to open"):
+                await call
+        path.parent.mkdir()
+        shutil.copyfile(sqlite_template, path)
+        assert await db.write(note, "now") == "now"
+    finally:
+        db.close()
 
 
 async def test_a_reader_sees_one_snapshot(bench: Bench) -> None:

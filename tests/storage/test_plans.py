@@ -71,7 +71,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, runs.release_dead, _chat(hand)),
         set(),
     ),
-    "bury_overdue": (lambda hand: reading(hand, holders.bury_overdue, LEASE), set()),
+    "mark_overdue_dead": (lambda hand: reading(hand, holders.mark_overdue_dead, LEASE), set()),
     "doubt_orphans": (lambda hand: reading(hand, outbox.doubt_orphans), {"ix_outbox_sending"}),
     "forget_gone": (lambda hand: reading(hand, holders.forget_gone, 86_400.0), set()),
     "due": (

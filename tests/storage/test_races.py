@@ -104,7 +104,7 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
         assert len(rival.do(runs.claim, hand.claimant(), [hand.account], 1)) == 1
-        waiting = rival.rival(runs.join, run.id, 1.0, 0.0, 0.0)
+        waiting = rival.rival(runs.join, run.id, 0.0, 0.0)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
     assert hand.value("SELECT messages FROM runs") == (1 if commits else 2)
@@ -116,7 +116,7 @@ def test_a_claim_does_not_wait_for_a_message_that_is_joining_and_takes_it_along(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(runs.join, run.id, 1.0, 0.0, 0.0)
+        assert rival.do(runs.join, run.id, 0.0, 0.0)
         assert hand.claim() == []
         rival.commit()
     assert [claimed.id for claimed in hand.claim()] == [run.id]
@@ -333,7 +333,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
     with first(hand) as rival:
         assert rival.do(holders.renew, hand.holder)
         hand.advance(8)
-        waiting = rival.rival(holders.bury_overdue, LEASE)
+        waiting = rival.rival(holders.mark_overdue_dead, LEASE)
         end(rival, commits=commits)
         assert outcome(waiting) == ([] if commits else [hand.holder])
 
@@ -342,7 +342,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
 def test_a_holder_that_is_being_buried_cannot_renew(postgres_hand: Hand, commits: Won) -> None:
     hand = postgres_hand
     with first(hand) as rival:
-        assert rival.do(holders.bury_earlier_boots, "host/1", -1) == [hand.holder]
+        assert rival.do(holders.mark_earlier_dead, "host/1", -1) == [hand.holder]
         waiting = rival.rival(holders.renew, hand.holder)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
@@ -353,7 +353,7 @@ def test_a_run_that_is_born_under_a_holder_that_is_being_buried_is_released(
 ) -> None:
     hand = postgres_hand
     with first(hand) as rival:
-        rival.do(holders.bury_earlier_boots, "host/1", -1)
+        rival.do(holders.mark_earlier_dead, "host/1", -1)
         born = hand.running()
         rival.commit()
     assert [r.run for r in hand.do(runs.release_dead)] == [born.id]
