@@ -35,7 +35,7 @@ from bot.domain.message import Addressing, Edited, Inbound, InboundKind
 
 
 class CommandForm(Enum):
-    """How commands are told from words on a platform."""
+    """The form in which commands are told from words on a platform."""
 
     MARKED = "the platform marks them"
     WORDS = "whole messages that are a word or a slash form, and the carriers' words"

@@ -62,7 +62,7 @@ class InboundKind(StrEnum):
 
 
 class Addressing(StrEnum):
-    """How a message concerns the bot; in a group only the last four are answered."""
+    """The relation of a message to the bot; in a group only the last four are answered."""
 
     NOT_US = "not_us"
     OTHER_BOT = "other_bot"

@@ -62,7 +62,7 @@ class SendRef:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast an account may send. None means that the platform sets no such limit.
+    """The speed at which an account may send. None means that the platform sets no such limit.
 
     `per_chat` and `overall` are messages a second; `per_group_minute` messages a minute.
     """
