@@ -50,7 +50,7 @@ class TelegramSettings(BaseSettings):
 
     @field_validator("telegram_bot_token")
     @classmethod
-    def _token_as_botfather_gave_it(cls, value: str) -> str:
+    def _telegram_token(cls, value: str) -> str:
         if value and not _TOKEN.fullmatch(value):
             raise ValueError(
                 "the Telegram token must look like 123456789:AbC..., as @BotFather gave it"
@@ -59,7 +59,7 @@ class TelegramSettings(BaseSettings):
 
     @field_validator("telegram_webhook_secret")
     @classmethod
-    def _secret_alphabet(cls, value: str) -> str:
+    def _telegram_secret(cls, value: str) -> str:
         if value and not _SECRET.fullmatch(value):
             raise ValueError("must be 1 to 256 of A-Z a-z 0-9 _ - (Telegram takes no others)")
         return value

@@ -23,8 +23,9 @@ from twilio.rest import Client
 from bot.domain.errors import AnswerbackError
 from channels.http import certificates
 from channels.whatsapp.compose import Wire
-from channels.whatsapp.settings import TwilioConfig
+from channels.whatsapp.settings import TwilioSettings
 
+_CONNECT_TIMEOUT = 5.0
 _STARTED = ".send_request_headers.started"
 
 
@@ -50,14 +51,6 @@ class ErrorAnswer(CallFailed):
         self.retry_after = retry_after
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds for a connection, and for a whole call with its answer."""
-
-    connect: float
-    total: float
-
-
 class _WriteTrace:
     """Notices, through httpcore's trace, whether the request was begun to be written."""
 
@@ -71,13 +64,14 @@ class _WriteTrace:
 class TwilioHttp:
     """The `http_client` of twilio's Client, and the door for media.
 
-    Raises NothingReached, NoAnswer or ErrorAnswer; their texts name kinds of errors only.
+    `timeout` are the seconds for a call with its answer, where it names no others. Raises
+    NothingReached, NoAnswer or ErrorAnswer; their texts name kinds of errors only.
     """
 
     is_async = True
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
         self._transport = httpx.AsyncHTTPTransport(
             verify=certificates(),
             trust_env=False,
@@ -101,7 +95,7 @@ class TwilioHttp:
     ) -> Response:
         """One exchange with an answer in 2xx; never more than one."""
         request = _request(method, url, params, data, dict(headers or {}), auth)
-        async with self.exchange(request, timeout or self._limits.total) as answer:
+        async with self.exchange(request, timeout or self._timeout) as answer:
             text = (await answer.aread()).decode("utf-8", "replace")
         if not answer.is_success:
             wait = answer.headers.get("retry-after", "")
@@ -112,7 +106,8 @@ class TwilioHttp:
     async def exchange(self, request: httpx.Request, total: float) -> AsyncIterator[httpx.Response]:
         """Send `request`; the answer's body is read inside the block, within the same limit."""
         trace = _WriteTrace()
-        connect = min(self._limits.connect, total)
+        # Less than `total`: a handshake that is cancelled from outside leaks its socket.
+        connect = min(_CONNECT_TIMEOUT, total / 2)
         request.extensions = {
             "timeout": {"connect": connect, "pool": connect, "read": total, "write": total},
             "trace": trace,
@@ -179,20 +174,20 @@ class Page:
 class TwilioApi:
     """One account. Everything raises `http.CallFailed` and nothing is tried twice."""
 
-    def __init__(self, config: TwilioConfig, http: TwilioHttp) -> None:
-        self._config = config
+    def __init__(self, settings: TwilioSettings, http: TwilioHttp) -> None:
+        self._settings = settings
         self._client = Client(
-            config.account_sid,
-            config.auth_token,
+            settings.twilio_account_sid,
+            settings.twilio_auth_token,
             http_client=http,
             environment=_NOT_FROM_ENVIRONMENT,
         )
-        self._account = f"/2010-04-01/Accounts/{quote(config.account_sid)}"
-        self._messages = f"{config.api_url}{self._account}/Messages"
+        self._account = f"/2010-04-01/Accounts/{quote(settings.twilio_account_sid)}"
+        self._messages = f"{settings.twilio_api_url}{self._account}/Messages"
 
     async def create(self, to: str, wire: Wire, status_callback: str) -> str:
         """Send one message; its SID, empty when a good answer names none."""
-        asked: dict[str, object] = {"To": to, "From": self._config.sender}
+        asked: dict[str, object] = {"To": to, "From": self._settings.twilio_whatsapp_from}
         if wire.content:
             asked["ContentSid"] = wire.content
             if wire.variables:
@@ -230,19 +225,19 @@ class TwilioApi:
 
     async def typing(self, message: str, timeout: float) -> None:
         """Show the typing indicator, and mark the message read."""
-        url = f"{self._config.messaging_base}/v2/Indicators/Typing.json"
+        url = f"{self._settings.twilio_messaging_base}/v2/Indicators/Typing.json"
         await self._post(url, {"channel": "whatsapp", "messageId": message}, timeout)
 
     async def senders(self) -> Sequence[Resource]:
         """The account's WhatsApp senders."""
-        url = f"{self._config.messaging_base}/v2/Channels/Senders"
+        url = f"{self._settings.twilio_messaging_base}/v2/Channels/Senders"
         return (await self._page(url, "senders", {"Channel": "whatsapp", "PageSize": "1000"})).rows
 
     async def update_webhook(self, sender: str, webhook: Mapping[str, str]) -> None:
         """Set the webhook fields of one sender (`XE...`)."""
         await self._client.request_async(
             "POST",
-            f"{self._config.messaging_base}/v2/Channels/Senders/{quote(sender)}",
+            f"{self._settings.twilio_messaging_base}/v2/Channels/Senders/{quote(sender)}",
             data={"webhook": dict(webhook)},
             headers={"Content-Type": "application/json"},
         )
@@ -262,7 +257,7 @@ class TwilioApi:
         parts = urlsplit(uri)
         if parts.netloc or not parts.path.startswith(self._account + "/"):
             raise NoAnswer("the next page is not in this account")
-        return self._config.api_url + uri
+        return self._settings.twilio_api_url + uri
 
     async def _post(
         self, url: str, form: Mapping[str, object], timeout: float | None = None

@@ -28,7 +28,7 @@ from channels.whatsapp.api import (
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage, callback_url
 from channels.whatsapp.records import EARLIER, find
-from channels.whatsapp.settings import TwilioConfig
+from channels.whatsapp.settings import TwilioSettings
 
 WINDOW_MARGIN = 60.0
 """Seconds before the 24 hours end in which nothing is begun any more."""
@@ -57,9 +57,9 @@ class WhatsAppChannel(TwilioAccount):
     resend_after = staticmethod(errors.resend_after)
     explain = staticmethod(errors.explain)
 
-    def __init__(self, config: TwilioConfig, clock: Clock) -> None:
-        super().__init__(config)
-        self.traits = replace(TRAITS, outside_window=compose.outside_window(config))
+    def __init__(self, settings: TwilioSettings, clock: Clock) -> None:
+        super().__init__(settings)
+        self.traits = replace(TRAITS, outside_window=compose.outside_window(settings))
         self._clock = clock
 
     async def open(self) -> None:
@@ -69,11 +69,11 @@ class WhatsAppChannel(TwilioAccount):
         await self._http.close()
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
-        return compose.compose(reply, self.config)
+        return compose.compose(reply, self.settings)
 
     def outside_window(self, text: str) -> PartBody | None:
         """A part for a closed window; None when no template is configured."""
-        return compose.compose_template(text, self.config)
+        return compose.compose_template(text, self.settings)
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
         """Buttons come back with their own data, and words for a choice by `choice_of`."""
@@ -92,7 +92,7 @@ class WhatsAppChannel(TwilioAccount):
         return outcome
 
     async def _create(self, to: Recipient, wire: Wire, ref: SendRef) -> Outcome:
-        base = self.config.status_callback
+        base = self.settings.twilio_status_callback
         callback = callback_url(base, ref) if base else ""
         try:
             sid = await self._api.create(to.address.chat, wire, callback)
@@ -119,7 +119,7 @@ class WhatsAppChannel(TwilioAccount):
 
     async def _sent_since(self, to: Recipient, since: float) -> list[TwilioMessage] | None:
         """The messages to this person since `since`; None when they are too much to read."""
-        asked = {"To": to.address.chat, "From": self.config.sender, "PageSize": "50"}
+        asked = {"To": to.address.chat, "From": self.account, "PageSize": "50"}
         page = await self._api.messages(asked)
         rows: list[TwilioMessage] = []
         for _ in range(_LOOK_PAGES):
@@ -131,7 +131,7 @@ class WhatsAppChannel(TwilioAccount):
         return None
 
     async def typing(self, to: Recipient) -> None:
-        if not self.config.typing or not to.reply_to.startswith(("SM", "MM")):
+        if not self.settings.twilio_typing or not to.reply_to.startswith(("SM", "MM")):
             return
         try:
             await self._api.typing(to.reply_to, TYPING_LIMIT)
@@ -142,7 +142,7 @@ class WhatsAppChannel(TwilioAccount):
         """A button press on WhatsApp is a message like any other: nothing spins."""
 
     async def fetch(self, attachment: Attachment) -> bytes:
-        return await media.fetch(attachment.ref, self.config, self._http, self._clock.sleep)
+        return await media.fetch(attachment.ref, self.settings, self._http, self._clock.sleep)
 
 
 def _refused_in_this_form(outcome: Outcome) -> bool:

@@ -13,7 +13,7 @@ from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
 from channels.text import cleaned, is_blank, shorten, utf16_len
 from channels.whatsapp.markup import LIMIT, cut, pieces
-from channels.whatsapp.settings import TwilioConfig
+from channels.whatsapp.settings import TwilioSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ _CAPTIONED = frozenset({"photo", "video"})
 _REPLY = "{reply}"
 
 
-def compose(reply: Reply, config: TwilioConfig) -> list[PartBody]:
+def compose(reply: Reply, settings: TwilioSettings) -> list[PartBody]:
     """The parts of a reply in order: words, the choices under them, files."""
     if reply.silent:
         return []
     reply = cleaned(reply)
     texts, buttons = pieces(reply.text), reply.buttons
-    parts = _with_choices(texts, buttons, config) if buttons else _bodies(texts)
+    parts = _with_choices(texts, buttons, settings) if buttons else _bodies(texts)
     return parts + [part for file in reply.files for part in _file(file)]
 
 
@@ -82,7 +82,7 @@ def _part(wire: Wire, text: str = "") -> PartBody:
 
 
 def _with_choices(
-    texts: list[str], buttons: tuple[Button, ...], config: TwilioConfig
+    texts: list[str], buttons: tuple[Button, ...], settings: TwilioSettings
 ) -> list[PartBody]:
     options = tuple(Option(b.label, b.data or b.label) for b in buttons if not b.url)
     listed = _numbered(buttons)
@@ -90,7 +90,7 @@ def _with_choices(
     joined = f"{last}\n\n{listed}" if last else listed
     tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(listed))]
     *before, final = [*texts[:-1], *tail]
-    content = config.choice_templates.get(len(options), "")
+    content = settings.twilio_choice_templates.get(len(options), "")
     if content and len(options) == len(buttons) and _fits_buttons(last, options):
         named = {"1": last}
         for number, option in enumerate(options):
@@ -141,27 +141,28 @@ def fallback_of(body: PartBody) -> PartBody | None:
     return _part(Wire(body=wire.fallback, options=wire.options))
 
 
-def compose_template(text: str, config: TwilioConfig) -> PartBody | None:
+def compose_template(text: str, settings: TwilioSettings) -> PartBody | None:
     """A part that may be sent outside the 24 hours; None when no template is configured.
 
     Where the template has a place for the reply, it takes one line of it, cut if need be.
     """
-    if not config.template_sid:
+    if not settings.twilio_template_sid:
         return None
     words = " ".join(render(clean(text)).written_out().split())
     line = shorten(words, TEMPLATE_LIMIT, utf16_len)
     named: Mapping[str, str] = {
-        name: value.replace(_REPLY, line) for name, value in config.template_variables.items()
+        name: value.replace(_REPLY, line)
+        for name, value in settings.twilio_template_variables.items()
     }
-    shown = line if any(_REPLY in v for v in config.template_variables.values()) else ""
-    return _part(Wire(content=config.template_sid, variables=named), shown or "[template]")
+    shown = line if any(_REPLY in v for v in settings.twilio_template_variables.values()) else ""
+    return _part(Wire(content=settings.twilio_template_sid, variables=named), shown or "[template]")
 
 
-def outside_window(config: TwilioConfig) -> OutsideWindow:
+def outside_window(settings: TwilioSettings) -> OutsideWindow:
     """The use of the configured template to somebody whose 24 hours are over."""
-    if not config.template_sid:
+    if not settings.twilio_template_sid:
         return OutsideWindow.NOTHING
-    carries = any(_REPLY in value for value in config.template_variables.values())
+    carries = any(_REPLY in value for value in settings.twilio_template_variables.values())
     return OutsideWindow.ANSWER if carries else OutsideWindow.INVITATION
 
 
