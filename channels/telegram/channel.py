@@ -90,12 +90,15 @@ class TelegramChannel(TelegramAccount):
             address = Address(address.chat)
             outcome = await self._send_once(address, wire.unquoted())
         plain = wire.plainest()
-        if plain is not None and _plainer_may_pass(outcome, wire, plain):
-            outcome = await self._send_once(address, plain)
+        if plain is None or not isinstance(outcome, Refused) or outcome.scope is not Scope.PAYLOAD:
+            return outcome
+        if about_entities(outcome) or wire.params != plain.params:
+            return await self._send_once(address, plain)
         return outcome
 
     async def _send_once(self, address: Address, wire: Wire) -> Outcome:
-        params = _addressed(wire, address)
+        kept = wire if wire.chat in ("", address.chat) else wire.unquoted()
+        params = {**kept.params, **_place(address)}
         files: dict[str, InputFile] = {}
         if (upload := wire.upload) is not None:
             files[upload.field] = InputFile(upload.content.encode(), upload.name)
@@ -168,12 +171,6 @@ class TelegramChannel(TelegramAccount):
             raise AttachmentUnavailable("the file could not be fetched from Telegram") from error
 
 
-def _plainer_may_pass(outcome: Outcome, wire: Wire, plain: Wire) -> bool:
-    if not isinstance(outcome, Refused) or outcome.scope is not Scope.PAYLOAD:
-        return False
-    return about_entities(outcome) or wire.params != plain.params
-
-
 def _place(address: Address) -> dict[str, object]:
     """The chat and topic as parameters. The general topic is addressed by naming none."""
     where: dict[str, object] = {"chat_id": _number(address.chat)}
@@ -185,9 +182,3 @@ def _place(address: Address) -> dict[str, object]:
 def _number(name: str) -> int | str:
     digits = name.removeprefix("-")
     return int(name) if digits.isascii() and digits.isdigit() else name
-
-
-def _addressed(wire: Wire, address: Address) -> dict[str, object]:
-    moved = wire.chat not in ("", address.chat)
-    kept = wire.unquoted() if moved else wire
-    return {**kept.params, **_place(address)}

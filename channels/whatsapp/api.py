@@ -99,7 +99,9 @@ class TwilioHttp:
             text = (await answer.aread()).decode("utf-8", "replace")
         if not answer.is_success:
             wait = answer.headers.get("retry-after", "")
-            raise ErrorAnswer(answer.status_code, _code(text), wait)
+            code = _parsed(text).get("code")
+            named = code if isinstance(code, int) and not isinstance(code, bool) else None
+            raise ErrorAnswer(answer.status_code, named, wait)
         return Response(answer.status_code, text, answer.headers)
 
     @asynccontextmanager
@@ -149,16 +151,17 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _code(text: str) -> int | None:
-    try:
-        payload = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    code = payload.get("code") if isinstance(payload, dict) else None
-    return code if isinstance(code, int) and not isinstance(code, bool) else None
-
-
 Resource = Mapping[str, object]
+
+
+def _parsed(text: str) -> Resource:
+    """The object in an answer; an empty one for what is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
 
 _NOT_FROM_ENVIRONMENT = {"TWILIO_REGION": "", "TWILIO_EDGE": ""}
 
@@ -264,18 +267,15 @@ class TwilioApi:
     ) -> Resource:
         """The answer to a form; an empty answer is an empty resource."""
         answer = await self._client.request_async("POST", url, data=dict(form), timeout=timeout)
-        return _object(answer.text) if answer.text else {}
+        return _resource(answer.text) if answer.text else {}
 
     async def _get(self, url: str, asked: Mapping[str, str] | None = None) -> Resource:
         answer = await self._client.request_async("GET", url, params=asked)
-        return _object(answer.text)
+        return _resource(answer.text)
 
 
-def _object(text: str) -> Resource:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
+def _resource(text: str) -> Resource:
+    found = _parsed(text)
+    if not found:
         raise NoAnswer("the answer is not what the API gives")
-    return value
+    return found

@@ -6,25 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bot.domain.commands import CommandForm
-from bot.domain.delivery import (
-    Lookup,
-    NotSent,
-    Outcome,
-    Refused,
-    Scope,
-    Sent,
-    Unknown,
-)
+from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent, Unknown
 from bot.domain.message import Attachment, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
 from channels.whatsapp import NAME, compose, errors, media
 from channels.whatsapp.account import TwilioAccount
-from channels.whatsapp.api import (
-    CallFailed,
-    ErrorAnswer,
-    NothingReached,
-)
+from channels.whatsapp.api import CallFailed, ErrorAnswer, NothingReached
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage, callback_url
 from channels.whatsapp.records import EARLIER, find
@@ -87,9 +75,11 @@ class WhatsAppChannel(TwilioAccount):
         except ValueError:
             return Refused(Scope.PAYLOAD, "the stored part can't be read")
         outcome = await self._create(to, wire, ref)
-        if wire.fallback and _refused_in_this_form(outcome):
-            return await self._create(to, Wire(body=wire.fallback), ref)
-        return outcome
+        if not wire.fallback or not isinstance(outcome, Refused):
+            return outcome
+        if outcome.scope in (Scope.CHAT, Scope.CONSENT) or outcome.code == _CLOSED_WINDOW:
+            return outcome
+        return await self._create(to, Wire(body=wire.fallback), ref)
 
     async def _create(self, to: Recipient, wire: Wire, ref: SendRef) -> Outcome:
         base = self.settings.twilio_status_callback
@@ -143,11 +133,3 @@ class WhatsAppChannel(TwilioAccount):
 
     async def fetch(self, attachment: Attachment) -> bytes:
         return await media.fetch(attachment.ref, self.settings, self._http, self._clock.sleep)
-
-
-def _refused_in_this_form(outcome: Outcome) -> bool:
-    return (
-        isinstance(outcome, Refused)
-        and outcome.scope not in (Scope.CHAT, Scope.CONSENT)
-        and outcome.code != _CLOSED_WINDOW
-    )

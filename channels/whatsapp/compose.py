@@ -17,19 +17,12 @@ from channels.whatsapp.settings import TwilioSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """A choice that was offered: what the person sees, and what we want back."""
-
-    label: str
-    data: str
-
-
-@dataclass(frozen=True, slots=True)
 class Wire:
     """The content of one create.
 
     `fallback` is sent instead when Twilio refuses the file or the content. With `content`
     (an `HX...` template) `body` is only what the person will read, where that is known.
+    `options` are the choices that were offered, each with the data that we want back.
     """
 
     body: str = ""
@@ -37,7 +30,7 @@ class Wire:
     fallback: str = ""
     content: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
-    options: tuple[Option, ...] = ()
+    options: tuple[Button, ...] = ()
 
     def dumps(self) -> str:
         stored = {name: value for name, value in asdict(self).items() if value}
@@ -48,7 +41,7 @@ class Wire:
         """Raises ValueError when this is not one of ours."""
         value = json.loads(stored)
         try:
-            options = tuple(Option(**o) for o in value.pop("options", ()))
+            options = tuple(Button(**o) for o in value.pop("options", ()))
             return cls(**value, options=options)
         except (TypeError, AttributeError) as error:
             raise ValueError("not a stored part of this channel") from error
@@ -84,8 +77,10 @@ def _part(wire: Wire, text: str = "") -> PartBody:
 def _with_choices(
     texts: list[str], buttons: tuple[Button, ...], settings: TwilioSettings
 ) -> list[PartBody]:
-    options = tuple(Option(b.label, b.data or b.label) for b in buttons if not b.url)
-    listed = _numbered(buttons)
+    options = tuple(Button(b.label, b.data or b.label) for b in buttons if not b.url)
+    # A link is not chosen but opened: it has no number.
+    numbered = [f"{number}. {option.label}" for number, option in enumerate(options, 1)]
+    listed = "\n".join([*numbered, *(f"{b.label}: {b.url}" for b in buttons if b.url)])
     last = texts[-1] if texts else ""
     joined = f"{last}\n\n{listed}" if last else listed
     tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(listed))]
@@ -101,13 +96,7 @@ def _with_choices(
     return [*_bodies(before), _part(Wire(body=final, options=options))]
 
 
-def _numbered(buttons: Sequence[Button]) -> str:
-    """The choices with their numbers; a link is not chosen but opened."""
-    numbered = [f"{n}. {b.label}" for n, b in enumerate((b for b in buttons if not b.url), 1)]
-    return "\n".join([*numbered, *(f"{b.label}: {b.url}" for b in buttons if b.url)])
-
-
-def _fits_buttons(text: str, options: Sequence[Option]) -> bool:
+def _fits_buttons(text: str, options: Sequence[Button]) -> bool:
     """True when WhatsApp takes these words and labels as buttons; a variable is one line."""
     short = all(0 < utf16_len(o.label) <= BUTTON_LABEL_LIMIT for o in options)
     return short and bool(text) and "\n" not in text and utf16_len(text) <= CAPTION_LIMIT
@@ -183,7 +172,7 @@ def choice_of(offered: str, text: str) -> Button | None:
     said = text.strip().casefold().rstrip(".)").lstrip("(")
     for number, option in enumerate(wire.options if wire else (), 1):
         if said in (str(number), option.label.strip().casefold()):
-            return Button(option.label, option.data)
+            return option
     return None
 
 

@@ -3,7 +3,8 @@ they are verified, the webhook at Twilio, what `doctor` asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -116,22 +117,11 @@ def _form(body: bytes) -> list[tuple[str, str]] | None:
         return None
 
 
-class _Pairs:
+class _Pairs(defaultdict[str, list[str]]):
     """The posted pairs as twilio's validator reads them: every value of every name."""
 
-    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        self._values: dict[str, list[str]] = {}
-        for name, value in pairs:
-            self._values.setdefault(name, []).append(value)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
     def getall(self, name: str) -> list[str]:
-        return self._values[name]
+        return self[name]
 
 
 def signature_matches(
@@ -149,7 +139,9 @@ def signature_matches(
         return False
     extra = named.get(SIGNATURE_SETTINGS_HEADER.lower(), "")
     algorithm = str(get_signature_algorithm(extra)).upper()
-    posted = _Pairs(pairs)
+    posted = _Pairs(list)
+    for name, value in pairs:
+        posted[name].append(value)
 
     def signed_with(secret: str) -> bool:
         validator = RequestValidator(secret)

@@ -13,7 +13,6 @@ from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.text import utf16_len
 from channels.whatsapp.compose import (
-    Option,
     Wire,
     choice_of,
     compose,
@@ -59,7 +58,7 @@ def test_the_same_reply_is_composed_to_the_same_bytes() -> None:
 
 
 def test_what_is_stored_is_what_is_read_back() -> None:
-    wire = Wire("b", "m", "f", "HX1", {"1": "ä"}, (Option("l", "d"),))
+    wire = Wire("b", "m", "f", "HX1", {"1": "ä"}, (Button("l", "d"),))
     assert Wire.loads(wire.dumps()) == wire
 
 
