@@ -16,8 +16,6 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from benchmarks.figures import quantile, show
 from bot.clock import SystemClock
 from bot.delivery.deliver import Result, Way, advance
@@ -34,11 +32,11 @@ from bot.texts import Words
 from channels.console import ConsoleChannel
 from storage import accounts, chats, holders, outbox, replies, runs
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import Tx
 from storage.holders import Identity
 from storage.notify import Wakeups
-from storage.outbox.moves import Attempt, Part
-from storage.runs import claims
-from storage.runs.moves import Claimant
+from storage.outbox import Attempt, Part
+from storage.runs import Claimant
 from storage.schema.migrate import upgrade
 from tests.servers import Postgres
 
@@ -85,7 +83,7 @@ class Turns:
 
     async def claim(self) -> Run:
         """One run that is ready."""
-        [run] = await self.db.write(claims.claim, self.by, [self.account], 1)
+        [run] = await self.db.write(runs.claim, self.by, [self.account], 1)
         return run
 
     async def store(self, run: Run) -> Part:
@@ -100,7 +98,7 @@ class Turns:
         await self.db.write(advance, way, result)
 
 
-def _store(tx: Connection, run: Run) -> Part:
+def _store(tx: Tx, run: Run) -> Part:
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
     replies.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)

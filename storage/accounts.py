@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 
-from sqlalchemy import Connection, exists, or_, select, update
+import sqlalchemy as sa
 
 from bot.domain.message import ChannelName
-from storage import holders as holder_moves
+from storage.engine import clock
+from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, MOMENT, REASON
 from storage.engine.clock import now
-from storage.engine.insert import insert_or_skip
-from storage.schema.tables import accounts, holders
+from storage.engine.entity import Entity
+from storage.engine.insert import InsertOrSkip
+from storage.engine.tx import Tx
+from storage.holders import alive
+from storage.schema.tables import accounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,92 +32,88 @@ class Account:
     catchup_mark: float | None
 
 
-_COLUMNS = (
-    accounts.c.id,
-    accounts.c.channel,
-    accounts.c.account,
-    accounts.c.name,
-    accounts.c.down_since,
-    accounts.c.down_reason,
-    accounts.c.catchup_mark,
+_ACCOUNT = Entity(Account, accounts)
+_IS_ACCOUNT = accounts.c.id == ACCOUNT_ID
+_THIS = sa.update(accounts).where(_IS_ACCOUNT)
+
+_ENSURE = InsertOrSkip(accounts)
+_LISTED = sa.select(*_ACCOUNT.columns).order_by(accounts.c.id)
+_FIND = _LISTED.where(
+    accounts.c.channel == sa.bindparam("channel"), accounts.c.account == sa.bindparam("account")
 )
 
 
-def ensure(tx: Connection, channel: ChannelName, account: str) -> Account:
+def ensure(tx: Tx, channel: ChannelName, account: str) -> Account:
     """The account's row, made if it is new."""
-    tx.execute(
-        insert_or_skip(tx, accounts, {"channel": channel.value, "account": account, "name": ""})
-    )
-    row = tx.execute(
-        select(*_COLUMNS).where(accounts.c.channel == channel.value, accounts.c.account == account)
-    ).one()
-    return _account(row)
+    named = {"channel": channel.value, "account": account}
+    _ENSURE.run(tx, named)
+    return _ACCOUNT.read(tx.execute(_FIND, named).one())
 
 
-def _account(row) -> Account:  # type: ignore[no-untyped-def]
-    return Account(row.id, ChannelName(row.channel), *row[2:])
-
-
-def listed(tx: Connection) -> Sequence[Account]:
+def listed(tx: Tx) -> Sequence[Account]:
     """Every account that was ever configured."""
-    return [_account(r) for r in tx.execute(select(*_COLUMNS).order_by(accounts.c.id))]
+    return _ACCOUNT.all(tx.execute(_LISTED))
 
 
-def set_name(tx: Connection, account: int, name: str) -> None:
+_SET_NAME = _THIS.values(name=sa.bindparam("called"))
+_MARK_DOWN = _THIS.where(accounts.c.down_since.is_(None)).values(down_since=now, down_reason=REASON)
+_MARK_UP = _THIS.where(accounts.c.down_since.is_not(None)).values(down_since=None, down_reason=None)
+
+
+def set_name(tx: Tx, account: int, name: str) -> None:
     """Remember the bot's user name, so that a start without the platform still knows it."""
-    tx.execute(update(accounts).where(accounts.c.id == account).values(name=name))
+    tx.execute(_SET_NAME, {"account_id": account, "called": name})
 
 
-def mark_down(tx: Connection, account: int, reason: str) -> bool:
+def mark_down(tx: Tx, account: int, reason: str) -> bool:
     """up -> down: nothing of it is claimed until it is up. False: it was down already."""
-    move = (
-        update(accounts)
-        .where(accounts.c.id == account, accounts.c.down_since.is_(None))
-        .values(down_since=now, down_reason=reason)
-    )
-    return tx.execute(move).rowcount == 1
+    return tx.execute(_MARK_DOWN, {"account_id": account, "reason": reason}).rowcount == 1
 
 
-def mark_up(tx: Connection, account: int) -> bool:
+def mark_up(tx: Tx, account: int) -> bool:
     """down -> up. False: it was up."""
-    move = (
-        update(accounts)
-        .where(accounts.c.id == account, accounts.c.down_since.is_not(None))
-        .values(down_since=None, down_reason=None)
-    )
-    return tx.execute(move).rowcount == 1
+    return tx.execute(_MARK_UP, {"account_id": account}).rowcount == 1
 
 
-def take_polling(tx: Connection, account: int, holder: int, lease_seconds: float) -> bool:
+_LOCK = sa.select(1).where(_IS_ACCOUNT).with_for_update(key_share=True)
+_TAKE_POLLING = _THIS.where(
+    sa.or_(
+        accounts.c.poller.is_(None),
+        accounts.c.poller == HOLDER_ID,
+        ~alive(accounts.c.poller, LEASE_SECONDS),
+    ),
+    alive(HOLDER_ID, LEASE_SECONDS),
+).values(poller=HOLDER_ID)
+_LEAVE_POLLING = sa.update(accounts).where(accounts.c.poller == HOLDER_ID).values(poller=None)
+
+
+def take_polling(tx: Tx, account: int, holder: int, lease_seconds: float) -> bool:
     """Become (or stay) the one process that polls for this account. False: another one does."""
-    other = exists(
-        select(1).where(
-            holders.c.id == accounts.c.poller,
-            holder_moves.alive(holders.c.id, lease_seconds),
-        )
-    ).correlate(accounts)
-    free = or_(accounts.c.poller.is_(None), accounts.c.poller == holder, ~other)
-    tx.execute(select(1).where(accounts.c.id == account).with_for_update(key_share=True))
-    move = (
-        update(accounts)
-        .where(accounts.c.id == account, free, holder_moves.alive(holder, lease_seconds))
-        .values(poller=holder)
-    )
-    return tx.execute(move).rowcount == 1
+    tx.execute(_LOCK, {"account_id": account})
+    values = {"account_id": account, "holder_id": holder, "lease_seconds": lease_seconds}
+    return tx.execute(_TAKE_POLLING, values).rowcount == 1
 
 
-def leave_all_polling(tx: Connection, holder: int) -> None:
+def leave_all_polling(tx: Tx, holder: int) -> None:
     """Let another process poll at once."""
-    tx.execute(update(accounts).where(accounts.c.poller == holder).values(poller=None))
+    tx.execute(_LEAVE_POLLING, {"holder_id": holder})
 
 
-def move_mark(tx: Connection, account: int, mark: float) -> None:
+_MOVE_MARK = _THIS.where(
+    sa.or_(accounts.c.catchup_mark.is_(None), accounts.c.catchup_mark < MOMENT)
+).values(catchup_mark=MOMENT)
+_BEGIN_MARK = _THIS.values(
+    catchup_mark=sa.func.coalesce(accounts.c.catchup_mark, MOMENT)
+).returning(accounts.c.catchup_mark)
+
+
+def move_mark(tx: Tx, account: int, mark: float) -> None:
     """Everything up to `mark` (epoch seconds) is recorded: only after a complete listing."""
-    tx.execute(
-        update(accounts)
-        .where(
-            accounts.c.id == account,
-            or_(accounts.c.catchup_mark.is_(None), accounts.c.catchup_mark < mark),
-        )
-        .values(catchup_mark=mark)
-    )
+    tx.execute(_MOVE_MARK, {"account_id": account, "moment": mark})
+
+
+def begin_mark(tx: Tx, account: int) -> float:
+    """Where the account's next listing begins, in epoch seconds. The first one begins now, in
+    whole seconds as platforms tell them: what was written before is nobody's to answer."""
+    begins = {"account_id": account, "moment": floor(clock.read(tx))}
+    return float(tx.scalars(_BEGIN_MARK, begins).one())

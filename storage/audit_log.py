@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert
+import sqlalchemy as sa
 
 from storage.engine.clock import now
+from storage.engine.of_chat import MoveChat
+from storage.engine.tx import Tx
 from storage.schema.tables import events
 
-_NOTE = insert(events).values(at=now)
+_NOTE = sa.insert(events).values(at=now)
 
 
 def note(
-    tx: Connection,
-    who: str,
-    what: str,
-    why: str = "",
-    *,
-    run: int | None = None,
-    chat: int | None = None,
+    tx: Tx, who: str, what: str, why: str = "", *, run: int | None = None, chat: int | None = None
 ) -> None:
     """Append one event. `why` never holds message text or whole phone numbers."""
     tx.execute(_NOTE, {"run": run, "chat": chat, "who": who, "what": what, "why": why})
+
+
+merge = MoveChat(events, events.c.chat)
+move_run = MoveChat(events, events.c.run)

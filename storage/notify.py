@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from bot.domain.ports import Clock
 from bot.domain.retry import RETRY
 
 _log = logging.getLogger("answerback.wakeup")
+
+_PATIENCE = 5.0
+"""Seconds that Redis may take for a command."""
 
 READY = "ready"
 """Some run or standalone part became due."""
@@ -32,10 +35,6 @@ def part_topic(part: int) -> str:
     return f"part:{part}"
 
 
-class RelayBroken(Exception):
-    """The connection to Redis is gone; the text names what it met."""
-
-
 class Wakeups:
     """Tells waiters within this process, and relays to and from Redis where there is one."""
 
@@ -47,6 +46,7 @@ class Wakeups:
         self._listeners: list[Callable[[str], None]] = []
         self._redis_url = redis_url
         self._channel = f"{prefix}:wake"
+        self._sender = clock.token()
         self._outgoing: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self.connected = False
 
@@ -88,28 +88,62 @@ class Wakeups:
         """Carry hints to and from Redis until cancelled. Returns at once without Redis."""
         if self._redis_url is None:
             return
-        from storage.notify_redis import Relay  # noqa: PLC0415 - half a second, only with Redis
-
-        relay = Relay(self._redis_url, self._channel, self._clock.token())
         tries, told = 0, False
         while True:
-            try:
-                await relay.carry(self._outgoing, self._reached, self._deliver)
-            except RelayBroken as error:
-                if self.connected:
-                    tries, told = 0, False
-                if not told:
-                    told = True
-                    _log.warning("redis is away, wake-ups wait for the poll: %s", error)
+            met = await self._carry(self._redis_url)
+            if self.connected:
+                tries, told = 0, False
+            if not told:
+                told = True
+                _log.warning("redis is away, wake-ups wait for the poll: %s", met)
             self.connected = False
             self._deliver(READY)
             tries += 1
             await self._clock.sleep(RETRY.redis.after(tries, self._clock.jitter()))
 
-    def _reached(self) -> None:
-        """Redis is reached again; hints may have been missed until now."""
-        self.connected = True
-        self._deliver(READY)
+    async def _carry(self, url: str) -> str:
+        """Publish what is told here and tell what others publish, until the connection breaks;
+        returns what broke it."""
+        import redis.asyncio as aioredis  # noqa: PLC0415 - half a second, only with Redis
+        from redis.asyncio.retry import Retry  # noqa: PLC0415
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.exceptions import RedisError  # noqa: PLC0415
+
+        met = "it ended the connection"
+        try:
+            async with (
+                aioredis.Redis.from_url(
+                    url,
+                    socket_timeout=None,
+                    socket_connect_timeout=2,
+                    retry=Retry(NoBackoff(), 0),
+                ) as redis,
+                redis.pubsub() as pubsub,
+                asyncio.TaskGroup() as tasks,
+            ):
+                await pubsub.subscribe(self._channel)
+                # Hints may have been missed until now.
+                self.connected = True
+                self._deliver(READY)
+                publishing = tasks.create_task(self._publish(redis.publish))
+                async for message in pubsub.listen():
+                    if message["type"] == "message":
+                        sender, _, topic = message["data"].decode().partition(" ")
+                        if sender != self._sender:  # our own were heard here already
+                            self._deliver(topic)
+                publishing.cancel()
+        except* (RedisError, OSError, TimeoutError) as errors:
+            met = type(errors.exceptions[0]).__name__
+        return met
+
+    async def _publish(self, publish: Callable[[str, str], Awaitable[object]]) -> None:
+        while True:
+            topic = await self._outgoing.get()
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await publish(self._channel, f"{self._sender} {topic}")
+            finally:
+                self._outgoing.task_done()
 
     async def flush(self, timeout: float) -> None:
         """Wait until what was told has left for Redis, at most `timeout` seconds."""

@@ -1,8 +1,8 @@
 """Reminders: what a chat is told later. Each move is one guarded statement.
 
-waiting  ->  done        (fire, when it is due once)
-waiting  ->  waiting     (fire, with its next time)
-waiting  ->  cancelled   (cancel)
+waiting  ->  done        fire, when it is due once
+waiting  ->  waiting     fire, with its next time
+waiting  ->  cancelled   cancel, forget
 """
 
 from __future__ import annotations
@@ -10,24 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, func, select, update
+import sqlalchemy as sa
 
-from bot.domain.reminders import Schedule
+from bot.domain.reminders import ReminderState, Schedule
+from storage.engine.binds import AT_MOST, CHAT_ID, MOMENT
 from storage.engine.clock import now
-from storage.engine.insert import insert_or_skip
+from storage.engine.entity import Entity
+from storage.engine.insert import InsertOrSkip
+from storage.engine.literals import is_in, word
+from storage.engine.of_chat import MoveChat
+from storage.engine.sets import among
+from storage.engine.tx import Tx
 from storage.schema.tables import reminders
-
-_COLUMNS = (
-    reminders.c.id,
-    reminders.c.account,
-    reminders.c.chat,
-    reminders.c.text,
-    reminders.c.rule,
-    reminders.c.zone,
-    reminders.c.due_at,
-    reminders.c.fired,
-)
-_IS_WAITING = reminders.c.state == "waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,84 +36,103 @@ class StoredReminder:
     fired: int
 
 
-def _stored(row: Row) -> StoredReminder:  # type: ignore[type-arg]
-    schedule = Schedule(row.due_at, row.zone, row.rule)
-    return StoredReminder(row.id, row.account, row.chat, row.text, schedule, row.fired)
+_REMINDER = Entity(StoredReminder, reminders)
+_WAITING = is_in(reminders.c.state, ReminderState.WAITING)
+_OF_CHAT = reminders.c.chat == CHAT_ID
+_IS_REMINDER = sa.and_(_OF_CHAT, reminders.c.id == sa.bindparam("reminder_id"))
+
+_ADD = InsertOrSkip(reminders, reminders.c.id, created_at=now)
+_BY_KEY = sa.select(*_REMINDER.columns).where(reminders.c.key == sa.bindparam("reminder_key"))
+_SOONEST_FIRST = (
+    sa.select(*_REMINDER.columns).where(_WAITING).order_by(reminders.c.due_at, reminders.c.id)
+)
+_OF_CHAT_WAITING = _SOONEST_FIRST.where(_OF_CHAT)
+_DUE = _SOONEST_FIRST.where(
+    reminders.c.due_at <= now, among(reminders.c.account, "account_ids")
+).limit(AT_MOST)
+_COUNT_WAITING = sa.select(sa.func.count()).where(_OF_CHAT, _WAITING)
+_CANCEL = (
+    sa.update(reminders).where(_IS_REMINDER, _WAITING).values(state=word(ReminderState.CANCELLED))
+)
+_FIRE = (
+    sa.update(reminders)
+    .where(_IS_REMINDER, _WAITING, reminders.c.due_at == MOMENT)
+    .values(
+        state=sa.bindparam("new_state"),
+        due_at=sa.bindparam("next_due"),
+        fired=reminders.c.fired + 1,
+    )
+)
+_FORGET = (
+    sa.update(reminders)
+    .where(_OF_CHAT)
+    .values(
+        state=sa.case((_WAITING, word(ReminderState.CANCELLED)), else_=reminders.c.state), text=""
+    )
+)
 
 
-def add(
-    tx: Connection, account: int, chat: int, key: str, text: str, schedule: Schedule
-) -> StoredReminder:
+def add(tx: Tx, account: int, chat: int, key: str, text: str, schedule: Schedule) -> StoredReminder:
     """The reminder under this key, made if it is not there."""
-    values: dict[str, object] = {
+    values = {
         "account": account,
         "chat": chat,
         "key": key,
-        "state": "waiting",
+        "state": ReminderState.WAITING.value,
         "text": text,
         "rule": schedule.rule,
         "zone": schedule.zone,
         "due_at": schedule.due_at,
-        "created_at": now,
     }
-    tx.execute(insert_or_skip(tx, reminders, values))
-    return _stored(tx.execute(select(*_COLUMNS).where(reminders.c.key == key)).one())
+    _ADD.run(tx, values)
+    stored = find(tx, key)
+    assert stored is not None
+    return stored
 
 
-def find(tx: Connection, key: str) -> StoredReminder | None:
+def find(tx: Tx, key: str) -> StoredReminder | None:
     """The reminder under this key, in whatever state."""
-    row = tx.execute(select(*_COLUMNS).where(reminders.c.key == key)).first()
-    return None if row is None else _stored(row)
+    return _REMINDER.first(tx.execute(_BY_KEY, {"reminder_key": key}))
 
 
-def waiting(tx: Connection, chat: int) -> Sequence[StoredReminder]:
+def waiting(tx: Tx, chat: int) -> Sequence[StoredReminder]:
     """The chat's reminders that are still to come, soonest first."""
-    question = select(*_COLUMNS).where(reminders.c.chat == chat, _IS_WAITING)
-    rows = tx.execute(question.order_by(reminders.c.due_at, reminders.c.id))
-    return [_stored(row) for row in rows]
+    return _REMINDER.all(tx.execute(_OF_CHAT_WAITING, {"chat_id": chat}))
 
 
-def count_waiting(tx: Connection, chat: int) -> int:
+def count_waiting(tx: Tx, chat: int) -> int:
     """How many reminders of this chat are still to come."""
-    question = select(func.count()).where(reminders.c.chat == chat, _IS_WAITING)
-    return int(tx.scalars(question).one())
+    return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
 
 
-def cancel(tx: Connection, chat: int, reminder: int) -> bool:
+def cancel(tx: Tx, chat: int, reminder: int) -> bool:
     """waiting -> cancelled. False: none of this chat waits under that number."""
-    move = update(reminders).where(
-        reminders.c.id == reminder, reminders.c.chat == chat, _IS_WAITING
-    )
-    return tx.execute(move.values(state="cancelled")).rowcount == 1
+    return tx.execute(_CANCEL, {"chat_id": chat, "reminder_id": reminder}).rowcount == 1
 
 
-def due(tx: Connection, accounts: Sequence[int], limit: int) -> Sequence[StoredReminder]:
+def due(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[StoredReminder]:
     """What is due now on these accounts, oldest first."""
-    question = (
-        select(*_COLUMNS)
-        .where(_IS_WAITING, reminders.c.due_at <= now, reminders.c.account.in_(accounts))
-        .order_by(reminders.c.due_at, reminders.c.id)
-        .limit(limit)
-    )
-    return [_stored(row) for row in tx.execute(question)]
+    values = {"account_ids": list(account_ids), "at_most": limit}
+    return _REMINDER.all(tx.execute(_DUE, values))
 
 
-def fire(tx: Connection, reminder: StoredReminder, following: float | None) -> bool:
+def fire(tx: Tx, reminder: StoredReminder, following: float | None) -> bool:
     """waiting -> done, or waiting for its next time. False: another process was first, or it
     was cancelled. Guarded by the time for which it is due: each time fires once."""
-    again = following is not None
-    move = (
-        update(reminders)
-        .where(
-            reminders.c.id == reminder.id,
-            reminders.c.chat == reminder.chat,
-            _IS_WAITING,
-            reminders.c.due_at == reminder.schedule.due_at,
-        )
-        .values(
-            state="waiting" if again else "done",
-            due_at=following if again else reminders.c.due_at,
-            fired=reminders.c.fired + 1,
-        )
-    )
-    return tx.execute(move).rowcount == 1
+    due_at = reminder.schedule.due_at
+    values = {
+        "chat_id": reminder.chat,
+        "reminder_id": reminder.id,
+        "moment": due_at,
+        "new_state": ReminderState.DONE if following is None else ReminderState.WAITING,
+        "next_due": due_at if following is None else following,
+    }
+    return tx.execute(_FIRE, values).rowcount == 1
+
+
+def forget(tx: Tx, chat: int) -> None:
+    """Cancel what waits and take the words out of every reminder of the chat."""
+    tx.execute(_FORGET, {"chat_id": chat})
+
+
+merge = MoveChat(reminders, reminders.c.chat)

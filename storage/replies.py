@@ -1,24 +1,33 @@
-"""What agents returned: kept before anything of it is sent, and never asked for again."""
+"""Replies: what agents returned, kept before anything of it is sent, and never asked for again."""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, select
+import sqlalchemy as sa
 
+from storage.engine.binds import RUN_ID
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
-from storage.schema.tables import replies
+from storage.engine.of_chat import Erasure
+from storage.engine.tx import Tx
+from storage.schema.tables import replies, runs
 
 _STORE = InsertOrSkip(replies, replies.c.run, stored_at=now)
-_STORED = select(replies.c.text, replies.c.body).where(replies.c.run == bindparam("of"))
+_STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == RUN_ID)
 
 
-def store(tx: Connection, run: int, text: str, body: str, attempt: int) -> None:
+def store(tx: Tx, run: int, text: str, body: str, attempt: int) -> None:
     """Keep a run's reply, its text and its JSON. The first one stays: a commit whose answer
     was lost is made once more. The run is held."""
     _STORE.run(tx, {"run": run, "text": text, "body": body, "attempt": attempt})
 
 
-def stored(tx: Connection, run: int) -> tuple[str, str] | None:
+def stored(tx: Tx, run: int) -> tuple[str, str] | None:
     """(text, body) of the run's reply, or None."""
-    row = tx.execute(_STORED, {"of": run}).first()
+    row = tx.execute(_STORED, {"run_id": run}).first()
     return None if row is None else (row.text, row.body)
+
+
+forget = Erasure(
+    runs,
+    lambda page: [sa.update(replies).where(replies.c.run.in_(page)).values(text="", body="{}")],
+)

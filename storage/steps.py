@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select, update
+import sqlalchemy as sa
 
+from storage.engine.binds import RUN_ID
 from storage.engine.clock import now
-from storage.engine.insert import insert_or_skip
-from storage.schema.tables import steps
+from storage.engine.entity import Entity
+from storage.engine.insert import InsertOrSkip
+from storage.engine.of_chat import Erasure
+from storage.engine.tx import Tx
+from storage.schema.tables import runs, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,54 +25,6 @@ class StoredStep:
     fence: int
 
 
-def find(tx: Connection, run: int, key: str) -> StoredStep | None:
-    """The step under this key, or None when it was never begun."""
-    row = tx.execute(
-        select(steps.c.safe, steps.c.result, steps.c.fence).where(
-            steps.c.run == run, steps.c.key == key
-        )
-    ).first()
-    return None if row is None else StoredStep(row.safe, row.result, row.fence)
-
-
-def begin(tx: Connection, run: int, key: str, fence: int, *, safe: bool, paid: bool) -> None:
-    """Record that the step is about to happen, `paid` if it calls a model. The run is held."""
-    values: dict[str, object] = {
-        "run": run,
-        "key": key,
-        "state": "started",
-        "safe": safe,
-        "paid": paid,
-        "fence": fence,
-        "started_at": now,
-    }
-    tx.execute(insert_or_skip(tx, steps, values))
-
-
-def begin_again(tx: Connection, run: int, key: str, fence: int) -> None:
-    """started -> started: it is done once more under this fence. The run is held."""
-    tx.execute(
-        update(steps)
-        .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
-        .values(begun=steps.c.begun + 1, fence=fence)
-    )
-
-
-def failed(tx: Connection, run: int, key: str) -> None:
-    """The call raised: it was not cut off. The run is held."""
-    tx.execute(
-        update(steps)
-        .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
-        .values(failed=steps.c.failed + 1)
-    )
-
-
-def take_back(tx: Connection, run: int, key: str) -> None:
-    """started -> as if never begun. The run is held."""
-    guard = (steps.c.run == run, steps.c.key == key, steps.c.state == "started")
-    tx.execute(delete(steps).where(*guard))
-
-
 @dataclass(frozen=True, slots=True)
 class Done:
     """A step's result, as JSON, and the tokens that it cost if it called a model."""
@@ -78,17 +34,72 @@ class Done:
     output_tokens: int | None = None
 
 
-def finish(tx: Connection, run: int, key: str, done: Done) -> bool:
-    """started -> done. False: it was done before. The run is held."""
-    move = (
-        update(steps)
-        .where(steps.c.run == run, steps.c.key == key, steps.c.state == "started")
-        .values(
-            state="done",
-            result=done.result,
-            input_tokens=done.input_tokens,
-            output_tokens=done.output_tokens,
-            done_at=now,
-        )
+_STEP = Entity(StoredStep, steps)
+_IS_STEP = sa.and_(steps.c.run == RUN_ID, steps.c.key == sa.bindparam("step_key"))
+_STARTED = sa.and_(_IS_STEP, steps.c.state == sa.literal_column("'started'"))
+_FIND = sa.select(*_STEP.columns).where(_IS_STEP)
+_BEGIN = InsertOrSkip(steps, steps.c.run, started_at=now)
+_BEGIN_AGAIN = (
+    sa.update(steps)
+    .where(_STARTED)
+    .values(begun=steps.c.begun + 1, fence=sa.bindparam("new_fence"))
+)
+_FAILED = sa.update(steps).where(_STARTED).values(failed=steps.c.failed + 1)
+_TAKE_BACK = sa.delete(steps).where(_STARTED)
+_FINISH = (
+    sa.update(steps)
+    .where(_STARTED)
+    .values(
+        state="done",
+        result=sa.bindparam("new_result"),
+        input_tokens=sa.bindparam("tokens_in"),
+        output_tokens=sa.bindparam("tokens_out"),
+        done_at=now,
     )
-    return tx.execute(move).rowcount == 1
+)
+
+
+def find(tx: Tx, run: int, key: str) -> StoredStep | None:
+    """The step under this key, or None when it was never begun."""
+    return _STEP.first(tx.execute(_FIND, {"run_id": run, "step_key": key}))
+
+
+def begin(tx: Tx, run: int, key: str, fence: int, *, safe: bool, paid: bool) -> None:
+    """Record that the step is about to happen, `paid` if it calls a model. The run is held."""
+    values = {"run": run, "key": key, "fence": fence, "safe": safe, "paid": paid}
+    _BEGIN.run(tx, values | {"state": "started"})
+
+
+def begin_again(tx: Tx, run: int, key: str, fence: int) -> None:
+    """started -> started: it is done once more under this fence. The run is held."""
+    tx.execute(_BEGIN_AGAIN, {"run_id": run, "step_key": key, "new_fence": fence})
+
+
+def failed(tx: Tx, run: int, key: str) -> None:
+    """The call raised: it was not cut off. The run is held."""
+    tx.execute(_FAILED, {"run_id": run, "step_key": key})
+
+
+def take_back(tx: Tx, run: int, key: str) -> None:
+    """started -> as if never begun. The run is held."""
+    tx.execute(_TAKE_BACK, {"run_id": run, "step_key": key})
+
+
+def finish(tx: Tx, run: int, key: str, done: Done) -> bool:
+    """started -> done. False: it was done before. The run is held."""
+    values = {
+        "run_id": run,
+        "step_key": key,
+        "new_result": done.result,
+        "tokens_in": done.input_tokens,
+        "tokens_out": done.output_tokens,
+    }
+    return tx.execute(_FINISH, values).rowcount == 1
+
+
+forget = Erasure(
+    runs,
+    lambda page: [
+        sa.update(steps).where(steps.c.run.in_(page), steps.c.state == "done").values(result="null")
+    ],
+)

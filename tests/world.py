@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
@@ -32,7 +32,9 @@ from bot.observability.tracing import Tracer
 from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, shift_database
+from tests.fakes.faults import Fault, How, Script
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
@@ -144,12 +146,12 @@ class World:
             "telegram_mode": "webhook",
             "telegram_webhook_secret": SECRET,
             "telegram_api_url": self.telegram.url,
-            "telegram_read_timeout": 1.0,
+            "telegram_read_timeout": _answers_within(self.telegram.script),
             "twilio_account_sid": ACCOUNT,
             "twilio_auth_token": AUTH_TOKEN,
             "twilio_whatsapp_from": SENDER,
             "twilio_api_url": self.twilio.url,
-            "twilio_timeout": 1.0,
+            "twilio_timeout": _answers_within(self.twilio.script),
             "twilio_typing": False,
         }
         return read_settings(_env_file=None, **{**values, **changes})
@@ -216,7 +218,7 @@ class World:
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
         """What a query answers, asked beside the processes."""
 
-        def ask(tx: Connection) -> Sequence[Any]:
+        def ask(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()
 
         if self._asked is None:
@@ -252,6 +254,13 @@ class World:
         await asyncio.gather(*(r._task for r in self.running), return_exceptions=True)
         if self._asked is not None:
             self._asked.close()
+
+
+def _answers_within(script: Script) -> float:
+    """Seconds to wait for a provider: few where it is to hang, else as long as it may be slow."""
+    faults = (rule.fault for rule in script.rules)
+    hangs = any(isinstance(fault, Fault) and fault.how is How.HANG for fault in faults)
+    return 1.0 if hangs else PATIENCE
 
 
 @asynccontextmanager

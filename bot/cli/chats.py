@@ -18,10 +18,12 @@ from bot.cli.wording import moment, span
 from bot.operations import chats
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
-from storage.views import parts
+from storage.views import chats as chat_views
 from storage.views import runs as run_views
-from storage.views.parts import Moment
-from storage.views.runs import ChatLine, RunFilter, RunLine
+from storage.views import timeline
+from storage.views.chats import ChatLine
+from storage.views.runs import RunFilter, RunLine
+from storage.views.timeline import Moment
 
 app = typer.Typer(no_args_is_help=True, help="Conversations, and taking one over by hand.")
 _NEWEST = 20
@@ -43,7 +45,7 @@ def list_(
     """
 
     def ask(tx: Tx) -> Sequence[ChatLine]:
-        return run_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
+        return chat_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
     found = in_session(lambda session: session.rt.db.read(ask))
     head = ("id", "channel", "address", "kind", "name", "last heard", "live runs", "state")
@@ -95,7 +97,7 @@ def show(chat: options.Chat, *, json: options.Json = False) -> None:
 def _whole(tx: Tx, name: str, lease: float) -> tuple[ChatLine, Sequence[RunLine], Sequence[Moment]]:
     chat = one_chat(tx, name)
     newest = run_views.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease)
-    return run_views.chats_listed(tx, [chat])[0], newest, parts.chat_events(tx, chat, _NEWEST)
+    return chat_views.chats_listed(tx, [chat])[0], newest, timeline.chat_events(tx, chat, _NEWEST)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)

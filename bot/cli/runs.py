@@ -28,10 +28,11 @@ from bot.operations.explain import Explained, explain_run
 from bot.operations.status import turn_status
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
-from storage.views import parts, usage
+from storage.views import parts, timeline, usage
 from storage.views import runs as run_views
-from storage.views.parts import Moment, PartFilter, PartLine
+from storage.views.parts import PartFilter, PartLine
 from storage.views.runs import RunFilter, RunLine
+from storage.views.timeline import Moment
 from storage.views.usage import Usage
 
 app = typer.Typer(no_args_is_help=True, help="The obligations to answer, and what may be done.")
@@ -149,7 +150,7 @@ def _whole(
     line = run_views.run_line(tx, run, lease)
     assert line is not None
     sent = parts.parts_listed(tx, PartFilter(runs=(run,), limit=AT_MOST))
-    return line, parts.timeline(tx, run), sent, usage.of_run(tx, run)
+    return line, timeline.timeline(tx, run), sent, usage.of_run(tx, run)
 
 
 def print_course(course: Sequence[Moment], *, text: bool) -> None:

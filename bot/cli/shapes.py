@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from bot.cli.wording import moment
 from storage.holders import HolderRow
-from storage.views.parts import DeadLetter, Moment, PartLine
-from storage.views.runs import ChatLine, RunLine
+from storage.views.chats import ChatLine
+from storage.views.parts import DeadLetter, PartLine
+from storage.views.runs import RunLine
+from storage.views.timeline import Moment
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

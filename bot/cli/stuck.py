@@ -18,8 +18,8 @@ from bot.leases import recovery
 from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
-from storage import operator_moves
 from storage.engine.probe import RedisUnreachable, ping_redis
+from storage.views import diagnostics
 
 _HEAD = ("what", "id", "since", "why", "next")
 _REDIS_PATIENCE = 2.0
@@ -115,7 +115,7 @@ def recover(*, acting: options.Acting) -> None:
 
     async def work(session: OperatorSession) -> tuple[int, int, int]:
         rt, lease = session.rt, session.settings.lease_seconds
-        if await rt.db.read(operator_moves.overdue_holders, lease):
+        if await rt.db.read(diagnostics.overdue_holders, lease):
             await rt.clock.sleep(2 * session.settings.heartbeat_seconds)
         swept = await recovery.pass_by_hand(rt, by.name)
         return len(swept.released), swept.doubted, await recovery.repair(rt)

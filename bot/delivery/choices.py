@@ -13,10 +13,9 @@ from dataclasses import replace
 from bot.domain.message import Inbound, InboundKind
 from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
-from storage import chats
+from storage import chats, outbox
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox import sent_parts
 
 
 def offer(tx: Tx, rt: Runtime, chat: Chat, parts: Sequence[PartBody]) -> None:
@@ -47,7 +46,7 @@ def chosen(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inbound:
 def _replied_to(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> str:
     if message.quoted is None:
         return ""
-    part = sent_parts.by_receipt(tx, chat.account, message.quoted.provider_id)
+    part = outbox.by_receipt(tx, chat.account, message.quoted.provider_id)
     if part is None or part.chat != chat.id:
         return ""
     return rt.carriers[chat.account].offered([part.body])

@@ -40,8 +40,7 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import part_topic
-from storage.outbox import delivery_status, sent_parts
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 from storage.views.evidence import address_now
 
 LOST_IN_SENDING = "the process died while it was being sent"
@@ -182,7 +181,7 @@ def patience_ends(tx: Tx, rt: Runtime, attempt: Attempt) -> bool:
     part = outbox.get(tx, attempt.part)
     if part is None or clock.read(tx) < part.started_at + rt.retry.look_patience:
         return False
-    return delivery_status.give_up_looking(tx, part.id, attempt.number)
+    return outbox.give_up_looking(tx, part.id, attempt.number)
 
 
 def _held(tx: Tx, run: Run) -> bool:
@@ -378,7 +377,7 @@ class LookQuery:
     @staticmethod
     def read(tx: Tx, part: Part) -> LookQuery:
         """The query for this part."""
-        owned = sent_parts.owned_receipts(tx, part.chat)
+        owned = outbox.owned_receipts(tx, part.chat)
         return LookQuery(part, owned, chats.addresses(tx, part.chat))
 
 

@@ -12,7 +12,7 @@ from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, outbox, runs
 from storage.engine.tx import Tx
-from storage.outbox.moves import Notice
+from storage.outbox import Notice
 
 _TOLD_AGAIN_AFTER = 86_400.0
 

@@ -27,7 +27,7 @@ from bot.observability.tracing import Span
 from storage import chats, outbox
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.sends")
 _TO_CONNECT = 5.0

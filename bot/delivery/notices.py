@@ -14,7 +14,7 @@ from bot.texts import Text
 from storage import outbox
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox.moves import Address, Notice
+from storage.outbox import Address, Notice
 
 _PREFIX = "ab"
 

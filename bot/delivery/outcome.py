@@ -21,10 +21,9 @@ from bot.domain.message import Address
 from bot.domain.verdict import review
 from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, outbox, runs
-from storage.chat_merge import migrate
-from storage.chats import Chat
+from storage.chats import Chat, migrate
 from storage.engine.tx import Tx
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.delivery")
 _DOUBLE = "two receipts for one part"

@@ -24,8 +24,7 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import delivery_status, standalone
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.standalone")
 _AT_ONCE = 20
@@ -71,7 +70,7 @@ class StandaloneSender:
         limiter = ctx.limiters[due.part.account]
         place = await limiter.place(to, rt.retry.short_wait, returned=True)
         if not place.taken:
-            await rt.db.write(standalone.put_off, due.part.id, place.wait)
+            await rt.db.write(outbox.put_off, due.part.id, place.wait)
             return
         begun: Send | None = None
         try:
@@ -107,7 +106,7 @@ class StandaloneSender:
 
 
 def _due(tx: Tx, mine: Sequence[int], at_most: int) -> list[_Due]:
-    return [_Due(p, chats.get(tx, p.chat)) for p in standalone.due(tx, mine, at_most)]
+    return [_Due(p, chats.get(tx, p.chat)) for p in outbox.due(tx, mine, at_most)]
 
 
 def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) -> Send | None:
@@ -117,12 +116,12 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
     if part is None or part.state is not PartState.PENDING or part.not_before > now:
         return None
     within = rt.retry.status_wait
-    if part.account in rt.carriers and delivery_status.follows_unreported(tx, part, within):
+    if part.account in rt.carriers and outbox.follows_unreported(tx, part, within):
         return None
     verdict = clearance(tx, rt, chat, part, now)
     if isinstance(verdict, Hold):
         return None
-    begun = standalone.claim(tx, part.id, holder, lease_seconds)
+    begun = outbox.claim(tx, part.id, holder, lease_seconds)
     if begun is None or verdict is None:
         return None if begun is None else Send(begun, chat.address)
     attempt = Attempt(begun.id, begun.attempts)
@@ -137,7 +136,7 @@ def _doubtful(tx: Tx, account: int, looks: Sequence[float]) -> list[tuple[LookQu
     now = clock.read(tx)
     return [
         (LookQuery.read(tx, part), chats.get(tx, part.chat))
-        for part in standalone.doubtful(tx, account, len(looks), _AT_ONCE)
+        for part in outbox.doubtful(tx, account, len(looks), _AT_ONCE)
         if now >= part.started_at + looks[part.looks]
     ]
 

@@ -16,8 +16,7 @@ from storage import accounts, audit_log, chats, outbox, runs
 from storage.chats import Chat
 from storage.engine.tx import Tx
 from storage.notify import READY, part_topic
-from storage.outbox import delivery_status, sent_parts
-from storage.outbox.moves import Attempt, Part
+from storage.outbox import Attempt, Part
 
 PLATFORM = "platform"
 _ASKED_FOR = 5.0
@@ -72,12 +71,10 @@ def _apply(tx: Tx, rt: Runtime, account: int, status: Witness) -> tuple[int, boo
         if status.state is PartState.REFUSED:
             _refused(tx, rt, chat, part, status)
         elif status.state is not None:
-            delivery_status.confirm(
-                tx, part.id, status.receipt, status.state, status.provider_status
-            )
+            outbox.confirm(tx, part.id, status.receipt, status.state, status.provider_status)
         if part.run is not None:
             reconsider(tx, part.run)
-            delivery_status.hasten(tx, part.run)
+            runs.hasten(tx, part.run)
     return found.id, doubled
 
 
@@ -89,7 +86,7 @@ def _part_of(tx: Tx, account: int, status: Witness) -> Part | None:
         part = outbox.get(tx, status.part)
         if part is not None and part.account == account and _ours(part, status):
             return part
-    return sent_parts.by_receipt(tx, account, status.receipt)
+    return outbox.by_receipt(tx, account, status.receipt)
 
 
 def _ours(part: Part, status: Witness) -> bool:
@@ -104,7 +101,7 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: Witness) -> No
     if reaction is CallbackReaction.NONE:
         return
     why = f"{carrier.explain(status.code)}, the platform reported {status.provider_status}"
-    kept = delivery_status.refuse(
+    kept = outbox.refuse_sent(
         tx,
         part.id,
         status.receipt,
@@ -155,7 +152,7 @@ def _leave_outside(tx: Tx, rt: Runtime, chat: Chat, part: Part) -> None:
 def _send_again(tx: Tx, part: Part, wait: float, body: PartBody | None = None) -> None:
     """One more send, where the platform's report proves that it can't double anything."""
     if _wanted(tx, part):
-        delivery_status.send_again(tx, part.id, wait, standalone=_alone(tx, part), body=body)
+        outbox.send_again(tx, part.id, wait, standalone=_alone(tx, part), body=body)
 
 
 _SCOPES = {

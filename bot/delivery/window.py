@@ -14,8 +14,7 @@ from bot.texts import Text
 from storage import audit_log, chats, outbox
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox import delivery_status
-from storage.outbox.moves import Address, Part
+from storage.outbox import Address, Part
 
 _INVITED_AGAIN_AFTER = 86_400.0
 _MISSING = frozenset({PartState.PENDING, PartState.REFUSED})
@@ -28,7 +27,7 @@ def put_into_template(tx: Tx, rt: Runtime, part: Part) -> bool:
     if carrier is not None and carrier.leaves_outside(part.body):
         return True
     body = _template(tx, rt, part)
-    if body is None or not delivery_status.rewrite(tx, part.id, body):
+    if body is None or not outbox.rewrite(tx, part.id, body):
         return False
     _took_over(tx, part)
     return True
@@ -41,9 +40,7 @@ def try_template(tx: Tx, rt: Runtime, part: Part, *, standalone: bool) -> bool:
     if carrier is None or carrier.leaves_outside(part.body):
         return False
     body = _template(tx, rt, part)
-    if body is None or not delivery_status.send_again(
-        tx, part.id, 0.0, standalone=standalone, body=body
-    ):
+    if body is None or not outbox.send_again(tx, part.id, 0.0, standalone=standalone, body=body):
         return False
     _took_over(tx, part)
     return True
@@ -80,5 +77,5 @@ def _words(tx: Tx, part: Part) -> list[PartBody]:
 
 def _took_over(tx: Tx, part: Part) -> None:
     if part.run is not None and part.kind is not PartKind.OPERATOR:
-        delivery_status.drop_others(tx, part.run, part.id)
+        outbox.drop_others(tx, part.run, part.id)
     audit_log.note(tx, "delivery", "put into a template", run=part.run, chat=part.chat)

@@ -25,9 +25,8 @@ from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from storage import accounts, backfill
+from storage import accounts, inbox, outbox
 from storage.notify import READY
-from storage.outbox import delivery_status
 
 EVERY = 120.0
 """Seconds between two looks while nothing happens."""
@@ -88,16 +87,16 @@ class Backfill:
         Raises RecordsUnavailable when the listing was not complete, DatabaseUnavailable.
         """
         rt = self._rt
-        since = await rt.db.write(backfill.begin_mark, self._account)
+        since = await rt.db.write(accounts.begin_mark, self._account)
         newest, young = since, frozenset[str]()
 
         async def known(seen: Mapping[str, float | None]) -> frozenset[str]:
             nonlocal newest, young
             newest = max([newest, *(at for at in seen.values() if at is not None)])
-            recorded, now = await rt.db.read(backfill.recorded, self._account, list(seen))
+            recorded, now = await rt.db.read(inbox.recorded, self._account, list(seen))
             if recorded:
                 times = {name: seen[name] for name in recorded}
-                await rt.db.write(backfill.tell_times, self._account, times)
+                await rt.db.write(inbox.fill_sent_times, self._account, times)
             young = _young(seen, now) - recorded
             return recorded | young
 
@@ -137,9 +136,7 @@ class Backfill:
         """Ask about parts on which no callback came: what failed later must not look answered."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ASKING):
-                for part in await self._rt.db.read(
-                    delivery_status.unreported, self._account, _AT_ONCE
-                ):
+                for part in await self._rt.db.read(outbox.unreported, self._account, _AT_ONCE):
                     await ask(self._rt, part)
 
     def _gaps(self) -> int:

@@ -14,9 +14,7 @@ from storage import inbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
-from storage.runs import creation
-from storage.runs.creation import NewRun
-from storage.runs.moves import Claimant
+from storage.runs import Claimant, NewRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ def place(
     order_at = now if message.sent_at is None else message.sent_at
     live = runs.live_in_chat(tx, chat.id)
     made, released = None, False
-    run = next((r for r in reversed(live) if _join(tx, r, message, order_at, now, terms)), None)
+    run = next((r for r in reversed(live) if _join(tx, r, message, now, terms)), None)
     if run is None:
         released = bool(live) and release_chat(tx, chat.id, "intake")
         new = NewRun(
@@ -48,7 +46,7 @@ def place(
         )
         paused = chat.paused_until is not None and chat.paused_until > now
         at_once = by if chat.not_before <= now else None
-        run = made = creation.insert_run(tx, new, at_once, head=not live and not paused)
+        run = made = runs.create(tx, new, at_once, head=not live and not paused)
     inbox.assign(tx, stored, run.id)
     if message.album and message.chat_kind is ChatKind.GROUP:
         _adopt(tx, run.id, chat, message.album, terms)
@@ -69,20 +67,18 @@ def with_its_album(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     return message
 
 
-def _join(
-    tx: Tx, run: Run, message: Inbound, order_at: float, now: float, terms: IntakeTerms
-) -> bool:
+def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) -> bool:
     """Join the run if it still takes the message; whether it did."""
     if run.attempts > 0:
         return False
     began = inbox.album_began(tx, run.id, message.album) if message.album else None
     until = joins_until(run, message, began, now, terms)
     wait = wait_for_more(message, terms)
-    return until is not None and creation.join(tx, run.id, order_at, wait, until)
+    return until is not None and runs.join(tx, run.id, wait, until)
 
 
 def _adopt(tx: Tx, run: int, chat: Chat, album: str, terms: IntakeTerms) -> None:
     """Members of a group's album that came before the one with the words."""
     reason = Unanswered.NOT_ADDRESSED
     if inbox.adopt_album(tx, chat.id, album, reason, terms.album_longest, run):
-        creation.count_messages(tx, run, len(inbox.of_run(tx, run)))
+        runs.recount_messages(tx, run)

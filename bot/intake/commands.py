@@ -14,14 +14,12 @@ from bot.domain.reply import Reply
 from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
 from bot.texts import Text
-from storage import audit_log, backfill, chats, inbox, outbox, runs
+from storage import audit_log, chats, inbox, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
-from storage.outbox import sent_parts
-from storage.outbox.moves import Notice
-from storage.runs import creation
-from storage.runs.creation import NewRun
+from storage.outbox import Notice
+from storage.runs import NewRun
 
 PERSON = "person"
 
@@ -67,7 +65,7 @@ def run_command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Comm
         case Command.STOP:
             return _stop(tx, rt, chat, message, Text.STOPPED, Text.NOTHING_TO_STOP)
         case Command.OPT_OUT:
-            sent_parts.drop_standalone(tx, chat.id)
+            outbox.drop_standalone(tx, chat.id)
             chats.opt_out(tx, chat.id, out=True)
             return _stop(tx, rt, chat, message, Text.OPTED_OUT, Text.OPTED_OUT)
         case Command.RETRY:
@@ -90,7 +88,7 @@ def _answer(
 
 def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
     live = runs.live_in_chat(tx, chat.id)
-    waiting = chats.waiting_messages(tx, chat.id)
+    waiting = runs.waiting_messages(tx, chat.id)
     values: dict[str, str | int] = {}
     if chat.paused_until is not None and chat.paused_until > clock.read(tx):
         text = Text.STATUS_PAUSED
@@ -107,8 +105,7 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
 def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Handled:
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
-    chats.raise_stop(tx, chat.id)
-    later = backfill.runs_after(tx, chat.id, message.sent_at)
+    later = runs.written_after(tx, chat.id, message.sent_at)
     stopped = []
     for run in (live for live in runs.live_in_chat(tx, chat.id) if live.id not in later):
         end = Close(Ending.WITHDRAWN, Cause.STOPPED)
@@ -156,10 +153,9 @@ def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
         wait=0.0,
         album="",
     )
-    run = creation.insert_run(tx, new, None, head=not live and not paused)
-    creation.count_messages(tx, run.id, len(messages))
-    for stored in messages:
-        inbox.assign(tx, stored.id, run.id)
+    run = runs.create(tx, new, None, head=not live and not paused)
+    inbox.reassign(tx, ended.id, run.id)
+    runs.recount_messages(tx, run.id)
     audit_log.note(tx, who, "asked for again", f"as run {run.id}", run=ended.id, chat=chat.id)
     return run
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bot.domain.message import Inbound, Membership
 from storage import audit_log, chats, inbox, runs
 from storage.engine.tx import Tx
-from storage.runs import creation
 
 PLATFORM = "platform"
 
@@ -21,7 +20,7 @@ def edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None
     used = False
     if found is not None:
         chats.lock(tx, found.chat)
-        used = creation.touch_unclaimed(tx, found.id)
+        used = runs.lock_unclaimed(tx, found.id)
     now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
     before = "" if now is None else now[2]
     if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:

@@ -42,12 +42,10 @@ from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.texts import Text
-from storage import audit_log, backfill, chat_merge, chats, inbox
+from storage import audit_log, chats, inbox, outbox, runs
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox import sent_parts
-from storage.runs import creation
-from storage.runs.moves import Claimant
+from storage.runs import Claimant
 
 _MINUTE = 60.0
 _DAY = 86_400.0
@@ -112,7 +110,7 @@ def record_event(
             _store_payload(tx, arrival, ignored=f"not a message: {event.reason}")
             return Recorded(Became.NOTED, wake=True)
         case Migrated():
-            chat_merge.migrate(tx, arrival.account, event.old, event.new)
+            chats.migrate(tx, arrival.account, event.old, event.new)
             _store_payload(tx, arrival, ignored="not a message: the chat moved")
             return Recorded(Became.NOTED, wake=True)
         case Ignored(reason):
@@ -139,7 +137,7 @@ def _record_message(
     tx: Tx, rt: Runtime, arrival: Arrival, message: Inbound, by: Claimant | None
 ) -> Recorded:
     chat = _lock_chat(tx, arrival.account, message)
-    sent_before = sent_parts.bodies(tx, chat.id, message.provider_id)
+    sent_before = outbox.bodies(tx, chat.id, message.provider_id)
     message = rt.channels[chat.account].recall(message, sent_before)
     message = chosen(tx, rt, chat, message)
     facts = _facts(tx, chat, message, rt.terms.intake)
@@ -178,7 +176,7 @@ def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
     if found is None:
         name, language = message.chat_name or message.sender.name, message.sender.language
         found = chats.create(tx, account, message.address, message.chat_kind, name, language)
-    return chat_merge.link(tx, account, found, addresses)
+    return chats.link(tx, account, found, addresses)
 
 
 def _record_duplicate(tx: Tx, arrival: Arrival, chat: Chat, message: Inbound) -> Recorded:
@@ -186,12 +184,12 @@ def _record_duplicate(tx: Tx, arrival: Arrival, chat: Chat, message: Inbound) ->
     of the content, the platform's list knows when the message was written."""
     inbox.count_delivery(tx, arrival.account, message.request_id)
     if message.sent_at is not None:
-        backfill.tell_times(tx, arrival.account, {message.request_id: message.sent_at})
-    found = backfill.poorer(tx, arrival.account, message)
+        inbox.fill_sent_times(tx, arrival.account, {message.request_id: message.sent_at})
+    found = inbox.listed_only(tx, arrival.account, message)
     if found is not None:
         stored, run = found
-        if run is None or creation.touch_unclaimed(tx, run):
-            backfill.enrich(tx, stored, message)
+        if run is None or runs.lock_unclaimed(tx, run):
+            inbox.enrich(tx, stored, message)
             audit_log.note(tx, "platform", "told more by its webhook", run=run, chat=chat.id)
         _store_payload(tx, arrival, message=stored)
     return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
@@ -213,9 +211,9 @@ def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFact
     turns, fast = terms.turns_per_day, terms.messages_per_minute
     return ChatFacts(
         opted_out=chat.opted_out_at is not None,
-        recent_messages=chats.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
-        waiting_messages=chats.waiting_messages(tx, chat.id),
-        recent_turns=chats.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
+        recent_messages=inbox.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
+        waiting_messages=runs.waiting_messages(tx, chat.id),
+        recent_turns=runs.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
     )
 
 

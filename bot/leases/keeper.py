@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.lease import LeaseTerms, TrustWindow
 from bot.domain.ports import Clock
-from storage import audit_log
+from storage import audit_log, runs
 from storage import holders as holder_rows
 from storage.engine.database import Database
 from storage.engine.name_lock import NameLock
 from storage.engine.tx import Tx
 from storage.holders import Identity
-from storage.runs import releases
 
 _log = logging.getLogger("answerback.lease")
 
@@ -190,9 +189,9 @@ def _begin(
     if lapsed is not None:
         holder_rows.retire(tx, lapsed)
         why = "the loop was blocked" if blocked else "the lease lapsed"
-        for released in releases.release_own(tx, lapsed, count=blocked):
+        for released in runs.release_own(tx, lapsed, count=blocked):
             audit_log.note(tx, name, "given back", why, run=released.run)
-    holder_rows.bury_earlier_boots(tx, name, holder)
+    holder_rows.mark_earlier_dead(tx, name, holder)
     return holder, name
 
 

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from storage import audit_log, holders, runs
+from storage import audit_log, holders, outbox, runs
 from storage import chats as chat_rows
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import standalone
-from storage.runs import releases
-from storage.runs.releases import Released
+from storage.runs import Released
 
 _log = logging.getLogger("answerback.recover")
 _CHATS_AT_ONCE = 200
@@ -80,24 +78,24 @@ async def _sweep_all(rt: Runtime, lease_seconds: float, who: str, judges: MayJud
     while True:
         more = await rt.db.write(_sweep, lease_seconds, who, judges)
         swept = Swept((*swept.released, *more.released), swept.doubted + more.doubted)
-        if len(more.released) < releases.AT_ONCE:
+        if len(more.released) < runs.RELEASED_AT_ONCE:
             return swept
 
 
 def _sweep(tx: Tx, lease_seconds: float, who: str, judges: MayJudge) -> Swept:
     if not judges(clock.read_lease(tx)):
         return Swept()
-    holders.bury_overdue(tx, lease_seconds)
-    released = releases.release_dead(tx)
+    holders.mark_overdue_dead(tx, lease_seconds)
+    released = runs.release_dead(tx)
     for run in released:
         _note(tx, who, run)
-    return Swept(released, len(standalone.doubt_orphans(tx)))
+    return Swept(released, len(outbox.doubt_orphans(tx)))
 
 
 def release_chat(tx: Tx, chat: int, who: str) -> bool:
     """A reader met this chat: release its run if that run's holder was marked dead. The chat is
     locked. It never judges a holder or a run, nor sends; True when a worker should look."""
-    released = releases.release_dead(tx, chat)
+    released = runs.release_dead(tx, chat)
     for run in released:
         _note(tx, who, run)
     return bool(released)
@@ -110,7 +108,7 @@ def _note(tx: Tx, who: str, run: Released) -> None:
 
 async def repair(rt: Runtime) -> int:
     """Promote in chats whose runs wait behind nothing; forget holders that are long gone."""
-    stranded = await rt.db.read(releases.stranded_chats, _CHATS_AT_ONCE)
+    stranded = await rt.db.read(runs.stranded_chats, _CHATS_AT_ONCE)
     for chat in stranded:
         await rt.db.write(_promote, chat)
     await rt.db.write(holders.forget_gone, _FORGET_HOLDERS_AFTER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bot.delivery import notices
@@ -12,12 +11,14 @@ from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
-from storage import audit_log, chats, operator_moves, outbox, runs
+from storage import audit_log, chats, inbox, outbox, reminders, replies, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
+from storage.engine.of_chat import Erasure
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
-from storage.outbox.moves import Address
+from storage.outbox import Address
+from storage.views.chats import LastIds, last_ids
 
 
 def _subject(chat: int) -> Subject:
@@ -96,23 +97,29 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     Raises DatabaseUnavailable; what was deleted by then stays deleted.
     """
 
-    def newest(tx: Tx) -> tuple[int, int, int] | None:
+    def newest(tx: Tx) -> LastIds | None:
         """The last message, part and run: what comes meanwhile is not touched."""
-        if runs.live_in_chat(tx, chat) or operator_moves.unfinished_parts(tx, chat):
+        if runs.live_in_chat(tx, chat) or outbox.count_unfinished(tx, chat):
             return None
-        return operator_moves.newest(tx, chat)
+        return last_ids(tx, chat)
 
     last = await rt.db.read(newest)
     if last is None:
         return _subject(chat).refused("something of it is still open; `runs close` it first")
-    for page, until in zip(_PAGES, last, strict=True):
+    for page, until in (
+        (inbox.forget, last.message),
+        (outbox.forget, last.part),
+        (replies.forget, last.run),
+        (steps.forget, last.run),
+    ):
         after: int | None = 0
         while after is not None:
             after = await rt.db.write(_forget_page, page, chat, after, until)
 
     def forget_chat(tx: Tx) -> Acted:
         chats.lock(tx, chat)
-        operator_moves.forget_chat(tx, chat)
+        chats.forget(tx, chat)
+        reminders.forget(tx, chat)
         audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
         return _subject(chat).done(
             "every text of it is deleted; who, when and what became of it stay"
@@ -121,14 +128,6 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     return await rt.db.write(forget_chat)
 
 
-_ForgetPage = Callable[[Tx, int, int, int], int | None]
-_PAGES: Sequence[_ForgetPage] = (
-    operator_moves.forget_messages,
-    operator_moves.forget_parts,
-    operator_moves.forget_runs,
-)
-
-
-def _forget_page(tx: Tx, page: _ForgetPage, chat: int, after: int, until: int) -> int | None:
+def _forget_page(tx: Tx, page: Erasure, chat: int, after: int, until: int) -> int | None:
     chats.lock(tx, chat)
     return page(tx, chat, after, until)

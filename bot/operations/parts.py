@@ -9,12 +9,12 @@ from bot.domain.delivery import PartState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import Acted, Operator, Subject
 from bot.operations.chats import cannot_write
-from storage import audit_log, chats, operator_moves, outbox, runs
+from storage import audit_log, chats, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, part_topic
-from storage.outbox.moves import Part
+from storage.outbox import Attempt, Part
 
 _MOVED_ON = "it moved on while you looked"
 
@@ -39,7 +39,7 @@ def resolve(tx: Tx, rt: Runtime, by: Operator, part: int, *, arrived: bool) -> A
 
 
 def _count_as_sent(tx: Tx, by: Operator, part: Part, it: Subject) -> Acted:
-    if not operator_moves.believe_arrived(tx, part.id, part.attempts, f"word-of-{by.name}"):
+    if not outbox.believe_arrived(tx, Attempt(part.id, part.attempts), f"word-of-{by.name}"):
         return it.too_late(_MOVED_ON)
     if part.run is not None:
         reconsider(tx, part.run)
@@ -56,7 +56,7 @@ def _send_again(tx: Tx, rt: Runtime, part: Part, chat: Chat, it: Subject) -> Act
     if not outbox.resend(tx, part.id, part.attempts, standalone=ended or part.standalone):
         return it.too_late(_MOVED_ON)
     if run is not None and not ended:
-        operator_moves.make_due(tx, run.id)
+        runs.make_due(tx, run.id)
     return it.done("will be sent once more", part_topic(part.id), READY)
 
 

@@ -18,12 +18,12 @@ from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.chats import cannot_write
 from bot.operations.parts import too_old
 from bot.texts import Text
-from storage import audit_log, chats, holders, inbox, operator_moves, outbox, replies, runs
+from storage import audit_log, chats, holders, inbox, outbox, replies, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
-from storage.outbox.moves import Address
+from storage.outbox import Address
 from storage.views.evidence import gather
 
 
@@ -52,7 +52,7 @@ def requeue(tx: Tx, rt: Runtime, by: Operator, run: int, *, may_duplicate: bool 
     """Let a run be worked on again, in the way that its state allows: take it from a dead
     holder, end its waiting, send what is stored, or make a new run for its messages."""
     # Before the chat is locked: holders are locked first everywhere.
-    holders.bury_overdue(tx, rt.terms.work.lease.seconds)
+    holders.mark_overdue_dead(tx, rt.terms.work.lease.seconds)
     s = _locked(tx, run)
     match s.run.state:
         case RunState.RUNNING:
@@ -77,8 +77,8 @@ def _release(tx: Tx, by: Operator, s: _Locked) -> Acted:
 def _make_due(tx: Tx, by: Operator, s: _Locked) -> Acted:
     if s.chat.paused_until is not None and s.chat.paused_until > clock.read(tx):
         return s.refused("its chat is paused: `chats resume` answers what waits")
-    aside = operator_moves.set_aside_reason(tx, s.run.id)
-    if not operator_moves.make_due(tx, s.run.id):
+    aside = runs.set_aside_reason(tx, s.run.id)
+    if not runs.make_due(tx, s.run.id):
         what = "behind another run of its chat" if s.run.state is RunState.WAITING else "and due"
         return s.too_late(f"it is {s.run.state.value} {what} already")
     s.note(tx, by, "requeued", "it was put off" if not aside else "it was set aside")
@@ -99,7 +99,6 @@ def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplica
     if replies.stored(tx, s.run.id) is not None:
         return _resend_missing(tx, rt, by, s, may_duplicate=may_duplicate)
     new = again(tx, s.chat, s.run, by.name)
-    chats.settle_pause(tx, s.chat.id)
     s.note(tx, by, "requeued", f"as run {new.id}")
     return s.done(f"its messages are run {new.id} now", READY)
 
@@ -174,9 +173,8 @@ def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
         return s.refused(NOT_CONFIGURED)
     if closed := cannot_write(tx, rt, s.chat):
         return s.refused(closed)
-    if not operator_moves.owe_apology(tx, run, by.signed("given up")):
+    if not runs.owe_apology(tx, run, by.signed("given up")):
         return s.too_late("its answer or an apology is stored and will be sent")
-    chats.settle_pause(tx, s.chat.id)
     to = gather(tx, s.run, 0).recipient
     text = rt.words.say(Text.APOLOGY, s.chat.language)
     bodies = notices.apology(rt, s.run.account, to, run, text)

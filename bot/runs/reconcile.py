@@ -19,11 +19,10 @@ from bot.domain.delivery import NotSent
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
 from bot.domain.run import Run
-from storage import chats, runs
+from storage import chats, outbox, runs
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Attempt, Part
-from storage.runs import claims
+from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.reconcile")
 _LOST_FOR = 0.1
@@ -110,7 +109,7 @@ class Reconciler:
 
 
 def _held_and_sending(tx: Tx, holder: int) -> tuple[Mapping[int, Run], Sequence[Part]]:
-    return {run.id: run for run in claims.held_by(tx, holder)}, claims.sending_by(tx, holder)
+    return {run.id: run for run in runs.held_by(tx, holder)}, outbox.sending_by(tx, holder)
 
 
 def _give_back(tx: Tx, run: Run) -> None:

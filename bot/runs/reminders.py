@@ -23,8 +23,7 @@ from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.reminders import StoredReminder
-from storage.runs import creation
-from storage.runs.creation import NewRun
+from storage.runs import NewRun
 
 MOST_WAITING = 50
 """Reminders that one chat may have before it."""
@@ -144,7 +143,7 @@ def _put_into_run(tx: Tx, chat: Chat, reminder: StoredReminder) -> None:
         album="",
     )
     head = not paused and not runs.live_in_chat(tx, chat.id)
-    run = creation.insert_run(tx, new, None, head=head)
+    run = runs.create(tx, new, None, head=head)
     inbox.assign(tx, message, run.id)
     late = now - due_at
     audit_log.note(tx, _WHO, "due", f"{late:.0f} s late", run=run.id, chat=chat.id)

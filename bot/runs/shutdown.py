@@ -15,12 +15,11 @@ from bot.delivery.outcome import reconsider
 from bot.domain.errors import DatabaseUnavailable
 from bot.leases.checkpoints import Checkpoint
 from bot.runs.worker import Worker
-from storage import accounts, audit_log, outbox
+from storage import accounts, audit_log, outbox, runs
 from storage import holders as holder_rows
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Attempt
-from storage.runs import claims, releases
+from storage.outbox import Attempt
 
 _log = logging.getLogger("answerback.shutdown")
 _FOR_SENDS = 2.0
@@ -70,11 +69,11 @@ async def _leave(ctx: WorkerContext) -> None:
 
 
 def _give_back_all(tx: Tx, holder: int, who: str) -> int:
-    given = releases.release_own(tx, holder)
+    given = runs.release_own(tx, holder)
     for run in given:
         audit_log.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
     # Every call has told its outcome or was given up: what is still marked was never called.
-    for part in claims.sending_by(tx, holder):
+    for part in outbox.sending_by(tx, holder):
         outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
         if part.run is not None:
             reconsider(tx, part.run)

@@ -41,7 +41,7 @@ from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox.moves import Address, Notice
+from storage.outbox import Address, Notice
 from storage.views.evidence import Case, address_now, gather
 
 _log = logging.getLogger("answerback.turn")

@@ -13,12 +13,11 @@ from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.leases.runtime import Runtime
 from bot.supervisor import beside
 from bot.texts import Text
-from storage import chats, runs
+from storage import chats, outbox, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import sent_parts
-from storage.outbox.moves import Notice
+from storage.outbox import Notice
 from storage.views.evidence import Case
 
 _log = logging.getLogger("answerback.typing")
@@ -72,7 +71,7 @@ def _post_note(tx: Tx, rt: Runtime, case: Case) -> float:
     arrival, or from the last words that reached the chat since."""
     run = case.run
     runs.hold(tx, run.claim)
-    since = max(run.created_at, sent_parts.last_word_at(tx, run.chat) or 0.0)
+    since = max(run.created_at, outbox.last_sent_at(tx, run.chat) or 0.0)
     left = since + rt.terms.work.still_working_after - clock.read(tx)
     if left > 0:
         return left

@@ -18,8 +18,7 @@ from bot.supervisor import Supervisor
 from storage import audit_log, chats, runs
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.runs import claims
-from storage.runs.moves import Claimant
+from storage.runs import Claimant
 
 _log = logging.getLogger("answerback.worker")
 _LOOK_EVERY = 2.0
@@ -100,7 +99,7 @@ class Worker:
         if room > 0:
             self._expected += room
             try:
-                claimed = await rt.db.write(claims.claim, self._claimant(), rt.mine, room)
+                claimed = await rt.db.write(runs.claim, self._claimant(), rt.mine, room)
             finally:
                 self._expected -= room
             for run in claimed:

@@ -46,11 +46,10 @@ from bot.wiring.channels import connect
 from bot.wiring.observability import measure, tracer_of
 from bot.wiring.rate_limits import rate_limiters
 from channels import console
-from storage import accounts, holders
+from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.notify import Wakeups
-from storage.runs import claims
 from storage.schema.migrate import upgrade
 
 _log = logging.getLogger("answerback")
@@ -96,7 +95,7 @@ class Process:
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
         try:
             async with asyncio.timeout(2.0):
-                age = await self.rt.db.read(claims.oldest_due)
+                age = await self.rt.db.read(runs.oldest_due)
         except DatabaseUnavailable as error:
             return [*checks, Check("database", False, str(error))]
         except TimeoutError:

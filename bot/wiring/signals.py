@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from bot.wiring.process import Process
 
@@ -26,6 +27,8 @@ class Stop:
     def works(self, process: Process) -> None:
         """From now on a signal begins the hand-over; before, it ends the start."""
         self.process = process
+        # A process that can't write is of no use: whoever runs it starts it anew.
+        process.rt.db.on_broken = partial(signal.raise_signal, signal.SIGTERM)
 
     def tell(self) -> None:
         """A signal came. The first one begins to stop, a later one ends the waiting."""

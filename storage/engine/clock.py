@@ -9,7 +9,9 @@ so that setting the wall clock changes nothing and a rebooted machine's holders 
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Double, Text, func, select
+from sqlalchemy import Double, Text, func, select
+
+from storage.engine.tx import Tx
 
 NOW_FUNCTION = "answerback_now"
 LEASE_NOW_FUNCTION = "answerback_lease_now"
@@ -29,11 +31,11 @@ _READ = select(now)
 _READ_LEASE = select(lease_now)
 
 
-def read(tx: Connection) -> float:
+def read(tx: Tx) -> float:
     """The database's clock, read once."""
     return float(tx.scalars(_READ).one())
 
 
-def read_lease(tx: Connection) -> float:
+def read_lease(tx: Tx) -> float:
     """The lease clock, read once."""
     return float(tx.scalars(_READ_LEASE).one())

@@ -13,20 +13,19 @@ the lease has a lane of its own, so that renewing never waits behind work.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Clock
-from storage.engine import postgres, sqlite
-from storage.engine.sqlite_writer import SqliteWriter, Urgency
+from storage.engine.postgres import Postgres
+from storage.engine.sqlite import Sqlite
+from storage.engine.tx import Tx
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,11 +70,13 @@ def parsed_url(url: str) -> URL:
 class _Lanes(Protocol):
     """How one kind of database runs transactions."""
 
-    async def write(self, job: Callable[[Connection], T], urgency: Urgency) -> T: ...
+    async def write(self, job: Callable[[Tx], T]) -> T: ...
 
-    async def read(self, job: Callable[[Connection], T]) -> T: ...
+    async def read(self, job: Callable[[Tx], T]) -> T: ...
 
-    def write_sync(self, job: Callable[[Connection], T]) -> T: ...
+    async def renew(self, job: Callable[[Tx], T]) -> T: ...
+
+    def write_sync(self, job: Callable[[Tx], T]) -> T: ...
 
     def close(self) -> None: ...
 
@@ -86,42 +87,45 @@ class Database:
     def __init__(self, settings: DatabaseSettings, clock: Clock) -> None:
         self.url = parsed_url(settings.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.on_wait: Callable[[float], object] = _unheard
+        self.on_wait: Callable[[float], object] = lambda _seconds: None
+        self.on_broken: Callable[[], object] = lambda: None
+        """Called, on another thread, when nothing can be written any more by this process."""
         self._monotonic = clock.monotonic
         self._lanes: _Lanes = (
-            _SqliteLanes(self.url, clock) if self.is_sqlite else _PostgresLanes(self.url, settings)
+            Sqlite(self.url, clock, lambda: self.on_broken())  # noqa: PLW0108 - which is set later
+            if self.is_sqlite
+            else Postgres(self.url, settings.pool, settings.pool_wait, settings.patience)
         )
 
     async def write(
-        self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` in a transaction and commit it."""
-        job = self._waited(partial(_bound, move, args, kwargs))
-        return await self._lanes.write(job, Urgency.WORK)
+        return await self._lanes.write(self._waited(partial(_bound, move, args, kwargs)))
 
     async def read(
-        self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `question`, which changes nothing, on one snapshot."""
         return await self._lanes.read(self._waited(partial(_bound, question, args, kwargs)))
 
     async def renew(
-        self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` in the lease's own lane, before all waiting work."""
-        return await self._lanes.write(partial(_bound, move, args, kwargs), Urgency.LEASE)
+        return await self._lanes.renew(partial(_bound, move, args, kwargs))
 
     def now_sync(
-        self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` on this thread and commit it: for programs without an event loop."""
         return self._lanes.write_sync(partial(_bound, move, args, kwargs))
 
-    def _waited(self, job: Callable[[Connection], T]) -> Callable[[Connection], T]:
+    def _waited(self, job: Callable[[Tx], T]) -> Callable[[Tx], T]:
         """The job, which tells `on_wait` for how many seconds it waited to begin."""
         asked = self._monotonic()
 
-        def begin(tx: Connection) -> T:
+        def begin(tx: Tx) -> T:
             self.on_wait(self._monotonic() - asked)
             return job(tx)
 
@@ -132,73 +136,5 @@ class Database:
         self._lanes.close()
 
 
-def _unheard(_seconds: float) -> None:
-    """Nobody measures."""
-
-
-def _bound(
-    move: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Connection
-) -> T:
+def _bound(move: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Tx) -> T:
     return move(tx, *args, **kwargs)
-
-
-async def _in_thread(pool: ThreadPoolExecutor, job: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(pool, job)
-
-
-class _SqliteLanes:
-    def __init__(self, url: URL, clock: Clock) -> None:
-        self._engine = sqlite.open_engine(url, clock)
-        self._writer = SqliteWriter(self._engine, clock.monotonic)
-        self._readers = ThreadPoolExecutor(2, thread_name_prefix="db-read")
-
-    async def write(self, job: Callable[[Connection], T], urgency: Urgency) -> T:
-        return await self._writer.submit(job, urgency)
-
-    async def read(self, job: Callable[[Connection], T]) -> T:
-        return await _in_thread(self._readers, partial(sqlite.read, self._engine, job))
-
-    def write_sync(self, job: Callable[[Connection], T]) -> T:
-        return self._writer.submit_sync(job, Urgency.WORK)
-
-    def close(self) -> None:
-        self._writer.close()
-        self._readers.shutdown(wait=True, cancel_futures=True)
-        self._engine.dispose()
-
-
-class _PostgresLanes:
-    def __init__(self, url: URL, settings: DatabaseSettings) -> None:
-        self._guard = postgres.Guard(settings.patience)
-        self._engines = {
-            Urgency.WORK: postgres.open_engine(url, settings.pool, settings.pool_wait),
-            Urgency.LEASE: postgres.open_engine(url, 1, 2.0),
-        }
-        self._reading = postgres.for_reading(self._engines[Urgency.WORK])
-        self._threads = {
-            Urgency.WORK: ThreadPoolExecutor(settings.pool, thread_name_prefix="db"),
-            Urgency.LEASE: ThreadPoolExecutor(1, thread_name_prefix="db-lease"),
-        }
-
-    async def write(self, job: Callable[[Connection], T], urgency: Urgency) -> T:
-        return await self._in_thread(urgency, self._engines[urgency], job)
-
-    async def read(self, job: Callable[[Connection], T]) -> T:
-        return await self._in_thread(Urgency.WORK, self._reading, job)
-
-    async def _in_thread(
-        self, urgency: Urgency, engine: Engine, job: Callable[[Connection], T]
-    ) -> T:
-        return await _in_thread(
-            self._threads[urgency], partial(postgres.transact, engine, self._guard, job)
-        )
-
-    def write_sync(self, job: Callable[[Connection], T]) -> T:
-        return postgres.transact(self._engines[Urgency.WORK], self._guard, job)
-
-    def close(self) -> None:
-        for threads in self._threads.values():
-            threads.shutdown(wait=True, cancel_futures=True)
-        for engine in self._engines.values():
-            engine.dispose()
-        self._guard.close()

@@ -1,39 +1,30 @@
-"""The one construct that SQLAlchemy spells by database: insert, unless it is there."""
+"""INSERT, unless the row is there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Table
+from sqlalchemy.dialects.postgresql import insert
+
+from storage.engine.tx import Row, Tx
 
 
 class InsertOrSkip:
-    """INSERT ... ON CONFLICT DO NOTHING, built once for each database. `computed` are columns
-    whose values are SQL."""
+    """INSERT ... ON CONFLICT DO NOTHING, of which SQLite and PostgreSQL have the same. `computed`
+    are columns whose values are SQL."""
 
     def __init__(
-        self, table: Table, *returning: Column[Any], **computed: ColumnElement[Any]
+        self, table: Table, *returning: ColumnElement[Any], **computed: ColumnElement[Any]
     ) -> None:
-        self._by_database = {
-            name: insert(table).values(**computed).on_conflict_do_nothing().returning(*returning)
-            for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-        }
+        skipping = insert(table).values(**computed).on_conflict_do_nothing()
+        self._statement = skipping.returning(*returning)
 
-    def row(self, tx: Connection, values: Mapping[str, object]) -> Row[*tuple[Any, ...]] | None:
+    def row(self, tx: Tx, values: Mapping[str, object]) -> Row | None:
         """The returned columns of the new row; None when a row was there."""
-        return tx.execute(self._by_database[tx.dialect.name], values).first()
+        return tx.execute(self._statement, values).first()
 
-    def run(self, tx: Connection, values: Mapping[str, object]) -> Any | None:
+    def run(self, tx: Tx, values: Mapping[str, object]) -> Any | None:
         """The first returned column of the new row; None when a row was there."""
-        return tx.execute(self._by_database[tx.dialect.name], values).scalar()
-
-
-def insert_or_skip(
-    tx: Connection, table: Table, values: dict[str, object]
-) -> postgresql.Insert | sqlite.Insert:
-    """INSERT ... ON CONFLICT DO NOTHING for this connection's database."""
-    if tx.dialect.name == "sqlite":
-        return sqlite.insert(table).values(**values).on_conflict_do_nothing()
-    return postgresql.insert(table).values(**values).on_conflict_do_nothing()
+        return tx.scalar(self._statement, values)

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import fcntl
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from sqlalchemy import URL, Connection, func, select, text
+from sqlalchemy import URL, Text, bindparam, func, select
+
+from storage.engine.tx import Tx
 
 _SLOTS = 1000
 _SPACE = 7_203_615
 """The first key of our advisory locks; the second is a hash of the name."""
+_TRY = select(func.pg_try_advisory_lock(_SPACE, func.hashtext(bindparam("name", type_=Text))))
 
 
 class NameLock:
@@ -27,9 +30,9 @@ class NameLock:
         self._base = base
         self._name: str | None = None
         self._held: IO[str] | None = None
-        self._backend: int | None = None
+        self._on: Any = None
 
-    def take(self, tx: Connection) -> str:
+    def take(self, tx: Tx) -> str:
         """The name that is locked for this process; the same as before where possible."""
         if self._name is not None and self._still_held(tx):
             return self._name
@@ -40,7 +43,7 @@ class NameLock:
                 return name
         raise RuntimeError(f"{_SLOTS - 1} processes named {self._base} on one database")
 
-    def keep(self, tx: Connection) -> bool:
+    def keep(self, tx: Tx) -> bool:
         """Whether the name is still (or again) ours, on the connection that renews."""
         if self._name is None:
             return False
@@ -53,18 +56,18 @@ class NameLock:
             self._held = None
         self._name = None
 
-    def _still_held(self, tx: Connection) -> bool:
+    def _still_held(self, tx: Tx) -> bool:
         if self._file is not None:
             return self._held is not None
-        return self._backend is not None and self._backend == _backend(tx)
+        return self._on is tx.connection
 
-    def _try(self, tx: Connection, name: str) -> bool:
+    def _try(self, tx: Tx, name: str) -> bool:
         if self._file is not None:
             return self._try_file(name)
-        locked = tx.scalar(select(func.pg_try_advisory_lock(_SPACE, func.hashtext(name))))
+        locked = bool(tx.scalar(_TRY, {"name": name}))
         if locked:
-            self._backend = _backend(tx)
-        return bool(locked)
+            self._on = tx.connection  # not its number, which the server may give to another one
+        return locked
 
     def _try_file(self, name: str) -> bool:
         slug = name.replace("/", "-")
@@ -76,7 +79,3 @@ class NameLock:
             return False
         self._held = handle
         return True
-
-
-def _backend(tx: Connection) -> int:
-    return int(tx.scalar(text("SELECT pg_backend_pid()")) or 0)

@@ -8,19 +8,23 @@ connection of a transaction that takes too long, and its thread is free again.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import queue
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from psycopg.types.numeric import Int8Dumper
+from sqlalchemy import URL
 
 from bot.domain.errors import DatabaseUnavailable
+from storage.engine.tx import POSTGRES, StatementFailed, Tx
 
 T = TypeVar("T")
 
@@ -29,47 +33,74 @@ _ROLLED_BACK = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: PostgreSQL undid the transaction whole."""
 _READ_ONLY = "25006"
 """A standby, or a server that is about to become one."""
+_WRITE = "BEGIN"
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+"""How a transaction begins; the second sees one snapshot."""
 
-_SESSION = (
-    "SET lock_timeout = '5s'",
-    "SET idle_in_transaction_session_timeout = '5s'",
-)
-
-
-def open_engine(url: URL, pool: int, wait: float) -> Engine:
-    """`pool` connections, for one of which a caller waits at most `wait` seconds."""
-    engine = create_engine(
-        url,
-        pool_size=pool,
-        max_overflow=0,
-        hide_parameters=True,  # they are what people wrote
-        pool_timeout=wait,
-        connect_args={
-            "connect_timeout": 2,
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 10_000,
-            "application_name": "answerback",
-        },
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(raw: psycopg.Connection[Any], _record: object) -> None:
-        with raw.cursor() as cursor:
-            for setting in _SESSION:
-                cursor.execute(setting)
-        raw.commit()
-
-    return engine
+_SESSION = "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'"
+_LINE: dict[str, Any] = {
+    "connect_timeout": 2,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "application_name": "answerback",
+}
 
 
-def for_reading(engine: Engine) -> Engine:
-    """The same connections, each transaction on one snapshot."""
-    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+def connect(url: URL) -> psycopg.Connection[Any]:
+    """One connection, without an open transaction. Raises psycopg.OperationalError."""
+    _, options = POSTGRES.create_connect_args(url)
+    connection = psycopg.connect(**{**_LINE, **options}, autocommit=True)
+    connection.execute(_SESSION)
+    # One type for every number: else each size of it would be prepared as a statement of its own.
+    connection.adapters.register_dumper(int, Int8Dumper)
+    connection.prepared_max = 500
+    return connection
 
 
-class Guard:
+class _Pool:
+    """At most `size` connections, for one of which a caller waits at most `wait` seconds."""
+
+    def __init__(self, url: URL, size: int, wait: float) -> None:
+        self._url = url
+        self._wait = wait
+        self._places = threading.BoundedSemaphore(size)
+        self._idle: queue.LifoQueue[psycopg.Connection[Any]] = queue.LifoQueue()
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection for the body alone. Raises DatabaseUnavailable."""
+        if not self._places.acquire(timeout=self._wait):
+            raise DatabaseUnavailable("no database connection became free in time")
+        try:
+            connection = self._taken()
+            try:
+                yield connection
+            finally:
+                if connection.closed:
+                    self.close()  # What broke this one broke those that were idle meanwhile.
+                else:
+                    self._idle.put(connection)
+        finally:
+            self._places.release()
+
+    def _taken(self) -> psycopg.Connection[Any]:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return connect(self._url)
+
+    def close(self) -> None:
+        """Let go of the connections that nobody uses."""
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except queue.Empty:
+                return
+
+
+class _Guard:
     """Closes connections whose transactions take more than `patience` seconds.
 
     It counts them by its own waits: a process that was stopped has not used any.
@@ -84,11 +115,10 @@ class Guard:
         self._thread.start()
 
     @contextmanager
-    def over(self, tx: Connection) -> Iterator[None]:
+    def over(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
         """Watch the transaction that the body runs on this connection."""
-        raw: Any = tx.connection.driver_connection
         # A number of our own: the connection's may be another file's by the time we act.
-        number = os.dup(raw.pgconn.socket)
+        number = os.dup(connection.pgconn.socket)
         with self._door:
             self._ages[number] = 0
         try:
@@ -123,35 +153,83 @@ def _hang_up(number: int) -> None:
         line.detach()
 
 
-def transact(engine: Engine, guard: Guard, job: Callable[[Connection], T]) -> T:
-    """Run `job` in a transaction, again if it was rolled back through no fault of its own.
-    Raises DatabaseUnavailable."""
-    for attempt in range(1, _TRIES + 1):
-        try:
-            with engine.connect() as tx, guard.over(tx), tx.begin():
-                return job(tx)
-        except DBAPIError as error:
-            if attempt < _TRIES and _worth_repeating(error):
-                continue
-            raise _told(error, engine) from error
-        except PoolTimeout as error:
-            raise DatabaseUnavailable("no database connection became free in time") from error
-    raise AssertionError("unreachable: the last try returns or raises")
+class Postgres:
+    """Transactions on a pool of connections, each used by one thread at a time. The lease has
+    a connection and a thread of its own, so that renewing never waits behind work."""
+
+    def __init__(self, url: URL, pool: int, pool_wait: float, patience: int) -> None:
+        self._guard = _Guard(patience)
+        self._work = _Pool(url, pool, pool_wait)
+        self._lease = _Pool(url, 1, 2.0)
+        self._work_threads = ThreadPoolExecutor(pool, thread_name_prefix="db")
+        self._lease_thread = ThreadPoolExecutor(1, thread_name_prefix="db-lease")
+
+    async def write(self, job: Callable[[Tx], T]) -> T:
+        """Run the job in a transaction and commit it."""
+        return await self._in_thread(self._work_threads, self._work, _WRITE, job)
+
+    async def read(self, job: Callable[[Tx], T]) -> T:
+        """Run the job on one snapshot."""
+        return await self._in_thread(self._work_threads, self._work, _READ, job)
+
+    async def renew(self, job: Callable[[Tx], T]) -> T:
+        """Run the job in the lease's own lane."""
+        return await self._in_thread(self._lease_thread, self._lease, _WRITE, job)
+
+    def write_sync(self, job: Callable[[Tx], T]) -> T:
+        """Run the job on this thread."""
+        return self._transact(self._work, _WRITE, job)
+
+    def close(self) -> None:
+        """Finish what is queued and let go of every connection."""
+        for threads in (self._work_threads, self._lease_thread):
+            threads.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._work, self._lease):
+            pool.close()
+        self._guard.close()
+
+    async def _in_thread(
+        self, threads: ThreadPoolExecutor, pool: _Pool, begin: str, job: Callable[[Tx], T]
+    ) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            threads, partial(self._transact, pool, begin, job)
+        )
+
+    def _transact(self, pool: _Pool, begin: str, job: Callable[[Tx], T]) -> T:
+        """Run `job` in a transaction, again if it was rolled back through no fault of its own.
+        Raises DatabaseUnavailable, StatementFailed."""
+        for attempt in range(1, _TRIES + 1):
+            statement, broke = "", False
+            try:
+                with pool.connection() as connection, self._guard.over(connection):
+                    tx = Tx(connection, POSTGRES)
+                    try:
+                        return _committed(tx, begin, job)
+                    finally:
+                        statement, broke = tx.statement, connection.closed
+            except psycopg.Error as error:
+                if attempt < _TRIES and (broke or error.sqlstate in _ROLLED_BACK):
+                    continue
+                raise _told(error, begin, statement, broke=broke) from None
+        raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _worth_repeating(error: DBAPIError) -> bool:
-    return error.connection_invalidated or _state(error) in _ROLLED_BACK
+def _committed(tx: Tx, begin: str, job: Callable[[Tx], T]) -> T:
+    connection: psycopg.Connection[Any] = tx.connection
+    connection.execute(begin, prepare=False)
+    try:
+        result = job(tx)
+        connection.commit()
+    except BaseException:
+        if not connection.closed:
+            connection.rollback()
+        raise
+    return result
 
 
-def _told(error: DBAPIError, engine: Engine) -> Exception:
+def _told(error: psycopg.Error, begin: str, statement: str, *, broke: bool) -> Exception:
     """The error to raise for `error`: DatabaseUnavailable when trying later may help."""
-    meant_to_write = not engine.get_execution_options().get("postgresql_readonly")
-    standby = _state(error) == _READ_ONLY and meant_to_write
-    later = isinstance(error, OperationalError | InterfaceError) or standby
-    if error.connection_invalidated or later:
-        return DatabaseUnavailable(f"the database does not answer: {type(error.orig).__name__}")
-    return error
-
-
-def _state(error: DBAPIError) -> str | None:
-    return getattr(error.orig, "sqlstate", None)
+    standby = error.sqlstate == _READ_ONLY and begin is _WRITE
+    if broke or standby or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return DatabaseUnavailable(f"the database does not answer: {type(error).__name__}")
+    return StatementFailed(error, statement).with_traceback(error.__traceback__)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pysqlite3.dbapi2 as sqlite3
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from storage.engine.clock import read
+from storage.engine.tx import Tx
 
 
 class RedisUnreachable(Exception):
@@ -25,9 +26,9 @@ class DatabaseFacts:
     room: int | None
 
 
-def database_facts(tx: Connection) -> DatabaseFacts:
+def database_facts(tx: Tx) -> DatabaseFacts:
     """Version, clock and room of this database."""
-    if tx.dialect.name == "sqlite":
+    if tx.is_sqlite:
         return DatabaseFacts("SQLite", tuple(sqlite3.sqlite_version_info), read(tx), None)
     number = int(tx.scalar(text("SHOW server_version_num")) or 0)
     allowed = int(tx.scalar(text("SHOW max_connections")) or 0)

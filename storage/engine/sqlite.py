@@ -1,61 +1,287 @@
-"""SQLite: connections that know our clock, and reading on one snapshot."""
+"""SQLite: one writer thread, one commit for those that wait, and a few readers beside it.
+
+The writer takes what is queued, most urgent first, runs each function in a savepoint and commits
+them together: one fsync for all that wait. A function that raises is undone by itself; a group
+whose commit fails is undone whole, and all its callers get DatabaseUnavailable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+import asyncio
+import itertools
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import partial
+from typing import Any, TypeVar
 
 import pysqlite3.dbapi2 as sqlite3
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy import URL
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
 from storage.engine.clock import LEASE_CLOCK_FUNCTION, LEASE_NOW_FUNCTION, NOW_FUNCTION
+from storage.engine.tx import SQLITE, StatementFailed, Tx
 
 T = TypeVar("T")
 
 PATIENCE = 2.0
 """Seconds that a writer waits for another process to finish its transaction."""
+_GROUP = 64
+"""At most so many transactions share a commit."""
+_GROUP_SECONDS = 0.05
+"""No more join a group that has been at work for so long: whoever comes next, the lease first
+of all, waits for one job and one commit."""
+_READERS = 2
+
+# A list is bound as JSON, for `json_each`. Not escaped: what is no Unicode must not get in.
+sqlite3.register_adapter(list, partial(json.dumps, ensure_ascii=False))
 
 
-def open_engine(url: URL, clock: Clock) -> Engine:
-    """One connection for the writer and some for readers, all in autocommit: whoever needs a
-    transaction begins it."""
-    engine = create_engine(
-        url,
-        module=sqlite3,
-        pool_size=4,
-        max_overflow=0,
-        hide_parameters=True,  # they are what people wrote
-        isolation_level="AUTOCOMMIT",
-        connect_args={"timeout": PATIENCE, "check_same_thread": False},
+def connect(url: URL, clock: Clock) -> Any:
+    """One connection, which knows our clock, in autocommit: whoever needs a transaction begins
+    it. Raises sqlite3.Error."""
+    (file, *_), options = SQLITE.create_connect_args(url)
+    raw = sqlite3.connect(
+        file,
+        **{"timeout": PATIENCE, "cached_statements": 500, **options},
+        isolation_level=None,
     )
-
-    @event.listens_for(engine, "connect")
-    def prepare(raw: sqlite3.Connection, _record: object) -> None:
-        raw.execute("PRAGMA journal_mode = WAL")
-        raw.execute("PRAGMA synchronous = FULL")
-        raw.execute("PRAGMA foreign_keys = ON")
-        raw.create_function(NOW_FUNCTION, 0, clock.wall)
-        raw.create_function(LEASE_NOW_FUNCTION, 0, lambda: clock.boot()[1])
-        raw.create_function(LEASE_CLOCK_FUNCTION, 0, lambda: clock.boot()[0])
-
-    return engine
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("PRAGMA synchronous = FULL")
+    raw.execute("PRAGMA foreign_keys = ON")
+    raw.create_function(NOW_FUNCTION, 0, clock.wall)
+    raw.create_function(LEASE_NOW_FUNCTION, 0, lambda: clock.boot()[1])
+    raw.create_function(LEASE_CLOCK_FUNCTION, 0, lambda: clock.boot()[0])
+    return raw
 
 
-def read(engine: Engine, job: Callable[[Connection], T]) -> T:
-    """Run `job` on one snapshot. Raises DatabaseUnavailable."""
+def _told(error: Exception, tx: Tx | None) -> Exception:
+    """The error to raise for what a job met: DatabaseUnavailable when trying later may help."""
+    if isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError):
+        return DatabaseUnavailable(f"SQLite does not answer: {error}")
+    if isinstance(error, sqlite3.Error):
+        failed = StatementFailed(error, "" if tx is None else tx.statement)
+        return failed.with_traceback(error.__traceback__)
+    return error
+
+
+class _Urgency(IntEnum):
+    """What goes first."""
+
+    LEASE = 0
+    WORK = 1
+    CLOSE = 2
+
+
+@dataclass(order=True)
+class _Job:
+    urgency: _Urgency
+    number: int
+    run: Callable[[Tx], Any] = field(compare=False)
+    done: Future[Any] = field(compare=False)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell the caller, unless it has left or was told."""
+        if self.done.running() or (
+            not self.done.done() and self.done.set_running_or_notify_cancel()
+        ):
+            self.done.set_exception(error)
+
+
+class Sqlite:
+    """Transactions on one file, as `Database` hands them in."""
+
+    def __init__(self, url: URL, clock: Clock, on_broken: Callable[[], object]) -> None:
+        self._connect = partial(connect, url, clock)
+        self._writer = _Writer(self._connect, clock.monotonic, on_broken)
+        self._idle: queue.LifoQueue[Any] = queue.LifoQueue()
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="db-read")
+
+    async def write(self, job: Callable[[Tx], T]) -> T:
+        """Run the job and return its result after the commit. A caller that is cancelled
+        before the job began takes it along."""
+        return await asyncio.wrap_future(self._writer.submit(job, _Urgency.WORK))
+
+    async def renew(self, job: Callable[[Tx], T]) -> T:
+        """Run the job before all work that waits."""
+        return await asyncio.wrap_future(self._writer.submit(job, _Urgency.LEASE))
+
+    def write_sync(self, job: Callable[[Tx], T]) -> T:
+        """Run the job, for a thread without an event loop."""
+        return self._writer.submit(job, _Urgency.WORK).result()
+
+    async def read(self, job: Callable[[Tx], T]) -> T:
+        """Run the job on one snapshot."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, partial(self._read, job))
+
+    def close(self) -> None:
+        """Finish what is queued and let go of every connection."""
+        self._writer.close()
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        while not self._idle.empty():
+            self._idle.get().close()
+
+    def _read(self, job: Callable[[Tx], T]) -> T:
+        tx: Tx | None = None
+        try:
+            with self._reader() as connection:
+                tx = Tx(connection, SQLITE)
+                connection.execute("BEGIN")
+                try:
+                    return job(tx)
+                finally:
+                    connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise _told(error, tx) from None
+
+    @contextmanager
+    def _reader(self) -> Iterator[Any]:
+        try:
+            connection = self._idle.get_nowait()
+        except queue.Empty:
+            connection = self._connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.put(connection)
+
+
+class _Writer:
+    """The thread that writes. Whatever ends it fails everybody who waits, and is told to
+    `on_broken`."""
+
+    def __init__(
+        self,
+        connect_: Callable[[], Any],
+        monotonic: Callable[[], float],
+        on_broken: Callable[[], object],
+    ) -> None:
+        self._connect = connect_
+        self._monotonic = monotonic
+        self._on_broken = on_broken
+        self._queue: queue.PriorityQueue[_Job] = queue.PriorityQueue()
+        self._numbers = itertools.count()
+        self._door = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._loop, name="db-write", daemon=True)
+        self._thread.start()
+
+    def submit(self, run: Callable[[Tx], T], urgency: _Urgency) -> Future[T]:
+        """Queue a job. Raises DatabaseUnavailable when the writer has ended."""
+        with self._door:
+            if self._closed:
+                raise DatabaseUnavailable("the database was closed")
+            return self._enqueue(run, urgency)
+
+    def close(self) -> None:
+        """Finish what is queued, then end the thread."""
+        with self._door:
+            if not self._closed:
+                self._closed = True
+                self._enqueue(lambda _tx: None, _Urgency.CLOSE)
+        self._thread.join()
+
+    def _enqueue(self, run: Callable[[Tx], T], urgency: _Urgency) -> Future[T]:
+        done: Future[T] = Future()
+        self._queue.put(_Job(urgency, next(self._numbers), run, done))
+        return done
+
+    def _loop(self) -> None:
+        connection: Any = None
+        job: _Job | None = None
+        try:
+            while (job := self._queue.get()).urgency is not _Urgency.CLOSE:
+                try:
+                    connection = connection or self._connect()
+                    connection.execute("BEGIN IMMEDIATE")
+                except Exception as error:  # noqa: BLE001 - whatever it is, callers must not wait
+                    self._refuse(job, error)
+                    continue
+                if not self._commit_group(connection, job):
+                    connection.close()  # and undo what it holds
+                    connection = None
+        except BaseException as error:
+            # A job ended the thread: who waits, and who comes later, must not wait for ever.
+            with self._door:
+                self._closed = True
+            self._refuse(job, error)
+            self._on_broken()
+            raise
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _refuse(self, job: _Job | None, error: BaseException) -> None:
+        """Nothing can be written now: whoever waits learns it at once, not one by one. Who comes
+        later has a try of their own."""
+        waiting = [self._next() for _ in range(self._queue.qsize())]
+        for refused in (job, *waiting):
+            if refused is not None:
+                refused.fail(_not_taken(error))
+
+    def _next(self) -> _Job | None:
+        try:
+            job = self._queue.get_nowait()
+        except queue.Empty:
+            return None
+        if job.urgency is _Urgency.CLOSE:
+            self._queue.put(job)
+            return None
+        return job
+
+    def _commit_group(self, connection: Any, first: _Job) -> bool:
+        """Run the job, and those that wait behind it, in the open transaction, each in a
+        savepoint; then tell how each ended. False: the whole group failed."""
+        begun: list[_Job] = []
+        outcomes: list[Callable[[], None]] = []
+        try:
+            self._run_group(Tx(connection, SQLITE), first, begun, outcomes)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            for job in begun:
+                job.fail(_not_taken(error))
+            if isinstance(error, Exception):
+                return False
+            raise
+        for tell in outcomes:
+            tell()
+        return True
+
+    def _run_group(
+        self, tx: Tx, first: _Job, begun: list[_Job], outcomes: list[Callable[[], None]]
+    ) -> None:
+        until = self._monotonic() + _GROUP_SECONDS
+        job: _Job | None = first
+        while job is not None:
+            if job.done.set_running_or_notify_cancel():
+                begun.append(job)
+                outcomes.append(_in_savepoint(tx, job))
+            full = len(outcomes) >= _GROUP or self._monotonic() >= until
+            job = None if full else self._next()
+
+
+def _in_savepoint(tx: Tx, job: _Job) -> Callable[[], None]:
+    """Run the job; returns how to tell its caller, once the commit is done."""
+    tx.connection.execute("SAVEPOINT job")
     try:
-        with engine.connect() as tx:
-            tx.exec_driver_sql("BEGIN")
-            try:
-                return job(tx)
-            finally:
-                tx.exec_driver_sql("ROLLBACK")
-    except (OperationalError, InterfaceError) as error:
-        raise _unavailable(error) from error
+        tell = partial(job.done.set_result, job.run(tx))
+    except Exception as error:  # noqa: BLE001 - the edge of the task: it belongs to the caller
+        tx.connection.execute("ROLLBACK TO job")
+        tell = partial(job.done.set_exception, _told(error, tx))
+    tx.connection.execute("RELEASE job")
+    return tell
 
 
-def _unavailable(error: DBAPIError) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"SQLite does not answer: {error.orig}")
+def _not_taken(error: BaseException) -> DatabaseUnavailable:
+    failure = DatabaseUnavailable(f"SQLite did not take the write: {error}")
+    failure.__cause__ = error
+    return failure

@@ -1,41 +1,63 @@
-"""Every statement that moves a part of the outbox."""
+"""The outbox: one row for each outgoing message, and what became of it.
 
+    (reply)                           -> pending | sending     store_parts
+    (notice, operator's words)        -> pending               post
+    pending                           -> sending               mark_sending, claim
+    sending                           -> pending               not_sent
+    sending                           -> refused               refuse
+    sending                           -> uncertain             doubt, doubt_orphans
+    any unfinished                    -> sent                  receive
+    uncertain                         -> sent                  believe_arrived
+    uncertain | refused | dropped     -> pending               resend
+    sent                              -> delivered -> read     confirm
+    sent                              -> refused               refuse_sent
+    refused                           -> pending               send_again
+    pending                           -> dropped               drop_pending, drop_notice,
+                                                               drop_standalone, drop_others
+
+A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
+standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it
+counts whoever holds the run by now, and a second one for a part is kept and reported: a double.
+"""
+
+from storage.outbox.delivery_status import confirm, refuse_sent, send_again
 from storage.outbox.moves import (
     Address,
     Attempt,
     Notice,
+    believe_arrived,
     doubt,
     drop_notice,
+    drop_others,
     drop_pending,
-    get,
+    drop_standalone,
+    forget,
+    give_up_looking,
     looked,
     mark_sending,
+    merge,
+    move_run,
     not_sent,
-    of_run,
-    of_run_any,
     post,
     receive,
     refuse,
     resend,
+    rewrite,
     store_parts,
 )
-
-__all__ = [
-    "Address",
-    "Attempt",
-    "Notice",
-    "doubt",
-    "drop_notice",
-    "drop_pending",
-    "get",
-    "looked",
-    "mark_sending",
-    "not_sent",
-    "of_run",
-    "of_run_any",
-    "post",
-    "receive",
-    "refuse",
-    "resend",
-    "store_parts",
-]
+from storage.outbox.rows import (
+    Part,
+    bodies,
+    by_receipt,
+    count_unfinished,
+    follows_unreported,
+    get,
+    human_answered,
+    last_sent_at,
+    of_run,
+    of_run_any,
+    owned_receipts,
+    sending_by,
+    unreported,
+)
+from storage.outbox.standalone import claim, doubt_orphans, doubtful, due, put_off

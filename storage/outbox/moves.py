@@ -1,17 +1,4 @@
-"""The moves of a part: one outgoing message and what became of it.
-
-    store     ->  pending                        (store_parts, post)
-    pending   ->  sending                        (mark_sending, standalone.claim)
-    sending   ->  sent                           (receive; whatever the fence)
-    sending   ->  pending | refused | uncertain  (not_sent, refuse, doubt)
-    uncertain ->  pending                        (resend: asked for, or after the last look)
-    sent      ->  delivered -> read              (late.confirm; forward only)
-    pending   ->  dropped                        (drop_pending, drop_notice)
-
-A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
-standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it counts
-whoever holds the run by now, and a second one for a part is kept and reported: a double.
-"""
+"""The moves of a part on its way to the platform, under its run's claim or its attempt's number."""
 
 from __future__ import annotations
 
@@ -20,125 +7,34 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Row,
-    Update,
-    bindparam,
-    select,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim
-from bot.domain.verdict import PartFacts
+from storage.engine.binds import ACCOUNT_ID, CHAT_ID, HOLDER_ID, PART_ID, RUN_ID, WAIT
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
+from storage.engine.of_chat import Erasure, MoveChat
+from storage.engine.sets import Rows
+from storage.engine.tx import Tx
+from storage.outbox.rows import (
+    ANSWERS,
+    IS_PART,
+    OF_CHAT,
+    OF_RUN,
+    PART,
+    PENDING,
+    SENDING,
+    STANDALONE,
+    UNCERTAIN,
+    Part,
+    of_run,
+)
 from storage.schema.tables import outbox, receipts
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One row of the outbox, with what a send needs. Times in epoch seconds."""
-
-    id: int
-    account: int
-    chat: int
-    run: int | None
-    kind: PartKind
-    number: int
-    state: PartState
-    standalone: bool
-    holder: int | None
-    attempts: int
-    resends: int
-    looks: int
-    not_before: float
-    started_at: float
-    created_at: float
-    confirmed: bool
-    scope: Scope | None
-    error: str
-    replaced_by: int | None
-    receipt: str | None
-    body: PartBody
-
-    @property
-    def facts(self) -> PartFacts:
-        """The part as the verdict reads it."""
-        return PartFacts(
-            id=self.id,
-            number=self.number,
-            state=self.state,
-            attempts=self.attempts,
-            resends=self.resends,
-            looks=self.looks,
-            not_before=self.not_before,
-            started_at=self.started_at,
-            confirmed=self.confirmed,
-            scope=self.scope,
-            error=self.error,
-        )
-
-
-COLUMNS = (
-    outbox.c.id,
-    outbox.c.account,
-    outbox.c.chat,
-    outbox.c.run,
-    outbox.c.kind,
-    outbox.c.part,
-    outbox.c.state,
-    outbox.c.standalone,
-    outbox.c.holder,
-    outbox.c.attempts,
-    outbox.c.resends,
-    outbox.c.looks,
-    outbox.c.not_before,
-    outbox.c.started_at,
-    outbox.c.created_at,
-    outbox.c.confirmed,
-    outbox.c.scope,
-    outbox.c.error,
-    outbox.c.replaced_by,
-    outbox.c.receipt,
-    outbox.c.text,
-    outbox.c.wire,
-)
-
-
-def part_of(row: Row[*tuple[Any, ...]]) -> Part:
-    """A row of COLUMNS."""
-    return Part(
-        id=row.id,
-        account=row.account,
-        chat=row.chat,
-        run=row.run,
-        kind=PartKind(row.kind),
-        number=row.part,
-        state=PartState(row.state),
-        standalone=row.standalone,
-        holder=row.holder,
-        attempts=row.attempts,
-        resends=row.resends,
-        looks=row.looks,
-        not_before=row.not_before,
-        started_at=row.started_at,
-        created_at=row.created_at,
-        confirmed=row.confirmed,
-        scope=None if row.scope is None else Scope(row.scope),
-        error=row.error,
-        replaced_by=row.replaced_by,
-        receipt=row.receipt,
-        body=PartBody(row.text, row.wire),
-    )
-
-
-_STORE_PART = InsertOrSkip(outbox, *COLUMNS, created_at=now)
-_STORE_BEGUN = InsertOrSkip(outbox, *COLUMNS, created_at=now, started_at=now)
 _POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
 _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
 
@@ -152,37 +48,48 @@ class Address:
     run: int | None
 
 
+_listed = Rows("bodies", text=sa.Text(), wire=sa.Text())
+_begun = sa.and_(_listed.c.place == 1, HOLDER_ID.is_not(None))
+_new_part: dict[str, sa.ColumnElement[Any]] = {
+    "account": ACCOUNT_ID,
+    "chat": CHAT_ID,
+    "run": RUN_ID,
+    "kind": sa.bindparam("part_kind", type_=sa.Text),
+    "part": _listed.c.place,
+    "text": _listed.c.text,
+    "wire": _listed.c.wire,
+    "standalone": sa.false(),
+    "created_at": now,
+    "state": sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
+    "holder": sa.case((_begun, HOLDER_ID), else_=sa.null()),
+    "attempts": sa.case((_begun, 1), else_=0),
+    "started_at": sa.case((_begun, now), else_=sa.literal(0.0)),
+}
+_STORE_PARTS = (
+    insert(outbox)
+    .from_select(list(_new_part), sa.select(*_new_part.values()).where(sa.true()))
+    .on_conflict_do_nothing()
+    .returning(*PART.columns)
+)
+
+
 def store_parts(
-    tx: Connection,
-    to: Address,
-    kind: PartKind,
-    bodies: Sequence[PartBody],
-    first_by: int | None = None,
+    tx: Tx, to: Address, kind: PartKind, bodies: Sequence[PartBody], first_by: int | None = None
 ) -> Sequence[Part]:
     """Insert a run's parts, pending; the first one already `sending` for holder `first_by`.
     Parts that are there stay as they are: a commit whose answer was lost is made once more."""
-    stored = []
-    for number, body in enumerate(bodies, start=1):
-        begun = first_by if number == 1 else None
-        values = {
-            "account": to.account,
-            "chat": to.chat,
-            "run": to.run,
-            "kind": kind.value,
-            "part": number,
-            "standalone": False,
-            "text": body.text,
-            "wire": body.wire,
-            "state": PartState.PENDING.value if begun is None else PartState.SENDING.value,
-            "holder": begun,
-            "attempts": 0 if begun is None else 1,
-        }
-        store = _STORE_PART if begun is None else _STORE_BEGUN
-        row = store.row(tx, values)
-        if row is None:
-            return [part for part in of_run(tx, to.run or 0) if part.kind is kind]
-        stored.append(part_of(row))
-    return stored
+    values: dict[str, object] = {
+        "account_id": to.account,
+        "chat_id": to.chat,
+        "run_id": to.run,
+        "part_kind": kind.value,
+        "holder_id": first_by,
+    }
+    values |= _listed.of([(body.text, body.wire) for body in bodies])
+    stored = PART.all(tx.execute(_STORE_PARTS, values))
+    if len(stored) < len(bodies):
+        return [part for part in of_run(tx, to.run or 0) if part.kind is kind]
+    return sorted(stored, key=lambda part: part.number)
 
 
 class Notice(IntEnum):
@@ -194,12 +101,10 @@ class Notice(IntEnum):
     RETRIED = 4
 
 
-def post(
-    tx: Connection, to: Address, kind: PartKind, body: PartBody, number: int = 1
-) -> int | None:
+def post(tx: Tx, to: Address, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
     """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
     or None when the run has said this notice before."""
-    values: dict[str, object] = {
+    values = {
         "account": to.account,
         "chat": to.chat,
         "run": to.run,
@@ -213,34 +118,9 @@ def post(
     return _POST.run(tx, values)
 
 
-_OF_RUN_ANY = (
-    select(*COLUMNS)
-    .where(outbox.c.run == bindparam("of"), is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY))
-    .order_by(outbox.c.part)
-)
-_OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
-_GET = select(*COLUMNS).where(outbox.c.id == bindparam("of"))
-
-
-def of_run(tx: Connection, run: int) -> Sequence[Part]:
-    """The parts of the run's reply or apology, in order."""
-    return [part_of(row) for row in tx.execute(_OF_RUN, {"of": run})]
-
-
-def of_run_any(tx: Connection, run: int) -> Sequence[Part]:
-    """The parts of the run's answer, those that go out by themselves by now among them."""
-    return [part_of(row) for row in tx.execute(_OF_RUN_ANY, {"of": run})]
-
-
-def get(tx: Connection, part: int) -> Part | None:
-    """One part, or None."""
-    row = tx.execute(_GET, {"of": part}).first()
-    return None if row is None else part_of(row)
-
-
 BEGUN: dict[str, Any] = {
     "state": word(PartState.SENDING),
-    "holder": bindparam("me", type_=BigInteger),
+    "holder": HOLDER_ID,
     "fence": outbox.c.fence + 1,
     "attempts": outbox.c.attempts + 1,
     "started_at": now,
@@ -248,23 +128,18 @@ BEGUN: dict[str, Any] = {
 """pending -> sending: one more attempt, committed before the provider is called."""
 
 _MARK_SENDING = (
-    update(outbox)
-    .where(
-        outbox.c.id == bindparam("of"),
-        outbox.c.run == bindparam("of_run"),
-        is_in(outbox.c.state, PartState.PENDING),
-        ~outbox.c.standalone,
-    )
+    sa.update(outbox)
+    .where(IS_PART, OF_RUN, PENDING, ~outbox.c.standalone)
     .values(**BEGUN)
-    .returning(*COLUMNS)
+    .returning(*PART.columns)
 )
 
 
-def mark_sending(tx: Connection, claim: Claim, part: int) -> Part | None:
+def mark_sending(tx: Tx, claim: Claim, part: int) -> Part | None:
     """pending -> sending, for a part of a run that is held (`runs.hold`). None: the part moved
     on."""
-    row = tx.execute(_MARK_SENDING, {"of": part, "of_run": claim.run, "me": claim.holder}).first()
-    return None if row is None else part_of(row)
+    values = {"part_id": part, "run_id": claim.run, "holder_id": claim.holder}
+    return PART.first(tx.execute(_MARK_SENDING, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,131 +150,176 @@ class Attempt:
     number: int
 
 
+_RECEIVED: dict[str, Any] = {
+    "state": word(PartState.SENT),
+    "holder": None,
+    "receipt": sa.bindparam("new_receipt"),
+    "sent_at": now,
+    "error": "",
+    "code": "",
+    "scope": None,
+}
 _RECEIVE = (
-    update(outbox)
-    .where(
-        outbox.c.id == bindparam("of"),
-        outbox.c.state.not_in([word(state) for state in sorted(ARRIVED)]),
-    )
+    sa.update(outbox).where(IS_PART, ~is_in(outbox.c.state, *sorted(ARRIVED))).values(**_RECEIVED)
+)
+
+
+def receive(tx: Tx, attempt: Attempt, receipt: str) -> bool:
+    """Any unfinished state -> sent, whatever the fence. A receipt that is known changes
+    nothing. False: it is new for a part that had arrived, so the person has this part twice."""
+    if not _keep_receipt(tx, attempt, receipt):
+        return True
+    values = {"part_id": attempt.part, "new_receipt": receipt}
+    return tx.execute(_RECEIVE, values).rowcount == 1
+
+
+def _keep_receipt(tx: Tx, attempt: Attempt, receipt: str) -> bool:
+    values = {"outbox": attempt.part, "receipt": receipt, "attempt": attempt.number}
+    return _NEW_RECEIPT.run(tx, values) is not None
+
+
+_THIS_ATTEMPT = outbox.c.attempts == sa.bindparam("attempt")
+_BELIEVE_ARRIVED = (
+    sa.update(outbox)
+    .where(IS_PART, UNCERTAIN, _THIS_ATTEMPT)
+    .values(**_RECEIVED, confirmed=sa.true())
+)
+
+
+def believe_arrived(tx: Tx, attempt: Attempt, receipt: str) -> bool:
+    """uncertain -> sent, on an operator's word instead of the provider's. False: it moved on."""
+    values = {"part_id": attempt.part, "attempt": attempt.number, "new_receipt": receipt}
+    if tx.execute(_BELIEVE_ARRIVED, values).rowcount != 1:
+        return False
+    _keep_receipt(tx, attempt, receipt)
+    return True
+
+
+_OUTCOME = (
+    sa.update(outbox)
+    .where(IS_PART, _THIS_ATTEMPT, SENDING)
+    .values(holder=None, error=sa.bindparam("new_error"), code=sa.bindparam("new_code"))
+)
+_NOT_SENT = _OUTCOME.values(state=word(PartState.PENDING), not_before=now + WAIT)
+_REFUSE = _OUTCOME.values(state=word(PartState.REFUSED), scope=sa.bindparam("new_scope"))
+_DOUBT = _OUTCOME.values(state=word(PartState.UNCERTAIN))
+
+
+def _record_outcome(
+    tx: Tx, move: sa.Update, attempt: Attempt, error: str, code: str, **values: object
+) -> bool:
+    values |= {"part_id": attempt.part, "attempt": attempt.number}
+    return tx.execute(move, values | {"new_error": error, "new_code": code}).rowcount == 1
+
+
+def not_sent(tx: Tx, attempt: Attempt, wait: float, error: str, code: str) -> bool:
+    """sending -> pending: proven not to have left; due again in `wait` seconds."""
+    return _record_outcome(tx, _NOT_SENT, attempt, error, code, wait=wait)
+
+
+def refuse(tx: Tx, attempt: Attempt, scope: Scope, error: str, code: str) -> bool:
+    """sending -> refused, for ever."""
+    return _record_outcome(tx, _REFUSE, attempt, error, code, new_scope=scope.value)
+
+
+def doubt(tx: Tx, attempt: Attempt, error: str, code: str = "") -> bool:
+    """sending -> uncertain: it may have arrived."""
+    return _record_outcome(tx, _DOUBT, attempt, error, code)
+
+
+_LOOKED = (
+    sa.update(outbox).where(IS_PART, UNCERTAIN, _THIS_ATTEMPT).values(looks=outbox.c.looks + 1)
+)
+_NEVER = 1_000
+"""More looks, or sends, than there ever are."""
+_GIVE_UP_LOOKING = (
+    sa.update(outbox).where(IS_PART, UNCERTAIN, _THIS_ATTEMPT).values(looks=_NEVER, resends=_NEVER)
+)
+
+
+def looked(tx: Tx, part: int, attempts: int) -> bool:
+    """One more look at the provider's list found nothing."""
+    return tx.execute(_LOOKED, {"part_id": part, "attempt": attempts}).rowcount == 1
+
+
+def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
+    """The provider's records can't be asked about an uncertain part: it stays uncertain, and
+    nothing proves that it may be sent again."""
+    return tx.execute(_GIVE_UP_LOOKING, {"part_id": part, "attempt": attempts}).rowcount == 1
+
+
+_RESEND_ANY = (
+    sa.update(outbox)
+    .where(IS_PART, _THIS_ATTEMPT)
     .values(
-        state=word(PartState.SENT),
-        holder=None,
-        receipt=bindparam("named"),
-        sent_at=now,
-        error="",
-        code="",
+        state=word(PartState.PENDING),
+        resends=outbox.c.resends + 1,
+        looks=0,
+        not_before=0.0,
         scope=None,
     )
 )
-
-
-def receive(tx: Connection, attempt: Attempt, receipt: str) -> bool:
-    """Any unfinished state -> sent, whatever the fence. A receipt that is known changes
-    nothing. False: it is new for a part that had arrived, so the person has this part twice."""
-    values: dict[str, object] = {
-        "outbox": attempt.part,
-        "receipt": receipt,
-        "attempt": attempt.number,
-    }
-    if _NEW_RECEIPT.run(tx, values) is None:
-        return True
-    return tx.execute(_RECEIVE, {"of": attempt.part, "named": receipt}).rowcount == 1
-
-
-_ATTEMPT = update(outbox).where(
-    outbox.c.id == bindparam("of"),
-    outbox.c.attempts == bindparam("try"),
-    is_in(outbox.c.state, PartState.SENDING),
+_RESEND = _RESEND_ANY.where(is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)).values(
+    standalone=sa.false()
 )
-_TOLD: dict[str, Any] = {
-    "holder": None,
-    "error": bindparam("said"),
-    "code": bindparam("by_code"),
-}
-_NOT_SENT = _ATTEMPT.values(
-    **_TOLD, state=word(PartState.PENDING), not_before=now + bindparam("wait")
-)
-_REFUSE = _ATTEMPT.values(**_TOLD, state=word(PartState.REFUSED), scope=bindparam("about"))
-_DOUBT = _ATTEMPT.values(**_TOLD, state=word(PartState.UNCERTAIN))
+_RESEND_STANDALONE = _RESEND_ANY.where(
+    is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED, PartState.DROPPED)
+).values(standalone=sa.true())
 
 
-def _told(
-    tx: Connection, move: Update, attempt: Attempt, error: str, code: str, **values: object
-) -> bool:
-    values |= {"of": attempt.part, "try": attempt.number, "said": error, "by_code": code}
-    return tx.execute(move, values).rowcount == 1
-
-
-def not_sent(tx: Connection, attempt: Attempt, wait: float, error: str, code: str) -> bool:
-    """sending -> pending: proven not to have left; due again in `wait` seconds."""
-    return _told(tx, _NOT_SENT, attempt, error, code, wait=wait)
-
-
-def refuse(tx: Connection, attempt: Attempt, scope: Scope, error: str, code: str) -> bool:
-    """sending -> refused, for ever."""
-    return _told(tx, _REFUSE, attempt, error, code, about=scope.value)
-
-
-def doubt(tx: Connection, attempt: Attempt, error: str, code: str = "") -> bool:
-    """sending -> uncertain: it may have arrived."""
-    return _told(tx, _DOUBT, attempt, error, code)
-
-
-def looked(tx: Connection, part: int, attempts: int) -> bool:
-    """One more look at the provider's list found nothing."""
-    move = (
-        update(outbox)
-        .where(outbox.c.id == part, outbox.c.state == "uncertain", outbox.c.attempts == attempts)
-        .values(looks=outbox.c.looks + 1)
-    )
-    return tx.execute(move).rowcount == 1
-
-
-def resend(tx: Connection, part: int, attempts: int, *, standalone: bool = False) -> bool:
+def resend(tx: Tx, part: int, attempts: int, *, standalone: bool = False) -> bool:
     """uncertain | refused | dropped -> pending, on its own row: the next attempt has a new
-    number. With `standalone` it goes out by itself, since its run has ended."""
-    states = ("uncertain", "refused", "dropped") if standalone else ("uncertain", "refused")
-    move = (
-        update(outbox)
-        .where(outbox.c.id == part, outbox.c.state.in_(states), outbox.c.attempts == attempts)
-        .values(
-            state=PartState.PENDING.value,
-            resends=outbox.c.resends + 1,
-            looks=0,
-            not_before=0.0,
-            scope=None,
-            standalone=standalone,
-        )
-    )
-    return tx.execute(move).rowcount == 1
+    number. With `standalone` it goes out by itself, since its run has ended; without, what was
+    dropped stays dropped."""
+    move = _RESEND_STANDALONE if standalone else _RESEND
+    return tx.execute(move, {"part_id": part, "attempt": attempts}).rowcount == 1
 
 
-_DROP_PENDING = (
-    update(outbox)
-    .where(
-        outbox.c.run == bindparam("of"),
-        is_in(outbox.c.state, PartState.PENDING),
-        ~outbox.c.standalone,
-    )
-    .values(state=word(PartState.DROPPED))
+_REWRITE = (
+    sa.update(outbox)
+    .where(IS_PART, is_in(outbox.c.state, PartState.PENDING, PartState.SENDING))
+    .values(text=sa.bindparam("new_text"), wire=sa.bindparam("new_wire"))
 )
 
 
-def drop_pending(tx: Connection, run: int) -> int:
+def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
+    """Put other words into a part, before the call that takes them. Its chat is locked, and
+    the caller is the one who would make that call."""
+    values = {"part_id": part, "new_text": body.text, "new_wire": body.wire}
+    return tx.execute(_REWRITE, values).rowcount == 1
+
+
+_DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
+_DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
+_DROP_NOTICE = _DROP.where(
+    OF_RUN, is_in(outbox.c.kind, PartKind.NOTICE), outbox.c.part == sa.bindparam("number")
+)
+_DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
+_DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(replaced_by=PART_ID)
+
+
+def drop_pending(tx: Tx, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
-    return tx.execute(_DROP_PENDING, {"of": run}).rowcount
+    return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
 
 
-def drop_notice(tx: Connection, run: int, notice: Notice) -> bool:
+def drop_notice(tx: Tx, run: int, notice: Notice) -> bool:
     """pending -> dropped, for a run's notice that is no longer true."""
-    move = (
-        update(outbox)
-        .where(
-            outbox.c.run == run,
-            outbox.c.kind == PartKind.NOTICE.value,
-            outbox.c.part == notice.value,
-            outbox.c.state == "pending",
-        )
-        .values(state=PartState.DROPPED.value)
-    )
-    return tx.execute(move).rowcount == 1
+    return tx.execute(_DROP_NOTICE, {"run_id": run, "number": notice.value}).rowcount == 1
+
+
+def drop_standalone(tx: Tx, chat: int) -> int:
+    """pending -> dropped, for notices that have not left: the person wants no more of them."""
+    return tx.execute(_DROP_STANDALONE, {"chat_id": chat}).rowcount
+
+
+def drop_others(tx: Tx, run: int, but: int) -> int:
+    """pending -> dropped, for the parts of a run whose words the part `but` took over."""
+    return tx.execute(_DROP_OTHERS, {"run_id": run, "part_id": but}).rowcount
+
+
+merge = MoveChat(outbox, outbox.c.chat)
+move_run = MoveChat(outbox, outbox.c.run)
+forget = Erasure(
+    outbox, lambda page: [sa.update(outbox).where(outbox.c.id.in_(page)).values(text="", wire="")]
+)

@@ -8,113 +8,96 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Double,
-    bindparam,
-    exists,
-    or_,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 
 from bot.domain.delivery import PartState
-from storage import holders as holder_moves
+from bot.domain.run import RunState
+from storage import holders as holder_rows
+from storage.engine.binds import ACCOUNT_ID, AT_MOST, HOLDER_ID, LEASE_SECONDS, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
-from storage.outbox.moves import BEGUN, COLUMNS, Part, part_of
-from storage.runs.moves import HEADS
+from storage.engine.tx import Tx
+from storage.outbox.moves import BEGUN
+from storage.outbox.rows import IS_PART, PART, PENDING, SENDING, STANDALONE, UNCERTAIN, Part
 from storage.schema.tables import accounts, chats, holders, outbox, runs
 
-_PENDING = (outbox.c.standalone == true(), is_in(outbox.c.state, PartState.PENDING))
 _busy = outbox.alias("busy")
-_ON_ITS_WAY = exists(
-    select(1).where(_busy.c.chat == outbox.c.chat, is_in(_busy.c.state, PartState.SENDING))
+_ON_ITS_WAY = sa.exists(
+    sa.select(1).where(_busy.c.chat == outbox.c.chat, is_in(_busy.c.state, PartState.SENDING))
 ).correlate(outbox)
 _earlier = outbox.alias("earlier")
-_BEHIND = exists(
-    select(1).where(
+_BEHIND = sa.exists(
+    sa.select(1).where(
         _earlier.c.chat == outbox.c.chat,
         _earlier.c.id < outbox.c.id,
-        _earlier.c.standalone == true(),
+        _earlier.c.standalone == sa.true(),
         is_in(_earlier.c.state, PartState.PENDING),
     )
 ).correlate(outbox)
 _DUE = (
-    select(*COLUMNS)
+    sa.select(*PART.columns)
     .join(chats, chats.c.id == outbox.c.chat)
     .where(
-        *_PENDING,
+        STANDALONE,
+        PENDING,
         outbox.c.not_before <= now,
         chats.c.not_before <= now,
-        outbox.c.account.in_(
-            select(accounts.c.id).where(
-                accounts.c.id.in_(bindparam("mine", expanding=True)),
-                accounts.c.down_since.is_(None),
-            )
-        ),
+        outbox.c.account == ACCOUNT_ID,
+        sa.exists(sa.select(1).where(accounts.c.id == ACCOUNT_ID, accounts.c.down_since.is_(None))),
         ~_ON_ITS_WAY,
         ~_BEHIND,
     )
     .order_by(outbox.c.not_before, outbox.c.id)
-    .limit(bindparam("at_most"))
+    .limit(AT_MOST)
 )
 
 
-def due(tx: Connection, mine: Sequence[int], limit: int) -> Sequence[Part]:
-    """Standalone parts that may go now, of those of the accounts `mine` that can send: due, not
-    behind a part of their chat that is on its way or came before, in a chat that the platform
-    does not limit."""
-    found = tx.execute(_DUE, {"mine": list(mine), "at_most": limit})
-    return [part_of(row) for row in found]
+def due(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[Part]:
+    """Standalone parts that may go now, of those of the accounts that can send: due, not behind a
+    part of their chat that is on its way or came before, in a chat that the platform does not
+    limit."""
+    # One account at a time: then the index has its parts in the order in which they are due.
+    found = [
+        part
+        for account in account_ids
+        for part in PART.all(tx.execute(_DUE, {"account_id": account, "at_most": limit}))
+    ]
+    return sorted(found, key=lambda part: (part.not_before, part.id))[:limit]
 
 
 _CLAIM = (
-    update(outbox)
-    .where(
-        outbox.c.id == bindparam("of"),
-        *_PENDING,
-        holder_moves.alive(
-            bindparam("me", type_=BigInteger), bindparam("lease_seconds", type_=Double)
-        ),
-    )
+    sa.update(outbox)
+    .where(IS_PART, STANDALONE, PENDING, holder_rows.alive(HOLDER_ID, LEASE_SECONDS))
     .values(**BEGUN)
-    .returning(*COLUMNS)
+    .returning(*PART.columns)
 )
 
 
-def claim(tx: Connection, part: int, holder: int, lease_seconds: float) -> Part | None:
+def claim(tx: Tx, part: int, holder: int, lease_seconds: float) -> Part | None:
     """pending -> sending, for a standalone part. None: somebody else has it."""
-    values = {"of": part, "me": holder, "lease_seconds": lease_seconds}
-    row = tx.execute(_CLAIM, values).first()
-    return None if row is None else part_of(row)
+    values = {"part_id": part, "holder_id": holder, "lease_seconds": lease_seconds}
+    return PART.first(tx.execute(_CLAIM, values))
 
 
-_PUT_OFF = (
-    update(outbox)
-    .where(outbox.c.id == bindparam("of"), *_PENDING)
-    .values(not_before=now + bindparam("wait"))
-)
+_PUT_OFF = sa.update(outbox).where(IS_PART, STANDALONE, PENDING).values(not_before=now + WAIT)
 
 
-def put_off(tx: Connection, part: int, wait: float) -> None:
+def put_off(tx: Tx, part: int, wait: float) -> None:
     """Make a pending standalone part due in `wait` seconds."""
-    tx.execute(_PUT_OFF, {"of": part, "wait": wait})
+    tx.execute(_PUT_OFF, {"part_id": part, "wait": wait})
 
 
-_GONE = exists(
-    select(1).where(holders.c.id == outbox.c.holder, holders.c.gone_at.is_not(None))
+_HOLDER_GONE = sa.exists(
+    sa.select(1).where(holders.c.id == outbox.c.holder, holders.c.gone_at.is_not(None))
 ).correlate(outbox)
-_OWNED = exists(select(1).where(runs.c.id == outbox.c.run, is_in(runs.c.state, *HEADS))).correlate(
-    outbox
-)
-_DOUBT_ORPHANS = (
-    update(outbox)
-    .where(
-        is_in(outbox.c.state, PartState.SENDING), _GONE, or_(outbox.c.standalone == true(), ~_OWNED)
+_RUN_LOOKS_AFTER = sa.exists(
+    sa.select(1).where(
+        runs.c.id == outbox.c.run, is_in(runs.c.state, RunState.READY, RunState.RUNNING)
     )
+).correlate(outbox)
+_DOUBT_ORPHANS = (
+    sa.update(outbox)
+    .where(SENDING, _HOLDER_GONE, sa.or_(STANDALONE, ~_RUN_LOOKS_AFTER))
     .values(
         state=word(PartState.UNCERTAIN),
         holder=None,
@@ -124,26 +107,26 @@ _DOUBT_ORPHANS = (
 )
 
 
-def doubt_orphans(tx: Connection) -> Sequence[int]:
+def doubt_orphans(tx: Tx) -> Sequence[int]:
     """sending -> uncertain, for parts that a dead holder left and no run looks after."""
     return tx.scalars(_DOUBT_ORPHANS).all()
 
 
 _DOUBTFUL = (
-    select(*COLUMNS)
+    sa.select(*PART.columns)
     .where(
-        is_in(outbox.c.state, PartState.UNCERTAIN),
-        outbox.c.standalone == true(),
-        outbox.c.account == bindparam("of"),
-        outbox.c.looks < bindparam("looks_made"),
+        UNCERTAIN,
+        STANDALONE,
+        outbox.c.account == ACCOUNT_ID,
+        outbox.c.looks < sa.bindparam("looks_made"),
     )
     .order_by(outbox.c.id)
-    .limit(bindparam("at_most"))
+    .limit(AT_MOST)
 )
 
 
-def doubtful(tx: Connection, account: int, looks: int, limit: int) -> Sequence[Part]:
+def doubtful(tx: Tx, account: int, looks: int, limit: int) -> Sequence[Part]:
     """Standalone parts of this account that may have arrived and were looked for fewer than `looks`
     times, oldest first."""
-    found = tx.execute(_DOUBTFUL, {"of": account, "looks_made": looks, "at_most": limit})
-    return [part_of(row) for row in found]
+    values = {"account_id": account, "looks_made": looks, "at_most": limit}
+    return PART.all(tx.execute(_DOUBTFUL, values))

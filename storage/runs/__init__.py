@@ -1,37 +1,54 @@
-"""Every statement that moves a run."""
+"""Runs: every statement that writes `runs`, and the questions that its moves ask.
 
+    (message)                 -> waiting | ready | running   create
+    waiting                   -> ready                       promote
+    ready                     -> waiting                     step_back, merge
+    ready                     -> running                     claim
+    running                   -> ready                       give_back, retry_later, fail,
+                                                             set_aside, owe_apology,
+                                                             release_dead, release_own
+    running                   -> ended                       settle
+    waiting | ready | running -> ended                       end_live
+
+In a paused chat, what would become ready becomes waiting instead. An ended run moves no more;
+`correct_ending` changes what it ended as.
+
+Each move is one guarded statement, and losing is an ordinary result. A worker's move names its
+`Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now.
+Moves that change who is the head of a chat, or may find it paused, expect the chat's row to be
+locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere: chat,
+run, part.
+
+A run whose chat was merged into another one while both had a running run stays where it is until
+it ends; `moves_to` is the chat that counts it as its head meanwhile.
+"""
+
+from storage.runs.claims import Claimant, claim, oldest_due
+from storage.runs.creation import NewRun, create, join, lock_unclaimed, recount_messages, written_at
+from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
 from storage.runs.moves import (
     correct_ending,
     end_live,
     explain,
     fail,
-    find,
     give_back,
+    hasten,
     hold,
-    last_ended,
-    live_in_chat,
+    make_due,
     mark_replied,
+    owe_apology,
     progress,
-    promote,
     retry_later,
     set_aside,
     settle,
 )
-
-__all__ = [
-    "correct_ending",
-    "end_live",
-    "explain",
-    "fail",
-    "find",
-    "give_back",
-    "hold",
-    "last_ended",
-    "live_in_chat",
-    "mark_replied",
-    "progress",
-    "promote",
-    "retry_later",
-    "set_aside",
-    "settle",
-]
+from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
+from storage.runs.rows import (
+    find,
+    held_by,
+    last_ended,
+    recent_turns,
+    set_aside_reason,
+    waiting_messages,
+    written_after,
+)

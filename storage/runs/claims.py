@@ -7,176 +7,141 @@ on how many wait, or ever were.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    CTE,
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Double,
-    Update,
-    any_,
-    bindparam,
-    case,
-    exists,
-    false,
-    func,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 
-from bot.domain.delivery import PartState
 from bot.domain.run import Run, RunState
-from storage import holders as holder_moves
+from storage import holders as holder_rows
+from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
-from storage.outbox.moves import COLUMNS as PART_COLUMNS
-from storage.outbox.moves import Part, part_of
-from storage.runs.moves import COLUMNS, Claimant, run_of
-from storage.schema.tables import accounts, outbox, runs
+from storage.engine.sets import among, within
+from storage.engine.tx import Tx
+from storage.runs.rows import READY, RUN
+from storage.schema.tables import accounts, runs
 
-_READY = is_in(runs.c.state, RunState.READY)
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who claims: the holder, its lease, and how long the agent may work (seconds)."""
+
+    holder: int
+    lease_seconds: float
+    run_deadline: float
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The binds of a claim."""
+        return {
+            "holder_id": self.holder,
+            "lease_seconds": self.lease_seconds,
+            "run_deadline": self.run_deadline,
+        }
+
+
 _earliest = (
-    select(func.min(runs.c.not_before))
-    .where(runs.c.account == accounts.c.id, _READY, runs.c.set_aside.is_(None))
+    sa.select(sa.func.min(runs.c.not_before))
+    .where(runs.c.account == accounts.c.id, READY, runs.c.set_aside.is_(None))
     .correlate(accounts)
     .scalar_subquery()
 )
-_suspected = exists(
-    select(1).where(runs.c.account == accounts.c.id, _READY, runs.c.lane == true())
+_has_suspect = sa.exists(
+    sa.select(1).where(runs.c.account == accounts.c.id, READY, runs.c.quarantined == sa.true())
 ).correlate(accounts)
 _heads = (
-    select(accounts.c.id, _earliest.label("due"), _suspected.label("suspected"))
+    sa.select(accounts.c.id, _earliest.label("due"), _has_suspect.label("has_suspect"))
     .where(
-        accounts.c.id.in_(bindparam("mine", expanding=True)),
+        among(accounts.c.id, "account_ids"),
         accounts.c.down_since.is_(None),
     )
     .subquery()
 )
 _DUE_ACCOUNTS = (
-    select(_heads.c.id, _heads.c.suspected).where(_heads.c.due <= now).order_by(_heads.c.due)
+    sa.select(_heads.c.id, _heads.c.has_suspect).where(_heads.c.due <= now).order_by(_heads.c.due)
 )
 
 
-def _taken(dialect: str, chosen: CTE) -> ColumnElement[bool]:
-    """Whether a run is one of those chosen. As an array, so that PostgreSQL looks each up by its
-    key instead of walking through all that are ready to find them."""
-    ids = select(chosen.c.id)
-    if dialect == "sqlite":
-        return runs.c.id.in_(ids)
-    return runs.c.id == any_(func.array(ids.scalar_subquery()))
-
-
-def _claim_of(dialect: str, lane: ColumnElement[bool], *order: ColumnElement[Any]) -> Update:
+def _claim_of(quarantined: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> sa.Update:
     # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
     # What it locked is ready, and stays so until it is claimed here.
     chosen = (
-        select(runs.c.id)
+        sa.select(runs.c.id)
         .where(
-            runs.c.account == bindparam("of"),
-            _READY,
+            runs.c.account == ACCOUNT_ID,
+            READY,
             runs.c.not_before <= now,
             runs.c.set_aside.is_(None),
-            runs.c.lane == lane,
+            runs.c.quarantined == quarantined,
         )
         .order_by(*order)
-        .limit(bindparam("room"))
+        .limit(sa.bindparam("room"))
         .with_for_update(skip_locked=True, key_share=True)
         .cte("chosen")
     )
     return (
-        update(runs)
+        sa.update(runs)
         .where(
-            _taken(dialect, chosen),
-            holder_moves.alive(
-                bindparam("me", type_=BigInteger), bindparam("lease_seconds", type_=Double)
-            ),
+            within(runs.c.id, sa.select(chosen.c.id)), holder_rows.alive(HOLDER_ID, LEASE_SECONDS)
         )
         .values(
             state=word(RunState.RUNNING),
-            holder=bindparam("me", type_=BigInteger),
+            holder=HOLDER_ID,
             fence=runs.c.fence + 1,
             attempts=runs.c.attempts + 1,
             claimed_at=now,
-            deadline_at=case(
-                (runs.c.deadline_at.is_(None), now + bindparam("run_deadline")),
+            deadline_at=sa.case(
+                (runs.c.deadline_at.is_(None), now + sa.bindparam("run_deadline")),
                 (runs.c.idle_since < now, runs.c.deadline_at + (now - runs.c.idle_since)),
                 else_=runs.c.deadline_at,
             ),
         )
-        .returning(*COLUMNS)
+        .returning(*RUN.columns)
     )
 
 
 _mine = runs.alias("mine")
-_LANE_TAKEN = exists(
-    select(1).where(
+_QUARANTINE_TAKEN = sa.exists(
+    sa.select(1).where(
         is_in(_mine.c.state, RunState.RUNNING),
-        _mine.c.holder == bindparam("me", type_=BigInteger),
-        _mine.c.lane == true(),
+        _mine.c.holder == HOLDER_ID,
+        _mine.c.quarantined == sa.true(),
     )
 )
-_DIALECTS = ("sqlite", "postgresql")
-_CLAIM = {d: _claim_of(d, false(), runs.c.not_before, runs.c.id) for d in _DIALECTS}
-_CLAIM_SUSPECT = {
-    d: _claim_of(d, true(), runs.c.failures, runs.c.order_at, runs.c.id).where(~_LANE_TAKEN)
-    for d in _DIALECTS
-}
+_CLAIM = _claim_of(sa.false(), runs.c.not_before, runs.c.id)
+_CLAIM_SUSPECT = _claim_of(sa.true(), runs.c.failures, runs.c.order_at, runs.c.id).where(
+    ~_QUARANTINE_TAKEN
+)
 
 
-def claim(tx: Connection, by: Claimant, mine: Sequence[int], room: int) -> Sequence[Run]:
-    """ready -> running, for at most `room` due runs of those of the accounts `mine` that can
-    send, first due first. At most one of them is a suspect, and none while the holder's one
-    lane for suspects is taken.
+def claim(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequence[Run]:
+    """ready -> running, for at most `room` due runs of those of the accounts that can send,
+    first due first. At most one of them is a suspect, and none while the holder has one: suspects
+    are claimed one at a time.
     """
-    values = {
-        "me": by.holder,
-        "lease_seconds": by.lease_seconds,
-        "run_deadline": by.run_deadline,
-    }
-    due = tx.execute(_DUE_ACCOUNTS, {"mine": list(mine)}).all()
+    due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(account_ids)}).all()
     claimed: list[Run] = []
+
+    def take(move: sa.Update, account: int, at_most: int) -> None:
+        values = by.values | {"account_id": account, "room": at_most}
+        claimed.extend(RUN.all(tx.execute(move, values)))
+
     for account in due:
-        if account.suspected and not claimed and room > 0:
-            claimed += _take(tx, _CLAIM_SUSPECT, values | {"of": account.id, "room": 1})
+        if account.has_suspect and not claimed and room > 0:
+            take(_CLAIM_SUSPECT, account.id, 1)
     for account in due:
         if len(claimed) < room:
-            claimed += _take(tx, _CLAIM, values | {"of": account.id, "room": room - len(claimed)})
+            take(_CLAIM, account.id, room - len(claimed))
     return claimed
 
 
-def _take(tx: Connection, moves: Mapping[str, Update], values: dict[str, object]) -> Sequence[Run]:
-    return [run_of(row) for row in tx.execute(moves[tx.dialect.name], values)]
+_every = sa.select(_earliest.label("due")).select_from(accounts).subquery()
+_OLDEST_DUE = sa.select(now - sa.func.min(_every.c.due)).where(_every.c.due <= now)
 
 
-_HELD_BY = select(*COLUMNS).where(
-    runs.c.holder == bindparam("me", type_=BigInteger), is_in(runs.c.state, RunState.RUNNING)
-)
-
-
-def held_by(tx: Connection, holder: int) -> Sequence[Run]:
-    """The runs that are running under this holder."""
-    return [run_of(row) for row in tx.execute(_HELD_BY, {"me": holder})]
-
-
-_SENDING_BY = select(*PART_COLUMNS).where(
-    outbox.c.holder == bindparam("me"), is_in(outbox.c.state, PartState.SENDING)
-)
-
-
-def sending_by(tx: Connection, holder: int) -> Sequence[Part]:
-    """The parts that this holder has begun to send and not heard of."""
-    return [part_of(row) for row in tx.execute(_SENDING_BY, {"me": holder})]
-
-
-_every = select(_earliest.label("due")).select_from(accounts).subquery()
-_OLDEST_DUE = select(now - func.min(_every.c.due)).where(_every.c.due <= now)
-
-
-def oldest_due(tx: Connection) -> float | None:
+def oldest_due(tx: Tx) -> float | None:
     """Seconds for which the oldest due ready run has waited; None when there is none."""
     age = tx.scalar(_OLDEST_DUE)
     return None if age is None else float(age)

@@ -1,4 +1,4 @@
-"""running -> ready for runs whose holder is gone, and the chats that nobody moves on.
+"""running -> ready for runs whose holder is gone.
 
 A release is no verdict: whoever claims the run next judges it. The time since the holder's last
 sign of life is not work, so it moves the agent's deadline on.
@@ -6,35 +6,22 @@ sign of life is not work, so it moves the agent's deadline on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Row,
-    Select,
-    and_,
-    bindparam,
-    case,
-    exists,
-    false,
-    func,
-    or_,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 
 from bot.domain.retry import RETRY
-from bot.domain.run import RunState
+from storage.engine.binds import CHAT_ID, HOLDER_ID
 from storage.engine.clock import lease_clock, lease_now, now
-from storage.engine.literals import is_in, is_not
-from storage.runs.moves import HEADS, PUT_BACK
+from storage.engine.sets import among
+from storage.engine.tx import Tx
+from storage.runs.rows import CONVERSATION, PUT_BACK, RUNNING
 from storage.schema.tables import chats, holders, runs
 
-AT_ONCE = 200
-"""Runs that one transaction releases."""
+RELEASED_AT_ONCE = 200
+"""Chats whose runs one transaction releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,135 +34,105 @@ class Released:
     counted: bool
 
 
-_conversation = func.coalesce(runs.c.moves_to, runs.c.chat)
-_RUNNING = is_in(runs.c.state, RunState.RUNNING)
-_GONE = and_(_RUNNING, holders.c.gone_at.is_not(None))
-_silent = case(
+_HOLDER_GONE = holders.c.gone_at.is_not(None)
+_OF_HOLDER = runs.c.holder == HOLDER_ID
+_held = (
+    sa.select(runs.c.id, runs.c.holder, holders.c.draining)
+    .join(holders, holders.c.id == runs.c.holder)
+    .where(RUNNING)
+    .order_by(runs.c.holder, runs.c.id)  # as the index of running runs has them
+)
+_OWN = _held.where(_OF_HOLDER).with_for_update(of=runs, key_share=True)
+_DEAD = _held.where(_HOLDER_GONE, among(CONVERSATION, "chat_ids")).with_for_update(
+    of=runs, key_share=True, skip_locked=True
+)
+_DEAD_OF_CHAT = _held.where(
+    _HOLDER_GONE, sa.or_(runs.c.chat == CHAT_ID, runs.c.moves_to == CHAT_ID)
+).with_for_update(of=runs, key_share=True, skip_locked=True)
+
+_lock_chats = sa.select(chats.c.id).order_by(chats.c.id)
+_LOCK_CHATS_OF_DEAD = (
+    _lock_chats.where(
+        chats.c.id.in_(
+            sa.select(CONVERSATION)
+            .join(holders, holders.c.id == runs.c.holder)
+            .where(RUNNING, _HOLDER_GONE)
+        )
+    )
+    .limit(RELEASED_AT_ONCE)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+_LOCK_CHATS_OF_OWN = _lock_chats.where(
+    chats.c.id.in_(sa.select(CONVERSATION).where(RUNNING, _OF_HOLDER))
+).with_for_update(key_share=True)
+
+_of_holder = holders.c.id == runs.c.holder
+_silent = sa.case(
     (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
     else_=now - holders.c.seen_at,
 )
 """Seconds since the last renewal: by the wall clock after the machine has booted anew."""
-
-_held = (
-    select(runs.c.id, runs.c.chat, runs.c.holder, holders.c.draining, _silent.label("silent"))
-    .join(holders, holders.c.id == runs.c.holder)
-    .where(_RUNNING)
-    .order_by(runs.c.holder, runs.c.id)
+_last_sign = (
+    sa.select(sa.case((_silent > 0.0, now - _silent), else_=now))
+    .where(_of_holder)
+    .correlate(runs)
+    .scalar_subquery()
 )
-_chats_of_dead = (
-    select(chats.c.id)
-    .where(
-        chats.c.id.in_(
-            select(_conversation).join(holders, holders.c.id == runs.c.holder).where(_GONE)
-        )
-    )
-    .order_by(chats.c.id)
-    .limit(AT_ONCE)
-    .with_for_update(key_share=True, skip_locked=True)
+_counted = sa.and_(
+    sa.bindparam("counts", type_=sa.Integer) == 1,
+    runs.c.replied == sa.false(),
+    sa.exists(sa.select(1).where(_of_holder, holders.c.draining == sa.false())).correlate(runs),
 )
-_chats_of_own = (
-    select(chats.c.id)
-    .where(chats.c.id.in_(select(_conversation).where(_RUNNING, runs.c.holder == bindparam("of"))))
-    .order_by(chats.c.id)
-    .with_for_update(key_share=True)
-)
-_DEAD = _held.where(
-    holders.c.gone_at.is_not(None), _conversation.in_(bindparam("here", expanding=True))
-).with_for_update(of=runs, key_share=True, skip_locked=True)
-_DEAD_OF_CHAT = _held.where(
-    holders.c.gone_at.is_not(None),
-    or_(runs.c.chat == bindparam("here"), runs.c.moves_to == bindparam("here")),
-).with_for_update(of=runs, key_share=True, skip_locked=True)
-_OWN = _held.where(runs.c.holder == bindparam("of")).with_for_update(of=runs, key_share=True)
-
-_counted = and_(runs.c.replied == false(), bindparam("count_it") == 1)
-_deaths = runs.c.deaths + case((_counted, 1), else_=0)
-_idle = now - bindparam("silent")
+_deaths = runs.c.deaths + sa.case((_counted, 1), else_=0)
+_charged = sa.and_(_counted, runs.c.quarantined == sa.true())
 _RELEASE = (
-    update(runs)
-    .where(
-        runs.c.id.in_(bindparam("ids", expanding=True)),
-        _RUNNING,
-        runs.c.holder == bindparam("of"),
-    )
+    sa.update(runs)
+    .where(among(runs.c.id, "run_ids"), RUNNING)
     .values(
         **PUT_BACK
         | {
             "deaths": _deaths,
-            "failures": runs.c.failures + case((and_(_counted, runs.c.lane == true()), 1), else_=0),
-            "lane": and_(runs.c.replied == false(), _deaths >= RETRY.suspect_after),
+            "failures": runs.c.failures + sa.case((_charged, 1), else_=0),
+            "quarantined": sa.and_(runs.c.replied == sa.false(), _deaths >= RETRY.suspect_after),
             "not_before": now,
-            "idle_since": case((runs.c.claimed_at > _idle, runs.c.claimed_at), else_=_idle),
+            "idle_since": sa.case(
+                (runs.c.claimed_at > _last_sign, runs.c.claimed_at), else_=_last_sign
+            ),
         }
     )
     .returning(runs.c.id, runs.c.chat, runs.c.replied)
 )
 
 
-def release_dead(tx: Connection, chat: int | None = None) -> Sequence[Released]:
-    """running -> ready, for runs whose holder is gone: those of one chat, which is locked, or
-    the first AT_ONCE of all. A chat that somebody is at work on is left for the next pass.
+def release_dead(tx: Tx, chat: int | None = None) -> Sequence[Released]:
+    """running -> ready, for runs whose holder is gone: those of one chat, which is locked, or of
+    the first RELEASED_AT_ONCE chats. A chat that somebody is at work on is left for the next pass.
 
     The death counts against a run whose agent was at work, unless the holder was draining; a
-    run in the suspects' lane is charged a failure.
+    run in quarantine is charged a failure.
     """
     if chat is not None:
-        return _release(tx, _DEAD_OF_CHAT, count=True, here=chat)
-    here = tx.scalars(_chats_of_dead).all()
-    return _release(tx, _DEAD, count=True, here=here) if here else []
+        found = tx.execute(_DEAD_OF_CHAT, {"chat_id": chat}).all()
+    else:
+        locked = tx.scalars(_LOCK_CHATS_OF_DEAD).all()
+        found = tx.execute(_DEAD, {"chat_ids": locked}).all() if locked else []
+    return _release(tx, found, count=True)
 
 
-def release_own(tx: Connection, holder: int, *, count: bool = False) -> Sequence[Released]:
-    """running -> ready for all runs of a life that ends or has ended unnoticed: uncounted
+def release_own(tx: Tx, holder: int, *, count: bool = False) -> Sequence[Released]:
+    """running -> ready for all runs of a session that ends or has ended unnoticed: uncounted
     where that is nobody's fault (the database was away, the process leaves), else a death."""
-    tx.execute(_chats_of_own, {"of": holder}).all()
-    return _release(tx, _OWN, count=count, of=holder)
+    tx.execute(_LOCK_CHATS_OF_OWN, {"holder_id": holder}).all()
+    return _release(tx, tx.execute(_OWN, {"holder_id": holder}).all(), count=count)
 
 
-def _release(
-    tx: Connection, which: Select[tuple[object, ...]], *, count: bool, **values: object
-) -> Sequence[Released]:
-    found = tx.execute(which, values).all()
-    released: list[Released] = []
-    for _, rows in groupby(found, key=lambda row: row.holder):
-        released += _release_of(tx, tuple(rows), count=count)
-    return released
-
-
-def _release_of(
-    tx: Connection, rows: Sequence[Row[tuple[object, ...]]], *, count: bool
-) -> Iterable[Released]:
-    """Release what one holder had."""
-    first = rows[0]
-    counts = count and not first.draining
-    values = {
-        "of": first.holder,
-        "ids": [row.id for row in rows],
-        "count_it": int(counts),
-        "silent": max(0.0, first.silent),
-    }
+def _release(tx: Tx, found: Sequence[Any], *, count: bool) -> Sequence[Released]:
+    """Release rows of `_held`, which are locked."""
+    held = {row.id: row for row in found}
+    if not held:
+        return []
+    values = {"run_ids": list(held), "counts": int(count)}
     return [
-        Released(row.id, row.chat, first.holder, counts and not row.replied)
-        for row in tx.execute(_RELEASE, values)
+        Released(run, chat, held[run].holder, count and not replied and not held[run].draining)
+        for run, chat, replied in tx.execute(_RELEASE, values)
     ]
-
-
-_head = runs.alias("head")
-_STRANDED = (
-    select(runs.c.chat)
-    .distinct()
-    .join(chats, chats.c.id == runs.c.chat)
-    .where(
-        is_in(runs.c.state, RunState.WAITING),
-        is_not(runs.c.state, RunState.ENDED),
-        or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
-        ~exists(select(1).where(_head.c.chat == runs.c.chat, is_in(_head.c.state, *HEADS))),
-        ~exists(select(1).where(_head.c.moves_to == runs.c.chat, is_in(_head.c.state, *HEADS))),
-    )
-    .limit(bindparam("at_most"))
-)
-
-
-def stranded_chats(tx: Connection, limit: int) -> Sequence[int]:
-    """Chats whose runs wait behind nothing: what a crash between two moves could leave."""
-    return tx.scalars(_STRANDED, {"at_most": limit}).all()

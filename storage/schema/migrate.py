@@ -14,13 +14,13 @@ from sqlalchemy.exc import OperationalError
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from storage.engine.database import parsed_url
 
-_LOCK = 7_203_615_001
-"""The advisory lock's number: any number that nobody else on this database uses."""
-
-
 NEWEST = "0001"
 """The newest revision under `migrations/versions`. It is named here as well so that a start
 on a database at this revision loads no Alembic, which takes as long as the rest of it."""
+
+_SCRIPTS = Path(__file__).parent / "migrations"
+_LOCK = 7_203_615_001
+"""The advisory lock's number: any number that nobody else on this database uses."""
 
 
 def upgrade(url: str) -> str:
@@ -29,8 +29,6 @@ def upgrade(url: str) -> str:
     current = revisions(url)[0]
     if current == NEWEST:
         return current
-    from storage.schema.revisions import apply_missing  # noqa: PLC0415 - see NEWEST
-
     # One transaction for all of it: a crash leaves the schema as it was.
     with _locked(url) as connection, connection.begin():
         apply_missing(connection)
@@ -39,21 +37,28 @@ def upgrade(url: str) -> str:
 
 def revisions(url: str) -> tuple[str | None, str]:
     """(the database's revision, this program's)."""
-    engine = _engine(url)
-    try:
-        with engine.connect() as connection:
-            return _current(connection), NEWEST
-    except OperationalError as error:
-        raise _unreachable(url, error) from error
-    finally:
-        engine.dispose()
+    with _reached(url) as engine, engine.connect() as connection:
+        return _current(connection), NEWEST
 
 
-def _unreachable(url: str, error: OperationalError) -> DatabaseUnavailable:
-    """What to say at a start when the database can't be used."""
-    place = parsed_url(url).set(query={}).render_as_string(hide_password=True)
-    why = str(error.orig).partition("\n")[0]
-    return DatabaseUnavailable(f"DATABASE_URL: {place} can't be used now: {why}")
+def apply_missing(connection: Connection) -> None:
+    """Bring the schema to the newest revision, on a connection that holds the lock. Raises
+    ConfigurationError when it is beyond it."""
+    from alembic import command  # noqa: PLC0415 - see NEWEST
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    current = _current(connection)
+    if current is not None and current not in known:
+        raise ConfigurationError(
+            f"the database is at schema {current}, which this version does not know; "
+            "run the newer version of Answerback, or point DATABASE_URL elsewhere"
+        )
+    command.upgrade(config, "head")
 
 
 def _current(connection: Connection) -> str | None:
@@ -63,38 +68,12 @@ def _current(connection: Connection) -> str | None:
     return None if found is None else str(found)
 
 
-def _engine(url: str) -> Engine:
-    parsed = parsed_url(url)
-    if parsed.get_backend_name() == "sqlite":
-        assert parsed.database is not None
-        folder = Path(parsed.database).absolute().parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigurationError(
-                f"DATABASE_URL: the folder {folder} can't be made ({error.strerror}); "
-                "name a file in a folder where this program may write"
-            ) from error
-        engine = create_engine(
-            parsed,
-            module=sqlite3,
-            hide_parameters=True,
-            connect_args={"timeout": 30.0, "isolation_level": None},
-        )
-        # The driver would begin a transaction only before it changes rows, not tables.
-        event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
-        return engine
-    return create_engine(parsed, hide_parameters=True, connect_args={"connect_timeout": 5})
-
-
 @contextmanager
 def _locked(url: str) -> Iterator[Connection]:
     """A connection that no other migration runs beside."""
-    parsed = parsed_url(url)
-    engine = _engine(url)
-    try:
-        if parsed.get_backend_name() == "sqlite":
-            with Path(f"{parsed.database}.migrate.lock").open("w", encoding="ascii") as lock:
+    with _reached(url) as engine:
+        if engine.dialect.name == "sqlite":
+            with Path(f"{engine.url.database}.migrate.lock").open("w", encoding="ascii") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 with engine.connect() as connection:
                     # A property of the file, which can't be set while anybody uses it.
@@ -105,7 +84,41 @@ def _locked(url: str) -> Iterator[Connection]:
             with engine.connect() as guard, engine.connect() as connection:
                 guard.execute(text("SELECT pg_advisory_lock(:n)"), {"n": _LOCK})
                 yield connection
+
+
+@contextmanager
+def _reached(url: str) -> Iterator[Engine]:
+    """Connections for the body alone. Raises DatabaseUnavailable for what it meets there."""
+    engine = _engine(url)
+    try:
+        yield engine
     except OperationalError as error:
-        raise _unreachable(url, error) from error
+        place = engine.url.set(query={}).render_as_string(hide_password=True)
+        why = str(error.orig).partition("\n")[0]
+        raise DatabaseUnavailable(f"DATABASE_URL: {place} can't be used now: {why}") from error
     finally:
         engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    parsed = parsed_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed, hide_parameters=True, connect_args={"connect_timeout": 5})
+    assert parsed.database is not None
+    folder = Path(parsed.database).absolute().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"DATABASE_URL: the folder {folder} can't be made ({error.strerror}); "
+            "name a file in a folder where this program may write"
+        ) from error
+    engine = create_engine(
+        parsed,
+        module=sqlite3,
+        hide_parameters=True,
+        connect_args={"timeout": 30.0, "isolation_level": None},
+    )
+    # The driver would begin a transaction only before it changes rows, not tables.
+    event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine

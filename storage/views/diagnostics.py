@@ -1,18 +1,21 @@
-"""What needs an operator's eyes, as facts. Each question reads an index of what is unusual
-(dead holders, live runs, doubtful parts), never the whole history, and is bounded."""
+"""Facts that need an operator's eyes. Each question reads an index of what is unusual (dead
+holders, live runs, doubtful parts), never the whole history, and is bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Label, Select, and_, case, func, or_, select, true
+import sqlalchemy as sa
 
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
+from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
+from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.schema.tables import accounts, chats, holders, outbox, payloads, runs
 
@@ -35,95 +38,98 @@ class Fact:
     count: int = 1
 
 
-def _later(one: ColumnElement[float], other: ColumnElement[float]) -> ColumnElement[float]:
-    return case((one > other, one), else_=other)
-
-
+# The conditions of the indexes that these questions read, in their words.
 _LIVE = is_not(runs.c.state, RunState.ENDED)
+_READY = is_in(runs.c.state, RunState.READY)
+_RUNNING = is_in(runs.c.state, RunState.RUNNING)
 _DOUBTFUL = is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)
-"""The conditions of the indexes that these questions read, in their words."""
+_STANDALONE_PENDING = sa.and_(
+    outbox.c.standalone == sa.true(), is_in(outbox.c.state, PartState.PENDING)
+)
 
 
-def _waits_or_is_ready() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return _LIVE, runs.c.state != "running"
+def _later(one: sa.ColumnElement[float], other: sa.ColumnElement[float]) -> sa.ColumnElement[float]:
+    return sa.case((one > other, one), else_=other)
 
 
-_SINCE_DUE = (now - _later(runs.c.not_before, runs.c.idle_since)).label("since")
+def _facts(tx: Tx, question: sa.Select[*tuple[Any, ...]]) -> Sequence[Fact]:
+    """One fact a row, whose columns are a fact's fields from the first on."""
+    return [Fact(*row) for row in tx.execute(question.limit(AT_MOST))]
 
 
-def dead_runs(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
+def dead_runs(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
     """Running runs whose holder may not be believed alive; says who held them."""
-    silent = case(
+    silent = sa.case(
         (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
         else_=now - runs.c.claimed_at,
     )
-    question = (
-        select(runs.c.id, silent, holders.c.name)
+    return _facts(
+        tx,
+        sa.select(runs.c.id, silent, holders.c.name)
         .join(holders, holders.c.id == runs.c.holder)
-        .where(is_in(runs.c.state, RunState.RUNNING), ~alive(runs.c.holder, lease_seconds))
-        .limit(AT_MOST)
+        .where(_RUNNING, ~alive(runs.c.holder, lease_seconds)),
     )
-    return [Fact(*row) for row in tx.execute(question)]
 
 
-def orphan_parts(tx: Connection, lease_seconds: float) -> Sequence[Fact]:
+def orphan_parts(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
     """Parts that a dead holder was sending."""
-    question = (
-        select(outbox.c.id, now - outbox.c.started_at, outbox.c.kind, outbox.c.run)
-        .where(is_in(outbox.c.state, PartState.SENDING), ~alive(outbox.c.holder, lease_seconds))
-        .limit(AT_MOST)
+    return _facts(
+        tx,
+        sa.select(outbox.c.id, now - outbox.c.started_at, outbox.c.kind, outbox.c.run).where(
+            is_in(outbox.c.state, PartState.SENDING), ~alive(outbox.c.holder, lease_seconds)
+        ),
     )
-    return [Fact(*row) for row in tx.execute(question)]
 
 
-def late_runs(tx: Connection, older: float) -> Sequence[Fact]:
+def late_runs(tx: Tx, older: float) -> Sequence[Fact]:
     """Running runs that are past their deadline for `older` s and still at the agent."""
-    question = (
-        select(runs.c.id, (now - runs.c.deadline_at).label("since"), runs.c.detail)
-        .where(
-            is_in(runs.c.state, RunState.RUNNING),
-            runs.c.replied != true(),
-            runs.c.deadline_at < now - older,
-        )
-        .limit(AT_MOST)
+    return _facts(
+        tx,
+        sa.select(runs.c.id, now - runs.c.deadline_at, runs.c.detail).where(
+            _RUNNING, runs.c.replied != sa.true(), runs.c.deadline_at < now - older
+        ),
     )
-    return [Fact(*row) for row in tx.execute(question)]
 
 
-def runs_set_aside(tx: Connection) -> Sequence[Fact]:
+def runs_set_aside(tx: Tx) -> Sequence[Fact]:
     """Runs that are kept from being claimed."""
-    question = (
-        select(runs.c.id, (now - runs.c.idle_since).label("since"), runs.c.set_aside)
-        .where(*_waits_or_is_ready(), runs.c.set_aside.is_not(None))
-        .limit(AT_MOST)
+    return _facts(
+        tx,
+        sa.select(runs.c.id, now - runs.c.idle_since, runs.c.set_aside).where(
+            _LIVE, is_not(runs.c.state, RunState.RUNNING), runs.c.set_aside.is_not(None)
+        ),
     )
-    return [Fact(*row) for row in tx.execute(question)]
 
 
-def unclaimed_runs(tx: Connection, older: float) -> Sequence[Fact]:
+def unclaimed_runs(tx: Tx, older: float) -> Sequence[Fact]:
     """Ready runs that are due for `older` s, oldest first; says why their account is down."""
-    question = (
-        select(runs.c.id, _SINCE_DUE, accounts.c.down_reason, runs.c.id, runs.c.account)
+    return _facts(
+        tx,
+        sa.select(
+            runs.c.id,
+            now - _later(runs.c.not_before, runs.c.idle_since),
+            sa.func.coalesce(accounts.c.down_reason, ""),
+            runs.c.id,
+            runs.c.account,
+        )
         .join(accounts, accounts.c.id == runs.c.account)
         .where(
-            is_in(runs.c.state, RunState.READY),
+            _READY,
             runs.c.set_aside.is_(None),
             runs.c.not_before <= now - older,
             runs.c.idle_since <= now - older,
         )
-        .order_by(runs.c.not_before)
-        .limit(AT_MOST)
+        .order_by(runs.c.not_before),
     )
-    return [Fact(r[0], r[1], r[2] or "", r[3], r[4]) for r in tx.execute(question)]
 
 
-def put_off_runs(tx: Connection, older: float) -> Sequence[Fact]:
+def put_off_runs(tx: Tx, older: float) -> Sequence[Fact]:
     """Ready runs that are due later and whose messages wait for `older` s; says for how long
     they are put off and why."""
     question = (
-        select(runs.c.id, now - runs.c.created_at, runs.c.not_before - now, runs.c.detail)
+        sa.select(runs.c.id, now - runs.c.created_at, runs.c.not_before - now, runs.c.detail)
         .where(
-            is_in(runs.c.state, RunState.READY),
+            _READY,
             runs.c.set_aside.is_(None),
             runs.c.not_before > now,
             runs.c.created_at <= now - older,
@@ -132,8 +138,8 @@ def put_off_runs(tx: Connection, older: float) -> Sequence[Fact]:
         .limit(AT_MOST)
     )
     return [
-        Fact(r[0], r[1], f"due in {r[2]:.0f} s" + (f": {r[3]}" if r[3] else ""))
-        for r in tx.execute(question)
+        Fact(run, since, f"due in {wait:.0f} s" + (f": {detail}" if detail else ""))
+        for run, since, wait, detail in tx.execute(question)
     ]
 
 
@@ -149,13 +155,13 @@ class Queue:
     paused: bool
 
 
-def waiting_chats(tx: Connection, older: float) -> Sequence[Queue]:
+def waiting_chats(tx: Tx, older: float) -> Sequence[Queue]:
     """Chats whose oldest waiting run waits for `older` s."""
     head = runs.alias("head")
     leads = is_in(head.c.state, RunState.READY, RunState.RUNNING)
-    oldest = func.min(runs.c.created_at)
+    oldest = sa.func.min(runs.c.created_at)
     waits = (
-        select(runs.c.chat, oldest.label("oldest"), func.count().label("waiting"))
+        sa.select(runs.c.chat, oldest.label("oldest"), sa.func.count().label("waiting"))
         .where(_LIVE, is_in(runs.c.state, RunState.WAITING))
         .group_by(runs.c.chat)
         .having(oldest <= now - older)
@@ -164,103 +170,116 @@ def waiting_chats(tx: Connection, older: float) -> Sequence[Queue]:
         .subquery()
     )
     question = (
-        select(
+        sa.select(
             waits.c.chat,
-            (now - waits.c.oldest).label("since"),
+            now - waits.c.oldest,
             waits.c.waiting,
             head.c.id,
-            head.c.state,
-            and_(chats.c.paused_until.is_not(None), chats.c.paused_until > now),
+            sa.func.coalesce(head.c.state, ""),
+            sa.and_(chats.c.paused_until.is_not(None), chats.c.paused_until > now),
         )
         .join(chats, chats.c.id == waits.c.chat)
-        .outerjoin(head, and_(head.c.chat == waits.c.chat, leads))
+        .outerjoin(head, sa.and_(head.c.chat == waits.c.chat, leads))
     )
-    return [Queue(r[0], r[1], r[2], r[3], r[4] or "", bool(r[5])) for r in tx.execute(question)]
+    return [Queue(*row) for row in tx.execute(question)]
 
 
-_UNATTENDED = or_(runs.c.ending.in_([e.value for e in Ending if e.needs_eyes]), runs.c.id.is_(None))
+def _part_facts(tx: Tx, *conditions: sa.ColumnElement[bool]) -> Sequence[Fact]:
+    return _facts(
+        tx,
+        sa.select(
+            outbox.c.id,
+            now - _later(outbox.c.started_at, outbox.c.created_at),
+            outbox.c.error,
+            outbox.c.run,
+            outbox.c.account,
+        )
+        .outerjoin(runs, runs.c.id == outbox.c.run)
+        .where(outbox.c.kind != PartKind.NOTICE.value, *conditions),
+    )
+
+
+_UNATTENDED = sa.or_(
+    is_in(runs.c.ending, *(ending for ending in Ending if ending.needs_eyes)), runs.c.id.is_(None)
+)
 """No run looks after the part any more, and nobody has settled what became of it."""
 
 
-def _part_facts(tx: Connection, *conditions: ColumnElement[bool]) -> Sequence[Fact]:
-    since: Label[float] = (now - _later(outbox.c.started_at, outbox.c.created_at)).label("since")
-    question = (
-        select(outbox.c.id, since, outbox.c.error, outbox.c.run, outbox.c.account)
-        .outerjoin(runs, runs.c.id == outbox.c.run)
-        .where(outbox.c.kind != "notice", *conditions)
-        .limit(AT_MOST)
-    )
-    return [Fact(*row) for row in tx.execute(question)]
-
-
-def uncertain_parts(tx: Connection) -> Sequence[Fact]:
+def uncertain_parts(tx: Tx) -> Sequence[Fact]:
     """Parts that may have arrived and that no process looks after any more."""
-    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "uncertain", _UNATTENDED)
+    return _part_facts(tx, _DOUBTFUL, is_in(outbox.c.state, PartState.UNCERTAIN), _UNATTENDED)
 
 
-def refused_parts(tx: Connection, newer: float) -> Sequence[Fact]:
+def refused_parts(tx: Tx, newer: float) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
-    recent = outbox.c.created_at > now - newer
-    return _part_facts(tx, _DOUBTFUL, outbox.c.state == "refused", _UNATTENDED, recent)
+    refused = is_in(outbox.c.state, PartState.REFUSED)
+    return _part_facts(tx, _DOUBTFUL, refused, _UNATTENDED, outbox.c.created_at > now - newer)
 
 
-def unsent_words(tx: Connection, older: float) -> Sequence[Fact]:
+def unsent_words(tx: Tx, older: float) -> Sequence[Fact]:
     """Standalone messages (an operator's words, answers sent again) that are due for `older` s."""
     return _part_facts(
         tx,
-        outbox.c.standalone == true(),
-        is_in(outbox.c.state, PartState.PENDING),
+        _STANDALONE_PENDING,
         outbox.c.not_before <= now - older,
         outbox.c.created_at <= now - older,
     )
 
 
-def delayed_parts(tx: Connection, older: float) -> Sequence[Fact]:
+def delayed_parts(tx: Tx, older: float) -> Sequence[Fact]:
     """Parts older than `older` s that wait for a platform's limit, of runs or standalone."""
-    replied = select(runs.c.id).where(_LIVE, runs.c.replied == true()).limit(_RUNS)
-    of_runs = _delayed(older).where(outbox.c.run.in_(tx.scalars(replied).all()))
-    standalone = _delayed(older).where(
-        outbox.c.standalone == true(), is_in(outbox.c.state, PartState.PENDING)
+    due = _later(outbox.c.not_before, chats.c.not_before)
+    delayed = (
+        sa.select(outbox.c.id, now - outbox.c.created_at, due - now, outbox.c.error, outbox.c.run)
+        .join(chats, chats.c.id == outbox.c.chat)
+        .where(due > now, outbox.c.created_at <= now - older)
+        .limit(AT_MOST)
     )
-    rows = [*tx.execute(of_runs.limit(AT_MOST)), *tx.execute(standalone.limit(AT_MOST))]
+    replied = sa.select(runs.c.id).where(_LIVE, runs.c.replied == sa.true()).limit(_RUNS)
+    of_runs = delayed.where(
+        outbox.c.run.in_(tx.scalars(replied).all()), is_in(outbox.c.state, PartState.PENDING)
+    )
     return [
-        Fact(r[0], r[1], f"due in {r[2]:.0f} s: {r[3] or 'the platform limits this chat'}", r[4])
-        for r in rows
+        Fact(part, since, f"due in {wait:.0f} s: {error or 'the platform limits this chat'}", run)
+        for question in (of_runs, delayed.where(_STANDALONE_PENDING))
+        for part, since, wait, error, run in tx.execute(question)
     ]
 
 
-def _delayed(older: float) -> Select[tuple[int, float, float, str, int | None]]:
-    due = _later(outbox.c.not_before, chats.c.not_before)
-    return (
-        select(outbox.c.id, now - outbox.c.created_at, due - now, outbox.c.error, outbox.c.run)
-        .join(chats, chats.c.id == outbox.c.chat)
-        .where(outbox.c.state == "pending", due > now, outbox.c.created_at <= now - older)
-    )
-
-
-def unparsed_payloads(tx: Connection) -> Fact | None:
+def unparsed_payloads(tx: Tx) -> Fact | None:
     """All dead letters as one fact: the newest one, since the oldest."""
-    question = select(
-        func.max(payloads.c.id), now - func.min(payloads.c.received_at), func.count()
+    question = sa.select(
+        sa.func.max(payloads.c.id), now - sa.func.min(payloads.c.received_at), sa.func.count()
     ).where(payloads.c.error.is_not(None))
     newest, since, count = tx.execute(question).one()
     if not count:
         return None
-    error = tx.scalars(select(payloads.c.error).where(payloads.c.id == newest)).one()
+    error = tx.scalars(sa.select(payloads.c.error).where(payloads.c.id == newest)).one()
     return Fact(newest, since, error or "", count=count)
 
 
-def accounts_down(tx: Connection) -> Sequence[Fact]:
+def accounts_down(tx: Tx) -> Sequence[Fact]:
     """Accounts that can't send."""
-    question = select(
-        accounts.c.id, now - accounts.c.down_since, accounts.c.down_reason, accounts.c.channel
+    question = sa.select(
+        accounts.c.id, now - accounts.c.down_since, accounts.c.channel, accounts.c.down_reason
     ).where(accounts.c.down_since.is_not(None))
-    return [Fact(r[0], r[1], f"{r[3]}: {r[2]}", account=r[0]) for r in tx.execute(question)]
+    return [
+        Fact(account, since, f"{channel}: {reason}", account=account)
+        for account, since, channel, reason in tx.execute(question)
+    ]
 
 
-def live_senders(tx: Connection, lease_seconds: float) -> int:
+def overdue_holders(tx: Tx, lease_seconds: float) -> int:
+    """How many holders did not renew in time and were declared dead by nobody."""
+    question = sa.select(sa.func.count()).where(
+        holders.c.gone_at.is_(None), ~alive(holders.c.id, lease_seconds)
+    )
+    return int(tx.scalars(question).one())
+
+
+def live_senders(tx: Tx, lease_seconds: float) -> int:
     """How many processes that work on runs may be believed alive."""
-    question = select(func.count()).where(
+    question = sa.select(sa.func.count()).where(
         alive(holders.c.id, lease_seconds), holders.c.role != "web"
     )
     return int(tx.scalars(question).one())

@@ -1,4 +1,4 @@
-"""Gathering what a verdict and a turn need, in one snapshot."""
+"""The evidence of a verdict and the material of a turn, read in one snapshot."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.inbox import StoredMessage
-from storage.outbox import sent_parts
-from storage.outbox.moves import Part
+from storage.outbox import Part
+from storage.views.history import HistoryLine, history
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Case:
     chat: Chat
     messages: Sequence[StoredMessage]
     parts: Sequence[Part]
-    history: Sequence[tuple[str, str, float, str]]
+    history: Sequence[HistoryLine]
     evidence: Evidence
 
     @property
@@ -70,8 +70,8 @@ def gather(tx: Tx, run: Run, history_runs: int) -> Case:
         reply_stored=replies.stored(tx, run.id) is not None,
         apology_stored=any(p.kind is PartKind.APOLOGY for p in parts),
         parts=tuple(p.facts for p in parts),
-        human_answered=sent_parts.human_answered(tx, chat.id, last),
+        human_answered=outbox.human_answered(tx, chat.id, last),
         silenced=chat.silenced,
     )
-    lines = inbox.history(tx, chat.id, run.id, history_runs) if history_runs else ()
+    lines = history(tx, chat.id, run.id, history_runs) if history_runs else ()
     return Case(run, chat, messages, parts, lines, evidence)

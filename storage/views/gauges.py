@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, select, true
+import sqlalchemy as sa
 
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.run import RunState
+from storage.engine.binds import SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not
+from storage.engine.tx import Tx
 from storage.schema.tables import outbox, payloads, runs
 
 COUNTED = 10_000
@@ -31,34 +33,40 @@ class Gauges:
     oldest_waiting: float
 
 
-def read_gauges(tx: Connection) -> Gauges:
+_READY = sa.and_(is_in(runs.c.state, RunState.READY), runs.c.not_before <= now)
+_WAITING = sa.and_(is_not(runs.c.state, RunState.ENDED), is_in(runs.c.state, RunState.WAITING))
+_DUE = sa.case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since)
+_DOUBTFUL = is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)
+"""In the words of its index."""
+
+
+def _up_to(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    some = sa.select(sa.literal_column("1")).where(*conditions).limit(COUNTED).subquery()
+    return sa.select(sa.func.count()).select_from(some).scalar_subquery()
+
+
+def _oldest(
+    moment: sa.ColumnElement[float], *conditions: sa.ColumnElement[bool]
+) -> sa.ColumnElement[float]:
+    some = sa.select(moment.label("at")).where(*conditions).limit(COUNTED).subquery()
+    age = now - sa.select(sa.func.min(some.c.at)).scalar_subquery()
+    return sa.case((age > 0.0, age), else_=sa.literal(0.0, sa.Double))
+
+
+_GAUGES = sa.select(
+    _up_to(_READY),
+    _up_to(is_in(runs.c.state, RunState.RUNNING)),
+    _up_to(_WAITING),
+    _up_to(_DOUBTFUL, is_in(outbox.c.state, PartState.UNCERTAIN)),
+    _up_to(outbox.c.standalone == sa.true(), is_in(outbox.c.state, PartState.PENDING)),
+    _oldest(_DUE, _READY, runs.c.set_aside.is_(None)),
+    _oldest(runs.c.created_at, _WAITING),
+)
+
+
+def read_gauges(tx: Tx) -> Gauges:
     """How the service is now."""
-    due = case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since)
-    ready = is_in(runs.c.state, RunState.READY)
-    waits = and_(is_not(runs.c.state, RunState.ENDED), is_in(runs.c.state, RunState.WAITING))
-    doubtful = is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)
-    return Gauges(
-        ready=_up_to(tx, ready, runs.c.not_before <= now),
-        running=_up_to(tx, is_in(runs.c.state, RunState.RUNNING)),
-        waiting=_up_to(tx, waits),
-        uncertain=_up_to(tx, doubtful, outbox.c.state == "uncertain"),
-        standalone=_up_to(
-            tx, outbox.c.standalone == true(), is_in(outbox.c.state, PartState.PENDING)
-        ),
-        oldest_ready=_since(tx, due, ready, runs.c.not_before <= now, runs.c.set_aside.is_(None)),
-        oldest_waiting=_since(tx, runs.c.created_at, waits),
-    )
-
-
-def _up_to(tx: Connection, *conditions: ColumnElement[bool]) -> int:
-    some = select(1).where(*conditions).limit(COUNTED).subquery()
-    return int(tx.scalars(select(func.count()).select_from(some)).one())
-
-
-def _since(tx: Connection, moment: ColumnElement[float], *conditions: ColumnElement[bool]) -> float:
-    some = select(moment.label("at")).where(*conditions).limit(COUNTED).subquery()
-    first = tx.scalar(select(func.min(some.c.at)))
-    return 0.0 if first is None else max(0.0, float(tx.scalars(select(now)).one()) - float(first))
+    return Gauges(*tx.execute(_GAUGES).one())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +81,27 @@ class Rates:
     """(run, what it says, seconds ago) of the newest runs that ended badly."""
 
 
-def read_rates(tx: Connection, seconds: float) -> Rates:
+_SINCE = now - SECONDS
+_ENDINGS = (
+    sa.select(runs.c.ending, sa.func.count())
+    .where(runs.c.ended_at > _SINCE)
+    .group_by(runs.c.ending)
+)
+_ENDED_BADLY = (
+    sa.select(runs.c.id, runs.c.ending, runs.c.detail, now - runs.c.ended_at)
+    .where(runs.c.ended_at > now - 3600, is_in(runs.c.ending, *(e for e in Ending if e.needs_eyes)))
+    .order_by(runs.c.ended_at.desc())
+    .limit(8)
+)
+_RECORDED = sa.select(sa.func.count()).where(payloads.c.received_at > _SINCE)
+
+
+def read_rates(tx: Tx, seconds: float) -> Rates:
     """How much happened lately."""
-    ended = (
-        select(runs.c.ending, func.count())
-        .where(runs.c.ended_at > now - seconds)
-        .group_by(runs.c.ending)
-    )
-    open_still = [ending.value for ending in Ending if ending.needs_eyes]
-    badly = (
-        select(runs.c.id, runs.c.ending, runs.c.detail, now - runs.c.ended_at)
-        .where(
-            runs.c.ended_at > now - 3600,
-            runs.c.ending.in_(open_still),
-        )
-        .order_by(runs.c.ended_at.desc())
-        .limit(8)
-    )
-    recorded = select(func.count()).where(payloads.c.received_at > now - seconds)
+    lately = {"seconds": seconds}
     return Rates(
         seconds=seconds,
-        recorded=int(tx.scalars(recorded).one()),
-        endings=tuple((str(row[0]), int(row[1])) for row in tx.execute(ended)),
-        errors=tuple((r[0], f"{r[1]}: {r[2]}", r[3]) for r in tx.execute(badly)),
+        recorded=int(tx.scalars(_RECORDED, lately).one()),
+        endings=tuple((str(row[0]), int(row[1])) for row in tx.execute(_ENDINGS, lately)),
+        errors=tuple((r[0], f"{r[1]}: {r[2]}", r[3]) for r in tx.execute(_ENDED_BADLY)),
     )

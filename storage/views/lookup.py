@@ -1,31 +1,36 @@
-"""What a name means: a run's or a chat's number, a request id, a platform's address."""
+"""Names resolved: a run's or a chat's number, a request id, a platform's address."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+import sqlalchemy as sa
 
 from bot.domain.admission import Unanswered
+from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
 
 
-def _under(tx: Connection, request_id: str) -> ColumnElement[bool]:
-    """Messages under this id. The index is by account, so the accounts are named."""
-    every = tx.scalars(select(accounts.c.id)).all()
-    return and_(inbound.c.account.in_(every), inbound.c.request_id == request_id)
+def _accounts(tx: Tx) -> Sequence[int]:
+    """Every account: the indexes are by account, so that a search over all of them names them."""
+    return tx.scalars(sa.select(accounts.c.id)).all()
 
 
-def runs_named(tx: Connection, name: str) -> Sequence[int]:
+def _id_named(tx: Tx, ids: sa.Column[int], name: str) -> Sequence[int]:
+    if not (name.isascii() and name.isdecimal()):
+        return ()
+    return tx.scalars(sa.select(ids).where(ids == int(name))).all()
+
+
+def runs_named(tx: Tx, name: str) -> Sequence[int]:
     """The runs that a number or a request id names; several when accounts share the id."""
-    if name.isascii() and name.isdecimal():
-        found = tx.scalars(select(runs.c.id).where(runs.c.id == int(name))).all()
-        if found:
-            return found
-    return tx.scalars(
-        select(inbound.c.run).where(_under(tx, name), inbound.c.run.is_not(None)).distinct()
-    ).all()
+    by_request = sa.select(inbound.c.run).where(
+        inbound.c.account.in_(_accounts(tx)),
+        inbound.c.request_id == name,
+        inbound.c.run.is_not(None),
+    )
+    return _id_named(tx, runs.c.id, name) or tx.scalars(by_request.distinct()).all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +41,31 @@ class Recorded:
     ignored: Unanswered | None
 
 
-def recorded_under(tx: Connection, request_id: str, account: int | None) -> Recorded | None:
+def recorded_under(tx: Tx, request_id: str, account: int | None) -> Recorded | None:
     """The newest message recorded under this id, of one account or of any; None: unknown."""
-    question = select(inbound.c.run, inbound.c.ignored).where(_under(tx, request_id))
-    if account is not None:
-        question = question.where(inbound.c.account == account)
-    row = tx.execute(question.order_by(inbound.c.id.desc()).limit(1)).first()
+    question = (
+        sa.select(inbound.c.run, inbound.c.ignored)
+        .where(
+            inbound.c.account.in_(_accounts(tx) if account is None else [account]),
+            inbound.c.request_id == request_id,
+        )
+        .order_by(inbound.c.id.desc())
+        .limit(1)
+    )
+    row = tx.execute(question).first()
     return None if row is None else Recorded(row.run, row.ignored and Unanswered(row.ignored))
 
 
-def chats_named(tx: Connection, name: str) -> Sequence[int]:
+def chats_named(tx: Tx, name: str) -> Sequence[int]:
     """The chats that our id or a platform's address names (`address/topic` for a topic); where
     addresses begin with the platform's name and a colon, with or without that."""
     address, _, topic = name.partition("/")
-    every = tx.execute(select(accounts.c.id, accounts.c.channel)).all()
+    every = tx.execute(sa.select(accounts.c.id, accounts.c.channel)).all()
     spelled = {address, *(f"{row.channel}:{address}" for row in every)}
-    known = and_(
+    question = sa.select(chat_addresses.c.chat).where(
         chat_addresses.c.account.in_([row.id for row in every]),
         chat_addresses.c.address.in_(sorted(spelled)),
     )
     if topic:
-        known = and_(known, chat_addresses.c.topic == topic)
-    by_address = tx.scalars(select(chat_addresses.c.chat).where(known).distinct()).all()
-    if by_address or not (name.isascii() and name.isdecimal()):
-        return by_address
-    return tx.scalars(select(chats.c.id).where(chats.c.id == int(name))).all()
+        question = question.where(chat_addresses.c.topic == topic)
+    return tx.scalars(question.distinct()).all() or _id_named(tx, chats.c.id, name)

@@ -1,41 +1,24 @@
-"""Read-only questions, for operators and for those who wait. Nothing here moves a row."""
+"""Runs as operators and metrics read them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    RowMapping,
-    Select,
-    exists,
-    func,
-    or_,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
+from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
+from storage.engine.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
 from storage.engine.clock import now
+from storage.engine.entity import Entity
+from storage.engine.literals import is_in, is_not
+from storage.engine.sets import among
+from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.schema.tables import accounts, chats, holders, inbound, outbox, runs
-
-
-def pending_in_account(tx: Connection, account: int) -> bool:
-    """Whether any run or standalone message of this account is not at its end."""
-    live = exists(select(1).where(runs.c.account == account, runs.c.state != "ended"))
-    standalone = exists(
-        select(1).where(
-            outbox.c.account == account,
-            outbox.c.standalone == true(),
-            outbox.c.state.in_(("pending", "sending")),
-        )
-    )
-    return bool(tx.scalar(select(or_(live, standalone))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +55,27 @@ class RunLine:
     requests: tuple[str, ...] = ()
 
 
+_LINE = Entity(
+    RunLine,
+    runs,
+    channel=(accounts.c.channel, ChannelName),
+    address=chats.c.address,
+    topic=chats.c.topic,
+    set_aside=sa.func.coalesce(runs.c.set_aside, ""),
+    holder=sa.func.coalesce(holders.c.name, ""),
+    holder_alive=alive(runs.c.holder, LEASE_SECONDS),
+    age=now - runs.c.created_at,
+)
+_LINES = (
+    sa.select(*_LINE.columns)
+    .join(chats, chats.c.id == runs.c.chat)
+    .join(accounts, accounts.c.id == runs.c.account)
+    .outerjoin(holders, holders.c.id == runs.c.holder)
+    .order_by(runs.c.id.desc())
+)
+_ONE = _LINES.where(runs.c.id == RUN_ID)
+
+
 @dataclass(frozen=True, slots=True)
 class RunFilter:
     """Which runs are asked for; empty fields exclude nothing. `older` and `newer` are ages in
@@ -92,166 +96,71 @@ class RunFilter:
         """Whether anything is excluded, apart from the page."""
         return replace(self, before=None, limit=50) != RunFilter()
 
-
-def _run_lines(lease_seconds: float) -> Select[Any]:
-    return (
-        select(
-            runs.c.id,
-            runs.c.chat,
-            runs.c.account,
-            accounts.c.channel,
-            chats.c.address,
-            chats.c.topic,
-            runs.c.state,
-            runs.c.ending,
-            runs.c.cause,
-            runs.c.detail,
-            runs.c.set_aside,
-            runs.c.attempts,
-            runs.c.failures,
-            runs.c.deaths,
-            runs.c.replied,
-            holders.c.name.label("holder"),
-            alive(runs.c.holder, lease_seconds).label("holder_alive"),
-            (now - runs.c.created_at).label("age"),
-            runs.c.created_at,
-            runs.c.not_before,
-            runs.c.deadline_at,
-            runs.c.ended_at,
-            runs.c.request_id,
-        )
-        .join(chats, chats.c.id == runs.c.chat)
-        .join(accounts, accounts.c.id == runs.c.account)
-        .outerjoin(holders, holders.c.id == runs.c.holder)
-    )
+    @property
+    def conditions(self) -> list[sa.ColumnElement[bool]]:
+        """The filter as SQL."""
+        asked: list[tuple[object, sa.ColumnElement[bool]]] = [
+            (self.states, runs.c.state.in_(self.states)),
+            (self.endings, runs.c.ending.in_(self.endings)),
+            (self.channel, accounts.c.channel == self.channel),
+            (self.chats, runs.c.chat.in_(self.chats)),
+            (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
+            (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
+            (self.error, runs.c.detail.icontains(self.error, autoescape=True)),
+            (self.before is not None, runs.c.id < self.before),
+        ]
+        return [condition for wanted, condition in asked if wanted]
 
 
-def _line(row: RowMapping) -> RunLine:
-    values: dict[str, Any] = dict(row)
-    values["channel"] = ChannelName(row["channel"])
-    values["state"] = RunState(row["state"])
-    values["ending"] = None if row["ending"] is None else Ending(row["ending"])
-    values["cause"] = None if row["cause"] is None else Cause(row["cause"])
-    values["set_aside"] = row["set_aside"] or ""
-    values["holder"] = row["holder"] or ""
-    values["holder_alive"] = bool(row["holder_alive"])
-    return RunLine(**values)
-
-
-def runs_listed(tx: Connection, wanted: RunFilter, lease_seconds: float) -> Sequence[RunLine]:
+def runs_listed(tx: Tx, wanted: RunFilter, lease_seconds: float) -> Sequence[RunLine]:
     """The runs that match, newest first."""
-    question = _run_lines(lease_seconds).where(*_conditions(wanted))
-    found = tx.execute(question.order_by(runs.c.id.desc()).limit(wanted.limit)).mappings()
-    return _with_requests(tx, [_line(row) for row in found])
+    question = _LINES.where(*wanted.conditions).limit(wanted.limit)
+    return _lines(tx, question, lease_seconds=lease_seconds)
 
 
-def _conditions(wanted: RunFilter) -> list[Any]:
-    conditions: list[Any] = []
-    if wanted.states:
-        conditions.append(runs.c.state.in_([s.value for s in wanted.states]))
-    if wanted.endings:
-        conditions.append(runs.c.ending.in_([e.value for e in wanted.endings]))
-    if wanted.channel is not None:
-        conditions.append(accounts.c.channel == wanted.channel.value)
-    if wanted.chats:
-        conditions.append(runs.c.chat.in_(wanted.chats))
-    if wanted.older is not None:
-        conditions.append(runs.c.created_at <= now - wanted.older)
-    if wanted.newer is not None:
-        conditions.append(runs.c.created_at >= now - wanted.newer)
-    if wanted.error:
-        conditions.append(runs.c.detail.icontains(wanted.error, autoescape=True))
-    if wanted.before is not None:
-        conditions.append(runs.c.id < wanted.before)
-    return conditions
-
-
-def run_line(tx: Connection, run: int, lease_seconds: float) -> RunLine | None:
+def run_line(tx: Tx, run: int, lease_seconds: float) -> RunLine | None:
     """One run, or None."""
-    row = tx.execute(_run_lines(lease_seconds).where(runs.c.id == run)).mappings().first()
-    return None if row is None else _with_requests(tx, [_line(row)])[0]
+    return next(iter(_lines(tx, _ONE, run_id=run, lease_seconds=lease_seconds)), None)
 
 
-def _with_requests(tx: Connection, lines: list[RunLine]) -> list[RunLine]:
-    said = select(inbound.c.run, inbound.c.request_id).where(
-        inbound.c.run.in_([line.id for line in lines])
-    )
-    names: dict[int, list[str]] = {}
-    for row in tx.execute(said.order_by(inbound.c.received_at, inbound.c.id)):
-        names.setdefault(row.run, []).append(row.request_id)
+_REQUESTS = (
+    sa.select(inbound.c.run, inbound.c.request_id)
+    .where(among(inbound.c.run, "run_ids"))
+    .order_by(inbound.c.received_at, inbound.c.id)
+)
+
+
+def _lines(tx: Tx, question: sa.Select[tuple[object, ...]], **values: object) -> list[RunLine]:
+    lines = _LINE.all(tx.execute(question, values))
+    names: dict[int, list[str]] = {line.id: [] for line in lines}
+    for row in tx.execute(_REQUESTS, {"run_ids": list(names)}):
+        names[row.run].append(row.request_id)
     return [
         replace(
             line,
-            requests=tuple(names.get(line.id, ())),
-            request_id=line.request_id or next(iter(names.get(line.id, ())), ""),
+            requests=tuple(names[line.id]),
+            request_id=line.request_id or next(iter(names[line.id]), ""),
         )
         for line in lines
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ChatLine:
-    """A chat as operators see it. Times in epoch seconds; `live` counts its unended runs."""
-
-    id: int
-    channel: ChannelName
-    address: str
-    topic: str
-    kind: str
-    name: str
-    language: str
-    last_inbound_at: float | None
-    paused_until: float | None
-    unreachable_since: float | None
-    unreachable_reason: str | None
-    opted_out_at: float | None
-    not_before: float
-    live: int
-
-
-def chats_listed(
-    tx: Connection,
-    ids: Sequence[int] | None = None,
-    *,
-    paused: bool = False,
-    unreachable: bool = False,
-    limit: int = 50,
-) -> Sequence[ChatLine]:
-    """Chats, those that were heard last first."""
-    live = (
-        select(func.count())
-        .where(runs.c.chat == chats.c.id, runs.c.state != "ended")
-        .correlate(chats)
-        .scalar_subquery()
-        .label("live")
+_PENDING_IN_ACCOUNT = sa.select(
+    sa.or_(
+        sa.exists(
+            sa.select(1).where(runs.c.account == ACCOUNT_ID, is_not(runs.c.state, RunState.ENDED))
+        ),
+        sa.exists(
+            sa.select(1).where(
+                outbox.c.account == ACCOUNT_ID,
+                outbox.c.standalone == sa.true(),
+                is_in(outbox.c.state, PartState.PENDING, PartState.SENDING),
+            )
+        ),
     )
-    question = select(
-        chats.c.id,
-        accounts.c.channel,
-        chats.c.address,
-        chats.c.topic,
-        chats.c.kind,
-        chats.c.name,
-        chats.c.language,
-        chats.c.last_inbound_at,
-        chats.c.paused_until,
-        chats.c.unreachable_since,
-        chats.c.unreachable_reason,
-        chats.c.opted_out_at,
-        chats.c.not_before,
-        live,
-    ).join(accounts, accounts.c.id == chats.c.account)
-    if ids is not None:
-        question = question.where(chats.c.id.in_(ids))
-    if paused:
-        question = question.where(chats.c.paused_until > now)
-    if unreachable:
-        question = question.where(chats.c.unreachable_since.is_not(None))
-    rows = tx.execute(question.order_by(chats.c.last_inbound_at.desc(), chats.c.id).limit(limit))
-    return [_chat_line(row) for row in rows.mappings()]
+)
 
 
-def _chat_line(row: RowMapping) -> ChatLine:
-    values: dict[str, Any] = dict(row)
-    values["channel"] = ChannelName(row["channel"])
-    return ChatLine(**values)
+def pending_in_account(tx: Tx, account: int) -> bool:
+    """Whether any run or standalone message of this account is not at its end."""
+    return bool(tx.scalar(_PENDING_IN_ACCOUNT, {"account_id": account}))

@@ -1,11 +1,15 @@
-"""What a run spent on models, from its steps."""
+"""Model usage of a run, from its steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, case, func, select, true
+import sqlalchemy as sa
 
+from bot.domain.run import RunState
+from storage.engine.binds import RUN_ID
+from storage.engine.literals import is_in
+from storage.engine.tx import Tx
 from storage.schema.tables import runs, steps
 
 
@@ -21,28 +25,31 @@ class Usage:
     output_tokens: int = 0
 
 
-def of_run(tx: Connection, run: int) -> Usage:
-    """What this run spent so far."""
-    done = case((steps.c.state == "done", 1), else_=0)
-    under_way = case(
-        (
-            (steps.c.state == "started")
-            & (runs.c.state == "running")
-            & (runs.c.fence == steps.c.fence)
-            & (steps.c.begun > steps.c.failed),
-            1,
-        ),
-        else_=0,
-    )
-    row = tx.execute(
-        select(
-            func.coalesce(func.sum(steps.c.begun), 0),
-            func.coalesce(func.sum(steps.c.failed), 0),
-            func.coalesce(func.sum(steps.c.begun - steps.c.failed - done - under_way), 0),
-            func.coalesce(func.sum(steps.c.input_tokens), 0),
-            func.coalesce(func.sum(steps.c.output_tokens), 0),
+_under_way = sa.and_(
+    steps.c.state == "started",
+    is_in(runs.c.state, RunState.RUNNING),
+    runs.c.fence == steps.c.fence,
+    steps.c.begun > steps.c.failed,
+)
+_complete = sa.case((sa.or_(steps.c.state == "done", _under_way), 1), else_=0)
+_OF_RUN = (
+    sa.select(
+        *(
+            sa.func.coalesce(sa.func.sum(summed), 0)
+            for summed in (
+                steps.c.begun,
+                steps.c.failed,
+                steps.c.begun - steps.c.failed - _complete,
+                steps.c.input_tokens,
+                steps.c.output_tokens,
+            )
         )
-        .join(runs, runs.c.id == steps.c.run)
-        .where(steps.c.run == run, steps.c.paid == true())
-    ).one()
-    return Usage(*(int(value) for value in row))
+    )
+    .join(runs, runs.c.id == steps.c.run)
+    .where(steps.c.run == RUN_ID, steps.c.paid == sa.true())
+)
+
+
+def of_run(tx: Tx, run: int) -> Usage:
+    """What this run spent so far."""
+    return Usage(*map(int, tx.execute(_OF_RUN, {"run_id": run}).one()))

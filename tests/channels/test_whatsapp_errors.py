@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.delivery import CallbackReaction as React
-from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
+from bot.domain.delivery import (
+    CallbackReaction as React,
+)
+from bot.domain.delivery import (
+    ChannelDown,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Sent,
+    Unknown,
+)
 from channels.whatsapp.errors import (
     RULES,
     explain,

@@ -15,8 +15,10 @@ from bot.operations.actions import Acted
 from bot.operations.status import TurnAnswer
 from bot.operations.stuck import Stuck
 from storage.holders import HolderRow
-from storage.views.parts import DeadLetter, Moment, PartLine
-from storage.views.runs import ChatLine, RunLine
+from storage.views.chats import ChatLine
+from storage.views.parts import DeadLetter, PartLine
+from storage.views.runs import RunLine
+from storage.views.timeline import Moment
 
 RUN = """id request_id requests channel chat address topic state ending cause detail set_aside
     attempts failures deaths holder holder_alive age_s created_at ended_at"""

@@ -120,9 +120,9 @@ async def test_the_retry_button_makes_one_new_run_however_often_it_is_pressed(
 async def test_the_button_under_the_uncertain_note_sends_the_answer_once_more(
     world: World,
 ) -> None:
+    lost = world.telegram.fail("sendMessage", hang_after_storing())
     process = await world.start(agent=repeats)
     ada = Person(CHAT)
-    lost = world.telegram.fail("sendMessage", hang_after_storing())
     await process.post_update(ada.text("hello"))
     await world.settled()
     assert len(lost.hits) == 1

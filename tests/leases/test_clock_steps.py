@@ -17,6 +17,8 @@ from tests.kit.conversation import ADA, BOB, SHORT, post
 from tests.world import Running, World, open_world
 
 HOUR = 3600.0
+BEATING: dict[str, Any] = {"lease_seconds": 30.0, "heartbeat_seconds": 0.3}
+"""Many beats in a lease that no slow machine loses."""
 STEPS = pytest.mark.parametrize("step", [-HOUR, HOUR], ids=["back", "forward"])
 _OURS = ("bot", "channels", "storage", "apscheduler")
 
@@ -41,8 +43,8 @@ async def beats(world: World, running: Running) -> None:
     """Wait until the process has renewed, looked for dead ones and measured once more."""
     question = "SELECT renewed_at FROM holders WHERE gone_at IS NULL"
     [[renewed]], swept = await world.rows(question), running.process.last_sweep
-    await world.until(question, lambda rows: rows[0][0] > renewed + 0.5, timeout=5.0)
-    await world.until(question, lambda _: running.process.last_sweep > swept, timeout=5.0)
+    await world.until(question, lambda rows: rows[0][0] > renewed + 0.5)
+    await world.until(question, lambda _: running.process.last_sweep > swept)
     assert running.process.lease.holds()
 
 
@@ -50,7 +52,7 @@ async def beats(world: World, running: Running) -> None:
 async def test_a_step_of_the_wall_clock_stops_no_heartbeat_and_no_sweep(
     world: World, monkeypatch: pytest.MonkeyPatch, step: float
 ) -> None:
-    running = await world.start(agent=Echo(), **SHORT)
+    running = await world.start(agent=Echo(), **BEATING)
     assert await post(running, Person(ADA).text("before")) == [200]
     await world.settled()
     set_wall(world, monkeypatch, step)
@@ -72,7 +74,7 @@ async def test_a_step_of_the_databases_clock_takes_nothing_from_the_living(
     on_postgres: World, step: float
 ) -> None:
     world, agent = on_postgres, Gated()
-    terms: dict[str, Any] = {**SHORT, "lease_seconds": 6.0, "still_working_after": 1e6}
+    terms: dict[str, Any] = {**BEATING, "still_working_after": 1e6}
     owner = await world.start(agent=agent, **terms)
     judge = await world.start(agent=agent, holder_name="judge", **terms)
     assert await post(owner, Person(ADA).text("hello")) == [200]
@@ -94,7 +96,7 @@ async def beats_of_all(world: World, processes: int) -> None:
     [[moment]] = await world.rows("SELECT answerback_lease_now()")
     question = "SELECT count(*) FROM holders WHERE renewed_at BETWEEN :m AND :m + 60"
     await world.until(
-        question.replace(":m", repr(float(moment))), lambda rows: rows[0][0] == processes, 5.0
+        question.replace(":m", repr(float(moment))), lambda rows: rows[0][0] == processes
     )
 
 
@@ -109,4 +111,4 @@ async def test_after_a_step_back_of_the_databases_clock_the_dead_are_found_in_ti
     await owner.die()
     shift_database(world.database_url, -HOUR)
     sql = "SELECT count(*) FROM holders WHERE gone_at IS NOT NULL"
-    await world.until(sql, lambda rows: rows[0][0] == 1, timeout=15.0)
+    await world.until(sql, lambda rows: rows[0][0] == 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
 from bot.intake.record import Arrival
 from bot.wiring import Role
-from storage import backfill
+from storage import inbox
 from tests.kit.agents import Echo
 from tests.world import World
 
@@ -42,7 +42,7 @@ async def test_what_a_late_webhook_brought_goes_before_what_the_list_told_of_lat
     third = listed("wa-SM" + "3" * 32, "three", written + 2.0)
     times = {f"wa-{first.sid}": written, f"wa-{second.sid}": written + 1.0}
     await door.process.intake.take(Arrival(account, "{}"), [third])
-    assert await rt.db.write(backfill.tell_times, account, times) == 2
+    assert await rt.db.write(inbox.fill_sent_times, account, times) == 2
     await world.start(agent=Echo(), role=Role.WORKER, burst="each")
     await world.settled()
     assert world.twilio.texts() == ["re: one", "re: two", "re: three"]

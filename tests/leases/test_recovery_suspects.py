@@ -132,8 +132,8 @@ async def test_a_storm_of_unrelated_kills_apologises_for_nothing(world: World) -
 
 async def _claimable(world: World) -> int:
     """How many runs one process takes: all, or once they are suspects one."""
-    rows = await world.rows("SELECT lane, count(*) FROM runs GROUP BY lane")
-    found: dict[bool, int] = {bool(lane): count for lane, count in rows}
+    rows = await world.rows("SELECT quarantined, count(*) FROM runs GROUP BY 1")
+    found: dict[bool, int] = {bool(apart): count for apart, count in rows}
     return found.get(False, 0) + min(1, found.get(True, 0))
 
 

@@ -61,8 +61,8 @@ async def test_a_ready_run_that_nobody_claims_says_why(world: World) -> None:
 
 
 async def test_b15_a_send_without_an_answer_is_listed_as_sent_unknown(world: World) -> None:
-    process = await world.start(agent=repeats)
     world.telegram.fail("sendMessage", faults.hang_after_storing(), nth=1)
+    process = await world.start(agent=repeats)
     await process.post_update(Person(ADA).text("hello"))
     await world.settled()
     (doubtful,) = [s for s in await stuck(process) if s.kind is Trouble.UNCERTAIN]

@@ -34,8 +34,8 @@ async def answered(world: World) -> list[str]:
 
 
 async def uncertain(world: World) -> list[str]:
-    process = await world.start(agent=repeats)
     world.telegram.fail("sendMessage", hang_after_storing())
+    process = await world.start(agent=repeats)
     await process.post_update(Person(CHAT).text("hi"))
     return ["hi", say(Text.UNCERTAIN_ASK_BUTTON)]
 

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundKind, Sender
+from bot.domain.ports import Clock
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
 from storage import accounts, chats, holders, outbox, runs
-from storage.engine.database import Database, DatabaseSettings
+from storage.engine import postgres, sqlite
+from storage.engine.database import Database, DatabaseSettings, parsed_url
+from storage.engine.tx import POSTGRES, SQLITE, Tx
 from storage.holders import Identity
-from storage.outbox.moves import Part
-from storage.runs import claims, creation
-from storage.runs.creation import NewRun
-from storage.runs.moves import Claimant
+from storage.outbox import Part
+from storage.runs import Claimant, NewRun
 from tests.clocks import ShiftedClock, shift_database
 
 P = ParamSpec("P")
@@ -40,9 +41,7 @@ class Hand:
     holder: int = 0
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
-    def do(
-        self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def do(self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """One transaction of one move."""
         return self.db.now_sync(move, *args, **kwargs)
 
@@ -113,14 +112,14 @@ class Hand:
             album="",
         )
 
-        def make(tx: Connection) -> Run:
+        def make(tx: Tx) -> Run:
             chats.lock(tx, chat)
-            return creation.insert_run(tx, new, by, head=head)
+            return runs.create(tx, new, by, head=head)
 
         return self.do(make)
 
     def claim(self, room: int = 10, holder: int = 0) -> list[Run]:
-        return list(self.do(claims.claim, self.claimant(holder), [self.account], room))
+        return list(self.do(runs.claim, self.claimant(holder), [self.account], room))
 
     def find(self, run: Run | int) -> Run:
         found = self.do(runs.find, run if isinstance(run, int) else run.id)
@@ -165,6 +164,20 @@ def message(number: int, chat: str = "700", text_: str = "hello") -> Inbound:
         sender=Sender(chat, "Ada"),
         provider_id=str(number),
     )
+
+
+@contextmanager
+def connected(url: str, clock: Clock, kind: type[Tx] = Tx) -> Iterator[Tx]:
+    """A connection of its own, on which nothing has begun."""
+    parsed = parsed_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        connection, dialect = sqlite.connect(parsed, clock), SQLITE
+    else:
+        connection, dialect = postgres.connect(parsed), POSTGRES
+    try:
+        yield kind(connection, dialect)
+    finally:
+        connection.close()
 
 
 @contextmanager

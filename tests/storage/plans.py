@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Dialect, text
 
-from storage.engine import postgres, sqlite
-from storage.engine.database import parsed_url
-from tests.storage.kit import Hand
+from storage.engine.tx import Tx
+from tests.storage.kit import Hand, connected
 
 BIG = frozenset({"runs", "outbox", "inbound", "payloads", "receipts", "chats", "chat_addresses"})
 """Tables that grow."""
@@ -30,52 +27,45 @@ class Reading:
     statements: int = 0
 
 
-@contextmanager
-def _connected(hand: Hand) -> Iterator[Connection]:
-    parsed = parsed_url(hand.url)
-    engine: Engine
-    if hand.db.is_sqlite:
-        engine = sqlite.open_engine(parsed, hand.clock)
-    else:
-        engine = postgres.open_engine(parsed, 1, 2.0)
-    try:
-        with engine.connect() as tx:
-            yield tx
-            tx.rollback()
-    finally:
-        engine.dispose()
+class _Noting(Tx):
+    """Notes the statements that it runs, with their values."""
+
+    __slots__ = ("noted",)
+
+    def __init__(self, connection: Any, dialect: Dialect) -> None:
+        super().__init__(connection, dialect)
+        self.noted: list[tuple[str, Any]] = []
+
+    def _send(self, sql: str, values: Any) -> None:
+        self.noted.append((sql, values))
+        super()._send(sql, values)
 
 
 def reading(hand: Hand, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Reading:
     """Run the move, undo it, and ask how its statements were carried out."""
-    statements: list[tuple[str, Any]] = []
-    with _connected(hand) as tx:
-        if hand.db.is_sqlite:
-            tx.exec_driver_sql("BEGIN")
-
-        def note(*told: Any) -> None:
-            statements.append((told[2], told[3]))
-
-        event.listen(tx, "before_cursor_execute", note)
+    with connected(hand.url, hand.clock, _Noting) as tx:
+        assert isinstance(tx, _Noting)
+        tx.run("BEGIN")
+        tx.noted.clear()
         move(tx, *args, **kwargs)
-        event.remove(tx, "before_cursor_execute", note)
-        tx.exec_driver_sql("ROLLBACK")
-        found = Reading(statements=len(statements))
-        for statement, parameters in statements:
+        noted = tuple(tx.noted)
+        tx.connection.rollback()
+        found = Reading(statements=len(noted))
+        for statement, values in noted:
             if hand.db.is_sqlite:
-                _explain_sqlite(tx, statement, parameters, found)
+                _explain_sqlite(tx, statement, values, found)
             else:
-                _explain_postgres(tx, statement, parameters, found)
+                _explain_postgres(tx, statement, values, found)
     return found
 
 
-def _explain_postgres(tx: Connection, statement: str, parameters: Any, found: Reading) -> None:
+def _explain_postgres(tx: Tx, statement: str, parameters: Any, found: Reading) -> None:
     if statement.startswith("INSERT INTO chat_addresses"):
         return  # The chat that it belongs to was undone with the rest.
     asked = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}"
-    answer = tx.exec_driver_sql(asked, parameters).scalar_one()
-    tx.rollback()
-    [explained] = json.loads(answer) if isinstance(answer, str) else answer
+    tx.run("BEGIN")
+    [[[explained]]] = tx.run(asked, parameters)
+    tx.connection.rollback()
     root = explained["Plan"]
     found.pages += root["Shared Hit Blocks"] + root["Shared Read Blocks"]
     for node in _nodes(root):
@@ -91,9 +81,9 @@ def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(child)
 
 
-def _explain_sqlite(tx: Connection, statement: str, parameters: Any, found: Reading) -> None:
+def _explain_sqlite(tx: Tx, statement: str, parameters: Any, found: Reading) -> None:
     names = {alias: table for table, alias in re.findall(r"(\w+) AS (\w+)", statement)}
-    for row in tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters):
+    for row in tx.run(f"EXPLAIN QUERY PLAN {statement}", parameters):
         used = re.search(r"USING (?:COVERING )?INDEX (\w+)", row[3])
         if used:
             found.indexes.add(used[1])
@@ -109,9 +99,9 @@ INSERT INTO chats (account, address, kind, created_at) {numbers_3000}
     SELECT {account}, 'past-' || i, 'private', 1 FROM n;
 INSERT INTO chat_addresses (account, address, chat)
     SELECT account, address, id FROM chats WHERE address LIKE 'past-%';
-INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at,
+INSERT INTO runs (account, chat, state, order_at, idle_since, created_at,
     attempts, replied, ending, ended_at) {numbers_ended}
-    SELECT {account}, (SELECT min(id) FROM chats) + i % 150, 'ended', i, i, i, i, 1, true,
+    SELECT {account}, (SELECT min(id) FROM chats) + i % 150, 'ended', i, i, i, 1, true,
     'answered', i FROM n;
 INSERT INTO inbound (account, chat, run, request_id, kind, text, received_at)
     SELECT account, chat, id, 'past-' || id, 'text', 'hello', created_at FROM runs;
@@ -120,12 +110,12 @@ INSERT INTO outbox (account, chat, run, kind, part, state, standalone, created_a
     CASE WHEN id % 50 = 0 THEN 'operator' ELSE 'reply' END, 1,
     CASE WHEN id % 40 = 1 THEN 'uncertain' WHEN id % 40 = 2 THEN 'refused' ELSE 'sent' END,
     id % 80 = 1, created_at, 'hi', '{{}}', 'r' || id, created_at FROM runs;
-INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at)
+INSERT INTO runs (account, chat, state, order_at, idle_since, created_at)
     {numbers_waiting} SELECT {account}, (SELECT min(id) FROM chats) + i % 300, 'waiting', i, i,
-    i, i FROM n;
-INSERT INTO runs (account, chat, state, order_at, last_message_at, idle_since, created_at,
+    i FROM n;
+INSERT INTO runs (account, chat, state, order_at, idle_since, created_at,
     attempts, holder, fence) {numbers_300} SELECT {account}, (SELECT min(id) FROM chats) + i - 1,
-    'running', i, i, i, i, 1, {holder}, 1 FROM n;
+    'running', i, i, i, 1, {holder}, 1 FROM n;
 """
 
 
@@ -139,7 +129,7 @@ def fill(hand: Hand, ended: int, waiting: int) -> None:
     }
     past = _PAST.format(account=hand.account, holder=hand.holder, **numbers)
 
-    def insert(tx: Connection) -> None:
+    def insert(tx: Tx) -> None:
         for statement in past.split(";\n"):
             if statement.strip():
                 tx.execute(text(statement))

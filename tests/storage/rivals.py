@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine
-
-from storage.engine.database import parsed_url
-from storage.engine.postgres import open_engine
+from storage.engine.tx import Tx
 from tests.limits import PATIENCE
-from tests.storage.kit import Hand
+from tests.storage.kit import Hand, connected
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,17 +28,15 @@ class First:
     """The transaction that came first and has not ended yet."""
 
     hand: Hand
-    tx: Connection
+    tx: Tx
     second: ThreadPoolExecutor
 
-    def do(
-        self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def do(self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """One more move in the open transaction."""
         return move(self.tx, *args, **kwargs)
 
     def rival(
-        self, move: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
         """Begin a second transaction elsewhere; returns when it waits for the first."""
         waiting = self.second.submit(partial(self.hand.do, move, *args, **kwargs))
@@ -54,22 +49,21 @@ class First:
         return waiting
 
     def commit(self) -> None:
-        self.tx.commit()
+        self.tx.connection.commit()
 
     def rollback(self) -> None:
-        self.tx.rollback()
+        self.tx.connection.rollback()
 
 
 @contextmanager
 def first(hand: Hand) -> Iterator[First]:
     """A transaction on a connection of its own."""
-    engine: Engine = open_engine(parsed_url(hand.url), 1, 2.0)
-    with ThreadPoolExecutor(2) as second, engine.connect() as tx:
+    with ThreadPoolExecutor(2) as second, connected(hand.url, hand.clock) as tx:
+        tx.run("BEGIN")
         try:
             yield First(hand, tx, second)
         finally:
-            tx.rollback()
-    engine.dispose()
+            tx.connection.rollback()
 
 
 def outcome(waiting: Future[Any]) -> Any:

@@ -7,14 +7,13 @@ import pytest
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, runs
-from storage.runs import claims, releases
 from tests.storage.kit import DEADLINE, LEASE, Hand
 
 
 def die(hand: Hand, holder: int) -> None:
     """The holder's lease runs out, and a pass finds it."""
     hand.bury(holder)
-    hand.do(releases.release_dead)
+    hand.do(runs.release_dead)
 
 
 def counters(hand: Hand, run: Run) -> tuple[int, int]:
@@ -31,16 +30,16 @@ def poisoned(hand: Hand, run: Run, deaths: int) -> None:
 
 
 def test_a_holder_is_buried_once_and_only_when_overdue(hand: Hand) -> None:
-    assert hand.do(holders.bury_overdue, LEASE) == []
+    assert hand.do(holders.mark_overdue_dead, LEASE) == []
     hand.advance(LEASE + 1)
-    assert hand.do(holders.bury_overdue, LEASE) == [hand.holder]
-    assert hand.do(holders.bury_overdue, LEASE) == []
+    assert hand.do(holders.mark_overdue_dead, LEASE) == [hand.holder]
+    assert hand.do(holders.mark_overdue_dead, LEASE) == []
 
 
 def test_a_holder_that_was_buried_cannot_renew(hand: Hand) -> None:
     assert hand.do(holders.renew, hand.holder)
     hand.advance(LEASE + 1)
-    hand.do(holders.bury_overdue, LEASE)
+    hand.do(holders.mark_overdue_dead, LEASE)
     assert not hand.do(holders.renew, hand.holder)
 
 
@@ -48,7 +47,7 @@ def test_a_holder_that_is_overdue_renews_unless_somebody_called_it_dead(hand: Ha
     """The database's clock may have been set: whether it may still act, its own clock tells it."""
     hand.advance(LEASE + 1)
     assert hand.do(holders.renew, hand.holder)
-    assert hand.do(holders.bury_overdue, LEASE) == []
+    assert hand.do(holders.mark_overdue_dead, LEASE) == []
 
 
 def test_a_holder_whose_last_renewal_lies_in_the_future_is_dead(hand: Hand) -> None:
@@ -56,38 +55,38 @@ def test_a_holder_whose_last_renewal_lies_in_the_future_is_dead(hand: Hand) -> N
     hand.advance(3600.0)
     assert hand.do(holders.renew, hand.holder)
     hand.advance(-3600.0)
-    assert hand.do(holders.bury_overdue, LEASE) == [hand.holder]
+    assert hand.do(holders.mark_overdue_dead, LEASE) == [hand.holder]
 
 
 def test_the_owner_of_a_name_buries_its_earlier_lives_and_nobody_elses(hand: Hand) -> None:
     other = hand.new_holder("host/2")
     now = hand.new_holder("host/1")
-    assert hand.do(holders.bury_earlier_boots, "host/1", now) == [hand.holder]
+    assert hand.do(holders.mark_earlier_dead, "host/1", now) == [hand.holder]
     assert hand.do(holders.renew, other)
 
 
 def test_living_holders_lose_nothing_to_a_pass(hand: Hand) -> None:
     run = hand.running()
-    assert hand.do(releases.release_dead) == []
+    assert hand.do(runs.release_dead) == []
     assert hand.find(run) == run
 
 
 def test_a_death_is_counted_against_the_run_whose_agent_was_at_work(hand: Hand) -> None:
     run = hand.running()
     hand.bury(hand.holder)
-    [released] = hand.do(releases.release_dead)
+    [released] = hand.do(runs.release_dead)
     assert (released.run, released.holder, released.counted) == (run.id, hand.holder, True)
     found = hand.find(run)
     assert (found.state, found.holder, found.fence) == (RunState.READY, None, run.fence + 1)
     assert counters(hand, run) == (1, 0)
-    assert hand.do(releases.release_dead) == []
+    assert hand.do(runs.release_dead) == []
 
 
 def test_a_death_after_the_reply_was_stored_is_not_counted(hand: Hand) -> None:
     run = hand.running()
     hand.do(runs.mark_replied, run.claim)
     hand.bury(hand.holder)
-    [released] = hand.do(releases.release_dead)
+    [released] = hand.do(runs.release_dead)
     assert not released.counted
     assert counters(hand, run) == (0, 0)
 
@@ -101,7 +100,7 @@ def test_a_death_while_draining_is_not_counted(hand: Hand) -> None:
 
 def test_a_life_that_gives_back_counts_nothing(hand: Hand) -> None:
     made = [hand.running().id for _ in range(3)]
-    released = hand.do(releases.release_own, hand.holder)
+    released = hand.do(runs.release_own, hand.holder)
     assert sorted(r.run for r in released) == made
     assert hand.rows("SELECT DISTINCT state, deaths, failures FROM runs") == [("ready", 0, 0)]
 
@@ -109,16 +108,16 @@ def test_a_life_that_gives_back_counts_nothing(hand: Hand) -> None:
 def test_a_reader_releases_only_the_run_of_its_chat(hand: Hand) -> None:
     one, other = hand.running(), hand.running()
     hand.bury(hand.holder)
-    assert [r.run for r in hand.do(releases.release_dead, one.chat)] == [one.id]
+    assert [r.run for r in hand.do(runs.release_dead, one.chat)] == [one.id]
     assert hand.find(other).state is RunState.RUNNING
 
 
 def test_many_runs_of_the_dead_are_released_in_bounded_passes(hand: Hand) -> None:
-    for _ in range(releases.AT_ONCE + 3):
+    for _ in range(runs.RELEASED_AT_ONCE + 3):
         hand.running()
     hand.bury(hand.holder)
-    assert len(hand.do(releases.release_dead)) == releases.AT_ONCE
-    assert len(hand.do(releases.release_dead)) == 3
+    assert len(hand.do(runs.release_dead)) == runs.RELEASED_AT_ONCE
+    assert len(hand.do(runs.release_dead)) == 3
 
 
 def test_a_run_that_saw_two_deaths_is_claimed_only_in_the_lane(hand: Hand) -> None:
@@ -127,7 +126,7 @@ def test_a_run_that_saw_two_deaths_is_claimed_only_in_the_lane(hand: Hand) -> No
     other = hand.ready(hand.new_chat())
     assert counters(hand, suspect) == (2, 0)
     assert {run.id for run in hand.claim()} == {suspect.id, other.id}
-    assert hand.value("SELECT lane FROM runs WHERE id = :id", id=suspect.id)
+    assert hand.value("SELECT quarantined FROM runs WHERE id = :id", id=suspect.id)
 
 
 def test_a_holder_runs_one_suspect_at_a_time_and_others_beside_it(hand: Hand) -> None:
@@ -172,7 +171,7 @@ def test_progress_clears_the_suspicion(hand: Hand) -> None:
     hand.do(runs.progress, claimed.claim)
     assert counters(hand, suspect) == (0, 0)
     hand.do(runs.give_back, claimed.claim, 0.0, "later")
-    assert not hand.value("SELECT lane FROM runs")
+    assert not hand.value("SELECT quarantined FROM runs")
 
 
 def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
@@ -182,14 +181,14 @@ def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
     hand.do(runs.mark_replied, claimed.claim)
     die(hand, hand.holder)
     assert counters(hand, suspect) == (2, 0)
-    assert not hand.value("SELECT lane FROM runs")
+    assert not hand.value("SELECT quarantined FROM runs")
 
 
 def test_a_run_that_is_set_aside_is_not_claimed_and_stays_live(hand: Hand) -> None:
     run = hand.running()
     hand.do(runs.set_aside, run.claim, "it breaks its turn")
     assert hand.claim() == []
-    assert hand.do(claims.oldest_due) is None
+    assert hand.do(runs.oldest_due) is None
     assert hand.find(run).state is RunState.READY
 
 
@@ -203,7 +202,7 @@ def test_the_deadline_moves_by_the_time_in_which_the_holder_was_dead(hand: Hand)
     run = hand.running()
     hand.advance(3_600)
     hand.bury(hand.holder)
-    hand.do(releases.release_dead)
+    hand.do(runs.release_dead)
     hand.advance(600)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert deadline(hand, again) == pytest.approx(deadline(hand, run), abs=1)
@@ -213,7 +212,7 @@ def test_the_deadline_moves_by_the_time_in_which_the_holder_was_dead(hand: Hand)
 def test_the_deadline_moves_by_an_outage_that_a_lapsed_life_ended(hand: Hand) -> None:
     run = hand.running()
     hand.advance(3_600)
-    hand.do(releases.release_own, hand.holder)
+    hand.do(runs.release_own, hand.holder)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert again.id == run.id
     assert deadline(hand, again) == pytest.approx(hand.clock.wall() + DEADLINE, abs=5)
@@ -252,16 +251,16 @@ def test_chats_whose_waiters_nobody_promoted_are_found(hand: Hand) -> None:
     for chat in (busy, stranded, paused):
         hand.waiting(chat)
     hand.do(chats.pause, paused, None)
-    assert hand.do(releases.stranded_chats, 10) == [stranded]
+    assert hand.do(runs.stranded_chats, 10) == [stranded]
 
 
 def test_the_oldest_due_run_is_told_by_its_age(hand: Hand) -> None:
-    assert hand.do(claims.oldest_due) is None
+    assert hand.do(runs.oldest_due) is None
     hand.ready(hand.new_chat(), wait=500.0)
-    assert hand.do(claims.oldest_due) is None
+    assert hand.do(runs.oldest_due) is None
     hand.ready(hand.new_chat())
     hand.advance(40)
-    assert hand.do(claims.oldest_due) == pytest.approx(40, abs=2)
+    assert hand.do(runs.oldest_due) == pytest.approx(40, abs=2)
 
 
 def test_holders_that_left_something_are_not_forgotten(hand: Hand) -> None:
@@ -269,7 +268,7 @@ def test_holders_that_left_something_are_not_forgotten(hand: Hand) -> None:
     hand.bury(hand.holder)
     hand.advance(100_000)
     assert hand.do(holders.forget_gone, 86_400.0) == 0
-    hand.do(releases.release_dead)
+    hand.do(runs.release_dead)
     assert hand.do(holders.forget_gone, 86_400.0) == 1
     assert hand.do(runs.end_live, run.id, Close(Ending.CANCELLED, Cause.OPERATOR))
 

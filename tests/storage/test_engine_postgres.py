@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import text
 
 from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import StatementFailed, Tx
 from tests.servers import Postgres
 
 NOTE = text("INSERT INTO events (at, who, what) VALUES (1, 'test', :what)")
@@ -33,12 +33,12 @@ async def db(postgres_url: str) -> AsyncIterator[Database]:
     db.close()
 
 
-def note(tx: Connection, what: str) -> str:
+def note(tx: Tx, what: str) -> str:
     tx.execute(NOTE, {"what": what})
     return what
 
 
-def count(tx: Connection) -> int:
+def count(tx: Tx) -> int:
     return int(tx.scalars(COUNT).one())
 
 
@@ -47,7 +47,7 @@ async def test_a_transaction_whose_session_is_killed_is_done_once_more(
 ) -> None:
     victims: list[int] = []
 
-    def dies_once(tx: Connection) -> str:
+    def dies_once(tx: Tx) -> str:
         note(tx, "half a transaction")
         if not victims:
             victims.append(tx.scalars(PID).one())
@@ -64,7 +64,7 @@ async def test_the_victim_of_a_deadlock_is_done_once_more(db: Database) -> None:
     both_hold_one = threading.Barrier(2)
     tried: list[int] = []
 
-    def cross(tx: Connection, one: int, other: int) -> str:
+    def cross(tx: Tx, one: int, other: int) -> str:
         tx.execute(RENAME, {"id": one})
         if one not in tried:
             tried.append(one)
@@ -76,7 +76,7 @@ async def test_the_victim_of_a_deadlock_is_done_once_more(db: Database) -> None:
     assert list(done) == ["done", "done"]
 
 
-def _two_accounts(tx: Connection) -> tuple[int, int]:
+def _two_accounts(tx: Tx) -> tuple[int, int]:
     made = text("INSERT INTO accounts (channel, account) VALUES ('console', :n) RETURNING id")
     return tx.scalars(made, {"n": "a"}).one(), tx.scalars(made, {"n": "b"}).one()
 
@@ -99,7 +99,7 @@ async def test_a_server_that_is_down_is_unavailable_at_once_and_used_again_when_
 async def test_b85_more_work_than_connections_waits_and_the_lease_does_not(
     db: Database, postgres_url: str
 ) -> None:
-    def wait_and_note(tx: Connection, what: str) -> str:
+    def wait_and_note(tx: Tx, what: str) -> str:
         tx.execute(text("SELECT pg_advisory_xact_lock_shared(1)"))
         return note(tx, what)
 
@@ -116,7 +116,7 @@ async def test_b85_more_work_than_connections_waits_and_the_lease_does_not(
 async def test_a_session_that_hangs_is_left_and_its_work_done_in_another(db: Database) -> None:
     hung: list[int] = []
 
-    def hangs_once(tx: Connection) -> str:
+    def hangs_once(tx: Tx) -> str:
         note(tx, "half a transaction")
         if not hung:
             hung.append(tx.scalars(PID).one())
@@ -165,19 +165,19 @@ async def test_a_server_that_hangs_frees_its_threads_and_is_used_again_afterward
 async def test_a_reader_sees_one_snapshot_and_writes_nothing(db: Database) -> None:
     loop = asyncio.get_running_loop()
 
-    def count_twice(tx: Connection) -> tuple[int, int]:
+    def count_twice(tx: Tx) -> tuple[int, int]:
         first = count(tx)
         asyncio.run_coroutine_threadsafe(db.write(note, "between"), loop).result(5)
         return first, count(tx)
 
     assert await db.read(count_twice) == (0, 0)
     assert await db.read(count) == 1
-    with pytest.raises(DBAPIError):
+    with pytest.raises(StatementFailed, match="ReadOnlySqlTransaction"):
         await db.read(note, "written by a reader")
 
 
 async def test_nobody_holds_rows_locked_for_long(db: Database) -> None:
-    def bounds(tx: Connection) -> tuple[str, ...]:
+    def bounds(tx: Tx) -> tuple[str, ...]:
         names = ("lock_timeout", "idle_in_transaction_session_timeout")
         return tuple(str(tx.scalar(text(f"SHOW {name}"))) for name in names)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pysqlite3.dbapi2 as sqlite3
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from storage.engine import sqlite
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 
 NOTE = text("INSERT INTO events (at, who, what) VALUES (1, 'test', :what)")
@@ -41,9 +43,8 @@ class Bench:
     def free(self) -> None:
         self._go.set()
 
-    def _hold(self, tx: Connection) -> None:
-        raw: sqlite3.Connection = tx.connection.driver_connection
-        raw.set_trace_callback(self.sql.append)
+    def _hold(self, tx: Tx) -> None:
+        tx.connection.set_trace_callback(self.sql.append)
         self._begun.set()
         self._go.wait(5)
 
@@ -70,12 +71,12 @@ async def bench(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Bench]:
     bench.db.close()
 
 
-def note(tx: Connection, what: str) -> str:
+def note(tx: Tx, what: str) -> str:
     tx.execute(NOTE, {"what": what})
     return what
 
 
-def note_and_break(tx: Connection) -> None:
+def note_and_break(tx: Tx) -> None:
     note(tx, "half a job")
     raise ValueError("this job breaks")
 
@@ -118,7 +119,7 @@ async def test_the_lease_goes_before_all_work_that_waits(bench: Bench) -> None:
 
 
 async def test_a_group_ends_when_its_time_is_over_and_the_lease_is_next(bench: Bench) -> None:
-    def slow(tx: Connection, what: str) -> None:
+    def slow(tx: Tx, what: str) -> None:
         note(tx, what)
         bench.clock.advance(0.1)
 
@@ -179,8 +180,8 @@ async def test_a_writer_elsewhere_makes_it_unavailable_and_nothing_is_half_writt
 
 
 async def test_a_commit_that_fails_fails_the_whole_group(bench: Bench) -> None:
-    def owes(tx: Connection) -> None:
-        tx.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+    def owes(tx: Tx) -> None:
+        tx.run("PRAGMA defer_foreign_keys = ON")
         tx.execute(text("INSERT INTO chat_addresses (account, address, chat) VALUES (99, 'x', 99)"))
 
     held = await bench.busy()
@@ -194,10 +195,54 @@ async def test_a_commit_that_fails_fails_the_whole_group(bench: Bench) -> None:
     assert await bench.db.write(note, "later") == "later"
 
 
+async def test_a_writer_that_is_ended_fails_all_who_wait_and_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[type[BaseException]] = []
+    monkeypatch.setattr(threading, "excepthook", lambda found: reported.append(found.exc_type))
+    told = threading.Event()
+    bench.db.on_broken = told.set
+
+    def leave(_tx: Tx) -> None:
+        raise SystemExit
+
+    held = await bench.busy()
+    jobs = await bench.queued(
+        lambda: bench.db.write(note, "beside it"),
+        lambda: bench.db.write(leave),
+        lambda: bench.db.write(note, "behind it"),
+    )
+    bench.free()
+    for outcome in await asyncio.gather(held, *jobs, return_exceptions=True):
+        assert isinstance(outcome, DatabaseUnavailable)
+    await asyncio.to_thread(told.wait, 5)
+    with pytest.raises(DatabaseUnavailable):
+        await bench.db.renew(note, "too late")
+    assert await bench.noted() == []
+    bench.db.close()
+    assert reported == [SystemExit]
+
+
+async def test_a_file_that_can_not_be_opened_is_unavailable_and_used_when_it_can(
+    tmp_path: Path, sqlite_template: Path
+) -> None:
+    path = tmp_path / "later" / "answerback.db"
+    db = Database(DatabaseSettings(f"sqlite:///{path}"), ShiftedClock())
+    try:
+        for call in (db.write(note, "x"), db.renew(note, "x"), db.read(note, "x")):
+            with pytest.raises(DatabaseUnavailable, match="unable to open"):
+                await call
+        path.parent.mkdir()
+        shutil.copyfile(sqlite_template, path)
+        assert await db.write(note, "now") == "now"
+    finally:
+        db.close()
+
+
 async def test_a_reader_sees_one_snapshot(bench: Bench) -> None:
     loop = asyncio.get_running_loop()
 
-    def count_twice(tx: Connection) -> tuple[int, int]:
+    def count_twice(tx: Tx) -> tuple[int, int]:
         first = len(tx.scalars(NOTED).all())
         asyncio.run_coroutine_threadsafe(bench.db.write(note, "between"), loop).result(5)
         return first, len(tx.scalars(NOTED).all())

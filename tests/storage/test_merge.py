@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Connection
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import chats, runs
-from storage.chat_merge import link
-from storage.runs import releases
+from storage.chats import link
+from storage.engine.tx import Tx
 from tests.storage.kit import Hand
 
 
@@ -23,7 +22,7 @@ def pair(hand: Hand) -> tuple[int, int]:
 def merged(hand: Hand) -> int:
     """A message arrives that names both addresses; returns the chat that it is in."""
 
-    def arrive(tx: Connection) -> int:
+    def arrive(tx: Tx) -> int:
         addresses = [Address("whatsapp:user-1"), Address("whatsapp:+491500")]
         found = chats.locate(tx, hand.account, addresses)
         assert found is not None
@@ -35,7 +34,7 @@ def merged(hand: Hand) -> int:
 def end(hand: Hand, run: Run) -> int | None:
     """Its worker settles the run and promotes the next; returns that one."""
 
-    def settle(tx: Connection) -> int | None:
+    def settle(tx: Tx) -> int | None:
         chats.lock(tx, run.chat)
         runs.settle(tx, run.claim, Close(Ending.ANSWERED, Cause.DELIVERED))
         return runs.promote(tx, run.chat)
@@ -130,7 +129,7 @@ def test_the_second_of_two_survives_the_death_of_its_holder(
     older, younger = hand.running(kept), hand.running(gone, hand.new_holder("host/2"))
     merged(hand)
     hand.bury(younger.holder or 0)
-    [released] = hand.do(releases.release_dead, kept)
+    [released] = hand.do(runs.release_dead, kept)
     assert released.run == younger.id
     [again] = hand.claim()
     assert again.id == younger.id
@@ -158,7 +157,7 @@ def test_a_chat_that_was_merged_twice_is_found_under_every_name(hand: Hand) -> N
     first, second, third = (hand.new_chat(name) for name in ("a", "b", "c"))
     running = [hand.running(chat) for chat in (first, second, third)]
 
-    def join(tx: Connection, *names: str) -> int:
+    def join(tx: Tx, *names: str) -> int:
         addresses = [Address(name) for name in names]
         found = chats.locate(tx, hand.account, addresses)
         assert found is not None

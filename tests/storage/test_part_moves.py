@@ -8,8 +8,7 @@ from bot.domain.delivery import PartState, Scope
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartBody, PartKind
 from storage import accounts, chats, outbox, replies, runs
-from storage.outbox import sent_parts, standalone
-from storage.outbox.moves import Attempt, Notice, Part
+from storage.outbox import Attempt, Notice, Part
 from tests.storage.kit import LEASE, Hand
 
 
@@ -63,7 +62,7 @@ def test_a_receipt_counts_whoever_holds_the_run(hand: Hand) -> None:
 def test_a_receipt_counts_in_every_state_before_it(hand: Hand, state: str) -> None:
     part = begun(hand)
     hand.do(
-        lambda tx: tx.exec_driver_sql(
+        lambda tx: tx.run(
             f"UPDATE outbox SET state = '{state}', holder = "
             f"CASE WHEN '{state}' = 'sending' THEN holder END, scope = 'chat'"
         )
@@ -176,52 +175,52 @@ def test_words_of_an_operator_that_arrived_later_answer_the_chat(hand: Hand) -> 
     chat = hand.new_chat()
     before = hand.clock.wall()
     part = hand.post(chat, PartKind.OPERATOR)
-    assert not hand.do(sent_parts.human_answered, chat, before)
-    claimed = hand.do(standalone.claim, part, hand.holder, LEASE)
+    assert not hand.do(outbox.human_answered, chat, before)
+    claimed = hand.do(outbox.claim, part, hand.holder, LEASE)
     assert claimed is not None
     hand.do(outbox.receive, attempt(claimed), "m1")
-    assert hand.do(sent_parts.human_answered, chat, before)
-    assert not hand.do(sent_parts.human_answered, chat, hand.clock.wall() + 60)
+    assert hand.do(outbox.human_answered, chat, before)
+    assert not hand.do(outbox.human_answered, chat, hand.clock.wall() + 60)
 
 
 def test_a_note_of_ours_never_counts_as_a_humans_answer(hand: Hand) -> None:
     chat = hand.new_chat()
-    claimed = hand.do(standalone.claim, hand.post(chat), hand.holder, LEASE)
+    claimed = hand.do(outbox.claim, hand.post(chat), hand.holder, LEASE)
     assert claimed is not None
     hand.do(outbox.receive, attempt(claimed), "m1")
-    assert not hand.do(sent_parts.human_answered, chat, 0.0)
+    assert not hand.do(outbox.human_answered, chat, 0.0)
 
 
 def test_a_look_up_must_not_adopt_what_the_chats_parts_have(hand: Hand) -> None:
     part = begun(hand)
     hand.do(outbox.receive, attempt(part), "m1")
-    assert hand.do(sent_parts.owned_receipts, part.chat) == {"m1"}
-    assert hand.do(sent_parts.owned_receipts, hand.new_chat()) == frozenset()
+    assert hand.do(outbox.owned_receipts, part.chat) == {"m1"}
+    assert hand.do(outbox.owned_receipts, hand.new_chat()) == frozenset()
 
 
 def test_a_standalone_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None:
     part = hand.post(hand.new_chat())
     gone = hand.new_holder("host/2")
     hand.bury(gone)
-    assert hand.do(standalone.claim, part, gone, LEASE) is None
-    assert hand.do(standalone.claim, part, hand.holder, LEASE) is not None
-    assert hand.do(standalone.claim, part, hand.holder, LEASE) is None
+    assert hand.do(outbox.claim, part, gone, LEASE) is None
+    assert hand.do(outbox.claim, part, hand.holder, LEASE) is not None
+    assert hand.do(outbox.claim, part, hand.holder, LEASE) is None
 
 
 def test_a_part_of_a_run_is_not_claimed_as_a_standalone_one(hand: Hand) -> None:
     [part] = hand.parts(hand.running())
-    assert hand.do(standalone.claim, part.id, hand.holder, LEASE) is None
+    assert hand.do(outbox.claim, part.id, hand.holder, LEASE) is None
 
 
 def due(hand: Hand) -> list[int]:
-    return [part.id for part in hand.do(standalone.due, [hand.account], 20)]
+    return [part.id for part in hand.do(outbox.due, [hand.account], 20)]
 
 
 def test_standalone_parts_go_one_at_a_time_in_the_order_of_their_chat(hand: Hand) -> None:
     chat, other = hand.new_chat(), hand.new_chat()
     first, second, third = hand.post(chat), hand.post(chat), hand.post(other)
     assert due(hand) == [first, third]
-    claimed = hand.do(standalone.claim, first, hand.holder, LEASE)
+    claimed = hand.do(outbox.claim, first, hand.holder, LEASE)
     assert claimed is not None
     assert due(hand) == [third]
     hand.do(outbox.receive, attempt(claimed), "m1")
@@ -251,22 +250,22 @@ def test_what_a_dead_holder_was_sending_is_uncertain_if_no_run_looks_after_it(ha
     kept = begun(hand)
     ended = begun(hand)
     hand.do(runs.end_live, ended.run or 0, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
-    note = hand.do(standalone.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
+    note = hand.do(outbox.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
     assert note is not None
-    assert hand.do(standalone.doubt_orphans) == []
+    assert hand.do(outbox.doubt_orphans) == []
     hand.bury(hand.holder)
-    assert sorted(hand.do(standalone.doubt_orphans)) == [ended.id, note.id]
+    assert sorted(hand.do(outbox.doubt_orphans)) == [ended.id, note.id]
     assert hand.part(kept.id).state is PartState.SENDING
 
 
 def test_parts_that_were_looked_for_long_enough_do_not_hide_the_others(hand: Hand) -> None:
     doubted = []
     for _ in range(3):
-        part = hand.do(standalone.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
+        part = hand.do(outbox.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
         assert part is not None
         hand.do(outbox.doubt, attempt(part), "a time-out")
         doubted.append(part)
     for part in doubted[:2]:
         hand.do(outbox.looked, part.id, part.attempts)
-    found = hand.do(standalone.doubtful, hand.account, 1, 2)
+    found = hand.do(outbox.doubtful, hand.account, 1, 2)
     assert [part.id for part in found] == [doubted[2].id]

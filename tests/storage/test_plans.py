@@ -9,10 +9,9 @@ import pytest
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartKind
-from storage import chats, holders, inbox, runs
-from storage.outbox import sent_parts, standalone
-from storage.runs import claims, creation, releases
-from storage.runs.creation import NewRun
+from storage import chats, holders, inbox, outbox, runs
+from storage.runs import NewRun
+from storage.views.history import history
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
 
@@ -22,10 +21,10 @@ PAGES = 120
 
 CASES: dict[str, tuple[Ask, set[str]]] = {
     "claim": (
-        lambda hand: reading(hand, claims.claim, hand.claimant(), [hand.account], 5),
+        lambda hand: reading(hand, runs.claim, hand.claimant(), [hand.account], 5),
         {"ix_runs_ready"},
     ),
-    "oldest_due": (lambda hand: reading(hand, claims.oldest_due), {"ix_runs_ready"}),
+    "oldest_due": (lambda hand: reading(hand, runs.oldest_due), {"ix_runs_ready"}),
     "locate": (
         lambda hand: reading(hand, chats.locate, hand.account, [Address("past-7")]),
         {"pk_chat_addresses"},
@@ -40,7 +39,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
     "insert_run": (
         lambda hand: reading(
             hand,
-            creation.insert_run,
+            runs.create,
             NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, ""),
             hand.claimant(),
             head=True,
@@ -52,48 +51,48 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         set(),
     ),
     "recent_messages": (
-        lambda hand: reading(hand, chats.recent_messages, _chat(hand), 60.0, 60),
+        lambda hand: reading(hand, inbox.recent_messages, _chat(hand), 60.0, 60),
         {"ix_inbound_chat"},
     ),
     "recent_turns": (
-        lambda hand: reading(hand, chats.recent_turns, _chat(hand), 86_400.0, 50),
+        lambda hand: reading(hand, runs.recent_turns, _chat(hand), 86_400.0, 50),
         {"ix_runs_chat", "ix_runs_live"},
     ),
     "waiting_messages": (
-        lambda hand: reading(hand, chats.waiting_messages, _chat(hand)),
+        lambda hand: reading(hand, runs.waiting_messages, _chat(hand)),
         {"ix_runs_live"},
     ),
     "promote": (
         lambda hand: reading(hand, runs.promote, _chat(hand)),
         {"ix_runs_live", "uq_runs_head"},
     ),
-    "release_dead": (lambda hand: reading(hand, releases.release_dead), {"ix_runs_running"}),
+    "release_dead": (lambda hand: reading(hand, runs.release_dead), {"ix_runs_running"}),
     "release_dead of a chat": (
-        lambda hand: reading(hand, releases.release_dead, _chat(hand)),
+        lambda hand: reading(hand, runs.release_dead, _chat(hand)),
         set(),
     ),
-    "bury_overdue": (lambda hand: reading(hand, holders.bury_overdue, LEASE), set()),
-    "doubt_orphans": (lambda hand: reading(hand, standalone.doubt_orphans), {"ix_outbox_sending"}),
+    "mark_overdue_dead": (lambda hand: reading(hand, holders.mark_overdue_dead, LEASE), set()),
+    "doubt_orphans": (lambda hand: reading(hand, outbox.doubt_orphans), {"ix_outbox_sending"}),
     "forget_gone": (lambda hand: reading(hand, holders.forget_gone, 86_400.0), set()),
     "due": (
-        lambda hand: reading(hand, standalone.due, [hand.account], 20),
+        lambda hand: reading(hand, outbox.due, [hand.account], 20),
         {"ix_outbox_standalone", "ix_outbox_line", "ix_outbox_sending"},
     ),
     "doubtful": (
-        lambda hand: reading(hand, standalone.doubtful, hand.account, 5, 20),
+        lambda hand: reading(hand, outbox.doubtful, hand.account, 5, 20),
         {"ix_outbox_unsure"},
     ),
     "human_answered": (
-        lambda hand: reading(hand, sent_parts.human_answered, _chat(hand), 1e9),
+        lambda hand: reading(hand, outbox.human_answered, _chat(hand), 1e9),
         {"ix_outbox_operator"},
     ),
     "history": (
-        lambda hand: reading(hand, inbox.history, _chat(hand), 0, 20),
+        lambda hand: reading(hand, history, _chat(hand), 0, 20),
         {"ix_runs_chat", "ix_inbound_run"},
     ),
-    "held_by": (lambda hand: reading(hand, claims.held_by, -1), {"ix_runs_running"}),
+    "held_by": (lambda hand: reading(hand, runs.held_by, -1), {"ix_runs_running"}),
     "sending_by": (
-        lambda hand: reading(hand, claims.sending_by, hand.holder),
+        lambda hand: reading(hand, outbox.sending_by, hand.holder),
         {"ix_outbox_sending"},
     ),
 }
@@ -133,7 +132,7 @@ def _known(hand: Hand, found: Reading) -> set[str]:
 
 
 def test_stranded_chats_are_found_through_the_live_runs_alone(full: Hand) -> None:
-    found = reading(full, releases.stranded_chats, 200)
+    found = reading(full, runs.stranded_chats, 200)
     assert not found.whole_tables & (BIG - {"chats"})
 
 
@@ -157,12 +156,12 @@ def test_heartbeats_and_failure_counts_stay_within_their_page(postgres_hand: Han
         hand.do(holders.renew, hand.holder)
     changes = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = :name"
     for name in ("runs", "holders"):
-        hand.do(lambda tx: tx.exec_driver_sql("SELECT pg_stat_force_next_flush()"))
+        hand.do(lambda tx: tx.run("SELECT pg_stat_force_next_flush()"))
         [(updates, within)] = hand.rows(changes, name=name)
         assert updates == within == 30
 
 
 def _claim(hand: Hand) -> Reading:
-    found: Any = reading(hand, claims.claim, hand.claimant(), [hand.account], 1)
+    found: Any = reading(hand, runs.claim, hand.claimant(), [hand.account], 1)
     assert isinstance(found, Reading)
     return found

@@ -7,15 +7,14 @@ finds out what became of them.
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Connection
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address, ChatKind
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, inbox, outbox, runs
-from storage.runs import claims, creation, releases
-from storage.runs.creation import NewRun
+from storage.engine.tx import Tx
+from storage.runs import NewRun
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.rivals import First, first, outcome
 
@@ -31,27 +30,27 @@ def end(rival: First, *, commits: Won) -> None:
         rival.rollback()
 
 
-def arrive(tx: Connection, hand: Hand, chat: int) -> Run:
+def arrive(tx: Tx, hand: Hand, chat: int) -> Run:
     """A message comes: its run is the head of an idle chat, or waits."""
     chats.lock(tx, chat)
     new = NewRun(hand.account, chat, "tg-1", 1.0, 0.0, "")
-    return creation.insert_run(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
+    return runs.create(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
 
 
-def finish(tx: Connection, run: Run) -> int | None:
+def finish(tx: Tx, run: Run) -> int | None:
     """The run's worker settles it and promotes the next."""
     chats.lock(tx, run.chat)
     runs.settle(tx, run.claim, Close(Ending.ANSWERED, Cause.DELIVERED))
     return runs.promote(tx, run.chat)
 
 
-def stop(tx: Connection, run: Run) -> bool:
+def stop(tx: Tx, run: Run) -> bool:
     """The person stops the run."""
     chats.lock(tx, run.chat)
     return runs.end_live(tx, run.id, Close(Ending.WITHDRAWN, Cause.STOPPED, "stop"))
 
 
-def begin_part(tx: Connection, run: Run, part: int) -> bool:
+def begin_part(tx: Tx, run: Run, part: int) -> bool:
     """The run's worker begins a part."""
     chats.lock(tx, run.chat)
     runs.hold(tx, run.claim)
@@ -104,8 +103,8 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert len(rival.do(claims.claim, hand.claimant(), [hand.account], 1)) == 1
-        waiting = rival.rival(creation.join, run.id, 1.0, 0.0, 0.0)
+        assert len(rival.do(runs.claim, hand.claimant(), [hand.account], 1)) == 1
+        waiting = rival.rival(runs.join, run.id, 0.0, 0.0)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
     assert hand.value("SELECT messages FROM runs") == (1 if commits else 2)
@@ -117,7 +116,7 @@ def test_a_claim_does_not_wait_for_a_message_that_is_joining_and_takes_it_along(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(creation.join, run.id, 1.0, 0.0, 0.0)
+        assert rival.do(runs.join, run.id, 0.0, 0.0)
         assert hand.claim() == []
         rival.commit()
     assert [claimed.id for claimed in hand.claim()] == [run.id]
@@ -131,8 +130,8 @@ def test_an_edit_is_not_used_by_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        rival.do(claims.claim, hand.claimant(), [hand.account], 1)
-        waiting = rival.rival(creation.touch_unclaimed, run.id)
+        rival.do(runs.claim, hand.claimant(), [hand.account], 1)
+        waiting = rival.rival(runs.lock_unclaimed, run.id)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
 
@@ -141,7 +140,7 @@ def test_a_claim_passes_by_a_run_whose_message_is_being_edited(postgres_hand: Ha
     hand = postgres_hand
     run, other = hand.ready(hand.new_chat()), hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(creation.touch_unclaimed, run.id)
+        assert rival.do(runs.lock_unclaimed, run.id)
         assert [claimed.id for claimed in hand.claim()] == [other.id]
     assert [claimed.id for claimed in hand.claim()] == [run.id]
 
@@ -153,7 +152,7 @@ def test_two_workers_never_claim_the_same_run(postgres_hand: Hand, commits: Won)
         hand.ready(hand.new_chat())
     other = hand.new_holder("host/2")
     with first(hand) as rival:
-        mine = rival.do(claims.claim, hand.claimant(), [hand.account], 2)
+        mine = rival.do(runs.claim, hand.claimant(), [hand.account], 2)
         assert len(mine) == 2
         theirs = hand.claim(holder=other)
         assert {run.id for run in mine}.isdisjoint(run.id for run in theirs)
@@ -201,7 +200,7 @@ def test_b13_a_message_that_comes_while_the_head_is_settled_is_not_stranded(
         end(rival, commits=commits)
         expected = RunState.RUNNING if commits else RunState.WAITING
         assert outcome(waiting).state is expected
-    assert hand.do(releases.stranded_chats, 10) == []
+    assert hand.do(runs.stranded_chats, 10) == []
 
 
 @both_ways
@@ -216,7 +215,7 @@ def test_b13_the_run_that_settles_promotes_a_message_that_came_just_before(
         waiting = rival.rival(finish, head)
         end(rival, commits=commits)
         assert outcome(waiting) == (came.id if commits else None)
-    assert hand.do(releases.stranded_chats, 10) == []
+    assert hand.do(runs.stranded_chats, 10) == []
 
 
 @both_ways
@@ -224,7 +223,7 @@ def test_a_waiter_is_promoted_once(postgres_hand: Hand, commits: Won) -> None:
     hand, chat = postgres_hand, postgres_hand.new_chat()
     waiters = [hand.waiting(chat, order_at=at) for at in (1.0, 2.0)]
 
-    def promote(tx: Connection) -> int | None:
+    def promote(tx: Tx) -> int | None:
         chats.lock(tx, chat)
         return runs.promote(tx, chat)
 
@@ -273,11 +272,11 @@ def test_a_pause_that_is_being_made_is_seen_by_a_run_that_comes_back(
     hand = postgres_hand
     run = hand.running()
 
-    def pause(tx: Connection) -> None:
+    def pause(tx: Tx) -> None:
         chats.lock(tx, run.chat)
         chats.pause(tx, run.chat, None)
 
-    def give_back(tx: Connection) -> None:
+    def give_back(tx: Tx) -> None:
         chats.lock(tx, run.chat)
         runs.give_back(tx, run.claim, 0.0, "later")
 
@@ -297,7 +296,7 @@ def test_a_worker_that_settles_while_its_run_is_released_loses(
     run = hand.running()
     hand.bury(hand.holder)
     with first(hand) as rival:
-        assert len(rival.do(releases.release_dead)) == 1
+        assert len(rival.do(runs.release_dead)) == 1
         waiting = rival.rival(finish, run)
         end(rival, commits=commits)
         assert outcome(waiting) is (StaleLease if commits else None)
@@ -309,9 +308,9 @@ def test_a_pass_leaves_a_run_alone_that_is_being_settled(postgres_hand: Hand) ->
     hand.bury(hand.holder)
     with first(hand) as rival:
         rival.do(finish, run)
-        assert hand.do(releases.release_dead) == []
+        assert hand.do(runs.release_dead) == []
         rival.commit()
-    assert hand.do(releases.release_dead) == []
+    assert hand.do(runs.release_dead) == []
     assert hand.find(run).ending is Ending.ANSWERED
 
 
@@ -321,8 +320,8 @@ def test_two_passes_at_once_release_each_run_once(postgres_hand: Hand) -> None:
         hand.running()
     hand.bury(hand.holder)
     with first(hand) as rival:
-        assert len(rival.do(releases.release_dead)) == 3
-        assert hand.do(releases.release_dead) == []
+        assert len(rival.do(runs.release_dead)) == 3
+        assert hand.do(runs.release_dead) == []
         rival.commit()
     assert hand.rows("SELECT DISTINCT deaths FROM runs") == [(1,)]
 
@@ -334,7 +333,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
     with first(hand) as rival:
         assert rival.do(holders.renew, hand.holder)
         hand.advance(8)
-        waiting = rival.rival(holders.bury_overdue, LEASE)
+        waiting = rival.rival(holders.mark_overdue_dead, LEASE)
         end(rival, commits=commits)
         assert outcome(waiting) == ([] if commits else [hand.holder])
 
@@ -343,7 +342,7 @@ def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, co
 def test_a_holder_that_is_being_buried_cannot_renew(postgres_hand: Hand, commits: Won) -> None:
     hand = postgres_hand
     with first(hand) as rival:
-        assert rival.do(holders.bury_earlier_boots, "host/1", -1) == [hand.holder]
+        assert rival.do(holders.mark_earlier_dead, "host/1", -1) == [hand.holder]
         waiting = rival.rival(holders.renew, hand.holder)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
@@ -354,10 +353,10 @@ def test_a_run_that_is_born_under_a_holder_that_is_being_buried_is_released(
 ) -> None:
     hand = postgres_hand
     with first(hand) as rival:
-        rival.do(holders.bury_earlier_boots, "host/1", -1)
+        rival.do(holders.mark_earlier_dead, "host/1", -1)
         born = hand.running()
         rival.commit()
-    assert [r.run for r in hand.do(releases.release_dead)] == [born.id]
+    assert [r.run for r in hand.do(runs.release_dead)] == [born.id]
 
 
 @both_ways

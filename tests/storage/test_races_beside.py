@@ -6,13 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from sqlalchemy import Connection
 
 from bot.domain.message import Address, ChatKind
 from storage import chats, outbox, runs
-from storage.chat_merge import link
-from storage.outbox import standalone
-from storage.outbox.moves import Attempt
+from storage.chats import link
+from storage.engine.tx import Tx
+from storage.outbox import Attempt
 from tests.storage.kit import LEASE, Hand
 from tests.storage.rivals import first, outcome
 
@@ -24,8 +23,8 @@ def test_a_standalone_part_is_sent_by_one_process(postgres_hand: Hand, commits: 
     hand = postgres_hand
     part, other = hand.post(hand.new_chat()), hand.new_holder("host/2")
     with first(hand) as rival:
-        assert rival.do(standalone.claim, part, hand.holder, LEASE) is not None
-        waiting = rival.rival(standalone.claim, part, other, LEASE)
+        assert rival.do(outbox.claim, part, hand.holder, LEASE) is not None
+        waiting = rival.rival(outbox.claim, part, other, LEASE)
         rival.commit() if commits else rival.rollback()
         assert (outcome(waiting) is None) is commits
 
@@ -61,12 +60,12 @@ def test_a_part_of_a_dead_holder_is_not_doubted_while_its_receipt_is_written(
     postgres_hand: Hand, commits: bool
 ) -> None:
     hand = postgres_hand
-    part = hand.do(standalone.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
+    part = hand.do(outbox.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
     assert part is not None
     hand.bury(hand.holder)
     with first(hand) as rival:
         rival.do(outbox.receive, Attempt(part.id, 1), "m1")
-        waiting = rival.rival(standalone.doubt_orphans)
+        waiting = rival.rival(outbox.doubt_orphans)
         rival.commit() if commits else rival.rollback()
         assert outcome(waiting) == ([] if commits else [part.id])
 
@@ -74,7 +73,7 @@ def test_a_part_of_a_dead_holder_is_not_doubted_while_its_receipt_is_written(
 NAMES = ("whatsapp:+491500", "whatsapp:user-1")
 
 
-def enter(tx: Connection, hand: Hand, *names: str) -> int:
+def enter(tx: Tx, hand: Hand, *names: str) -> int:
     """A message arrives under these addresses; returns the chat that it is in."""
     addresses = [Address(name) for name in names]
     found = chats.locate(tx, hand.account, addresses)

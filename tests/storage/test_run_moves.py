@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy.exc import IntegrityError
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, Run, RunState
 from storage import accounts, chats, holders, runs
-from storage.runs import claims, creation, releases
+from storage.engine.tx import StatementFailed
 from tests.storage.kit import LEASE, Hand
 
 ANSWERED = Close(Ending.ANSWERED, Cause.DELIVERED)
@@ -19,7 +18,7 @@ CLOSED = Close(Ending.CANCELLED, Cause.OPERATOR, "closed")
 def taken_over(hand: Hand, run: Run) -> Run:
     """The run's holder dies, the run is released and claimed by another holder."""
     hand.bury(run.holder or 0)
-    hand.do(releases.release_dead)
+    hand.do(runs.release_dead)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert again.id == run.id
     return again
@@ -71,7 +70,7 @@ def test_a_run_that_waits_behind_another_is_not_claimed(hand: Hand) -> None:
 
 def test_nobody_claims_for_an_account_that_is_down_or_not_theirs(hand: Hand) -> None:
     hand.ready(hand.new_chat())
-    assert hand.do(claims.claim, hand.claimant(), [hand.new_account("other")], 5) == []
+    assert hand.do(runs.claim, hand.claimant(), [hand.new_account("other")], 5) == []
     hand.do(accounts.mark_down, hand.account, "the token was revoked")
     assert hand.claim() == []
     hand.do(accounts.mark_up, hand.account)
@@ -119,39 +118,39 @@ def test_a_run_that_gathers_is_not_born_running(hand: Hand) -> None:
 def test_a_chat_never_has_two_heads(hand: Hand) -> None:
     chat = hand.new_chat()
     hand.running(chat)
-    with pytest.raises(IntegrityError):
+    with pytest.raises(StatementFailed):
         hand.insert(chat, head=True)
 
 
 def test_a_message_joins_a_run_that_nobody_claimed(hand: Hand) -> None:
     run = hand.ready(hand.new_chat())
-    assert hand.do(creation.join, run.id, hand.clock.wall() + 5, 0.0, 0.0)
+    assert hand.do(runs.join, run.id, 0.0, 0.0)
     assert hand.rows("SELECT messages, attempts FROM runs") == [(2, 0)]
 
 
 def test_a_message_that_comes_after_the_claim_does_not_join(hand: Hand) -> None:
     run = hand.ready(hand.new_chat())
     hand.claim()
-    assert not hand.do(creation.join, run.id, 1.0, 0.0, 0.0)
+    assert not hand.do(runs.join, run.id, 0.0, 0.0)
     hand.do(runs.give_back, hand.find(run).claim, 0.0, "later")
-    assert not hand.do(creation.join, run.id, 1.0, 0.0, 0.0)
+    assert not hand.do(runs.join, run.id, 0.0, 0.0)
     assert hand.value("SELECT messages FROM runs") == 1
 
 
 def test_a_gathering_run_is_put_off_but_not_for_ever(hand: Hand) -> None:
     run = hand.ready(hand.new_chat(), wait=1.0)
     until = run.not_before + 2.0
-    assert hand.do(creation.join, run.id, 0.0, 1.5, until)
+    assert hand.do(runs.join, run.id, 1.5, until)
     assert run.not_before < hand.find(run).not_before < until
-    assert hand.do(creation.join, run.id, 0.0, 60.0, until)
+    assert hand.do(runs.join, run.id, 60.0, until)
     assert hand.find(run).not_before == until
 
 
 def test_an_edit_that_comes_after_the_claim_finds_the_run_taken(hand: Hand) -> None:
     run = hand.ready(hand.new_chat())
-    assert hand.do(creation.touch_unclaimed, run.id)
+    assert hand.do(runs.lock_unclaimed, run.id)
     hand.claim()
-    assert not hand.do(creation.touch_unclaimed, run.id)
+    assert not hand.do(runs.lock_unclaimed, run.id)
 
 
 MOVES = {

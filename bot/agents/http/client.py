@@ -98,7 +98,8 @@ class HttpAgent:
         try:
             response = await self._client.send(request, stream=True)
             try:
-                return await self._received(response)
+                after = response.headers.get("retry-after", "")
+                return HttpAnswer(response.status_code, await self._body(response), after)
             finally:
                 await response.aclose()
         except httpx.ConnectError as error:
@@ -106,23 +107,19 @@ class HttpAgent:
         except httpx.HTTPError as error:
             raise AgentFailed(f"{self.place}: {type(error).__name__}") from error
 
-    async def _received(self, response: httpx.Response) -> HttpAnswer:
-        status = response.status_code
-        body = b""
-        if status in _READ:
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise AgentFailed(
-                    f"{self.place}: its answer is compressed, which was not asked for"
-                )
-            chunks = bytearray()
-            async for chunk in response.aiter_raw():
-                chunks += chunk
-                if len(chunks) > self._config.max_body:
-                    raise AgentFailed(
-                        f"{self.place}: its answer is longer than {self._config.max_body} bytes"
-                    )
-            body = bytes(chunks)
-        return HttpAnswer(status, body, response.headers.get("retry-after", ""))
+    async def _body(self, response: httpx.Response) -> bytes:
+        """The bounded body; nothing is read for a status that has no use for it."""
+        if response.status_code not in _READ:
+            return b""
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise AgentFailed(f"{self.place}: its answer is compressed, which was not asked for")
+        body = bytearray()
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > self._config.max_body:
+                most = self._config.max_body
+                raise AgentFailed(f"{self.place}: its answer is longer than {most} bytes")
+        return bytes(body)
 
     async def close(self) -> None:
         await self._client.aclose()

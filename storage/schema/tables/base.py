@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import Any
 
 from sqlalchemy import BigInteger, CheckConstraint, Integer, MetaData, text
 
@@ -27,3 +28,13 @@ def one_of(column: str, values: Iterable[Enum]) -> CheckConstraint:
     """The column has one of these values, or is null where that is allowed."""
     allowed = ", ".join(f"'{v.value}'" for v in values)
     return CheckConstraint(f"{column} IN ({allowed})", name=column)
+
+
+def where(condition: str, flag: str = "") -> dict[str, Any]:
+    """The condition of a partial index; with `flag`, only of rows that have this flag set. A
+    statement uses the index if it spells the condition out (`storage/engine/literals.py`)."""
+    set_ = {"postgresql": f"{flag} AND ", "sqlite": f"{flag} = 1 AND "} if flag else {}
+    return {
+        f"{database}_where": text(set_.get(database, "") + condition)
+        for database in ("postgresql", "sqlite")
+    }

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from bot.domain.admission import Unanswered
 from bot.domain.commands import Command
 from bot.domain.message import InboundKind
-from storage.schema.tables.base import Id, metadata, one_of
+from storage.schema.tables.base import Id, metadata, one_of, where
 
 inbound = Table(
     "inbound",
@@ -72,12 +72,7 @@ payloads = Table(
     Index("ix_payloads_inbound", "inbound"),
     Index("ix_payloads_received_at", "received_at"),
     Index(
-        "uq_payloads_dead_letter",
-        "account",
-        "digest",
-        unique=True,
-        postgresql_where=text("error IS NOT NULL"),
-        sqlite_where=text("error IS NOT NULL"),
+        "uq_payloads_dead_letter", "account", "digest", unique=True, **where("error IS NOT NULL")
     ),
 )
 """What arrived, as it arrived. A row with an `error` is a dead letter."""

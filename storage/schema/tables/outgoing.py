@@ -15,12 +15,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
-from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of
+from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of, where
 
 outbox = Table(
     "outbox",
@@ -63,46 +62,15 @@ outbox = Table(
         "account",
         "not_before",
         "id",
-        postgresql_where=text("standalone AND state = 'pending'"),
-        sqlite_where=text("standalone = 1 AND state = 'pending'"),
+        **where("state = 'pending'", flag="standalone"),
     ),
-    Index(
-        "ix_outbox_line",
-        "chat",
-        "id",
-        postgresql_where=text("standalone AND state = 'pending'"),
-        sqlite_where=text("standalone = 1 AND state = 'pending'"),
-    ),
-    Index(
-        "ix_outbox_operator",
-        "chat",
-        "sent_at",
-        postgresql_where=text("kind = 'operator'"),
-        sqlite_where=text("kind = 'operator'"),
-    ),
-    Index(
-        "ix_outbox_sending",
-        "chat",
-        "holder",
-        postgresql_where=text("state = 'sending'"),
-        sqlite_where=text("state = 'sending'"),
-    ),
+    Index("ix_outbox_line", "chat", "id", **where("state = 'pending'", flag="standalone")),
+    Index("ix_outbox_operator", "chat", "sent_at", **where("kind = 'operator'")),
+    Index("ix_outbox_sending", "chat", "holder", **where("state = 'sending'")),
     Index("ix_outbox_chat", "chat", "id"),
     Index("ix_outbox_receipt", "account", "receipt"),
-    Index(
-        "ix_outbox_unsure",
-        "account",
-        "id",
-        postgresql_where=text("standalone AND state = 'uncertain'"),
-        sqlite_where=text("standalone = 1 AND state = 'uncertain'"),
-    ),
-    Index(
-        "ix_outbox_doubtful",
-        "state",
-        "id",
-        postgresql_where=text("state IN ('uncertain', 'refused')"),
-        sqlite_where=text("state IN ('uncertain', 'refused')"),
-    ),
+    Index("ix_outbox_unsure", "account", "id", **where("state = 'uncertain'", flag="standalone")),
+    Index("ix_outbox_doubtful", "state", "id", **where("state IN ('uncertain', 'refused')")),
     postgresql_with={"fillfactor": "70"},
 )
 

@@ -13,12 +13,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from bot.domain.message import ChatKind
 from bot.domain.reminders import ReminderState
-from storage.schema.tables.base import ZERO, Id, metadata, one_of
+from storage.schema.tables.base import ZERO, Id, metadata, one_of, where
 
 accounts = Table(
     "accounts",
@@ -46,7 +45,6 @@ chats = Table(
     Column("language", Text, nullable=False, server_default=""),
     Column("created_at", Double, nullable=False),
     Column("last_inbound_at", Double),
-    Column("stop_revision", Integer, nullable=False, server_default=ZERO),
     Column("paused_until", Double),
     Column("unreachable_since", Double),
     Column("unreachable_reason", Text),
@@ -96,12 +94,7 @@ reminders = Table(
     Column("created_at", Double, nullable=False),
     UniqueConstraint("key"),
     one_of("state", ReminderState),
-    Index(
-        "ix_reminders_due",
-        "due_at",
-        postgresql_where=text("state = 'waiting'"),
-        sqlite_where=text("state = 'waiting'"),
-    ),
+    Index("ix_reminders_due", "due_at", **where("state = 'waiting'")),
     Index("ix_reminders_chat", "chat", "id"),
 )
 """What a chat wants to be told later. Apart from `runs`, since a run that is due in a month

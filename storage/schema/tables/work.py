@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from bot.domain.ending import Cause, Ending
 from bot.domain.run import RunState
-from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of
+from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of, where
 
 runs = Table(
     "runs",
@@ -39,17 +39,15 @@ runs = Table(
     Column("failures", Integer, nullable=False, server_default=ZERO),
     Column("deaths", Integer, nullable=False, server_default=ZERO),
     Column("replied", Boolean, nullable=False, server_default=FALSE),
-    Column("lane", Boolean, nullable=False, server_default=FALSE),
+    Column("quarantined", Boolean, nullable=False, server_default=FALSE),
     Column("album", Text, nullable=False, server_default=""),
     Column("messages", Integer, nullable=False, server_default=ZERO),
     Column("order_at", Double, nullable=False),
-    Column("last_message_at", Double, nullable=False),
     Column("not_before", Double, nullable=False, server_default=ZERO),
     Column("idle_since", Double, nullable=False),
     Column("deadline_at", Double),
     Column("created_at", Double, nullable=False),
     Column("claimed_at", Double),
-    Column("progress_at", Double),
     Column("ended_at", Double),
     Column("ending", Text),
     Column("cause", Text),
@@ -65,54 +63,14 @@ runs = Table(
         name="ended",
     ),
     CheckConstraint("(state = 'running') = (holder IS NOT NULL)", name="held"),
-    Index(
-        "uq_runs_head",
-        "chat",
-        unique=True,
-        postgresql_where=text("state IN ('ready', 'running')"),
-        sqlite_where=text("state IN ('ready', 'running')"),
-    ),
-    Index(
-        "ix_runs_ready",
-        "account",
-        "not_before",
-        "id",
-        postgresql_where=text("state = 'ready'"),
-        sqlite_where=text("state = 'ready'"),
-    ),
-    Index(
-        "ix_runs_running",
-        "holder",
-        postgresql_where=text("state = 'running'"),
-        sqlite_where=text("state = 'running'"),
-    ),
-    Index(
-        "ix_runs_lane",
-        "account",
-        postgresql_where=text("state = 'ready' AND lane"),
-        sqlite_where=text("state = 'ready' AND lane = 1"),
-    ),
-    Index(
-        "ix_runs_live",
-        "chat",
-        "order_at",
-        "id",
-        postgresql_where=text("state <> 'ended'"),
-        sqlite_where=text("state <> 'ended'"),
-    ),
-    Index(
-        "ix_runs_moves_to",
-        "moves_to",
-        postgresql_where=text("moves_to IS NOT NULL"),
-        sqlite_where=text("moves_to IS NOT NULL"),
-    ),
+    Index("uq_runs_head", "chat", unique=True, **where("state IN ('ready', 'running')")),
+    Index("ix_runs_ready", "account", "not_before", "id", **where("state = 'ready'")),
+    Index("ix_runs_running", "holder", **where("state = 'running'")),
+    Index("ix_runs_quarantined", "account", **where("state = 'ready'", flag="quarantined")),
+    Index("ix_runs_live", "chat", "order_at", "id", **where("state <> 'ended'")),
+    Index("ix_runs_moves_to", "moves_to", **where("moves_to IS NOT NULL")),
     Index("ix_runs_chat", "chat", "ended_at", "id"),
-    Index(
-        "ix_runs_ended_at",
-        "ended_at",
-        postgresql_where=text("ended_at IS NOT NULL"),
-        sqlite_where=text("ended_at IS NOT NULL"),
-    ),
+    Index("ix_runs_ended_at", "ended_at", **where("ended_at IS NOT NULL")),
     postgresql_with={"fillfactor": "70"},
 )
 

@@ -1,0 +1,16 @@
+"""Chats: who is at an address, and what holds for the whole conversation."""
+
+from storage.chats.merge import link, migrate
+from storage.chats.moves import (
+    forget,
+    heard,
+    hold_back,
+    offer,
+    opt_out,
+    park,
+    pause,
+    resume,
+    tell_once,
+    unpark,
+)
+from storage.chats.rows import Chat, addresses, at_address, create, get, know_address, locate, lock

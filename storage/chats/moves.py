@@ -1,0 +1,140 @@
+"""What changes for a whole conversation: its window, pauses, silence, limits."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bot.domain.message import Address
+from storage import runs
+from storage.chats.rows import IS_CHAT
+from storage.engine.binds import CHAT_ID, MOMENT, REASON, SECONDS
+from storage.engine.clock import now
+from storage.engine.insert import InsertOrSkip
+from storage.engine.tx import Tx
+from storage.schema.tables import chats, told
+
+_OR_NOW = sa.func.coalesce(MOMENT, now)
+_NAME, _LANGUAGE = (sa.bindparam(name, type_=sa.Text) for name in ("new_name", "new_language"))
+_HEARD = (
+    sa.update(chats)
+    .where(IS_CHAT)
+    .values(
+        last_inbound_at=sa.case(
+            (sa.or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at < _OR_NOW), _OR_NOW),
+            else_=chats.c.last_inbound_at,
+        ),
+        unreachable_since=None,
+        unreachable_reason=None,
+        address=sa.bindparam("new_address"),
+        name=sa.func.coalesce(sa.func.nullif(_NAME, ""), chats.c.name),
+        language=sa.func.coalesce(sa.func.nullif(_LANGUAGE, ""), chats.c.language),
+    )
+)
+
+
+def heard(tx: Tx, chat: int, at: float | None, name: str, language: str, address: Address) -> None:
+    """A person wrote: the window opens (it only moves forward), the chat is reachable again,
+    and replies go to the exact address of this message."""
+    values = {"chat_id": chat, "moment": at, "new_address": address.chat}
+    tx.execute(_HEARD, values | {"new_name": name, "new_language": language})
+
+
+_PARK = (
+    sa.update(chats)
+    .where(
+        IS_CHAT,
+        sa.or_(
+            MOMENT.is_(None), chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at <= MOMENT
+        ),
+    )
+    .values(unreachable_since=_OR_NOW, unreachable_reason=REASON)
+)
+_UNPARK = sa.update(chats).where(IS_CHAT).values(unreachable_since=None, unreachable_reason=None)
+
+
+def park(tx: Tx, chat: int, reason: str, at: float | None = None) -> bool:
+    """Nothing reaches this chat. With `at`, the provider's time of a block: one that is older
+    than the chat's last message changes nothing. Without it the evidence is a send of now."""
+    return tx.execute(_PARK, {"chat_id": chat, "reason": reason, "moment": at}).rowcount == 1
+
+
+def unpark(tx: Tx, chat: int) -> None:
+    """The platform lets us in again."""
+    tx.execute(_UNPARK, {"chat_id": chat})
+
+
+_FOR_EVER = 1e12
+_PAUSE = sa.update(chats).where(IS_CHAT).values(paused_until=MOMENT)
+_RESUME = sa.update(chats).where(IS_CHAT, chats.c.paused_until > now).values(paused_until=None)
+
+
+def pause(tx: Tx, chat: int, until: float | None) -> None:
+    """Stop the agent in this chat until `until` (epoch seconds; None: until resumed). The
+    chat is locked; its head, if nobody works on it, goes back to the waiters."""
+    tx.execute(_PAUSE, {"chat_id": chat, "moment": _FOR_EVER if until is None else until})
+    runs.step_back(tx, chat)
+
+
+def resume(tx: Tx, chat: int) -> bool:
+    """Let the agent answer again. False: the chat was not paused. The caller promotes."""
+    return tx.execute(_RESUME, {"chat_id": chat}).rowcount == 1
+
+
+_here, _topic = chats.alias("here"), chats.alias("topic")
+# A topic that somebody is at work on is passed by: waiting for it could be for each other.
+_topics = (
+    sa.select(_topic.c.id)
+    .join(_here, sa.and_(_topic.c.account == _here.c.account, _topic.c.address == _here.c.address))
+    .where(_here.c.id == CHAT_ID)
+    .with_for_update(of=_topic, key_share=True, skip_locked=True)
+)
+_DUE = now + SECONDS
+_HOLD_BACK = (
+    sa.update(chats)
+    .where(chats.c.id.in_(_topics), chats.c.not_before < _DUE)
+    .values(not_before=_DUE)
+)
+
+
+def hold_back(tx: Tx, chat: int, seconds: float) -> None:
+    """The platform limits this chat: nothing goes out for so long, in none of its topics."""
+    tx.execute(_HOLD_BACK, {"chat_id": chat, "seconds": seconds})
+
+
+_OPT_OUT = sa.update(chats).where(IS_CHAT).values(opted_out_at=now)
+_OPT_IN = sa.update(chats).where(IS_CHAT).values(opted_out_at=None)
+_OFFER = sa.update(chats).where(IS_CHAT).values(offered=sa.bindparam("options"))
+_FORGET = sa.update(chats).where(IS_CHAT).values(name="", offered=None)
+
+
+def opt_out(tx: Tx, chat: int, *, out: bool) -> None:
+    """The person wants no more messages, or wants them again."""
+    tx.execute(_OPT_OUT if out else _OPT_IN, {"chat_id": chat})
+
+
+def offer(tx: Tx, chat: int, options: str | None) -> None:
+    """Remember the choices that the last reply offered, as the channel's JSON."""
+    tx.execute(_OFFER, {"chat_id": chat, "options": options})
+
+
+def forget(tx: Tx, chat: int) -> None:
+    """Take the words out of the chat's own row."""
+    tx.execute(_FORGET, {"chat_id": chat})
+
+
+_TELL = InsertOrSkip(told, told.c.chat, at=now)
+_TELL_AGAIN = (
+    sa.update(told)
+    .where(
+        told.c.chat == CHAT_ID, told.c.what == sa.bindparam("subject"), told.c.at < now - SECONDS
+    )
+    .values(at=now)
+)
+
+
+def tell_once(tx: Tx, chat: int, what: str, again_after: float) -> bool:
+    """Whether the chat should be told `what` now: not if it was within `again_after` s."""
+    if _TELL.run(tx, {"chat": chat, "what": what}) is not None:
+        return True
+    values = {"chat_id": chat, "subject": what, "seconds": again_after}
+    return tx.execute(_TELL_AGAIN, values).rowcount == 1

@@ -1,0 +1,139 @@
+"""A chat as a row: how it is found, made, locked and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.domain.ending import Cause, Close, Ending
+from bot.domain.message import Address, ChatKind
+from storage.engine.binds import CHAT_ID
+from storage.engine.clock import now
+from storage.engine.entity import Entity
+from storage.engine.insert import InsertOrSkip
+from storage.engine.tx import Tx
+from storage.schema.tables import chat_addresses, chats
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One row of `chats`. Times in epoch seconds."""
+
+    id: int
+    account: int
+    address: Address
+    kind: ChatKind
+    name: str
+    language: str
+    last_inbound_at: float | None
+    paused_until: float | None
+    unreachable_reason: str | None
+    opted_out_at: float | None
+    not_before: float
+    offered: str | None
+
+    @property
+    def silenced(self) -> Close | None:
+        """The end of every answer to this chat while nothing may be sent to it."""
+        if self.opted_out_at is not None:
+            return Close(Ending.UNDELIVERABLE, Cause.OPTED_OUT)
+        if self.unreachable_reason:
+            return Close(Ending.UNDELIVERABLE, Cause.UNREACHABLE, self.unreachable_reason)
+        return None
+
+
+CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))
+IS_CHAT = chats.c.id == CHAT_ID
+
+_GET = sa.select(*CHAT.columns, chats.c.merged_into).where(IS_CHAT)
+_LOCK = _GET.with_for_update(key_share=True)
+
+
+def lock(tx: Tx, chat: int) -> Chat:
+    """Lock the chat's row and read it: every move that changes who is the head does so. Follows
+    `merged_into`: returns the surviving chat."""
+    return _found(tx, _LOCK, chat)
+
+
+def get(tx: Tx, chat: int) -> Chat:
+    """One chat, read only. Follows `merged_into`: returns the surviving chat."""
+    return _found(tx, _GET, chat)
+
+
+def _found(tx: Tx, question: sa.Select[*tuple[Any, ...]], chat: int) -> Chat:
+    row = tx.execute(question, {"chat_id": chat}).one()
+    while row.merged_into is not None:
+        row = tx.execute(question, {"chat_id": row.merged_into}).one()
+    return CHAT.read(row)
+
+
+def _place(account: int, address: Address) -> dict[str, object]:
+    return {"account": account, "address": address.chat, "topic": address.topic}
+
+
+_LOCATE = sa.select(chat_addresses.c.chat).where(
+    chat_addresses.c.account == sa.bindparam("account"),
+    chat_addresses.c.address == sa.bindparam("address"),
+    chat_addresses.c.topic == sa.bindparam("topic"),
+)
+
+
+def locate(tx: Tx, account: int, addresses: Sequence[Address]) -> int | None:
+    """The chat known under the first of these addresses that is known at all."""
+    for address in addresses:
+        found = tx.scalar(_LOCATE, _place(account, address))
+        if found is not None:
+            return int(found)
+    return None
+
+
+_CREATE = InsertOrSkip(chats, chats.c.id, created_at=now)
+_AT = sa.select(chats.c.id).where(
+    chats.c.account == sa.bindparam("account"),
+    chats.c.address == sa.bindparam("address"),
+    chats.c.topic == sa.bindparam("topic"),
+)
+
+
+def create(tx: Tx, account: int, address: Address, kind: ChatKind, name: str, language: str) -> int:
+    """The chat at this address, made if nobody made it meanwhile."""
+    place = _place(account, address)
+    made = _CREATE.run(tx, place | {"kind": kind.value, "name": name, "language": language})
+    chat = int(tx.scalars(_AT, place).one() if made is None else made)
+    know_address(tx, account, address, chat)
+    return chat
+
+
+_KNOW = InsertOrSkip(chat_addresses, chat_addresses.c.chat)
+
+
+def know_address(tx: Tx, account: int, address: Address, chat: int) -> None:
+    """Remember one more address of a chat; an address that is taken stays as it is."""
+    _KNOW.run(tx, _place(account, address) | {"chat": chat})
+
+
+_AT_ADDRESS = (
+    sa.select(chat_addresses.c.chat)
+    .where(
+        chat_addresses.c.account == sa.bindparam("account"),
+        chat_addresses.c.address == sa.bindparam("address"),
+    )
+    .distinct()
+    .order_by(chat_addresses.c.chat)
+)
+_ADDRESSES = sa.select(chat_addresses.c.address, chat_addresses.c.topic).where(
+    chat_addresses.c.chat == CHAT_ID
+)
+
+
+def at_address(tx: Tx, account: int, address: str) -> Sequence[int]:
+    """The chats at an address, every topic among them, in id order."""
+    return tx.scalars(_AT_ADDRESS, {"account": account, "address": address}).all()
+
+
+def addresses(tx: Tx, chat: int) -> Sequence[Address]:
+    """Every address under which this chat was ever known."""
+    return [Address(*row) for row in tx.execute(_ADDRESSES, {"chat_id": chat})]

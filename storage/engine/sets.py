@@ -1,0 +1,158 @@
+"""Lists as binds: one statement serves a set of any size.
+
+    given = Rows("given", run_id=BigInteger(), receipt=Text())
+    move = update(runs).where(runs.c.id == given.c.run_id).values(...)
+    tx.execute(move, given.of([(7, "r1"), (8, "r2")]))
+
+    tx.execute(select(runs).where(among(runs.c.id, "ids")), {"ids": [7, 8]})
+
+PostgreSQL takes a list as an array, SQLite as JSON; the drivers make either of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Double,
+    FromClause,
+    Join,
+    Select,
+    any_,
+    bindparam,
+    column,
+    func,
+    select,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeEngine
+
+
+class _Condition(FunctionElement[bool]):
+    type = Boolean()
+    inherit_cache = False
+
+    def self_group(self, against: object = None) -> Self:
+        """As it stands: `... = 1`, which SQLite is told otherwise, would use no index."""
+        return self
+
+
+class among(_Condition):  # noqa: N801 - reads as the operator that it is
+    """The condition that a column is one of the values of the list bound as `name`."""
+
+    def __init__(self, of: ColumnElement[Any], name: str) -> None:
+        super().__init__(of)
+        self.given = name
+
+
+@compiles(among, "postgresql")
+def _among_array(element: among, compiler: SQLCompiler, **kw: Any) -> str:
+    [of] = element.clauses
+    listed = bindparam(element.given, type_=ARRAY(of.type))
+    return compiler.process(of == any_(listed), **kw)
+
+
+@compiles(among, "sqlite")
+def _among_json(element: among, compiler: SQLCompiler, **kw: Any) -> str:
+    [of] = element.clauses
+    listed = func.json_each(bindparam(element.given)).table_valued("value")
+    return compiler.process(of.in_(select(listed.c.value)), **kw)
+
+
+class within(_Condition):  # noqa: N801 - as above
+    """The condition that a column is one of the values that a query finds. The query is run once,
+    before anything else; PostgreSQL then looks each value up, where for IN it may walk through
+    all rows to find them."""
+
+    def __init__(self, of: ColumnElement[Any], found: Select[Any]) -> None:
+        super().__init__(of, found.scalar_subquery())
+
+
+@compiles(within, "postgresql")
+def _within_array(element: within, compiler: SQLCompiler, **kw: Any) -> str:
+    of, found = element.clauses
+    return compiler.process(of == any_(func.array(found)), **kw)
+
+
+@compiles(within, "sqlite")
+def _within_query(element: within, compiler: SQLCompiler, **kw: Any) -> str:
+    of, found = element.clauses
+    return f"{compiler.process(of, **kw)} IN {compiler.process(found, **kw)}"
+
+
+class Rows:
+    """A list of rows to select from, under a name of its own. `c.place` is a row's place in the
+    list, counted from 1."""
+
+    def __init__(self, name: str, **columns: TypeEngine[Any]) -> None:
+        self._name = name
+        self._columns = columns
+        self.table: FromClause = _Listed(name, columns).table_valued(
+            *(column(key, kind) for key, kind in columns.items()),
+            column("place", BigInteger()),
+            name=name,
+        )
+        self.c = self.table.c
+
+    def join(self, to: FromClause, on: ColumnElement[bool]) -> Join:
+        """The list joined to a table, read in this order: SQLite, which knows nothing of the
+        list's length, could otherwise read the whole table for each of its rows."""
+        return _Driving(self.table, to, on)
+
+    def of(self, rows: Iterable[Sequence[object]]) -> dict[str, object]:
+        """The binds for these rows, whose values are in the columns' order."""
+        listed = list(rows)
+        values: dict[str, object] = {self._name: listed}
+        for place, (key, kind) in enumerate(self._columns.items()):
+            told = [row[place] for row in listed]
+            if isinstance(kind, Double):  # an array holds numbers of one type
+                told = [None if number is None else float(str(number)) for number in told]
+            values[f"{self._name}_{key}"] = told
+        return values
+
+
+class _Listed(FunctionElement[Any]):
+    inherit_cache = False
+
+    def __init__(self, name: str, columns: dict[str, TypeEngine[Any]]) -> None:
+        super().__init__()
+        self.given = name
+        self.given_columns = columns
+
+
+@compiles(_Listed, "postgresql")
+def _listed_arrays(element: _Listed, compiler: SQLCompiler, **_kw: object) -> str:
+    binds = [
+        bindparam(f"{element.given}_{k}", type_=ARRAY(v)) for k, v in element.given_columns.items()
+    ]
+    arrays = ", ".join(compiler.process(bind) for bind in binds)
+    names = ", ".join((*element.given_columns, "place"))
+    return f"(SELECT * FROM unnest({arrays}) WITH ORDINALITY AS listed ({names}))"  # noqa: S608 - binds and our own names
+
+
+@compiles(_Listed, "sqlite")
+def _listed_json(element: _Listed, compiler: SQLCompiler, **_kw: object) -> str:
+    keys = enumerate(element.given_columns)
+    values = ", ".join(f"value ->> {place} AS {key}" for place, key in keys)
+    listed = compiler.process(bindparam(element.given))
+    return f"(SELECT {values}, key + 1 AS place FROM json_each({listed}))"  # noqa: S608 - as above
+
+
+class _Driving(Join):
+    inherit_cache = False
+
+
+@compiles(_Driving, "sqlite")
+def _cross_join(element: _Driving, compiler: SQLCompiler, **kw: Any) -> str:
+    kw["asfrom"] = True
+    left, right = (compiler.process(side, **kw) for side in (element.left, element.right))
+    kw["asfrom"] = False
+    assert element.onclause is not None
+    return f"{left} CROSS JOIN {right} ON {compiler.process(element.onclause, **kw)}"

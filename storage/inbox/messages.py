@@ -1,0 +1,328 @@
+"""Messages: what people wrote, and which run answers it.
+
+The insert is the duplicate check: a message whose request id is known inserts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.domain.admission import Unanswered
+from bot.domain.commands import Command
+from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
+from bot.domain.run import LIVE
+from storage import runs as run_rows
+from storage.engine import clock
+from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
+from storage.engine.clock import now
+from storage.engine.entity import Entity
+from storage.engine.insert import InsertOrSkip
+from storage.engine.literals import is_in
+from storage.engine.of_chat import MoveChat
+from storage.engine.sets import Rows, among
+from storage.engine.tx import Tx
+from storage.schema.tables import inbound, runs
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as a turn reads it. `at` is the provider's time where it told one, and
+    `received_at` the database's, both in epoch seconds."""
+
+    id: int
+    chat: int
+    run: int | None
+    request_id: str
+    provider_id: str
+    kind: str
+    text: str
+    sender_id: str
+    sender_name: str
+    address: str
+    button: str
+    attachments: tuple[Attachment, ...]
+    quoted: Quoted | None
+    forwarded_from: str
+    at: float
+    received_at: float
+    edited: bool
+
+    @property
+    def place(self) -> tuple[float, int, int]:
+        """Sorts by the provider's time, within a second by its numbers where it counts its
+        messages, then as they came."""
+        return self.at, int(self.provider_id) if self.provider_id.isdecimal() else 0, self.id
+
+
+WRITTEN_AT = sa.func.coalesce(inbound.c.sent_at, inbound.c.received_at)
+_MESSAGE = Entity(
+    StoredMessage,
+    inbound,
+    attachments=(
+        inbound.c.attachments,
+        lambda files: tuple(Attachment(**file) for file in json.loads(files)),
+    ),
+    quoted=(inbound.c.quoted, lambda quoted: Quoted(**json.loads(quoted))),
+    at=WRITTEN_AT.label("at"),
+    edited=inbound.c.edited_at.is_not(None).label("edited"),
+)
+_IS_MESSAGE = inbound.c.id == sa.bindparam("message_id")
+_OF_CHAT = inbound.c.chat == CHAT_ID
+_OF_RUN = inbound.c.run == RUN_ID
+_IS_REQUEST = sa.and_(
+    inbound.c.account == ACCOUNT_ID, inbound.c.request_id == sa.bindparam("request")
+)
+_TO_RUN = sa.bindparam("to_run", type_=sa.BigInteger)
+
+_STORE = InsertOrSkip(inbound, inbound.c.id, received_at=now)
+
+
+def store_message(tx: Tx, account: int, chat: int, message: Inbound) -> int | None:
+    """Insert a message; None when its request id was recorded before."""
+    values = {
+        "account": account,
+        "chat": chat,
+        "request_id": message.request_id,
+        "provider_id": message.provider_id,
+        "address": message.address.chat,
+        "album": message.album,
+        "sent_at": message.sent_at,
+    }
+    return _STORE.run(tx, values | _content(message))
+
+
+def _content(message: Inbound) -> dict[str, object]:
+    """The columns that an enrichment brings too."""
+    return {
+        "kind": message.kind.value,
+        "text": message.text,
+        "sender_id": message.sender.id,
+        "sender_name": message.sender.name,
+        "button": message.button,
+        "attachments": json.dumps([asdict(file) for file in message.attachments]),
+        "quoted": None if message.quoted is None else json.dumps(asdict(message.quoted)),
+        "forwarded_from": message.forwarded_from,
+        "extra": json.dumps(message.extra),
+    }
+
+
+_STORE_REMINDER = sa.insert(inbound).values(received_at=now).returning(inbound.c.id)
+
+
+def store_reminder(
+    tx: Tx, account: int, chat: int, request_id: str, text: str, due_at: float
+) -> int:
+    """Insert a message that we owe ourselves: a reminder that is due since `due_at`."""
+    values = {
+        "account": account,
+        "chat": chat,
+        "request_id": request_id,
+        "kind": InboundKind.REMINDER.value,
+        "text": text,
+        "sent_at": due_at,
+    }
+    return int(tx.scalars(_STORE_REMINDER, values).one())
+
+
+_COUNT_DELIVERY = sa.update(inbound).where(_IS_REQUEST).values(deliveries=inbound.c.deliveries + 1)
+_ASSIGN = sa.update(inbound).where(_IS_MESSAGE).values(run=_TO_RUN)
+_REASSIGN = sa.update(inbound).where(_OF_RUN).values(run=_TO_RUN)
+_IGNORE = (
+    sa.update(inbound)
+    .where(_IS_MESSAGE)
+    .values(ignored=REASON, command=sa.bindparam("by_command", type_=sa.Text))
+)
+
+
+def count_delivery(tx: Tx, account: int, request_id: str) -> None:
+    """The platform delivered a known message once more."""
+    tx.execute(_COUNT_DELIVERY, {"account_id": account, "request": request_id})
+
+
+def assign(tx: Tx, message: int, run: int) -> None:
+    """This message is answered by that run."""
+    tx.execute(_ASSIGN, {"message_id": message, "to_run": run})
+
+
+def reassign(tx: Tx, run: int, to: int) -> None:
+    """The messages of a run are answered by another one."""
+    tx.execute(_REASSIGN, {"run_id": run, "to_run": to})
+
+
+def ignore(tx: Tx, message: int, reason: Unanswered, command: Command | None = None) -> None:
+    """This message is answered by nothing, for the stated reason, or by this command."""
+    values = {"message_id": message, "reason": reason.value}
+    tx.execute(_IGNORE, values | {"by_command": None if command is None else command.value})
+
+
+_ALBUM = inbound.c.album == sa.bindparam("album_id")
+_ALBUM_BEGAN = sa.select(sa.func.min(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
+_ADOPT_ALBUM = (
+    sa.update(inbound)
+    .where(_OF_CHAT, inbound.c.received_at > now - SECONDS, _ALBUM, inbound.c.ignored == REASON)
+    .values(run=_TO_RUN, ignored=None)
+)
+
+
+def album_began(tx: Tx, run: int, album: str) -> float | None:
+    """When the first member of this album came to the run; None when it has none."""
+    began: float | None = tx.scalar(_ALBUM_BEGAN, {"run_id": run, "album_id": album})
+    return began
+
+
+def adopt_album(tx: Tx, chat: int, album: str, ignored: Unanswered, within: float, run: int) -> int:
+    """Members of the album that were ignored for this reason in the last `within` seconds
+    belong to the run after all."""
+    values = {"chat_id": chat, "album_id": album, "reason": ignored.value, "seconds": within}
+    return tx.execute(_ADOPT_ALBUM, values | {"to_run": run}).rowcount
+
+
+_KNOWN = sa.select(inbound.c.id, inbound.c.run, inbound.c.text).where(_IS_REQUEST)
+
+
+def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] | None:
+    """(message, run, text) recorded under this request id."""
+    row = tx.execute(_KNOWN, {"account_id": account, "request": request_id}).first()
+    return None if row is None else (row.id, row.run, row.text)
+
+
+_MESSAGES_OF_RUN = sa.select(*_MESSAGE.columns).where(_OF_RUN)
+
+
+def of_run(tx: Tx, run: int) -> Sequence[StoredMessage]:
+    """The messages that a run answers, in the order in which they were written."""
+    found = _MESSAGE.all(tx.execute(_MESSAGES_OF_RUN, {"run_id": run}))
+    return sorted(found, key=lambda message: message.place)
+
+
+_RECENT: sa.Select[Any] = (
+    sa.select(sa.literal_column("1"))
+    .where(
+        _OF_CHAT,
+        inbound.c.received_at > now - SECONDS,
+        sa.or_(inbound.c.run.is_not(None), inbound.c.command.is_not(None)),
+    )
+    .limit(AT_MOST)
+)
+_RECENTLY_WRITTEN = _RECENT.where(MOMENT - SECONDS < WRITTEN_AT)
+_COUNT_RECENT = sa.select(sa.func.count()).select_from(_RECENT.subquery())
+_COUNT_RECENTLY_WRITTEN = sa.select(sa.func.count()).select_from(_RECENTLY_WRITTEN.subquery())
+
+
+def recent_messages(
+    tx: Tx, chat: int, seconds: float, at_most: int, sent_at: float | None = None
+) -> int:
+    """How many messages to the bot came within the last `seconds`, counted up to `at_most`.
+
+    What concerned somebody else or was refused counts nothing. With `sent_at`, the provider's
+    time of a new message, only messages that were written within `seconds` before it count: a
+    backlog that arrives at once was not written at once.
+    """
+    values = {"chat_id": chat, "seconds": seconds, "at_most": at_most}
+    if sent_at is None:
+        return int(tx.scalars(_COUNT_RECENT, values).one())
+    return int(tx.scalars(_COUNT_RECENTLY_WRITTEN, values | {"moment": sent_at}).one())
+
+
+_SOME = among(inbound.c.request_id, "request_ids")
+_RECORDED = sa.select(inbound.c.request_id).where(inbound.c.account == ACCOUNT_ID, _SOME)
+
+
+def recorded(tx: Tx, account: int, request_ids: Sequence[str]) -> tuple[frozenset[str], float]:
+    """Those of the messages that are recorded, and the database's time in epoch seconds."""
+    asked = {"account_id": account, "request_ids": list(request_ids)}
+    return frozenset(tx.scalars(_RECORDED, asked)), clock.read(tx)
+
+
+_WITHOUT_TIME = (
+    sa.select(inbound.c.id, inbound.c.run, inbound.c.request_id)
+    .join(runs, runs.c.id == inbound.c.run)
+    .where(
+        inbound.c.account == ACCOUNT_ID,
+        _SOME,
+        inbound.c.sent_at.is_(None),
+        runs.c.attempts == 0,
+        is_in(runs.c.state, *LIVE),
+    )
+    .order_by(inbound.c.id)
+)
+_times = Rows("times", message_id=sa.BigInteger(), sent_at=sa.Double())
+_SET_SENT_AT = (
+    sa.update(inbound).where(inbound.c.id == _times.c.message_id).values(sent_at=_times.c.sent_at)
+)
+
+
+def fill_sent_times(tx: Tx, account: int, times: Mapping[str, float | None]) -> int:
+    """Give messages that came without the platform's time (epoch seconds, by request id) what
+    its list tells, and order their runs by it if nobody has begun them. Returns how many."""
+    known = {name: at for name, at in times.items() if at is not None}
+    found = tx.execute(_WITHOUT_TIME, {"account_id": account, "request_ids": list(known)}).all()
+    if found:
+        tx.execute(_SET_SENT_AT, _times.of((row.id, known[row.request_id]) for row in found))
+        run_rows.written_at(tx, [(row.run, known[row.request_id]) for row in found])
+    return len(found)
+
+
+_SOURCE = "source"
+"""Set in `extra` of a message that only the platform's list told of."""
+_EXTRA = sa.select(inbound.c.id, inbound.c.run, inbound.c.extra).where(_IS_REQUEST)
+
+
+def listed_only(tx: Tx, account: int, message: Inbound) -> tuple[int, int | None] | None:
+    """(message, run) of the row that only the platform's list told of, while `message` comes
+    from somewhere that tells more; None for any other."""
+    if _SOURCE in message.extra:
+        return None
+    values = {"account_id": account, "request": message.request_id}
+    row = tx.execute(_EXTRA, values).first()
+    if row is None or _SOURCE not in json.loads(row.extra):
+        return None
+    return row.id, row.run
+
+
+_ENRICH = (
+    sa.update(inbound)
+    .where(_IS_MESSAGE)
+    .values(
+        {
+            name: sa.bindparam(f"new_{name}")
+            for name in (
+                "kind",
+                "text",
+                "sender_id",
+                "sender_name",
+                "button",
+                "attachments",
+                "quoted",
+                "forwarded_from",
+                "extra",
+            )
+        }
+    )
+)
+
+
+def enrich(tx: Tx, stored: int, message: Inbound) -> None:
+    """Give a row that only the list told of what its webhook tells; its time stays."""
+    content = {f"new_{name}": value for name, value in _content(message).items()}
+    tx.execute(_ENRICH, {"message_id": stored, **content})
+
+
+_USE_EDIT = (
+    sa.update(inbound)
+    .where(_IS_MESSAGE, sa.or_(inbound.c.edited_at.is_(None), inbound.c.edited_at <= MOMENT))
+    .values(text=sa.bindparam("new_text"), edited_at=MOMENT)
+)
+
+
+def use_edit(tx: Tx, message: int, edited_at: float, text: str) -> None:
+    """The run has not started: it will read the new text. An older edit changes nothing."""
+    tx.execute(_USE_EDIT, {"message_id": message, "moment": edited_at, "new_text": text})
+
+
+merge = MoveChat(inbound, inbound.c.chat)

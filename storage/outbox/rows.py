@@ -1,0 +1,237 @@
+"""A part as a row: how it is read, and the questions about what a chat or a run was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bot.domain.delivery import ARRIVED, PartState, Scope
+from bot.domain.reply import PartBody, PartKind
+from bot.domain.verdict import PartFacts
+from storage.engine.binds import (
+    ACCOUNT_ID,
+    AT_MOST,
+    CHAT_ID,
+    HOLDER_ID,
+    MOMENT,
+    PART_ID,
+    RUN_ID,
+    SECONDS,
+)
+from storage.engine.clock import now
+from storage.engine.entity import Entity
+from storage.engine.literals import is_in
+from storage.engine.tx import Tx
+from storage.schema.tables import outbox, receipts, runs
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One row of the outbox, with what a send needs. Times in epoch seconds."""
+
+    id: int
+    account: int
+    chat: int
+    run: int | None
+    kind: PartKind
+    number: int
+    state: PartState
+    standalone: bool
+    holder: int | None
+    attempts: int
+    resends: int
+    looks: int
+    not_before: float
+    started_at: float
+    created_at: float
+    confirmed: bool
+    scope: Scope | None
+    error: str
+    replaced_by: int | None
+    receipt: str | None
+    body: PartBody
+
+    @property
+    def facts(self) -> PartFacts:
+        """The part as the verdict reads it."""
+        return PartFacts(
+            id=self.id,
+            number=self.number,
+            state=self.state,
+            attempts=self.attempts,
+            resends=self.resends,
+            looks=self.looks,
+            not_before=self.not_before,
+            started_at=self.started_at,
+            confirmed=self.confirmed,
+            scope=self.scope,
+            error=self.error,
+        )
+
+
+PART = Entity(Part, outbox, number=outbox.c.part)
+
+PENDING = is_in(outbox.c.state, PartState.PENDING)
+SENDING = is_in(outbox.c.state, PartState.SENDING)
+SENT = is_in(outbox.c.state, PartState.SENT)
+UNCERTAIN = is_in(outbox.c.state, PartState.UNCERTAIN)
+REFUSED = is_in(outbox.c.state, PartState.REFUSED)
+STANDALONE = outbox.c.standalone == sa.true()
+ANSWERS = is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
+IS_PART = outbox.c.id == PART_ID
+OF_RUN = outbox.c.run == RUN_ID
+OF_CHAT = outbox.c.chat == CHAT_ID
+
+_GET = sa.select(*PART.columns).where(IS_PART)
+_OF_RUN_ANY = sa.select(*PART.columns).where(OF_RUN, ANSWERS).order_by(outbox.c.part)
+_OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
+_BY_RECEIPT = sa.select(*PART.columns).where(
+    outbox.c.account == ACCOUNT_ID, outbox.c.receipt == sa.bindparam("receipt_id")
+)
+_SENDING_BY = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
+
+
+def get(tx: Tx, part: int) -> Part | None:
+    """One part, or None."""
+    return PART.first(tx.execute(_GET, {"part_id": part}))
+
+
+def of_run(tx: Tx, run: int) -> Sequence[Part]:
+    """The parts of the run's reply or apology, in order."""
+    return PART.all(tx.execute(_OF_RUN, {"run_id": run}))
+
+
+def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
+    """The parts of the run's answer, those that go out by themselves by now among them."""
+    return PART.all(tx.execute(_OF_RUN_ANY, {"run_id": run}))
+
+
+def by_receipt(tx: Tx, account: int, receipt: str) -> Part | None:
+    """The part that a provider's id names, or None."""
+    return PART.first(tx.execute(_BY_RECEIPT, {"account_id": account, "receipt_id": receipt}))
+
+
+def sending_by(tx: Tx, holder: int) -> Sequence[Part]:
+    """The parts that this holder has begun to send and not heard of."""
+    return PART.all(tx.execute(_SENDING_BY, {"holder_id": holder}))
+
+
+_BODIES = (
+    sa.select(outbox.c.text, outbox.c.wire)
+    .where(OF_CHAT)
+    .order_by(
+        sa.case((outbox.c.receipt == sa.bindparam("receipt_id"), 0), else_=1), outbox.c.id.desc()
+    )
+    .limit(sa.literal_column("200"))
+)
+
+
+def bodies(tx: Tx, chat: int, receipt: str) -> Iterator[PartBody]:
+    """What the chat was sent lately: the part with this receipt first, then the newest. Nothing is
+    read before the first one is asked for."""
+    for row in tx.execute(_BODIES, {"chat_id": chat, "receipt_id": receipt}):
+        yield PartBody(row.text, row.wire)
+
+
+_LAST_SENT_AT = (
+    sa.select(outbox.c.sent_at)
+    .where(OF_CHAT, outbox.c.sent_at.is_not(None))
+    .order_by(outbox.c.id.desc())
+    .limit(sa.literal_column("10"))
+)
+
+
+def last_sent_at(tx: Tx, chat: int) -> float | None:
+    """When something of ours last reached the chat, in epoch seconds; None for never."""
+    return max(tx.scalars(_LAST_SENT_AT, {"chat_id": chat}).all(), default=None)
+
+
+_OWNED_RECEIPTS = (
+    sa.select(receipts.c.receipt)
+    .join(outbox, outbox.c.id == receipts.c.outbox)
+    .where(OF_CHAT)
+    .order_by(outbox.c.id.desc())
+    .limit(sa.literal_column("500"))
+)
+
+
+def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
+    """Every receipt of the chat's parts: a look-up must not adopt one that is known, be it
+    another part's or an earlier attempt's of the same one."""
+    return frozenset(tx.scalars(_OWNED_RECEIPTS, {"chat_id": chat}))
+
+
+_HUMAN_ANSWERED = sa.select(
+    sa.exists(
+        sa.select(1).where(
+            OF_CHAT,
+            is_in(outbox.c.kind, PartKind.OPERATOR),
+            outbox.c.sent_at > MOMENT,
+            is_in(outbox.c.state, *sorted(ARRIVED)),
+        )
+    )
+)
+
+
+def human_answered(tx: Tx, chat: int, after: float) -> bool:
+    """Whether an operator's words reached the chat after this moment."""
+    return bool(tx.scalar(_HUMAN_ANSWERED, {"chat_id": chat, "moment": after}))
+
+
+_COUNT_UNFINISHED = sa.select(sa.func.count()).where(
+    OF_CHAT, is_in(outbox.c.state, PartState.PENDING, PartState.SENDING)
+)
+
+
+def count_unfinished(tx: Tx, chat: int) -> int:
+    """How many messages of a chat are on their way or about to be."""
+    return int(tx.scalars(_COUNT_UNFINISHED, {"chat_id": chat}).one())
+
+
+_UNREPORTED_FROM = 60.0
+_UNREPORTED_UNTIL = 600.0
+_UNREPORTED = (
+    sa.select(outbox.c.id)
+    .join(runs, runs.c.id == outbox.c.run)
+    .where(
+        runs.c.account == ACCOUNT_ID,
+        runs.c.ended_at > now - _UNREPORTED_UNTIL,
+        runs.c.ended_at < now - _UNREPORTED_FROM,
+        runs.c.ending == "answered",
+        SENT,
+        ~outbox.c.confirmed,
+    )
+    .order_by(outbox.c.id)
+    .limit(AT_MOST)
+)
+
+
+def unreported(tx: Tx, account: int, limit: int) -> Sequence[int]:
+    """Parts of runs that were answered a few minutes ago, on which the platform has not said
+    a word since it took them."""
+    return tx.scalars(_UNREPORTED, {"account_id": account, "at_most": limit}).all()
+
+
+_FOLLOWS_UNREPORTED = sa.select(
+    sa.exists(
+        sa.select(1).where(
+            OF_RUN,
+            outbox.c.kind == sa.bindparam("kind"),
+            outbox.c.part < sa.bindparam("number"),
+            SENT,
+            ~outbox.c.confirmed,
+            outbox.c.started_at > now - SECONDS,
+        )
+    )
+)
+
+
+def follows_unreported(tx: Tx, part: Part, within: float) -> bool:
+    """Whether an earlier part of the same answer was taken in the last `within` seconds and
+    is not reported on: this one could overtake it."""
+    values = {"run_id": part.run, "kind": part.kind.value, "number": part.number}
+    return part.run is not None and bool(
+        tx.scalar(_FOLLOWS_UNREPORTED, values | {"seconds": within})
+    )

@@ -1,0 +1,145 @@
+"""The head of a chat: the one run that may be claimed or is. Promotion, pauses, merges.
+
+All but the questions expect the chat's row to be locked (`chats.lock`): a waiter can't be
+stranded between two of these moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from bot.domain.run import Run, RunState
+from storage.engine.binds import AT_MOST, CHAT_ID, GONE, KEPT
+from storage.engine.clock import now
+from storage.engine.literals import is_in, word
+from storage.engine.tx import Tx
+from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING
+from storage.schema.tables import chats, runs
+
+_head = runs.alias("head")
+
+
+def _has_head(chat: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    """A run of this chat is ready or running, be it in a chat that was merged into it."""
+    here, elsewhere = (
+        sa.exists(sa.select(1).where(column == chat, is_in(_head.c.state, *HEADS)))
+        for column in (_head.c.chat, _head.c.moves_to)
+    )
+    return sa.or_(here, elsewhere)
+
+
+_SURVIVOR = sa.func.coalesce(
+    sa.select(chats.c.merged_into).where(chats.c.id == CHAT_ID).scalar_subquery(), CHAT_ID
+)
+_FIRST = (
+    sa.select(runs.c.id)
+    .where(runs.c.chat == _SURVIVOR, WAITING, LIVE)
+    .order_by(runs.c.order_at, runs.c.id)
+    .limit(1)
+    .scalar_subquery()
+)
+_PROMOTE = (
+    sa.update(runs)
+    .where(
+        runs.c.id == _FIRST,
+        WAITING,
+        ~_has_head(_SURVIVOR),
+        ~sa.exists(sa.select(1).where(chats.c.id == _SURVIVOR, chats.c.paused_until > now)),
+    )
+    .values(
+        state=word(RunState.READY),
+        not_before=sa.case((runs.c.not_before < now, now), else_=runs.c.not_before),
+        idle_since=sa.case((runs.c.attempts == 0, now), else_=runs.c.idle_since),
+    )
+    .returning(runs.c.id)
+)
+
+
+def promote(tx: Tx, chat: int) -> int | None:
+    """waiting -> ready, for the oldest waiter of a chat without a head.
+
+    Nothing moves in a paused chat: `chats.resume` is followed by this. The agent's clock of a
+    run that was worked on before stands still until it is claimed. Returns the run that became
+    ready.
+    """
+    promoted: int | None = tx.scalar(_PROMOTE, {"chat_id": chat})
+    return promoted
+
+
+_STEP_BACK = (
+    sa.update(runs).where(runs.c.chat == CHAT_ID, READY).values(state=word(RunState.WAITING))
+)
+_STEP_BACK_IF_PAUSED = _STEP_BACK.where(PAUSED)
+_STEP_BACK_ONE = sa.update(runs).where(IS_RUN, READY).values(state=word(RunState.WAITING))
+
+
+def step_back(tx: Tx, chat: int) -> None:
+    """ready -> waiting, for the head of a chat that is paused, if nobody works on it."""
+    tx.execute(_STEP_BACK, {"chat_id": chat})
+
+
+_HEADS_OF_BOTH = (
+    sa.select(runs.c.id, runs.c.chat, runs.c.state)
+    .where(runs.c.chat.in_([GONE, KEPT]), is_in(runs.c.state, *HEADS))
+    .order_by(runs.c.id)
+    .with_for_update(key_share=True)
+)
+_STAYS = sa.update(runs).where(IS_RUN).values(moves_to=KEPT)
+_MOVE = sa.update(runs).where(runs.c.chat == GONE, runs.c.moves_to.is_(None)).values(chat=KEPT)
+_LEAD_ON = sa.update(runs).where(runs.c.moves_to == GONE).values(moves_to=KEPT)
+
+
+def merge(tx: Tx, gone: int, kept: int) -> None:
+    """Move every run of the chat `gone` to `kept`; both are locked, and the chats' own rows are
+    merged already. Of two heads one that is ready steps back (ready -> waiting). A second
+    running one stays where it is until it ends: it is counted as a head of `kept`
+    (`moves_to`), which promotes nobody before."""
+    both = {"gone": gone, "kept": kept}
+    heads = {row.chat: row for row in tx.execute(_HEADS_OF_BOTH, both)}
+    if len(heads) == 2:
+        ready = [heads[chat].id for chat in (gone, kept) if heads[chat].state == RunState.READY]
+        if ready:
+            tx.execute(_STEP_BACK_ONE, {"run_id": ready[0]})
+        else:
+            tx.execute(_STAYS, {"run_id": heads[gone].id, "kept": kept})
+    tx.execute(_LEAD_ON, both)
+    tx.execute(_MOVE, both)
+    tx.execute(_STEP_BACK_IF_PAUSED, {"chat_id": kept})
+
+
+_live = sa.union_all(
+    *(
+        sa.select(*RUN.columns, runs.c.order_at).where(column == CHAT_ID, LIVE)
+        for column in (runs.c.chat, runs.c.moves_to)
+    )
+).subquery()
+_LIVE_IN_CHAT = sa.select(_live).order_by(
+    sa.case((is_in(_live.c.state, RunState.WAITING), 1), else_=0), _live.c.order_at, _live.c.id
+)
+
+
+def live_in_chat(tx: Tx, chat: int) -> Sequence[Run]:
+    """The conversation's runs that have not ended: the head first, then the waiters in their
+    order. A run of a chat that became part of this one is a head too."""
+    return RUN.all(tx.execute(_LIVE_IN_CHAT, {"chat_id": chat}))
+
+
+_STRANDED = (
+    sa.select(runs.c.chat)
+    .distinct()
+    .join(chats, chats.c.id == runs.c.chat)
+    .where(
+        WAITING,
+        LIVE,
+        sa.or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
+        ~_has_head(runs.c.chat),
+    )
+    .limit(AT_MOST)
+)
+
+
+def stranded_chats(tx: Tx, limit: int) -> Sequence[int]:
+    """Chats whose runs wait behind nothing: what a crash between two moves could leave."""
+    return tx.scalars(_STRANDED, {"at_most": limit}).all()

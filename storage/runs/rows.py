@@ -1,0 +1,126 @@
+"""A run as a row: how it is read, and the conditions that its moves share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.domain.ending import Ending
+from bot.domain.retry import RETRY
+from bot.domain.run import Run, RunState
+from storage.engine.binds import AT_MOST, CHAT_ID, HOLDER_ID, MOMENT, RUN_ID, SECONDS
+from storage.engine.clock import now
+from storage.engine.entity import Entity
+from storage.engine.literals import is_in, is_not, word
+from storage.engine.sets import among
+from storage.engine.tx import Tx
+from storage.schema.tables import chats, runs
+
+RUN = Entity(Run, runs)
+
+WAITING = is_in(runs.c.state, RunState.WAITING)
+READY = is_in(runs.c.state, RunState.READY)
+RUNNING = is_in(runs.c.state, RunState.RUNNING)
+LIVE = is_not(runs.c.state, RunState.ENDED)
+ENDED = is_in(runs.c.state, RunState.ENDED)
+IS_RUN = runs.c.id == RUN_ID
+HEADS = (RunState.READY, RunState.RUNNING)
+
+SUSPECT = sa.and_(runs.c.replied == sa.false(), runs.c.deaths >= RETRY.suspect_after)
+"""Its holder died so often while its agent was at work that it may be the cause."""
+
+CONVERSATION = sa.func.coalesce(runs.c.moves_to, runs.c.chat)
+"""The chat that counts the run, which may still stand in one that was merged into it."""
+
+PAUSED = sa.exists(
+    sa.select(1).where(chats.c.id == CONVERSATION, chats.c.paused_until > now)
+).correlate(runs)
+"""The run's conversation is paused. The chat is locked, or a pause that commits in this moment
+is not seen."""
+
+PUT_BACK: dict[str, Any] = {
+    "state": sa.case((PAUSED, word(RunState.WAITING)), else_=word(RunState.READY)),
+    "chat": sa.case((PAUSED, CONVERSATION), else_=runs.c.chat),
+    "holder": None,
+    "fence": runs.c.fence + 1,
+    "quarantined": SUSPECT,
+}
+"""running -> ready, or waiting in a paused chat. A suspect is claimed in quarantine from now on."""
+
+_FIND = sa.select(*RUN.columns).where(IS_RUN)
+_FIND_LOCKED = _FIND.with_for_update(key_share=True)
+
+
+def find(tx: Tx, run: int, *, lock: bool = False) -> Run | None:
+    """One run, or None."""
+    return RUN.first(tx.execute(_FIND_LOCKED if lock else _FIND, {"run_id": run}))
+
+
+_HELD_BY = sa.select(*RUN.columns).where(RUNNING, runs.c.holder == HOLDER_ID)
+
+
+def held_by(tx: Tx, holder: int) -> Sequence[Run]:
+    """The runs that are running under this holder."""
+    return RUN.all(tx.execute(_HELD_BY, {"holder_id": holder}))
+
+
+_LAST_ENDED = (
+    sa.select(*RUN.columns)
+    .where(runs.c.chat == CHAT_ID, ENDED, among(runs.c.ending, "endings"))
+    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+    .limit(1)
+)
+
+
+def last_ended(tx: Tx, chat: int, endings: Sequence[Ending]) -> Run | None:
+    """The chat's run that was the last to end in one of these ways, or None."""
+    values = {"chat_id": chat, "endings": [e.value for e in endings]}
+    return RUN.first(tx.execute(_LAST_ENDED, values))
+
+
+_SET_ASIDE_REASON = sa.select(runs.c.set_aside).where(IS_RUN)
+
+
+def set_aside_reason(tx: Tx, run: int) -> str:
+    """Why a run is kept from being claimed; empty when it is not."""
+    return tx.scalar(_SET_ASIDE_REASON, {"run_id": run}) or ""
+
+
+_SINCE = now - SECONDS
+_MADE_LATELY: sa.CompoundSelect[Any] = sa.union_all(
+    sa.select(sa.literal_column("1")).where(
+        runs.c.chat == CHAT_ID, runs.c.ended_at > _SINCE, runs.c.created_at > _SINCE
+    ),
+    sa.select(sa.literal_column("1")).where(
+        runs.c.chat == CHAT_ID, LIVE, runs.c.created_at > _SINCE
+    ),
+)
+_COUNT_TURNS = sa.select(sa.func.count()).select_from(_MADE_LATELY.limit(AT_MOST).subquery())
+
+
+def recent_turns(tx: Tx, chat: int, seconds: float, at_most: int) -> int:
+    """How many of the chat's runs were made within the last `seconds`, counted up to `at_most`."""
+    values = {"chat_id": chat, "seconds": seconds, "at_most": at_most}
+    return int(tx.scalars(_COUNT_TURNS, values).one())
+
+
+_COUNT_WAITING = sa.select(
+    sa.func.coalesce(sa.func.sum(runs.c.messages), sa.literal_column("0"))
+).where(runs.c.chat == CHAT_ID, WAITING, LIVE)
+
+
+def waiting_messages(tx: Tx, chat: int) -> int:
+    """How many messages of this chat wait for a run that nobody has begun."""
+    return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
+
+
+_WRITTEN_AFTER = sa.select(runs.c.id).where(runs.c.chat == CHAT_ID, LIVE, runs.c.order_at > MOMENT)
+
+
+def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
+    """Live runs of the chat for what was written after this moment (epoch seconds, if known)."""
+    if moment is None:
+        return frozenset()
+    return frozenset(tx.scalars(_WRITTEN_AFTER, {"chat_id": chat, "moment": moment}))

@@ -1,0 +1,96 @@
+"""Chats as operators read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from bot.domain.message import ChannelName
+from bot.domain.run import RunState
+from storage.engine.binds import CHAT_ID
+from storage.engine.clock import now
+from storage.engine.entity import Entity
+from storage.engine.literals import is_not
+from storage.engine.tx import Tx
+from storage.schema.tables import accounts, chats, inbound, outbox, runs
+
+
+@dataclass(frozen=True, slots=True)
+class ChatLine:
+    """A chat as operators see it. Times in epoch seconds; `live` counts its unended runs."""
+
+    id: int
+    channel: ChannelName
+    address: str
+    topic: str
+    kind: str
+    name: str
+    language: str
+    last_inbound_at: float | None
+    paused_until: float | None
+    unreachable_since: float | None
+    unreachable_reason: str | None
+    opted_out_at: float | None
+    not_before: float
+    live: int
+
+
+_LINE = Entity(
+    ChatLine,
+    chats,
+    channel=(accounts.c.channel, ChannelName),
+    live=sa.select(sa.func.count())
+    .where(runs.c.chat == chats.c.id, is_not(runs.c.state, RunState.ENDED))
+    .correlate(chats)
+    .scalar_subquery(),
+)
+_LINES = (
+    sa.select(*_LINE.columns)
+    .join(accounts, accounts.c.id == chats.c.account)
+    .order_by(chats.c.last_inbound_at.desc(), chats.c.id)
+)
+
+
+def chats_listed(
+    tx: Tx,
+    ids: Sequence[int] | None = None,
+    *,
+    paused: bool = False,
+    unreachable: bool = False,
+    limit: int = 50,
+) -> Sequence[ChatLine]:
+    """Chats, those that were heard last first."""
+    question = _LINES.limit(limit)
+    if ids is not None:
+        question = question.where(chats.c.id.in_(ids))
+    if paused:
+        question = question.where(chats.c.paused_until > now)
+    if unreachable:
+        question = question.where(chats.c.unreachable_since.is_not(None))
+    return _LINE.all(tx.execute(question))
+
+
+class LastIds(NamedTuple):
+    """The newest message, part and run of a chat; 0 where there is none."""
+
+    message: int
+    part: int
+    run: int
+
+
+_LAST_IDS = sa.select(
+    *(
+        sa.func.coalesce(
+            sa.select(sa.func.max(table.c.id)).where(table.c.chat == CHAT_ID).scalar_subquery(), 0
+        )
+        for table in (inbound, outbox, runs)
+    )
+)
+
+
+def last_ids(tx: Tx, chat: int) -> LastIds:
+    """How far a chat's rows go at this moment."""
+    return LastIds._make(tx.execute(_LAST_IDS, {"chat_id": chat}).one())

@@ -1,0 +1,94 @@
+"""The course of a run or a chat, moment by moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from storage.engine.tx import Tx
+from storage.schema.tables import events, inbound, outbox, receipts, replies, runs, steps
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happened to a run. `at` in epoch seconds; `text` is what somebody wrote,
+    shown only on request."""
+
+    at: float
+    who: str
+    what: str
+    detail: str = ""
+    text: str = ""
+
+
+def timeline(tx: Tx, run: int) -> Sequence[Moment]:
+    """What happened to a run, in order: deliveries, claims, steps, parts, events."""
+    told = (_messages, _moves, _steps, _parts, _events)
+    moments = [moment for tell in told for moment in tell(tx, run)]
+    return sorted(moments, key=lambda moment: moment.at)
+
+
+def _messages(tx: Tx, run: int) -> Iterator[Moment]:
+    for row in tx.execute(sa.select(inbound).where(inbound.c.run == run)):
+        times = "" if row.deliveries == 1 else f", delivered {row.deliveries} times"
+        detail = f"{row.request_id} ({row.kind}{times})"
+        yield Moment(row.received_at, "person", "message recorded", detail, row.text)
+        if row.edited_at is not None:
+            yield Moment(row.edited_at, "person", "message edited", row.request_id)
+
+
+def _moves(tx: Tx, run: int) -> Iterator[Moment]:
+    row = tx.execute(sa.select(runs).where(runs.c.id == run)).one()
+    yield Moment(row.created_at, "intake", "run made")
+    if row.claimed_at is not None:
+        times = f"attempt {row.attempts}, failures {row.failures}, deaths {row.deaths}"
+        yield Moment(row.claimed_at, "worker", "last claimed", times)
+    stored = tx.execute(sa.select(replies).where(replies.c.run == run)).first()
+    if stored is not None:
+        detail = f"attempt {stored.attempt}, {len(stored.text)} characters"
+        yield Moment(stored.stored_at, "agent", "reply stored", detail, stored.text)
+    if row.ended_at is not None:
+        yield Moment(row.ended_at, "run", f"ended: {row.ending}", row.detail)
+
+
+def _steps(tx: Tx, run: int) -> Iterator[Moment]:
+    for row in tx.execute(sa.select(steps).where(steps.c.run == run)):
+        safe = "safe to repeat" if row.safe else "not safe to repeat"
+        yield Moment(row.started_at, "agent", f"step {row.key} began", safe)
+        if row.done_at is not None:
+            yield Moment(row.done_at, "agent", f"step {row.key} done", "", row.result)
+
+
+def _parts(tx: Tx, run: int) -> Iterator[Moment]:
+    for row in tx.execute(sa.select(outbox).where(outbox.c.run == run)):
+        name = f"{row.kind} {row.part} (part {row.id})"
+        yield Moment(row.created_at, "outbox", f"{name} stored", "", row.text)
+        if row.attempts:
+            begun = max(row.started_at, row.created_at)
+            yield Moment(begun, "outbox", f"{name} sending", f"attempt {row.attempts}")
+        if row.sent_at is None and row.attempts:
+            due = f", due again at {row.not_before:.0f}" if row.not_before > row.created_at else ""
+            error = " ".join(filter(None, (row.error, row.code)))
+            yield Moment(row.started_at, "outbox", f"{name} is {row.state}", error + due)
+        elif row.sent_at is not None and row.provider_status:
+            status = f"the provider says {row.provider_status}"
+            yield Moment(row.sent_at, "provider", f"{name} is {row.state}", status)
+    seen = sa.select(receipts).join(outbox, outbox.c.id == receipts.c.outbox)
+    for row in tx.execute(seen.where(outbox.c.run == run)):
+        yield Moment(row.at, "provider", f"receipt {row.receipt}", f"part {row.outbox}")
+
+
+def _events(tx: Tx, run: int) -> Iterator[Moment]:
+    for row in tx.execute(sa.select(events).where(events.c.run == run)):
+        yield Moment(row.at, row.who, row.what, row.why)
+
+
+def chat_events(tx: Tx, chat: int, limit: int) -> Sequence[Moment]:
+    """The newest events of a chat, oldest of them first."""
+    newest = (
+        sa.select(events).where(events.c.chat == chat).order_by(events.c.id.desc()).limit(limit)
+    )
+    rows = reversed(tx.execute(newest).all())
+    return [Moment(row.at, row.who, row.what, row.why) for row in rows]
