@@ -102,13 +102,14 @@ class Process:
             return [*checks, Check("database", False, "no answer in 2 s")]
         since = self.rt.clock.monotonic() - self.last_sweep
         fresh = since < 4 * _SWEEP_EVERY + 2 * self.lease.terms.heartbeat
+        troubled = "; ".join(f"{name} {says}" for name, says in self.tasks.troubled.items())
         said = "nothing is due" if age is None else f"the oldest due run waits {age:.0f} s"
         return [
             *checks,
             Check("database", True, "answers"),
             Check("sweep", fresh, f"{since:.0f} s ago"),
             *self._claims(),
-            Check("tasks", not self.tasks.troubled, _spell(self.tasks.troubled)),
+            Check("tasks", not troubled, troubled or "all run"),
             Check("due", True, said),
         ]
 
@@ -182,10 +183,6 @@ class Process:
         if self.worker is not None:
             self.worker.abandon()
         self.ctx.sends.abandon()
-
-
-def _spell(troubled: Mapping[str, str]) -> str:
-    return "; ".join(f"{name} {says}" for name, says in troubled.items()) or "all run"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,9 @@ def test_choices_have_content_by_their_number(monkeypatch: pytest.MonkeyPatch) -
 
 def test_statuses_come_to_the_public_url(monkeypatch: pytest.MonkeyPatch) -> None:
     channel = configured_channel()
-    assert channel.settings.twilio_status_callback == "https://bot.example.test/hooks/whatsapp/status"
+    assert (
+        channel.settings.twilio_status_callback == "https://bot.example.test/hooks/whatsapp/status"
+    )
     assert channel.settings.twilio_sandbox
 
 
