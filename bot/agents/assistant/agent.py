@@ -163,7 +163,7 @@ class LlmAgent:
 def _circumstances(ctx: RunContext[Deps]) -> str:
     """Instructions with what the model can't know: the time, and where it speaks."""
     chat = ctx.deps.turn.chat
-    where = f"This is a {chat.kind.value} chat on {chat.channel.value}."
+    where = f"This is a {chat.kind.value} chat on {chat.channel}."
     try:
         return f"{where} It is {ctx.deps.turn.reminders.now()}."
     except ReminderRefused:
