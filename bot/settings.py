@@ -224,14 +224,12 @@ def read(kind: type[T], **overrides: Any) -> T:
     try:
         return kind(**overrides)
     except ValidationError as error:
-        lines = [_line(fault) for fault in error.errors(include_url=False, include_input=False)]
+        lines = []
+        for fault in error.errors(include_url=False, include_input=False):
+            name = "_".join(str(part) for part in fault["loc"]).upper()
+            said = fault["msg"].removeprefix("Value error, ")
+            lines.append(f"{name}: {said}" if name else said)
         raise ConfigurationError("\n".join(lines)) from None
-
-
-def _line(fault: Any) -> str:
-    name = "_".join(str(part) for part in fault["loc"]).upper()
-    said = str(fault["msg"]).removeprefix("Value error, ")
-    return f"{name}: {said}" if name else said
 
 
 def lend_to_packages() -> None:

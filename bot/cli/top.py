@@ -86,7 +86,7 @@ def _shape(seen: _Picture) -> dict[str, object]:
         "ended_last_minute": dict(seen.rates.endings),
         "holders": [holder_shape(h) for h in seen.holders],
         "channels": [
-            {"channel": a.channel.value, "account": a.account, "down": a.down_reason}
+            {"channel": a.channel, "account": a.account, "down": a.down_reason}
             for a in seen.accounts
         ],
         "errors": [{"run": run, "says": says} for run, says, _ in seen.rates.errors],
@@ -107,7 +107,7 @@ def _draw(picture: Screen, seen: _Picture) -> None:
         "standalone": g.standalone,
     }
     picture.table("runs", tuple(now), [tuple(now.values())])
-    channels = [(a.channel.value, a.account, a.down_reason or "up") for a in seen.accounts]
+    channels = [(a.channel, a.account, a.down_reason or "up") for a in seen.accounts]
     picture.table("channels", ("channel", "account", "state"), channels)
     processes = [
         (

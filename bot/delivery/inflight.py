@@ -245,6 +245,6 @@ def _report(rt: Runtime, channel: Channel, span: Span, outcome: Outcome) -> None
     span.tell(outcome=name, code=code)
     level = logging.DEBUG if isinstance(outcome, Sent) else logging.INFO
     _log.log(level, "the provider said: %s%s", name, f" ({code})" if code else "")
-    rt.observer.sends.labels(channel.name.value, name).inc()
+    rt.observer.sends.labels(channel.name, name).inc()
     if isinstance(outcome, NotSent) and outcome.limited:
-        rt.observer.limit_wait.labels(channel.name.value).observe(outcome.retry_after or 0.0)
+        rt.observer.limit_wait.labels(channel.name).observe(outcome.retry_after or 0.0)

@@ -23,11 +23,6 @@ class ChannelName(str):
             raise ValueError(f"{name!r} is no name of a channel")
         return super().__new__(cls, name)
 
-    @property
-    def value(self) -> str:
-        """The name as plain text."""
-        return str(self)
-
 
 class ChatKind(StrEnum):
     """The audience of a chat; groups are answered only when they address the bot."""

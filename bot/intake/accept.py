@@ -118,7 +118,7 @@ class Intake:
 
     def _count(self, arrival: Arrival, outcome: str) -> None:
         channel = self._rt.channels[arrival.account]
-        self._rt.observer.inbound.labels(channel.name.value, outcome).inc()
+        self._rt.observer.inbound.labels(channel.name, outcome).inc()
 
 
 def _request_of(event: Event) -> str | None:

@@ -141,4 +141,4 @@ def _circumstances(ctx: RunContext[StoredModel]) -> str:
     """Instructions with what the model can't know: the time, and where it speaks."""
     chat = ctx.deps.turn.chat
     now = ctx.deps.turn.reminders.now()
-    return f"This is a {chat.kind.value} chat on {chat.channel.value}. It is {now}."
+    return f"This is a {chat.kind.value} chat on {chat.channel}. It is {now}."
