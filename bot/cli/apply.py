@@ -71,8 +71,7 @@ def apply_to(
 
         acts = [bound(number) for number in await subjects(session)]
         if not acts:
-            render.complain("nothing matches; nothing was done")
-            return NOT_DONE
+            raise CommandFailed("nothing matches; nothing was done")
         if len(acts) > 1 and not (acting.yes or acting.dry_run):
             if piped or acting.json or not sys.stdin.isatty():
                 raise CommandFailed(

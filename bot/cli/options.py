@@ -10,7 +10,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
@@ -35,8 +34,7 @@ Runs = Annotated[
 ]
 Run = Annotated[str, typer.Argument(help="A run, by number or request id.", metavar="RUN")]
 Chat = Annotated[
-    str,
-    typer.Argument(help="A chat, by number or address (-1001234567890123).", metavar="CHAT"),
+    str, typer.Argument(help="A chat, by number or address (-1001234567890123).", metavar="CHAT")
 ]
 Chats = Annotated[
     list[str],
@@ -46,33 +44,27 @@ Chats = Annotated[
 ]
 
 OfChats = Annotated[
-    list[str] | None,
-    typer.Option("--chat", help="Only of this chat, by number or address.", metavar="CHAT"),
+    list[str] | None, typer.Option(help="Only of this chat, by number or address.", metavar="CHAT")
 ]
-Error = Annotated[str, typer.Option("--error", help="Only whose detail contains this.")]
-PartStates = Annotated[list[PartState] | None, typer.Option("--state", help="Only in this state.")]
+Error = Annotated[str, typer.Option(help="Only whose detail contains this.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A filter that chooses runs. `older` and `newer` are ages in seconds."""
 
-    state: Annotated[list[RunState] | None, typer.Option("--state", help="Only in this state.")] = (
-        None
-    )
-    ending: Annotated[
-        list[Ending] | None, typer.Option("--ending", help="Only with this ending.")
-    ] = None
+    state: Annotated[list[RunState] | None, typer.Option(help="Only in this state.")] = None
+    ending: Annotated[list[Ending] | None, typer.Option(help="Only with this ending.")] = None
     channel: Annotated[
         ChannelName | None,
-        typer.Option("--channel", parser=ChannelName, help="Only of this channel.", metavar="NAME"),
+        typer.Option(parser=ChannelName, help="Only of this channel.", metavar="NAME"),
     ] = None
     chat: OfChats = None
     older: Annotated[
-        float | None, typer.Option("--older", help="Only made before so many seconds.", metavar="S")
+        float | None, typer.Option(help="Only made before so many seconds.", metavar="S")
     ] = None
     newer: Annotated[
-        float | None, typer.Option("--newer", help="Only made within so many seconds.", metavar="S")
+        float | None, typer.Option(help="Only made within so many seconds.", metavar="S")
     ] = None
     error: Error = ""
 
@@ -108,12 +100,9 @@ def grouped(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
             groups[parameter.name] = (kind, [field.name for field in taken])
             shown += [
                 inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=field.default,
-                    annotation=own[field.name],
+                    f.name, parameter.KEYWORD_ONLY, default=f.default, annotation=own[f.name]
                 )
-                for field in taken
+                for f in taken
             ]
 
         @wraps(command)

@@ -12,7 +12,7 @@ import typer
 from bot.cli import options, render
 from bot.cli.render import Screen
 from bot.cli.session import in_session
-from bot.cli.shapes import holder_shape
+from bot.cli.shapes import Shape, holder_shape, shape
 from bot.cli.wording import span
 from bot.wiring import OperatorSession
 from storage import accounts, holders
@@ -72,16 +72,9 @@ def _look(tx: Tx, lease_seconds: float) -> _Picture:
     )
 
 
-def _shape(seen: _Picture) -> dict[str, object]:
-    g = seen.gauges
+def _shape(seen: _Picture) -> Shape:
     return {
-        "ready": g.ready,
-        "running": g.running,
-        "waiting": g.waiting,
-        "uncertain": g.uncertain,
-        "standalone": g.standalone,
-        "oldest_ready_s": round(g.oldest_ready, 3),
-        "oldest_waiting_s": round(g.oldest_waiting, 3),
+        **shape(seen.gauges),
         "recorded_last_minute": seen.rates.recorded,
         "ended_last_minute": dict(seen.rates.endings),
         "holders": [holder_shape(h) for h in seen.holders],

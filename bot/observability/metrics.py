@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bot.domain.ending import Ending
@@ -32,37 +32,15 @@ class Readings:
     troubled_tasks: Callable[[], int]
 
 
-class _Reader(Collector):
-    def __init__(self, readings: Readings) -> None:
-        self._readings = readings
+@dataclass(frozen=True, slots=True)
+class _LateRenewals(Collector):
+    read: Callable[[], int]
 
     def collect(self) -> Iterator[Metric]:
-        asked = self._readings
-        yield GaugeMetricFamily(
-            "answerback_lease_left_seconds",
-            "Seconds for which this process may still act without a renewal.",
-            asked.lease_left(),
-        )
-        late = CounterMetricFamily(
+        yield CounterMetricFamily(
             "answerback_lease_renewals_late",
             "Heartbeats that did not reach the database in time.",
-        )
-        late.add_metric([], asked.late_renewals())
-        yield late
-        yield GaugeMetricFamily(
-            "answerback_hints_carried",
-            "1 while wake-ups reach the other processes, 0 while Redis is away.",
-            float(asked.hints_carried()),
-        )
-        yield GaugeMetricFamily(
-            "answerback_sweep_age_seconds",
-            "Seconds since this process last looked for dead ones.",
-            asked.sweep_age(),
-        )
-        yield GaugeMetricFamily(
-            "answerback_tasks_troubled",
-            "Background tasks of this process that are over or keep failing.",
-            asked.troubled_tasks(),
+            self.read(),
         )
 
 
@@ -71,12 +49,6 @@ class Observer:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._intake_metrics()
-        self._run_metrics()
-        self._delivery_metrics()
-        self._service_metrics()
-
-    def _intake_metrics(self) -> None:
         self.webhook_seconds = self._histogram(
             "answerback_webhook_seconds",
             "Seconds from a webhook's arrival to its commit.",
@@ -92,7 +64,6 @@ class Observer:
             (0.001, *_FAST),
         )
 
-    def _run_metrics(self) -> None:
         self.agent_seconds = self._histogram(
             "answerback_agent_seconds", "Seconds an agent took for one attempt.", _SLOW, "outcome"
         )
@@ -115,7 +86,6 @@ class Observer:
             "answerback_runs_in_flight", "Runs that this process works on."
         )
 
-    def _delivery_metrics(self) -> None:
         self.sends = self._counter(
             "answerback_sends",
             "Calls to a provider that send, by what they told us.",
@@ -133,8 +103,7 @@ class Observer:
             "Parts for which a second receipt appeared: the person has them twice.",
         )
 
-    def _service_metrics(self) -> None:
-        """Gauges of the whole service, from the database; refreshed every few seconds."""
+        # Of the whole service, from the database; refreshed every few seconds.
         self.runs = self._gauge(
             "answerback_runs", "Runs of the whole service by state, counted to 10000.", "state"
         )
@@ -152,7 +121,22 @@ class Observer:
 
     def read(self, readings: Readings) -> None:
         """Export these numbers, asked for at every scrape."""
-        self.registry.register(_Reader(readings))
+        self.registry.register(_LateRenewals(readings.late_renewals))
+        self._gauge(
+            "answerback_lease_left_seconds",
+            "Seconds for which this process may still act without a renewal.",
+        ).set_function(readings.lease_left)
+        self._gauge(
+            "answerback_hints_carried",
+            "1 while wake-ups reach the other processes, 0 while Redis is away.",
+        ).set_function(readings.hints_carried)
+        self._gauge(
+            "answerback_sweep_age_seconds", "Seconds since this process last looked for dead ones."
+        ).set_function(readings.sweep_age)
+        self._gauge(
+            "answerback_tasks_troubled",
+            "Background tasks of this process that are over or keep failing.",
+        ).set_function(readings.troubled_tasks)
 
     def stand(self, counts: Mapping[str, int], ages: Mapping[str, float]) -> None:
         """The whole service's runs by state, and the age in seconds of the oldest."""

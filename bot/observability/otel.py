@@ -28,16 +28,6 @@ _CLOSE_WITHIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class OtlpSettings:
-    """The collector of spans. `endpoint` is the base, as in OTEL_EXPORTER_OTLP_ENDPOINT; other
-    variables of OpenTelemetry (sampler, batches) are read by its SDK itself."""
-
-    endpoint: str
-    headers: Mapping[str, str]
-    service: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Ids:
     trace: int
     span: int
@@ -111,14 +101,18 @@ class OtelTracer:
         return TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
 
 
-def over_http(settings: OtlpSettings, wall: Callable[[], float]) -> OtelTracer:
-    """A tracer that sends its spans to a collector."""
+def over_http(
+    endpoint: str, headers: Mapping[str, str], service: str, wall: Callable[[], float]
+) -> OtelTracer:
+    """A tracer that sends its spans to a collector. `endpoint` is the base, as in
+    OTEL_EXPORTER_OTLP_ENDPOINT; other variables of OpenTelemetry (sampler, batches) are read
+    by its SDK itself."""
     exporter = OTLPSpanExporter(
-        endpoint=f"{settings.endpoint.rstrip('/')}/v1/traces",
-        headers=dict(settings.headers) or None,
+        endpoint=f"{endpoint.rstrip('/')}/v1/traces",
+        headers=dict(headers) or None,
         timeout=_EXPORT_WITHIN,
     )
-    return OtelTracer(BatchSpanProcessor(exporter), settings.service, wall)
+    return OtelTracer(BatchSpanProcessor(exporter), service, wall)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,12 +78,11 @@ def frames(error: BaseException) -> str:
     innermost wherever that is. No line of source, no variable, no path of this machine."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    found = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    lines = [line for _, line in traceback.walk_tb(error.__traceback__)]
+    steps = list(traceback.walk_tb(error.__traceback__))
     places = [
         f"{frame.f_globals.get('__name__', '?')}:{line} {frame.f_code.co_qualname}"
-        for number, (frame, line) in enumerate(zip(found, lines, strict=True), 1)
-        if number == len(found)
+        for number, (frame, line) in enumerate(steps, 1)
+        if number == len(steps)
         or _is_ours(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
     ]
     return " > ".join(places[-_MOST_FRAMES:])
@@ -131,6 +130,8 @@ def _of_database(error: BaseException) -> str:
 
 
 _SHORTEST_SECRET = 4
+_ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Control, direction and line characters: as escapes they neither end a line nor act."""
 _WORD = r"(?:auth[_-]?token|bot[_-]?token|token|secret|password|passwd|api[_-]?key)"
 _HEADER = r"(?:x-twilio-signature|x-telegram-bot-api-secret-token|x-api-key)"
 
@@ -169,17 +170,9 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
             text = text.replace(secret, "<secret>")
     for pattern, instead in _RULES:
         text = pattern.sub(instead, text)
-    return _one_line(text)
-
-
-def _one_line(text: str) -> str:
-    """Control, direction and line characters as escapes: they neither end a line nor act."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_shown(c) for c in text)
-
-
-def _shown(character: str) -> str:
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return character.encode("unicode_escape").decode("ascii")
-    return character
+    return "".join(
+        c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _ACTING else c
+        for c in text
+    )

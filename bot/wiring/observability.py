@@ -63,11 +63,10 @@ def tracer_of(settings: Settings, clock: Clock) -> Tracer:
     if not endpoint:
         return NoTracer()
     try:
-        from bot.observability.otel import OtlpSettings, over_http  # noqa: PLC0415 - an extra
+        from bot.observability.otel import over_http  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as missing:
         raise ConfigurationError(
             f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {missing.name} is not installed: install "
             "answerback[otel], or unset the variable"
         ) from missing
-    place = OtlpSettings(endpoint, settings.otlp_headers, settings.otel_service_name)
-    return over_http(place, clock.wall)
+    return over_http(endpoint, settings.otlp_headers, settings.otel_service_name, clock.wall)
