@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -87,23 +87,16 @@ def grouped(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
     command, apart from those that are left out."""
 
     def spread(command: _Command) -> _Command:
-        hints = get_type_hints(command, include_extras=True)
         shown: list[inspect.Parameter] = []
         groups: dict[str, tuple[Any, list[str]]] = {}
-        for parameter in inspect.signature(command).parameters.values():
-            kind = hints[parameter.name]
-            if not is_dataclass(kind):
-                shown.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
-                continue
-            own = get_type_hints(kind, include_extras=True)
-            taken = [field for field in fields(kind) if field.name not in without]
-            groups[parameter.name] = (kind, [field.name for field in taken])
-            shown += [
-                inspect.Parameter(
-                    f.name, parameter.KEYWORD_ONLY, default=f.default, annotation=own[f.name]
-                )
-                for f in taken
-            ]
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            kind = parameter.annotation
+            taken = [parameter]
+            if isinstance(kind, type) and is_dataclass(kind):
+                every = inspect.signature(kind, eval_str=True).parameters.values()
+                taken = [option for option in every if option.name not in without]
+                groups[parameter.name] = (kind, [option.name for option in taken])
+            shown += [option.replace(kind=option.KEYWORD_ONLY) for option in taken]
 
         @wraps(command)
         def called(**given: Any) -> None:

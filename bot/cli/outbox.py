@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.apply import apply_to_named
+from bot.cli.apply import apply_to, given, named
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.cli.shapes import part_shape
 from bot.cli.wording import span
@@ -101,7 +101,7 @@ def resolve(
     """
     if delivered == lost:
         raise CommandFailed("say either --delivered or --lost", MISUSED)
-    apply_to_named(part, _one_part, partial(actions.resolve, arrived=delivered), acting)
+    apply_to(named(given(part), _one_part), partial(actions.resolve, arrived=delivered), acting)
 
 
 def _one_part(tx: Tx, name: str) -> int:

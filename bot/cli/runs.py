@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from bot.cli import options, render
-from bot.cli.apply import Action, apply_to, named, names_given
+from bot.cli.apply import Action, apply_to, given, named
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
 from bot.cli.shapes import moment_shape, part_shape, run_shape, shape
 from bot.cli.wording import moment, span
@@ -226,17 +226,16 @@ def _apply(
     names: list[str] | None, choice: options.Choice, action: Action, acting: options.Acting
 ) -> NoReturn:
     """Apply an action to the runs that are named, or to those that the filter finds."""
-    given, piped = names_given(names or [])
     chosen = choice != options.Choice()
-    if not given and not piped and not chosen:
+    if not names and not chosen:
         raise CommandFailed("name runs, or choose them with a filter such as --state", MISUSED)
-    if given and chosen:
+    if names and chosen:
         raise CommandFailed("give either runs or a filter, not both", MISUSED)
 
     async def oldest_first(session: OperatorSession) -> Sequence[int]:
         return sorted(line.id for line in await _listed(session, choice, AT_MOST))
 
-    apply_to(oldest_first if chosen else named(given, one_run), action, acting, piped=piped)
+    apply_to(oldest_first if chosen else named(given(names or ()), one_run), action, acting)
 
 
 def status(

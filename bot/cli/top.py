@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
@@ -87,19 +87,12 @@ def _shape(seen: _Picture) -> Shape:
 
 
 def _draw(picture: Screen, seen: _Picture) -> None:
-    g, rates = seen.gauges, seen.rates
+    rates = seen.rates
     ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
     picture.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}")
-    now = {
-        "running": g.running,
-        "ready": g.ready,
-        "oldest ready": span(g.oldest_ready),
-        "waiting": g.waiting,
-        "oldest waiting": span(g.oldest_waiting),
-        "uncertain": g.uncertain,
-        "standalone": g.standalone,
-    }
-    picture.table("runs", tuple(now), [tuple(now.values())])
+    now = asdict(seen.gauges)
+    cells = [span(value) if isinstance(value, float) else value for value in now.values()]
+    picture.table("runs", [name.replace("_", " ") for name in now], [cells])
     channels = [(a.channel.value, a.account, a.down_reason or "up") for a in seen.accounts]
     picture.table("channels", ("channel", "account", "state"), channels)
     processes = [

@@ -91,14 +91,12 @@ class OtelTracer:
         ids = _ids_of(story)
         if trace.get_current_span().get_span_context().trace_id == ids.trace:
             return None
-        first = SpanContext(ids.trace, ids.span, is_remote=True, trace_flags=self._flags(ids))
-        return trace.set_span_in_context(NonRecordingSpan(first), Context())
-
-    def _flags(self, ids: _Ids) -> TraceFlags:
-        """Whether this trace is sampled: every process finds the same, from the id alone."""
+        # Whether the trace is sampled: every process finds the same, from the id alone.
         decision = self._provider.sampler.should_sample(Context(), ids.trace, "").decision
         sampled = decision is Decision.RECORD_AND_SAMPLE
-        return TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+        flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+        first = SpanContext(ids.trace, ids.span, is_remote=True, trace_flags=flags)
+        return trace.set_span_in_context(NonRecordingSpan(first), Context())
 
 
 def over_http(

@@ -16,33 +16,9 @@ import traceback
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from bot.domain.errors import (
-    AttachmentUnavailable,
-    ConfigurationError,
-    DatabaseUnavailable,
-    PollConflict,
-    PollRefused,
-    PollUnavailable,
-    RecordsUnavailable,
-    StaleLease,
-)
-from bot.domain.message import PayloadError
+from bot.domain.errors import ForOperators
 
 _OURS = frozenset({"bot", "channels", "storage"})
-_FOR_OPERATORS = (
-    AttachmentUnavailable,
-    ConfigurationError,
-    DatabaseUnavailable,
-    PayloadError,
-    PollConflict,
-    PollRefused,
-    PollUnavailable,
-    RecordsUnavailable,
-    StaleLease,
-)
-"""Our errors whose words are written for operators. Not those that an agent writes for a
-person (GiveUp, Retry), nor those that name a step."""
-
 _FROM_THE_SYSTEM = frozenset(
     {
         ("httpx", "TransportError"),
@@ -106,7 +82,7 @@ def _led(error: BaseException) -> Iterator[BaseException]:
 
 
 def _words(error: BaseException) -> str:
-    if isinstance(error, _FOR_OPERATORS):
+    if isinstance(error, ForOperators):
         return str(error)
     if isinstance(error, OSError):
         return error.strerror or ""

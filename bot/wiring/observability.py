@@ -10,7 +10,6 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.observability.metrics import Readings
 from bot.observability.tracing import NoTracer, Tracer
 from bot.settings import Settings
 from bot.supervisor import Supervisor
@@ -29,13 +28,11 @@ async def measure(
     `swept_at` is the monotonic second of the last recovery pass."""
     rt.db.on_wait = rt.observer.database_wait.observe
     rt.observer.read(
-        Readings(
-            lease_left=lease.remaining,
-            late_renewals=lambda: lease.late_renewals,
-            hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
-            sweep_age=lambda: rt.clock.monotonic() - swept_at(),
-            troubled_tasks=lambda: len(tasks.troubled),
-        )
+        lease_left=lease.remaining,
+        late_renewals=lambda: lease.late_renewals,
+        hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
+        sweep_age=lambda: rt.clock.monotonic() - swept_at(),
+        troubled_tasks=lambda: len(tasks.troubled),
     )
     await refresh(rt)
     tasks.every("gauges", _EVERY, partial(refresh, rt))
