@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.apply import apply_each, apply_to, apply_to_named, named
+from bot.cli.apply import apply_each, apply_to, given, named
 from bot.cli.runs import print_course, state_of
 from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
 from bot.cli.shapes import chat_shape, moment_shape, run_shape
@@ -116,7 +116,7 @@ def pause(
     For example: chats pause -1001234567890123 --for 60
     """
     seconds = None if minutes is None else minutes * 60
-    apply_to_named(chat, one_chat, partial(chats.pause, seconds=seconds), acting)
+    apply_to(named(given(chat), one_chat), partial(chats.pause, seconds=seconds), acting)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
@@ -134,7 +134,7 @@ def resume(
 
     For example: chats resume -1001234567890123
     """
-    apply_to_named(chat, one_chat, partial(chats.resume, drop=drop), acting)
+    apply_to(named(given(chat), one_chat), partial(chats.resume, drop=drop), acting)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)

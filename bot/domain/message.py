@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+from bot.domain.errors import ForOperators
+
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -184,7 +186,7 @@ class Ignored:
 Event = Inbound | Edited | Membership | Migrated | Ignored
 
 
-class PayloadError(Exception):
+class PayloadError(ForOperators):
     """A payload that passed verification and can't be parsed: it becomes a dead letter."""
 
 
