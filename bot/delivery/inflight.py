@@ -13,12 +13,13 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from bot.delivery.outcome import alarm, record_alone
 from bot.delivery.rate_limit import RateLimiter
 from bot.domain.delivery import NotSent, Outcome, Sent, Unknown
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.ports import Channel, Recipient, SendRef
+from bot.domain.ports import STILL_OURS, Channel, Recipient, SendRef
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
@@ -30,8 +31,6 @@ from storage.notify import READY
 from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.sends")
-_TO_CONNECT = 5.0
-"""Seconds of the lease that a call may spend on its connection before the provider is reached."""
 _PUT_OFF = 1.0
 """Seconds until a part goes again whose call was not begun."""
 
@@ -140,8 +139,10 @@ class InFlightSends:
         rt, alone = self._rt, part.standalone
         await rt.reached(Checkpoint.STANDALONE_BEFORE_SEND if alone else Checkpoint.BEFORE_SEND)
         await self._limiters[part.account].even_out()
-        if not self._marked_by_us(part):
-            return NotSent("its holder's lease was over, or about to end", retry_after=_PUT_OFF)
+        still_ours = partial(self._marked_by_us, part)
+        if not still_ours():
+            return NotSent("its holder's lease was over", retry_after=_PUT_OFF)
+        STILL_OURS.set(still_ours)
         self._begun.add(Attempt(part.id, part.attempts))
         outcome: Outcome = NotSent("the call was never made", retry_after=_PUT_OFF)
         try:
@@ -157,12 +158,10 @@ class InFlightSends:
         return outcome
 
     def _marked_by_us(self, part: Part) -> bool:
-        """Whether the very holder that marked the part still has its lease, for long enough to
-        find a connection: an earlier life of this process may not send what a later one took
-        over."""
-        enough = min(_TO_CONNECT, self._lease.terms.seconds / 3)
+        """Whether the very holder that marked the part still has its lease: an earlier session of
+        this process may not send what a later one took over."""
         try:
-            return self._lease.holder() == part.holder and self._lease.remaining() >= enough
+            return self._lease.holder() == part.holder
         except StaleLease:
             return False
 
