@@ -1,4 +1,4 @@
-"""The certificates that the platforms' servers are checked against, and the last check of a send."""
+"""The certificates that servers are checked against, and the last check before a request leaves."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.delivery")
 _DOUBLE = "two receipts for one part"
+_MAY_HAVE_ARRIVED = (Ending.UNCERTAIN, Ending.APOLOGISED)
 
 
 def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat) -> bool:
@@ -129,12 +130,18 @@ def record_alone(
 
 
 def reconsider(tx: Tx, run: int) -> None:
-    """Recompute a finished run's ending after late news of its parts. What was proven not to
-    have left is never sent any more. The chat is locked."""
+    """Recompute a finished run's ending after late news of its parts. The chat is locked.
+
+    What was proven not to have left goes out by itself where the run ended in the doubt whether
+    it had; after any other ending it is never sent any more.
+    """
     found = runs.find(tx, run)
     if found is None or found.ending is None:
         return
-    outbox.drop_pending(tx, run)
+    if found.ending not in _MAY_HAVE_ARRIVED:
+        outbox.drop_pending(tx, run)
+    elif outbox.send_alone(tx, run):
+        outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)
     answer = [p.facts for p in outbox.of_run_any(tx, run) if p.replaced_by is None]
     fits = review(found.ending, answer)
     if fits is None or not runs.correct_ending(tx, run, found.ending, fits):

@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.outcome import record_alone
-from bot.domain.delivery import NotSent
+from bot.delivery.outcome import reconsider
+from bot.domain.delivery import PartState
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
 from bot.domain.run import Run
@@ -103,8 +103,7 @@ class Reconciler:
         }
         rt = self._ctx.rt
         for attempt in self._uncalled.seen(uncalled):
-            never = NotSent("it was marked as being sent, and never was")
-            await rt.db.write(record_alone, rt, uncalled[attempt], attempt, never)
+            await rt.db.write(_never_sent, uncalled[attempt])
             rt.wakeups.tell(READY)
 
 
@@ -115,3 +114,16 @@ def _held_and_sending(tx: Tx, holder: int) -> tuple[Mapping[int, Run], Sequence[
 def _give_back(tx: Tx, run: Run) -> None:
     chats.lock(tx, run.chat)
     runs.give_back(tx, run.claim, 0.0, "claimed by a process that did not hear of it")
+
+
+def _never_sent(tx: Tx, part: Part) -> None:
+    """Put a part back whose call was never made. An outcome that was written meanwhile shows that
+    it was."""
+    chats.lock(tx, part.chat)
+    now = outbox.get(tx, part.id)
+    if now is None or now.state is not PartState.SENDING:
+        return
+    reason = "it was marked as being sent, and never was"
+    outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, reason, "")
+    if part.run is not None:
+        reconsider(tx, part.run)
