@@ -65,10 +65,8 @@ class Backfill:
         self._intake = intake
         self._account = account
         self._records = records
-        self._lapses = 0
         self._seen_gaps = -1
         self._due = 0.0
-        lease.on_lapse(self._lapsed)
 
     async def look_if_due(self) -> float:
         """Look after a gap and when it is time; returns the seconds until this is asked anew."""
@@ -141,10 +139,8 @@ class Backfill:
 
     def _gaps(self) -> int:
         """The number of times that this process may have missed something."""
-        return self._lapses + self._lease.late_renewals + self._intake.turned_away
-
-    def _lapsed(self) -> None:
-        self._lapses += 1
+        lease = self._lease
+        return lease.lapses + lease.late_renewals + self._intake.turned_away
 
 
 def _young(seen: Mapping[str, float | None], now: float) -> frozenset[str]:

@@ -61,6 +61,7 @@ class LeaseKeeper:
         self._lease_clock_ahead: float | None = None
         self._draining = False
         self._on_lapse: list[Callable[[], None]] = []
+        self.lapses = 0
         self.late_renewals = 0
 
     @property
@@ -177,6 +178,7 @@ class LeaseKeeper:
         self._blocked = self._stood() >= self._terms.seconds / 2
         self._lapsed = self._session.holder
         self._session = None
+        self.lapses += 1
         for stop in self._on_lapse:
             stop()
 
