@@ -35,10 +35,13 @@ _PUT_OFF = 1.0
 """Seconds until a part goes again whose call was not begun."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
+    """One call; `begun` when the provider may have been reached."""
+
     part: Part
-    task: asyncio.Task[Outcome]
+    task: asyncio.Task[Outcome] = field(init=False)
+    begun: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -52,12 +55,12 @@ class _Call:
         except Exception as error:  # noqa: BLE001 - whatever broke it, it must end as a value
             return Unknown(f"the send broke: {type(error).__name__}")
 
-    async def cut(self, *, begun: bool) -> Outcome:
+    async def cut(self) -> Outcome:
         """Give up on the call: what it told if it is over, else that nobody knows."""
         if self.task.done() and not self.task.cancelled():
             return await self.outcome()
         self.task.cancel()
-        if not begun:
+        if not self.begun:
             return NotSent("the process left before the call")
         return Unknown("the process left while it was being sent")
 
@@ -72,7 +75,6 @@ class InFlightSends:
         self._lease = lease
         self._limiters = limiters
         self._calls: dict[Attempt, _Call] = {}
-        self._begun: set[Attempt] = set()
         self._writers: set[asyncio.Task[None]] = set()
         self._moved = asyncio.Event()
         self._hurried = False
@@ -99,11 +101,11 @@ class InFlightSends:
         When the caller is cancelled in the call, or the body can't write, the outcome is
         written by this owner, and the caller's exception goes on.
         """
-        task = asyncio.create_task(self._send(channel, to, part), name=f"send-{part.id}")
-        call = _Call(part, task)
+        call = _Call(part)
+        call.task = asyncio.create_task(self._send(call, channel, to), name=f"send-{part.id}")
         self._calls[call.attempt] = call
         try:
-            yield await asyncio.shield(task)
+            yield await asyncio.shield(call.task)
         except BaseException:
             writer = asyncio.create_task(self._write_later(call), name=f"outcome-{part.id}")
             self._writers.add(writer)
@@ -122,7 +124,7 @@ class InFlightSends:
         for writer in tuple(self._writers):
             writer.cancel()
         for call in tuple(self._calls.values()):
-            await self._write(call, await call.cut(begun=call.attempt in self._begun))
+            await self._write(call, await call.cut())
             self._over(call)
 
     def hurry(self) -> None:
@@ -135,15 +137,15 @@ class InFlightSends:
         for task in [*(c.task for c in self._calls.values()), *self._writers]:
             task.cancel()
 
-    async def _send(self, channel: Channel, to: Recipient, part: Part) -> Outcome:
-        rt, alone = self._rt, part.standalone
+    async def _send(self, call: _Call, channel: Channel, to: Recipient) -> Outcome:
+        rt, part, alone = self._rt, call.part, call.part.standalone
         await rt.reached(Checkpoint.STANDALONE_BEFORE_SEND if alone else Checkpoint.BEFORE_SEND)
         await self._limiters[part.account].even_out()
         still_ours = partial(self._marked_by_us, part)
         if not still_ours():
             return NotSent("its holder's lease was over", retry_after=_PUT_OFF)
         STILL_OURS.set(still_ours)
-        self._begun.add(Attempt(part.id, part.attempts))
+        call.begun = True
         outcome: Outcome = NotSent("the call was never made", retry_after=_PUT_OFF)
         try:
             with _span(rt, part) as span:
@@ -214,7 +216,6 @@ class InFlightSends:
 
     def _over(self, call: _Call) -> None:
         self._calls.pop(call.attempt, None)
-        self._begun.discard(call.attempt)
         call.over.set()
         self._moved.set()
 

@@ -45,7 +45,9 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
         case Refused() as refused:
             _refused(tx, rt, attempt, refused, chat)
         case ChannelDown() as down:
-            _down(tx, attempt, down, chat)
+            outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
+            if accounts.mark_down(tx, chat.account, down.reason):
+                audit_log.note(tx, "delivery", "channel down", down.reason)
         case Unknown(reason, code):
             outbox.doubt(tx, attempt, reason, code)
         case Lookup.NOT_FOUND:
@@ -72,12 +74,6 @@ def alarm(rt: Runtime, part: int, *, doubled: bool) -> None:
     if doubled:
         _log.error("part %d has two receipts: the person has it twice", part)
         rt.observer.double_receipts.inc()
-
-
-def _down(tx: Tx, attempt: Attempt, down: ChannelDown, chat: Chat) -> None:
-    outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
-    if accounts.mark_down(tx, chat.account, down.reason):
-        audit_log.note(tx, "delivery", "channel down", down.reason)
 
 
 def _refused(tx: Tx, rt: Runtime, attempt: Attempt, refused: Refused, chat: Chat) -> None:
