@@ -20,7 +20,7 @@ from typing import assert_never
 
 from bot.delivery import window
 from bot.delivery.context import WorkerContext
-from bot.delivery.finish import end_run
+from bot.delivery.finish import end_run, give_back
 from bot.delivery.outcome import alarm, reconsider, record
 from bot.delivery.rate_limit import Place
 from bot.delivery.status import ask
@@ -44,7 +44,6 @@ from storage.outbox import Attempt, Part
 from storage.views.evidence import address_now
 
 LOST_IN_SENDING = "the process died while it was being sent"
-_RATE_LIMITED = "the platform's rate limit"
 _CALL_CHECKED = 5.0
 """Seconds after which the rows are read again while an earlier turn's call goes on."""
 
@@ -306,7 +305,7 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
                 patience = ctx.rt.retry.short_wait
                 place = await limiter.place(to, patience, returned=run.attempts > 1)
                 if not place.taken:
-                    await ctx.persist(_put_off, run, place.wait)
+                    await ctx.persist(give_back, run, place.wait, "the platform's rate limit")
                     return
                 step = await _advance(ctx, run, to, place=place)
             case Look() | InCall() | Pause():
@@ -335,11 +334,6 @@ async def _outside(ctx: WorkerContext, to: Recipient, step: Look | InCall | Paus
         case other:
             assert_never(other)
     return None
-
-
-def _put_off(tx: Tx, run: Run, seconds: float) -> None:
-    chats.lock(tx, run.chat)
-    runs.give_back(tx, run.claim, seconds, _RATE_LIMITED)
 
 
 async def _advance(

@@ -202,9 +202,7 @@ class InFlightSends:
     async def _write(self, call: _Call, outcome: Outcome) -> None:
         """Write the outcome, or that it is unknown. Raises DatabaseUnavailable."""
         try:
-            doubled = await self._rt.db.write(
-                record_alone, self._rt, call.part, call.attempt, outcome
-            )
+            doubled = await self._rt.db.write(record_alone, self._rt, call.part, outcome)
         except DatabaseUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - an outcome that breaks its writing is doubt

@@ -113,26 +113,23 @@ def _not_sent(tx: Tx, attempt: Attempt, failed: NotSent, chat: Chat) -> None:
     outbox.not_sent(tx, attempt, wait, failed.reason, failed.code)
 
 
-def record_alone(
-    tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome | Lookup
-) -> bool:
+def record_alone(tx: Tx, rt: Runtime, part: Part, outcome: Outcome | Lookup) -> bool:
     """Write the outcome of a part that no running turn of ours looks after. True: the person
     has it twice."""
     chat = chats.lock(tx, part.chat)
-    doubled = record(tx, rt, attempt, outcome, chat)
-    if part.run is not None:
-        reconsider(tx, part.run)
+    doubled = record(tx, rt, Attempt(part.id, part.attempts), outcome, chat)
+    reconsider(tx, part.run)
     return doubled
 
 
-def reconsider(tx: Tx, run: int) -> None:
+def reconsider(tx: Tx, run: int | None) -> None:
     """Recompute a finished run's ending after late news of its parts. The chat is locked.
 
     What was proven not to have left goes out by itself where the run ended in the doubt whether
     it had; after any other ending it is never sent any more.
     """
-    found = runs.find(tx, run)
-    if found is None or found.ending is None:
+    found = None if run is None else runs.find(tx, run)
+    if run is None or found is None or found.ending is None:
         return
     if found.ending not in _MAY_HAVE_ARRIVED:
         outbox.drop_pending(tx, run)

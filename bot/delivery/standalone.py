@@ -78,8 +78,7 @@ class StandaloneSender:
             return
         part, to = begun.part, replace(to, address=begun.address)
         async with ctx.sends.call(rt.channels[part.account], to, part) as outcome:
-            attempt = Attempt(part.id, part.attempts)
-            doubled = await ctx.persist(record_alone, rt, part, attempt, outcome)
+            doubled = await ctx.persist(record_alone, rt, part, outcome)
             alarm(rt, part.id, doubled=doubled)
         rt.wakeups.tell(READY)
 
@@ -120,8 +119,7 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
         return None if begun is None else Send(begun, chat.address)
     attempt = Attempt(begun.id, begun.attempts)
     outbox.refuse(tx, attempt, verdict.scope, verdict.end.words, "")
-    if part.run is not None:
-        reconsider(tx, part.run)
+    reconsider(tx, part.run)
     return None
 
 
@@ -139,7 +137,7 @@ def _after_look(tx: Tx, rt: Runtime, part: Part, result: Result, looks: int) -> 
     if result.outcome is Lookup.CANNOT_TELL:
         patience_ends(tx, rt, result.attempt)
         return False
-    doubled = record_alone(tx, rt, part, result.attempt, result.outcome)
+    doubled = record_alone(tx, rt, part, result.outcome)
     last = result.outcome is Lookup.NOT_FOUND and part.looks + 1 >= looks
     if last and part.resends < rt.retry.max_resends:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
