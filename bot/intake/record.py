@@ -29,7 +29,6 @@ from bot.domain.message import (
 )
 from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
-from bot.intake import edits
 from bot.intake.batching import place, with_its_album
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
@@ -40,6 +39,7 @@ from storage.chats import Chat
 from storage.engine.tx import Tx
 from storage.runs import Claimant
 
+PLATFORM = "platform"
 _MINUTE = 60.0
 _DAY = 86_400.0
 
@@ -94,12 +94,12 @@ def record_event(
         case Inbound():
             return _record_message(tx, rt, arrival, event, by)
         case Edited(message, edited_at):
-            known = edits.edit(tx, arrival.account, message, edited_at)
+            known = _record_edit(tx, arrival.account, message, edited_at)
             unknown = "an edit of a message that was never recorded" if known is None else None
             _store_payload(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
         case Membership():
-            edits.membership(tx, arrival.account, event)
+            _record_membership(tx, arrival.account, event)
             _store_payload(tx, arrival, ignored=f"not a message: {event.reason}")
             return Recorded(Became.NOTED, wake=True)
         case Migrated():
@@ -154,9 +154,8 @@ def _record_message(
         handled = run_command(tx, rt, chats.get(tx, chat.id), message, command)
         done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
     else:
-        placed = place(tx, rt, chat, message, stored, by)
-        became = Became.JOINED if placed.made is None else Became.RUN
-        done = Recorded(became, placed.made, wake=placed.wake)
+        made, wake = place(tx, rt, chat, message, stored, by)
+        done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
     return replace(done, callback_id=message.callback_id)
 
 
@@ -182,9 +181,39 @@ def _record_duplicate(tx: Tx, arrival: Arrival, chat: Chat, message: Inbound) ->
         stored, run = found
         if run is None or runs.lock_unclaimed(tx, run):
             inbox.enrich(tx, stored, message)
-            audit_log.note(tx, "platform", "told more by its webhook", run=run, chat=chat.id)
+            audit_log.note(tx, PLATFORM, "told more by its webhook", run=run, chat=chat.id)
         _store_payload(tx, arrival, message=stored)
     return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
+
+
+def _record_edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None:
+    """Record an edit of a message; it is read by a run that was never claimed. Returns the
+    message, or None when it was never recorded: an edit alone is answered by nothing."""
+    known = inbox.known(tx, account, message.request_id)
+    if known is None:
+        return None
+    stored, run, _ = known
+    found = None if run is None else runs.find(tx, run)
+    used = False
+    if found is not None:
+        chats.lock(tx, found.chat)
+        used = runs.lock_unclaimed(tx, found.id)
+    now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
+    before = "" if now is None else now[2]
+    if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
+        inbox.use_edit(tx, stored, edited_at, message.text)
+    return stored
+
+
+def _record_membership(tx: Tx, account: int, event: Membership) -> None:
+    """Blocked: every topic of the chat is parked. Let in again: all are reachable."""
+    for chat in chats.at_address(tx, account, event.address.chat):
+        parked = chats.lock(tx, chat).unreachable_reason is not None
+        if event.reachable and parked:
+            chats.unpark(tx, chat)
+            audit_log.note(tx, PLATFORM, "reachable again", event.reason, chat=chat)
+        elif not event.reachable and chats.park(tx, chat, event.reason, event.at):
+            audit_log.note(tx, PLATFORM, "chat parked", event.reason, chat=chat)
 
 
 def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | None:

@@ -34,7 +34,8 @@ from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import bind
 from bot.runs.turn_context import TurnContext
-from bot.runs.typing import show_work
+from bot.runs.typing import say_still_working, show_typing
+from bot.supervisor import beside
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
@@ -86,7 +87,10 @@ def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
 async def _think(ctx: WorkerContext, case: Case) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with show_work(ctx, case):
+    async with (
+        beside(f"typing-{run.id}", show_typing(ctx, case)),
+        beside(f"still-working-{run.id}", say_still_working(ctx, case)),
+    ):
         thought = await _ask(ctx, case)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
@@ -126,7 +130,8 @@ async def _ask(ctx: WorkerContext, case: Case) -> Thought:
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
         _log.warning("run %s: the agent failed", case.run.id, exc_info=error)
         return Failed(_describe(error))
-    return Answer(_as_reply(answer))
+    reply = Reply(answer) if isinstance(answer, str) else answer
+    return Answer(None if reply is None or reply.silent else reply)
 
 
 def _describe(error: Exception) -> str:
@@ -134,20 +139,6 @@ def _describe(error: Exception) -> str:
     if isinstance(error, AnswerbackError):
         return clean(f"{type(error).__name__}: {error}")
     return type(error).__name__
-
-
-def _as_reply(answer: Reply | str | None) -> Reply | None:
-    match answer:
-        case None:
-            return None
-        case str():
-            return Reply(answer)
-        case Reply(silent=True):
-            return None
-        case Reply():
-            return answer
-        case other:
-            assert_never(other)
 
 
 def _put_back(tx: Tx, run: Run, back: PutBack) -> None:

@@ -17,7 +17,7 @@ from telegram import Bot, InputFile
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
-from channels.http import certificates
+from channels.http import certificates, leave_in_time
 from channels.telegram.settings import TelegramSettings
 
 _CONNECT_TIMEOUT = 5.0
@@ -117,7 +117,7 @@ class BotHttp(BaseRequest):
                 url,
                 data=data.json_parameters if data else None,
                 files=data.multipart_data if data and data.contains_files else None,
-                extensions={"timeout": limits},
+                extensions={"timeout": limits, "trace": leave_in_time},
             )
             async with asyncio.timeout(sum(limits.values())):
                 answer = await self._ready().handle_async_request(request)

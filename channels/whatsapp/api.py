@@ -21,12 +21,11 @@ from twilio.http.response import Response
 from twilio.rest import Client
 
 from bot.domain.errors import AnswerbackError
-from channels.http import certificates
+from channels.http import WRITING, certificates, leave_in_time
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.settings import TwilioSettings
 
 _CONNECT_TIMEOUT = 5.0
-_STARTED = ".send_request_headers.started"
 
 
 class CallFailed(AnswerbackError):
@@ -58,7 +57,8 @@ class _WriteTrace:
         self.written = False
 
     async def __call__(self, event: str, info: Mapping[str, object]) -> None:
-        self.written = self.written or event.endswith(_STARTED)
+        await leave_in_time(event, info)
+        self.written = self.written or event.endswith(WRITING)
 
 
 class TwilioHttp:
