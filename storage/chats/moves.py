@@ -39,14 +39,10 @@ def heard(tx: Tx, chat: int, at: float | None, name: str, language: str, address
     tx.execute(_HEARD, values | {"new_name": name, "new_language": language})
 
 
-# PostgreSQL takes a value that it meets in IS NULL first for a text, unless it is told.
-_NO_MOMENT = sa.cast(MOMENT, sa.Double).is_(None)
+_last_at = chats.c.last_inbound_at
 _PARK = (
     sa.update(chats)
-    .where(
-        IS_CHAT,
-        sa.or_(_NO_MOMENT, chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at <= MOMENT),
-    )
+    .where(IS_CHAT, sa.or_(_last_at.is_(None), _last_at <= sa.func.coalesce(MOMENT, _last_at)))
     .values(unreachable_since=_OR_NOW, unreachable_reason=REASON)
 )
 _UNPARK = sa.update(chats).where(IS_CHAT).values(unreachable_since=None, unreachable_reason=None)

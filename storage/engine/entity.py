@@ -1,8 +1,8 @@
 """An entity: a frozen dataclass as rows of the database.
 
 The dataclass spells the columns: each field is the table's column of its name, unless the
-entity says otherwise. Enumerations are read from their values, and a field that is itself a
-dataclass from its own columns in that place; NULL is None.
+entity says otherwise. Enumerations and checked names are made of their values, and a field that
+is itself a dataclass of its own columns in that place; NULL is None.
 
     RUN = Entity(Run, runs)
     find = select(*RUN.columns).where(runs.c.id == bindparam("run_id"))
@@ -60,8 +60,7 @@ class Entity(Generic[T]):
                     self._readers.append(_converted(reader, at))
                 case _:
                     columns += (table.c[field.name] if source is None else source,)
-                    is_enum = isinstance(kind, type) and issubclass(kind, Enum)
-                    self._readers.append(_converted(kind, at) if is_enum else itemgetter(at))
+                    self._readers.append(_converted(kind, at) if _is_own(kind) else itemgetter(at))
         assert not spelled, f"{made.__name__} has no {', '.join(spelled)}, or not in this order"
         self.columns = columns
 
@@ -82,6 +81,11 @@ def _without_none(hint: Any) -> Any:
     if get_origin(hint) is UnionType:
         hint = next(kind for kind in get_args(hint) if kind is not type(None))
     return hint
+
+
+def _is_own(kind: Any) -> bool:
+    """Whether the column's value becomes this type by a call: an enumeration, a checked name."""
+    return isinstance(kind, type) and issubclass(kind, Enum | str) and kind is not str
 
 
 def _nested(entity: Entity[Any], at: int, until: int) -> Callable[[Sequence[Any]], Any]:

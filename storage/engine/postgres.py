@@ -9,6 +9,7 @@ connection of a transaction that takes too long, and its thread is free again.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import queue
 import socket
@@ -29,6 +30,9 @@ from storage.engine.tx import POSTGRES, StatementFailed, Tx
 T = TypeVar("T")
 
 _TRIES = 3
+"""For a transaction whose connection broke."""
+_VICTIM_TRIES = 8
+"""For one that PostgreSQL undid whole: each time, a rival of it went through."""
 _ROLLED_BACK = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: PostgreSQL undid the transaction whole."""
 _READ_ONLY = "25006"
@@ -198,7 +202,7 @@ class Postgres:
     def _transact(self, pool: _Pool, begin: str, job: Callable[[Tx], T]) -> T:
         """Run `job` in a transaction, again if it was rolled back through no fault of its own.
         Raises DatabaseUnavailable, StatementFailed."""
-        for attempt in range(1, _TRIES + 1):
+        for attempt in itertools.count(1):
             statement, broke = "", False
             try:
                 with pool.connection() as connection, self._guard.over(connection):
@@ -208,10 +212,11 @@ class Postgres:
                     finally:
                         statement, broke = tx.statement, connection.closed
             except psycopg.Error as error:
-                if attempt < _TRIES and (broke or error.sqlstate in _ROLLED_BACK):
+                undone = error.sqlstate in _ROLLED_BACK
+                if (broke and attempt < _TRIES) or (undone and attempt < _VICTIM_TRIES):
                     continue
                 raise _told(error, begin, statement, broke=broke) from None
-        raise AssertionError("unreachable: the last try returns or raises")
+        raise AssertionError("unreachable: a last try returns or raises")
 
 
 def _committed(tx: Tx, begin: str, job: Callable[[Tx], T]) -> T:

@@ -77,7 +77,7 @@ class PartFilter:
             (self.runs, outbox.c.run.in_(self.runs)),
             (self.chats, outbox.c.chat.in_(self.chats)),
             (self.error, outbox.c.error.icontains(self.error, autoescape=True)),
-            (self.before is not None, outbox.c.id < self.before),
+            (self.before is not None, outbox.c.id < (self.before or 0)),
         ]
         return [condition for wanted, condition in asked if wanted]
 

@@ -100,14 +100,14 @@ class RunFilter:
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         """The filter as SQL."""
         asked: list[tuple[object, sa.ColumnElement[bool]]] = [
-            (self.states, runs.c.state.in_(self.states)),
-            (self.endings, runs.c.ending.in_(self.endings)),
+            (self.states, is_in(runs.c.state, *self.states)),
+            (self.endings, is_in(runs.c.ending, *self.endings)),
             (self.channel, accounts.c.channel == self.channel),
-            (self.chats, runs.c.chat.in_(self.chats)),
+            (self.chats, sa.or_(sa.false(), *(runs.c.chat == chat for chat in self.chats))),
             (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
             (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
             (self.error, runs.c.detail.icontains(self.error, autoescape=True)),
-            (self.before is not None, runs.c.id < self.before),
+            (self.before is not None, runs.c.id < (self.before or 0)),
         ]
         return [condition for wanted, condition in asked if wanted]
 

@@ -98,6 +98,8 @@ async def test_acts_work_beside_the_service_and_exit_codes_tell(ground: Ground) 
     assert (planned.code, "would be done" in planned.out) == (0, True)
     replied = await call(ground, "chats", "reply", str(ADA), "Ann is here", "--who", "ann@session")
     assert replied.code == 0, replied.err
+    arrived = "SELECT count(*) FROM outbox WHERE kind = 'operator' AND state = 'sent'"
+    await world.until(arrived, lambda rows: rows[0][0] == 1)  # Only what arrived is an answer.
     resumed = await call(ground, "chats", "resume", str(ADA))
     assert resumed.code == 0, resumed.err
     await world.settled()

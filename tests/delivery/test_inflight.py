@@ -11,7 +11,7 @@ from bot.domain.delivery import NotSent, Outcome, Sent
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody
 from storage import chats, outbox
-from storage.outbox.moves import Part
+from storage.outbox import Part
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, repeats
 from tests.kit.conversation import ADA, post

@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import func, select
 
 from bot.domain.delivery import PartState
-from bot.domain.message import Address, Attachment, ChatKind
+from bot.domain.message import Address, Attachment, ChannelName, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run, RunState
+from storage import accounts
 from storage.engine.entity import Entity
 from storage.outbox import Part
 from storage.schema.tables import chats, inbound, outbox, runs
@@ -52,6 +53,12 @@ def test_a_part_is_read_with_its_body_and_a_renamed_number(hand: Hand) -> None:
     assert (read.id, read.kind, read.state) == (part, PartKind.OPERATOR, PartState.PENDING)
     assert (read.number, read.scope) == (1, None)
     assert read.body == PartBody("a note", "{}")
+
+
+def test_a_checked_name_is_read_as_what_it_is(hand: Hand) -> None:
+    hand.new_chat()
+    [account, *_] = hand.do(accounts.listed)
+    assert type(account.channel) is ChannelName
 
 
 def test_an_expression_another_entity_and_a_default_are_spelled_out(hand: Hand) -> None:

@@ -119,13 +119,14 @@ CREATE TABLE runs (
         AND (state = 'ended') = (ended_at IS NOT NULL)),
     CONSTRAINT ck_runs_held CHECK ((state = 'running') = (holder IS NOT NULL))
 )[UPDATED OFTEN];
+-- Of two indexes that could serve, SQLite takes the one that was made later: the partial one.
+CREATE INDEX ix_runs_chat ON runs (chat, ended_at, id);
 CREATE UNIQUE INDEX uq_runs_head ON runs (chat) WHERE state IN ('ready', 'running');
 CREATE INDEX ix_runs_ready ON runs (account, not_before, id) WHERE state = 'ready';
 CREATE INDEX ix_runs_running ON runs (holder) WHERE state = 'running';
 CREATE INDEX ix_runs_quarantined ON runs (account) WHERE quarantined[=1] AND state = 'ready';
 CREATE INDEX ix_runs_live ON runs (chat, order_at, id) WHERE state <> 'ended';
 CREATE INDEX ix_runs_moves_to ON runs (moves_to) WHERE moves_to IS NOT NULL;
-CREATE INDEX ix_runs_chat ON runs (chat, ended_at, id);
 CREATE INDEX ix_runs_ended_at ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE steps (
@@ -233,13 +234,13 @@ CREATE TABLE outbox (
     CONSTRAINT ck_outbox_receipt CHECK (
         state NOT IN ('sent', 'delivered', 'read') OR receipt IS NOT NULL)
 )[UPDATED OFTEN];
+CREATE INDEX ix_outbox_chat ON outbox (chat, id);
+CREATE INDEX ix_outbox_receipt ON outbox (account, receipt);
 CREATE INDEX ix_outbox_standalone ON outbox (account, not_before, id)
     WHERE standalone[=1] AND state = 'pending';
 CREATE INDEX ix_outbox_line ON outbox (chat, id) WHERE standalone[=1] AND state = 'pending';
 CREATE INDEX ix_outbox_operator ON outbox (chat, sent_at) WHERE kind = 'operator';
 CREATE INDEX ix_outbox_sending ON outbox (chat, holder) WHERE state = 'sending';
-CREATE INDEX ix_outbox_chat ON outbox (chat, id);
-CREATE INDEX ix_outbox_receipt ON outbox (account, receipt);
 CREATE INDEX ix_outbox_unsure ON outbox (account, id) WHERE standalone[=1] AND state = 'uncertain';
 CREATE INDEX ix_outbox_doubtful ON outbox (state, id) WHERE state IN ('uncertain', 'refused');
 
