@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.lease import LeaseTerms
-from bot.domain.retry import RetryPolicy
+from bot.domain.retry import RETRY, RetryPolicy
 from bot.domain.terms import Burst, IntakeTerms, Terms, WorkTerms
 from bot.domain.verdict import Policy, UncertainDelivery
 
@@ -98,7 +98,7 @@ class Settings(ChannelList):
 
     lease_seconds: float = Field(15.0, gt=0)
     heartbeat_seconds: float = Field(5.0, gt=0)
-    max_failures: int = Field(3, ge=1)
+    max_failures: int = Field(RETRY.max_failures, ge=1)
     run_deadline: float = Field(900.0, gt=0)
     shutdown_grace: float = Field(30.0, ge=0)
     concurrency: int = Field(100, ge=1)

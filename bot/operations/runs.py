@@ -121,9 +121,9 @@ def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplic
         return s.refused("its answer is older than ANSWER_MAX_AGE; use `chats reply`")
     for part in missing:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
-    if s.run.ending is Ending.CANCELLED:
+    if s.run.ending is not None and s.run.ending.stopped:
         after = Close(Ending.UNCERTAIN, Cause.OPERATOR, "sent after all by an operator")
-        runs.correct_ending(tx, s.run.id, Ending.CANCELLED, after)
+        runs.correct_ending(tx, s.run.id, s.run.ending, after)
     risk = ", although it may have arrived" if doubtful else ""
     s.note(tx, by, "requeued", f"{len(missing)} parts are sent once more{risk}")
     return s.done(f"{len(missing)} stored part(s) will be sent once more{risk}", READY)
