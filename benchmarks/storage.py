@@ -102,7 +102,7 @@ def _store(tx: Tx, run: Run) -> Part:
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
     replies.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
-    to = outbox.Address(run.account, chat.id, run.id)
+    to = outbox.PartOwner(run.account, chat.id, run.id)
     body = PartBody("hi", '{"text": "hi"}')
     [part] = outbox.store_parts(tx, to, PartKind.REPLY, [body], run.holder)
     return part

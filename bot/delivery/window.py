@@ -14,7 +14,7 @@ from bot.texts import Text
 from storage import audit_log, chats, outbox
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox import Address, Part
+from storage.outbox import Part, PartOwner
 
 _INVITED_AGAIN_AFTER = 86_400.0
 _MISSING = frozenset({PartState.PENDING, PartState.REFUSED})
@@ -55,7 +55,7 @@ def invite(tx: Tx, rt: Runtime, chat: Chat) -> None:
         return
     body = carrier.outside_window(rt.words.say(Text.TOO_OLD, chat.language))
     if body is not None and chats.tell_once(tx, chat.id, "invited", _INVITED_AGAIN_AFTER):
-        outbox.post(tx, Address(chat.account, chat.id, None), PartKind.NOTICE, body)
+        outbox.post(tx, PartOwner(chat.account, chat.id, None), PartKind.NOTICE, body)
 
 
 def _template(tx: Tx, rt: Runtime, part: Part) -> PartBody | None:

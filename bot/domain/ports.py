@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol
 
 from bot.domain.commands import CommandForm
-from bot.domain.delivery import CallbackReaction, Lookup, Outcome, Sent, Witness
+from bot.domain.delivery import DeliveryStatus, LateRefusal, Lookup, Outcome, Sent
 from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
 from bot.domain.reply import Button, PartBody, Reply
 
@@ -156,14 +156,14 @@ class Channel(Protocol):
     async def close(self) -> None: ...
 
 
-class Carrier(Protocol):
+class ReportingChannel(Protocol):
     """The further side of a platform that takes a message first and reports on it later, and
     that shows choices as words."""
 
-    async def status(self, receipt: str) -> Witness | None:
+    async def status(self, receipt: str) -> DeliveryStatus | None:
         """A part's status by the platform's records; None when they can't be read."""
 
-    def reaction(self, code: str) -> CallbackReaction:
+    def reaction(self, code: str) -> LateRefusal:
         """The reaction to a late refusal with this code."""
 
     def resend_after(self, code: str) -> float:

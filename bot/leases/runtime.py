@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bot.domain.commands import Command
-from bot.domain.ports import Carrier, Channel, Clock, OutsideWindow
+from bot.domain.ports import Channel, Clock, OutsideWindow, ReportingChannel
 from bot.domain.reminders import Calendar
 from bot.domain.retry import RetryPolicy
 from bot.domain.terms import Terms
@@ -33,7 +33,7 @@ class Runtime:
     wakeups: Wakeups
     calendar: Calendar
     observer: Observer = field(default_factory=Observer)
-    carriers: Mapping[int, Carrier] = field(default_factory=dict)
+    carriers: Mapping[int, ReportingChannel] = field(default_factory=dict)
     reached: Reached = nowhere
     tracer: Tracer = field(default_factory=NoTracer)
 

@@ -17,7 +17,7 @@ from storage.engine import clock
 from storage.engine.of_chat import Erasure
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
-from storage.outbox import Address
+from storage.outbox import PartOwner
 from storage.views.chats import LastIds, last_ids
 
 
@@ -69,7 +69,7 @@ def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
     bodies = channel.compose(Reply(text), notices.to_chat(locked))
     if not bodies:
         return it.refused("nothing of this text would be visible")
-    to = Address(locked.account, chat, None)
+    to = PartOwner(locked.account, chat, None)
     posted = [
         outbox.post(tx, to, PartKind.OPERATOR, body, number)
         for number, body in enumerate(bodies, start=1)

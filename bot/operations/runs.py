@@ -23,7 +23,7 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
-from storage.outbox import Address
+from storage.outbox import PartOwner
 from storage.views.evidence import gather
 
 
@@ -178,7 +178,7 @@ def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
     to = gather(tx, s.run, 0).recipient
     text = rt.words.say(Text.APOLOGY, s.chat.language)
     bodies = notices.apology(rt, s.run.account, to, run, text)
-    place = Address(s.run.account, s.chat.id, run)
+    place = PartOwner(s.run.account, s.chat.id, run)
     outbox.store_parts(tx, place, PartKind.APOLOGY, bodies)
     s.note(tx, by, "apology asked for", "given up by hand")
     return s.done("the apology goes out when its turn comes", stop_topic(run), READY)

@@ -41,7 +41,7 @@ from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import Address, Notice
+from storage.outbox import Notice, PartOwner
 from storage.views.evidence import Case, address_now, gather
 
 _log = logging.getLogger("answerback.turn")
@@ -216,7 +216,7 @@ def _store_parts(
     now = clock.read(tx)
     max_age = rt.terms.policy.answer_max_age
     free = may_send and not sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age)
-    to = Address(run.account, chat.id, run.id)
+    to = PartOwner(run.account, chat.id, run.id)
     first_by = run.claim.holder if free else None
     parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
     begun = bool(parts) and parts[0].state is PartState.SENDING

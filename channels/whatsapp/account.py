@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.domain.delivery import Witness
+from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import ConfigurationError
 from bot.domain.message import Inbound
 from bot.domain.plugin import Known
@@ -44,7 +44,7 @@ class TwilioAccount:
         self._http = TwilioHttp(settings.twilio_timeout)
         self._api = TwilioApi(settings, self._http)
 
-    async def status(self, receipt: str) -> Witness | None:
+    async def status(self, receipt: str) -> DeliveryStatus | None:
         """Ask where a part of ours stands by Twilio's records; None when they can't be read."""
         try:
             return witness_of(TwilioMessage.of(await self._api.message(receipt)))

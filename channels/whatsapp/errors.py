@@ -13,8 +13,8 @@ from enum import Enum, auto
 from typing import assert_never
 
 from bot.domain.delivery import (
-    CallbackReaction,
     ChannelDown,
+    LateRefusal,
     NotSent,
     Outcome,
     Refused,
@@ -39,12 +39,12 @@ class Rule:
     """One line of the table. `wait` is in seconds, used where Twilio names no time."""
 
     proof: Proof | Scope
-    callback: CallbackReaction
+    callback: LateRefusal
     why: str
     wait: float | None = None
 
 
-_P, _S, _C = Proof, Scope, CallbackReaction
+_P, _S, _C = Proof, Scope, LateRefusal
 
 _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((20003, 20005, 20006), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account or its token is refused")),
@@ -130,10 +130,10 @@ def _rule_of(code: str) -> Rule | None:
     return RULES.get(int(code)) if code.isascii() and code.isdigit() else None
 
 
-def reaction_to_callback(code: str) -> CallbackReaction:
+def reaction_to_callback(code: str) -> LateRefusal:
     """The reaction that a status with this error code (digits, empty for none) asks for."""
     rule = _rule_of(code)
-    return rule.callback if rule else CallbackReaction.UNKNOWN
+    return rule.callback if rule else LateRefusal.UNKNOWN
 
 
 def resend_after(code: str) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
-from bot.domain.delivery import PartState, Witness
+from bot.domain.delivery import DeliveryStatus, PartState
 from bot.domain.message import (
     Address,
     Attachment,
@@ -102,7 +102,7 @@ def callback_url(base: str, ref: SendRef) -> str:
     return f"{bare}{'&' if '?' in bare else '?'}{ours}{RETRIES}"
 
 
-def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
+def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> DeliveryStatus:
     """The witness in a status callback: its form, and the query of the URL it came to.
 
     Raises PayloadError when the form names no message.
@@ -121,19 +121,19 @@ def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
     )
 
 
-def witness_of(row: TwilioMessage) -> Witness:
+def witness_of(row: TwilioMessage) -> DeliveryStatus:
     """The same from a look at Twilio's records, which do not carry our own name."""
     return _witness(row.sid, row.status, row.error_code)
 
 
 def _witness(
     sid: str, status: str, code: str, *, part: int = 0, attempt: int = 0, began: float = 0.0
-) -> Witness:
+) -> DeliveryStatus:
     named = status.strip().lower()[:32]
     state = _STATES.get(named)
     digits = code.strip()
     shown = digits if digits.isascii() and digits.isdigit() and len(digits) <= 9 else ""
-    return Witness(sid, state, named, part, attempt, shown, began)
+    return DeliveryStatus(sid, state, named, part, attempt, shown, began)
 
 
 def _number(value: str) -> int:

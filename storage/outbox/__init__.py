@@ -22,9 +22,9 @@ counts whoever holds the run by now, and a second one for a part is kept and rep
 
 from storage.outbox.delivery_status import confirm, refuse_sent, send_again
 from storage.outbox.moves import (
-    Address,
     Attempt,
     Notice,
+    PartOwner,
     believe_arrived,
     doubt,
     drop_notice,

@@ -40,7 +40,7 @@ _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PartOwner:
     """Which chat, account and run a new part belongs to; `run` is None for free words."""
 
     account: int
@@ -74,7 +74,7 @@ _STORE_PARTS = (
 
 
 def store_parts(
-    tx: Tx, to: Address, kind: PartKind, bodies: Sequence[PartBody], first_by: int | None = None
+    tx: Tx, to: PartOwner, kind: PartKind, bodies: Sequence[PartBody], first_by: int | None = None
 ) -> Sequence[Part]:
     """Insert a run's parts, pending; the first one already `sending` for holder `first_by`.
     Parts that are there stay as they are: a commit whose answer was lost is made once more."""
@@ -101,7 +101,7 @@ class Notice(IntEnum):
     RETRIED = 4
 
 
-def post(tx: Tx, to: Address, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
+def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
     """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
     or None when the run has said this notice before."""
     values = {

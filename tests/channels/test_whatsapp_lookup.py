@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.domain.delivery import CallbackReaction, Lookup, PartState, Sent, Unknown
+from bot.domain.delivery import LateRefusal, Lookup, PartState, Sent, Unknown
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage
 from channels.whatsapp.records import find
@@ -179,7 +179,7 @@ async def test_a_status_can_be_asked_for_when_callbacks_do_not_come() -> None:
         assert witness is not None
         assert (witness.receipt, witness.state) == (message.sid, PartState.REFUSED)
         assert (witness.provider_status, witness.code) == ("failed", "63024")
-        assert at.channel.reaction(witness.code) is CallbackReaction.PERMANENT_CHAT
+        assert at.channel.reaction(witness.code) is LateRefusal.PERMANENT_CHAT
         assert at.channel.explain(witness.code) == "the person is not on WhatsApp (63024)"
         assert at.channel.resend_after("63018") == 30.0
         assert await at.channel.status("SM" + "9" * 32) is None

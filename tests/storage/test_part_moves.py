@@ -177,7 +177,7 @@ def test_what_an_ended_run_had_not_begun_is_dropped_and_nothing_else(hand: Hand)
 
 def test_a_notice_of_a_run_is_said_once(hand: Hand) -> None:
     run = hand.running()
-    to = outbox.Address(hand.account, run.chat, run.id)
+    to = outbox.PartOwner(hand.account, run.chat, run.id)
     body = PartBody("still working", "{}")
     said = (to, PartKind.NOTICE, body, Notice.STILL_WORKING)
     assert hand.do(outbox.post, *said) is not None

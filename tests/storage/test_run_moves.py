@@ -251,7 +251,11 @@ def test_a_run_that_comes_back_to_a_paused_chat_waits(hand: Hand) -> None:
 def test_an_ending_is_corrected_only_from_what_it_was(hand: Hand) -> None:
     run = hand.running()
     hand.do(runs.settle, run.claim, Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, "a time-out"))
-    correct = (run.id, Ending.UNCERTAIN, Close(Ending.ANSWERED, Cause.DELIVERED, "a late witness"))
+    correct = (
+        run.id,
+        Ending.UNCERTAIN,
+        Close(Ending.ANSWERED, Cause.DELIVERED, "a late delivery status"),
+    )
     assert hand.do(runs.correct_ending, *correct)
     assert not hand.do(runs.correct_ending, *correct)
     assert hand.find(run).ending is Ending.ANSWERED
