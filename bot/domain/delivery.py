@@ -128,7 +128,7 @@ class DeliveryStatus:
     """A provider's later word on a part: a status callback or a look at its list.
 
     `part`, `attempt` and `began` (the attempt's start, epoch seconds) are ours when the
-    witness carries them (0 when it does not); `state` is None when the word changes nothing
+    report carries them (0 when it does not); `state` is None when the word changes nothing
     that we keep.
     """
 

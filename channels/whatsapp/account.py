@@ -12,7 +12,7 @@ from bot.domain.message import Inbound
 from bot.domain.plugin import Known
 from channels.whatsapp import records
 from channels.whatsapp.api import CallFailed, ErrorAnswer, Resource, TwilioApi, TwilioHttp
-from channels.whatsapp.parse import TwilioMessage, witness_of
+from channels.whatsapp.parse import TwilioMessage, delivery_status_of
 from channels.whatsapp.records import TwilioUnavailable
 from channels.whatsapp.settings import TwilioSettings
 
@@ -47,7 +47,7 @@ class TwilioAccount:
     async def status(self, receipt: str) -> DeliveryStatus | None:
         """Ask where a part of ours stands by Twilio's records; None when they can't be read."""
         try:
-            return witness_of(TwilioMessage.of(await self._api.message(receipt)))
+            return delivery_status_of(TwilioMessage.of(await self._api.message(receipt)))
         except CallFailed:
             return None
 

@@ -103,7 +103,7 @@ def callback_url(base: str, ref: SendRef) -> str:
 
 
 def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> DeliveryStatus:
-    """The witness in a status callback: its form, and the query of the URL it came to.
+    """The delivery status in a callback: its form, and the query of the URL it came to.
 
     Raises PayloadError when the form names no message.
     """
@@ -121,7 +121,7 @@ def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> DeliveryS
     )
 
 
-def witness_of(row: TwilioMessage) -> DeliveryStatus:
+def delivery_status_of(row: TwilioMessage) -> DeliveryStatus:
     """The same from a look at Twilio's records, which do not carry our own name."""
     return _witness(row.sid, row.status, row.error_code)
 

@@ -68,7 +68,7 @@ class Hand:
         boot = f"boot-{next(self._numbers)}"
         return self.do(holders.register, Identity(name, boot, "host", 1, "all"))
 
-    def bury(self, holder: int) -> None:
+    def mark_dead(self, holder: int) -> None:
         """The holder dies, and somebody noticed."""
         self.do(holders.retire, holder)
 

@@ -214,7 +214,7 @@ def test_a_look_up_must_not_adopt_what_the_chats_parts_have(hand: Hand) -> None:
 def test_a_standalone_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None:
     part = hand.post(hand.new_chat())
     gone = hand.new_holder("host/2")
-    hand.bury(gone)
+    hand.mark_dead(gone)
     assert hand.do(outbox.claim, part, gone, LEASE) is None
     assert hand.do(outbox.claim, part, hand.holder, LEASE) is not None
     assert hand.do(outbox.claim, part, hand.holder, LEASE) is None
@@ -266,7 +266,7 @@ def test_what_a_dead_holder_was_sending_is_uncertain_if_no_run_looks_after_it(ha
     note = hand.do(outbox.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
     assert note is not None
     assert hand.do(outbox.doubt_orphans) == []
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     assert sorted(hand.do(outbox.doubt_orphans)) == [ended.id, note.id]
     assert hand.part(kept.id).state is PartState.SENDING
 
