@@ -1,6 +1,6 @@
 """`python -m benchmarks.storage`: what a turn's four commits cost on each kind of database.
 
-Each move runs as the flows run it, as its own transaction: one caller after the other, and 32
+Each move runs as its own transaction: one caller after the other, and 32
 callers at once. Nothing but the database is at work.
 """
 

@@ -180,7 +180,7 @@ class Settings(ChannelList):
         return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
 
     def terms(self) -> Terms:
-        """The bounds, as the flows take them."""
+        """The bounds, as the rooms take them."""
         return Terms(
             work=WorkTerms(
                 lease=LeaseTerms(self.lease_seconds, self.heartbeat_seconds),

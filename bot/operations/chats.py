@@ -14,7 +14,7 @@ from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from storage import audit_log, chats, inbox, outbox, reminders, replies, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
-from storage.engine.of_chat import Erasure
+from storage.engine.chat_rows import Erasure
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
 from storage.outbox import PartOwner

@@ -12,14 +12,7 @@ from bot.delivery import choices, notices
 from bot.delivery.context import WorkerContext
 from bot.delivery.deliver import Send, deliver, door
 from bot.delivery.finish import end_run
-from bot.domain.delivery import PartState
-from bot.domain.ending import Cause, Close
-from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
-from bot.domain.message import clean
-from bot.domain.reply import PartBody, PartKind, Reply
-from bot.domain.run import Run
-from bot.domain.sendable import Outgoing, sendable
-from bot.domain.thought import (
+from bot.domain.agent_result import (
     Answer,
     Failed,
     GaveUp,
@@ -29,6 +22,13 @@ from bot.domain.thought import (
     Thought,
     follows,
 )
+from bot.domain.delivery import PartState
+from bot.domain.ending import Cause, Close
+from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.message import clean
+from bot.domain.reply import PartBody, PartKind, Reply
+from bot.domain.run import Run
+from bot.domain.sendable import Outgoing, sendable
 from bot.domain.verdict import Apologise, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime

@@ -25,8 +25,8 @@ from bot.domain.turn import Agent
 from bot.http import Site
 from bot.intake.accept import Intake
 from bot.intake.backfill import Backfill
-from bot.intake.introduction import Introduction
 from bot.intake.polling import Poller
+from bot.intake.profile import Introduction
 from bot.intake.record import Arrival
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere

@@ -14,10 +14,10 @@ from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim
 from storage.engine.binds import ACCOUNT_ID, CHAT_ID, HOLDER_ID, PART_ID, RUN_ID, WAIT
+from storage.engine.chat_rows import Erasure, MoveChat
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
-from storage.engine.of_chat import Erasure, MoveChat
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.outbox.rows import (

@@ -25,7 +25,7 @@ from channels.text import is_blank
 
 
 class Trouble(StrEnum):
-    """What can go wrong with a send, as the flows tell it apart."""
+    """What can go wrong with a send, as delivery tells it apart."""
 
     UNREACHABLE = "nobody listens"
     RATE_LIMITED = "too many messages, with a wait"

@@ -32,7 +32,7 @@ DEADLINE = 900.0
 
 @dataclass
 class Hand:
-    """Moves rows as one process with one holder would, without any of the flows."""
+    """Moves rows as one process with one holder would, without the rest of the program."""
 
     db: Database
     clock: ShiftedClock

@@ -45,7 +45,7 @@ class HttpAgent:
     """Asks the server, and keeps its errors away from the chat.
 
     No redirects, no proxies of the environment, no cookies (they would tie chats together)
-    and no retries of its own: the turn is tried again by the flow, with the same key.
+    and no retries of its own: the turn is tried again by its run, with the same key.
     """
 
     def __init__(self, config: HttpAgentConfig, clock: Clock) -> None:

@@ -6,11 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.ending import Cause, Close, Ending
-from bot.domain.reply import Reply
-from bot.domain.retry import RETRY
-from bot.domain.run import Run, RunState
-from bot.domain.thought import (
+from bot.domain.agent_result import (
     Answer,
     Failed,
     GaveUp,
@@ -20,6 +16,10 @@ from bot.domain.thought import (
     Thought,
     follows,
 )
+from bot.domain.ending import Cause, Close, Ending
+from bot.domain.reply import Reply
+from bot.domain.retry import RETRY
+from bot.domain.run import Run, RunState
 from bot.domain.verdict import Apologise
 
 RUN = Run(
