@@ -55,7 +55,7 @@ def list_(
 def _row(chat: ChatLine) -> tuple[object, ...]:
     heard = "" if chat.last_inbound_at is None else moment(chat.last_inbound_at)
     address = f"{chat.address}/{chat.topic}" if chat.topic else chat.address
-    who = (chat.id, chat.channel.value, address, chat.kind, chat.name)
+    who = (chat.id, chat.channel, address, chat.kind, chat.name)
     return (*who, heard, chat.live, _state(chat))
 
 
@@ -88,7 +88,7 @@ def show(chat: options.Chat, *, json: options.Json = False) -> None:
             }
         )
         return
-    render.lines([f"chat {line.id}: {line.channel.value} {line.address} {line.name}", _state(line)])
+    render.lines([f"chat {line.id}: {line.channel} {line.address} {line.name}", _state(line)])
     rows = [(r.id, r.request_id, state_of(r), span(r.age)) for r in newest]
     render.table(("run", "request", "state", "age"), rows)
     print_course(course, text=False)

@@ -33,7 +33,7 @@ def list_(
         partial(letter_shape, text=text),
         ["id", "channel", "age", "bytes", "error", *(["payload"] if text else [])],
         lambda x: (
-            *(x.id, x.channel.value, span(x.age), x.size, x.error),
+            *(x.id, x.channel, span(x.age), x.size, x.error),
             *([x.body] if text else []),
         ),
         json=json,

@@ -81,7 +81,7 @@ def _row(run: RunLine) -> tuple[object, ...]:
     return (
         run.id,
         f"{run.request_id}{more}",
-        run.channel.value,
+        run.channel,
         f"{run.chat} ({run.address}{topic})",
         state_of(run),
         run.attempts,
@@ -112,7 +112,7 @@ def show(run: options.Run, *, text: options.Texts = False, json: options.Json = 
         return
     what = line.state.value if line.ending is None else f"ended, {line.ending.value}"
     said = f": {line.set_aside or line.detail}" if line.set_aside or line.detail else ""
-    place = f"chat {line.chat} ({line.channel.value} {line.address})"
+    place = f"chat {line.chat} ({line.channel} {line.address})"
     render.lines(
         [
             f"run {line.id} is {what}{said}",

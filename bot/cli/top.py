@@ -78,7 +78,7 @@ def _shape(seen: _Picture) -> Shape:
         "ended_last_minute": dict(seen.rates.endings),
         "holders": [holder_shape(h) for h in seen.holders],
         "channels": [
-            {"channel": a.channel.value, "account": a.account, "down": a.down_reason}
+            {"channel": a.channel, "account": a.account, "down": a.down_reason}
             for a in seen.accounts
         ],
         "errors": [{"run": run, "says": says} for run, says, _ in seen.rates.errors],
@@ -90,7 +90,7 @@ def _drawn(seen: _Picture) -> render.Picture:
     ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
     now = asdict(seen.gauges)
     cells = [span(value) if isinstance(value, float) else value for value in now.values()]
-    channels = [(a.channel.value, a.account, a.down_reason or "up") for a in seen.accounts]
+    channels = [(a.channel, a.account, a.down_reason or "up") for a in seen.accounts]
     processes = [
         (
             *(h.name, h.role, h.pid, span(h.lease_age)),

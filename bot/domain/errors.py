@@ -23,9 +23,7 @@ class StaleLease(ForOperators):
 class DatabaseUnavailable(ForOperators):
     """The database does not answer: nothing was written; try again after `retry_after` s."""
 
-    def __init__(self, reason: str, retry_after: float = 5.0) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
+    retry_after = 5.0
 
 
 class AttachmentUnavailable(ForOperators):
@@ -70,8 +68,6 @@ class StepResultInvalid(AnswerbackError):
 
 class PollUnavailable(ForOperators):
     """A platform can't be asked for updates now; `retry_after` in seconds if it named a wait."""
-
-    __match_args__ = ("retry_after",)
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)

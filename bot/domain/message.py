@@ -25,11 +25,6 @@ class ChannelName(str):
             raise ValueError(f"{name!r} is no name of a channel")
         return super().__new__(cls, name)
 
-    @property
-    def value(self) -> str:
-        """The name as plain text."""
-        return str(self)
-
 
 class ChatKind(StrEnum):
     """The audience of a chat; groups are answered only when they address the bot."""
@@ -64,7 +59,7 @@ class InboundKind(StrEnum):
 
 
 class Addressing(StrEnum):
-    """How a message concerns the bot; in a group only the last four are answered."""
+    """The relation of a message to the bot; in a group only the last four are answered."""
 
     NOT_US = "not_us"
     OTHER_BOT = "other_bot"
