@@ -83,14 +83,12 @@ async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequ
 
 
 async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
-    with render.screen(once=False) as picture:
+    with render.screen(once=False) as show:
         async with operator_session(settings, speaks=not offline) as session:
             while True:
-                if found := await _all(session, older, offline=offline):
-                    picture.table(f"{len(found)} stuck", _HEAD, _rows(found))
-                else:
-                    picture.line("nothing is stuck")
-                picture.show()
+                found = await _all(session, older, offline=offline)
+                table = render.panel(f"{len(found)} stuck", _HEAD, _rows(found))
+                show([table if found else render.line("nothing is stuck")])
                 await session.rt.clock.sleep(every)
 
 

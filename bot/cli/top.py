@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.render import Screen
 from bot.cli.session import in_session
 from bot.cli.shapes import Shape, holder_shape, shape
 from bot.cli.wording import span
@@ -52,9 +51,9 @@ def top(
         if json:
             render.as_json(_shape(await db.read(_look, lease)))
             return
-        with render.screen(once=once) as picture:
+        with render.screen(once=once) as show:
             while True:
-                _draw(picture, await db.read(_look, lease))
+                show(_drawn(await db.read(_look, lease)))
                 if once:
                     return
                 await session.rt.clock.sleep(every)
@@ -86,15 +85,12 @@ def _shape(seen: _Picture) -> Shape:
     }
 
 
-def _draw(picture: Screen, seen: _Picture) -> None:
+def _drawn(seen: _Picture) -> render.Picture:
     rates = seen.rates
     ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
-    picture.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}")
     now = asdict(seen.gauges)
     cells = [span(value) if isinstance(value, float) else value for value in now.values()]
-    picture.table("runs", [name.replace("_", " ") for name in now], [cells])
     channels = [(a.channel, a.account, a.down_reason or "up") for a in seen.accounts]
-    picture.table("channels", ("channel", "account", "state"), channels)
     processes = [
         (
             *(h.name, h.role, h.pid, span(h.lease_age)),
@@ -102,8 +98,12 @@ def _draw(picture: Screen, seen: _Picture) -> None:
         )
         for h in seen.holders
     ]
-    picture.table("processes", ("name", "role", "pid", "renewed", "state"), processes)
-    if rates.errors:
-        last = [(run, says, f"{span(ago)} ago") for run, says, ago in rates.errors]
-        picture.table("last errors", ("run", "says", "when"), last)
-    picture.show()
+    last = [(run, says, f"{span(ago)} ago") for run, says, ago in rates.errors]
+    problems = [render.panel("last errors", ("run", "says", "when"), last)] if last else []
+    return [
+        render.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}"),
+        render.panel("runs", [name.replace("_", " ") for name in now], [cells]),
+        render.panel("channels", ("channel", "account", "state"), channels),
+        render.panel("processes", ("name", "role", "pid", "renewed", "state"), processes),
+        *problems,
+    ]
