@@ -201,21 +201,19 @@ async def test_typing_that_fails_or_hangs_delays_no_answer(world: World, fault: 
     assert world.twilio.texts() == ["hello"]
 
 
-async def test_a_rate_limit_is_waited_for_and_other_chats_go_on(world: World) -> None:
-    limited = world.twilio.fail("create", faults.flood_wait(37, extra=10), chat=PERSON)
+async def test_a_limit_of_the_whole_account_is_waited_for_by_every_chat(world: World) -> None:
+    limited = world.twilio.fail("create", faults.flood_wait(3600, extra=10), chat=PERSON)
     await world.start(agent=repeats, **CALM)
     await world.twilio.inbound("hello")
     await world.twilio.wait_for(lambda: len(limited.hits) == 1)
     other = "whatsapp:+15550100016"
     await world.twilio.inbound("meanwhile", from_=other)
-    await world.twilio.wait_for(lambda: world.twilio.texts(other))
-    world.advance(36)
-    await world.until(
-        "SELECT count(*) FROM outbox WHERE state = 'pending'", lambda rows: rows[0][0] == 1
-    )
-    world.advance(2)
+    put_off = "SELECT count(*) FROM outbox WHERE state = 'pending'"
+    await world.until(put_off, lambda rows: rows[0][0] == 2)
+    assert (world.twilio.texts(PERSON), world.twilio.texts(other)) == ([], [])
+    world.advance(3602)
     await world.settled()
-    assert world.twilio.texts(PERSON) == ["hello"]
+    assert (world.twilio.texts(PERSON), world.twilio.texts(other)) == (["hello"], ["meanwhile"])
     assert [call.status for call in world.twilio.calls_of("create", PERSON)] == [429, 201]
 
 
