@@ -34,7 +34,7 @@ from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import bind
 from bot.runs.turn_context import TurnContext
-from bot.runs.typing import say_still_working, show_typing
+from bot.runs.typing import show_work
 from bot.supervisor import beside
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
@@ -87,10 +87,7 @@ def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
 async def _think(ctx: WorkerContext, case: Case) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with (
-        beside(f"typing-{run.id}", show_typing(ctx, case)),
-        beside(f"still-working-{run.id}", say_still_working(ctx, case)),
-    ):
+    async with beside(f"typing-{run.id}", show_work(ctx, case)):
         thought = await _ask(ctx, case)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from bot.delivery import notices
@@ -19,7 +20,14 @@ from storage.views.evidence import Case
 _log = logging.getLogger("answerback.typing")
 
 
-async def show_typing(ctx: WorkerContext, case: Case) -> None:
+async def show_work(ctx: WorkerContext, case: Case) -> None:
+    """Show that somebody is at work, until this is cancelled."""
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_type(ctx, case))
+        both.create_task(_say_still_working(ctx, case))
+
+
+async def _type(ctx: WorkerContext, case: Case) -> None:
     """Show the indicator while the lease holds: after a moment, or at once when an earlier attempt
     had shown it."""
     channel = ctx.rt.channels[case.run.account]
@@ -33,7 +41,7 @@ async def show_typing(ctx: WorkerContext, case: Case) -> None:
         await ctx.rt.clock.sleep(every)
 
 
-async def say_still_working(ctx: WorkerContext, case: Case) -> None:
+async def _say_still_working(ctx: WorkerContext, case: Case) -> None:
     """Post one note, when the person has waited so long and heard nothing."""
     rt = ctx.rt
     left = case.run.created_at + rt.terms.work.still_working_after - case.evidence.now
