@@ -140,8 +140,11 @@ class SharedRateLimit:
         self._unused.extend(limits)
 
     def hold(self, limit: Rate, seconds: float) -> None:
-        """Let nothing leave under this limit for so long: told with the next question."""
-        self._held = (limit, self._clock.monotonic() + seconds)
+        """Let nothing leave under this limit for so long: told with every question until then,
+        because Redis may have been away, or emptied."""
+        until = self._clock.monotonic() + seconds
+        if self._held is None or until > self._held[1]:
+            self._held = (limit, until)
 
     async def _say_what_waits(self) -> None:
         if self._unused:
@@ -149,9 +152,12 @@ class SharedRateLimit:
             intervals = [_micros(rate.interval) for rate in unused]
             await self._give_back(keys=self._keys(unused), args=intervals)
         if self._held is not None:
-            (limit, until), self._held = self._held, None
-            left = max(0.0, until - self._clock.monotonic())
-            await self._hold(keys=self._keys([limit]), args=[_micros(left)])
+            limit, until = self._held
+            left = until - self._clock.monotonic()
+            if left > 0:
+                await self._hold(keys=self._keys([limit]), args=[_micros(left)])
+            else:
+                self._held = None
 
     def _keys(self, limits: Sequence[Rate]) -> list[str]:
         return [self._prefix + rate.name for rate in limits]

@@ -266,6 +266,23 @@ async def test_with_redis_a_hold_and_the_moments_of_return_are_shared(valkey_url
         await one.close()
 
 
+async def test_a_hold_outlives_an_emptied_redis_and_a_shorter_refusal(
+    valkey: Valkey, valkey_url: str
+) -> None:
+    clock = SystemClock()
+    shared = [SharedRateLimit(valkey_url, "telegram:5", clock) for _ in range(2)]
+    limiters = [RateLimiter(Pace(overall=10.0), clock, one) for one in shared]
+    limiters[0].refused(chat(1), 20.0, account=True)
+    limiters[0].refused(chat(2), 1.0, account=True)
+    assert (await limiters[0].place(chat(3))).wait > 18.0
+    valkey.flush()
+    await limiters[0].place(chat(3))
+    waits = [(await limiter.place(chat(3))).wait for limiter in limiters]
+    assert min(waits) > 18.0
+    for one in shared:
+        await one.close()
+
+
 async def test_with_redis_who_is_cancelled_leaves_its_place_to_the_next(valkey_url: str) -> None:
     clock = SystemClock()
     shared = SharedRateLimit(valkey_url, "telegram:3", clock)
