@@ -129,9 +129,7 @@ class SharedRateLimit:
             await self._say_what_waits()
             wait, taken = await self._take(keys=keys, args=asked)
         except (RedisError, OSError, TimeoutError) as error:
-            self._away_until = self._clock.monotonic() + _AWAY
-            self._unused.clear()
-            _log.warning("redis is away, sends keep to this process's share: %s", error)
+            self._gone(error)
             return None
         return wait / 1e6, taken == 1
 
@@ -139,12 +137,22 @@ class SharedRateLimit:
         """Return places that were not used, with the next question."""
         self._unused.extend(limits)
 
-    def hold(self, limit: Rate, seconds: float) -> None:
-        """Let nothing leave under this limit for so long: told with every question until then,
-        because Redis may have been away, or emptied."""
+    async def hold(self, limit: Rate, seconds: float) -> None:
+        """Let nothing leave under this limit for so long: told now, and with every question until
+        then, because Redis may be away, or be emptied."""
         until = self._clock.monotonic() + seconds
         if self._held is None or until > self._held[1]:
             self._held = (limit, until)
+            if self._clock.monotonic() >= self._away_until:
+                try:
+                    await self._say_what_waits()
+                except (RedisError, OSError, TimeoutError) as error:
+                    self._gone(error)
+
+    def _gone(self, error: Exception) -> None:
+        self._away_until = self._clock.monotonic() + _AWAY
+        self._unused.clear()
+        _log.warning("redis is away, sends keep to this process's share: %s", error)
 
     async def _say_what_waits(self) -> None:
         if self._unused:
