@@ -1,5 +1,5 @@
 # Each target sets up what it needs: Python 3.11 or newer and make are enough to begin.
-# Words after a target's own options: ARGS='tests/flows -k stop', PYTHON=python3.12, VENV=.venv312.
+# Words after a target's own options: ARGS='tests/intake -k stop', PYTHON=python3.12, VENV=.venv312.
 
 VENV ?= .venv
 WORKERS ?= 4

@@ -1,6 +1,6 @@
 """`python -m benchmarks.storage`: what a turn's four commits cost on each kind of database.
 
-Each move runs as the flows run it, as its own transaction: one caller after the other, and 32
+Each move runs as its own transaction: one caller after the other, and 32
 callers at once. Nothing but the database is at work.
 """
 
@@ -102,7 +102,7 @@ def _store(tx: Tx, run: Run) -> Part:
     chat = chats.lock(tx, run.chat)
     runs.mark_replied(tx, run.claim)
     replies.store(tx, run.id, "hi", '{"text": "hi"}', run.attempts)
-    to = outbox.Address(run.account, chat.id, run.id)
+    to = outbox.PartOwner(run.account, chat.id, run.id)
     body = PartBody("hi", '{"text": "hi"}')
     [part] = outbox.store_parts(tx, to, PartKind.REPLY, [body], run.holder)
     return part

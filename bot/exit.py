@@ -1,4 +1,4 @@
-"""The end of a program whose tasks are not all its own."""
+"""Leave the program although tasks of foreign code go on."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from storage.engine.chat_rows import MoveChat
 from storage.engine.clock import now
-from storage.engine.of_chat import MoveChat
 from storage.engine.tx import Tx
 from storage.schema.tables import events
 

@@ -14,11 +14,11 @@ import sqlalchemy as sa
 
 from bot.domain.reminders import ReminderState, Schedule
 from storage.engine.binds import AT_MOST, CHAT_ID, MOMENT
+from storage.engine.chat_rows import MoveChat
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
-from storage.engine.of_chat import MoveChat
 from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import reminders

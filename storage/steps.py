@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from storage.engine.binds import RUN_ID
+from storage.engine.chat_rows import Erasure
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
-from storage.engine.of_chat import Erasure
 from storage.engine.tx import Tx
 from storage.schema.tables import runs, steps
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from bot.cli.wording import safe
 
 _Record = TypeVar("_Record")
+Picture = Sequence[RenderableType]
 
 _PIPED_WIDTH = 240
 """Columns where no terminal says how wide it is: lines must not be cut there."""
@@ -61,18 +62,13 @@ def lines(texts: Sequence[str]) -> None:
         sys.stdout.write(safe(text) + "\n")
 
 
-def complain(text: str) -> None:
-    """Print something on standard error."""
-    sys.stderr.write(f"answerback: {safe(text, lines=True)}\n")
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows under their names. A terminal is spared the columns without anything."""
     if sys.stdout.isatty() and rows:
         told = [at for at in range(len(head)) if any(row[at] not in (None, "") for row in rows)]
         head, rows = [head[at] for at in told], [[row[at] for at in told] for row in rows]
     console = _console()
-    console.print(_table(head, rows, title, console.width))
+    console.print(_table(head, rows, console.width))
 
 
 def _console() -> Console:
@@ -80,8 +76,8 @@ def _console() -> Console:
     return Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str, width: int) -> Table:
-    drawn = Table(title=Text(safe(title)) if title else None, title_justify="left", box=None)
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> Table:
+    drawn = Table(box=None)
     cells = [[_cell(value) for value in row] for row in rows]
     names = [Text(safe(name), style="bold") for name in head]
     whole = _unbroken(
@@ -112,37 +108,25 @@ def _cell(value: object) -> Text:
     return Text(text, style=_STYLES.get(text, ""))
 
 
-class Screen:
-    """A picture that is drawn over and over."""
+def line(text: str) -> RenderableType:
+    """A line of a picture."""
+    return Text(safe(text))
 
-    def __init__(self, console: Console, put: Callable[[Group], None]) -> None:
-        self._width = console.width
-        self._fills = console.is_terminal
-        self._put = put
-        self._blocks: list[RenderableType] = []
 
-    def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Add a table to the next picture."""
-        drawn = _table(head, rows, "", self._width - 4)
-        self._blocks.append(Panel(drawn, title=Text(title), title_align="left", expand=self._fills))
-
-    def line(self, text: str) -> None:
-        """Add a line to the next picture."""
-        self._blocks.append(Text(safe(text)))
-
-    def show(self) -> None:
-        """Show what was added, in place of the last picture."""
-        self._put(Group(*self._blocks))
-        self._blocks = []
+def panel(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> RenderableType:
+    """A table of a picture, in a box."""
+    console = _console()
+    drawn = _table(head, rows, console.width - 4)
+    return Panel(drawn, title=Text(title), title_align="left", expand=console.is_terminal)
 
 
 @contextmanager
-def screen(*, once: bool) -> Iterator[Screen]:
-    """A live picture while the body runs. One that is shown once stays to be read, and in a
-    pipe each follows the last."""
+def screen(*, once: bool) -> Iterator[Callable[[Picture], None]]:
+    """Shows pictures while the body runs, each in the place of the last. One that is shown
+    once stays to be read, and in a pipe each follows the last."""
     console = _console()
     if once or not sys.stdout.isatty():
-        yield Screen(console, console.print)
+        yield lambda picture: console.print(Group(*picture))
         return
     with Live(console=console, auto_refresh=False, screen=True) as live:
-        yield Screen(console, lambda picture: live.update(picture, refresh=True))
+        yield lambda picture: live.update(Group(*picture), refresh=True)

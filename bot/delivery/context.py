@@ -1,4 +1,4 @@
-"""What a working process has beyond the runtime: a lease, an agent, calls under way, limits."""
+"""The worker's context: the runtime plus lease, agent, calls under way and rate limits."""
 
 from __future__ import annotations
 

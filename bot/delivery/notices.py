@@ -14,7 +14,7 @@ from bot.texts import Text
 from storage import outbox
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox import Address, Notice
+from storage.outbox import Notice, PartOwner
 
 _PREFIX = "ab"
 
@@ -57,7 +57,7 @@ def say(
     bodies = rt.channels[chat.account].compose(reply, to_chat(chat))
     if not bodies:
         return None
-    to = Address(chat.account, chat.id, run)
+    to = PartOwner(chat.account, chat.id, run)
     return outbox.post(tx, to, PartKind.NOTICE, bodies[0], 1 if notice is None else notice)
 
 

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from bot.delivery import window
 from bot.delivery.outcome import alarm, opt_out, receive, reconsider
-from bot.domain.delivery import CallbackReaction, PartState, Scope, Witness
+from bot.domain.delivery import DeliveryStatus, LateRefusal, PartState, Scope
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
@@ -27,7 +27,7 @@ _SAME_TIME = 2.0
 _log = logging.getLogger("answerback.delivery")
 
 
-async def record_status(rt: Runtime, account: int, status: Witness) -> int | None:
+async def record_status(rt: Runtime, account: int, status: DeliveryStatus) -> int | None:
     """Record a delivery status and wake who waits for it. Returns the part that it is about, or
     None for a message that is not ours. Raises DatabaseUnavailable."""
     found = await rt.db.write(_apply, rt, account, status)
@@ -56,7 +56,7 @@ async def ask(rt: Runtime, awaited: int) -> None:
         _log.info("part %d: its status is not known: %s", awaited, type(error).__name__)
 
 
-def _apply(tx: Tx, rt: Runtime, account: int, status: Witness) -> tuple[int, bool] | None:
+def _apply(tx: Tx, rt: Runtime, account: int, status: DeliveryStatus) -> tuple[int, bool] | None:
     """Record the receipt at once and the state only forward; returns the part, and whether the
     person has it twice. Repeats, and reports that come out of order or before our own call
     returned, are harmless."""
@@ -78,7 +78,7 @@ def _apply(tx: Tx, rt: Runtime, account: int, status: Witness) -> tuple[int, boo
     return found.id, doubled
 
 
-def _part_of(tx: Tx, account: int, status: Witness) -> Part | None:
+def _part_of(tx: Tx, account: int, status: DeliveryStatus) -> Part | None:
     """The part by our own id where the status carries it, else by its receipt. An id of
     ours counts only for an attempt that this database knows: a provider also reports on what
     was sent from a database that is no more."""
@@ -89,16 +89,16 @@ def _part_of(tx: Tx, account: int, status: Witness) -> Part | None:
     return outbox.by_receipt(tx, account, status.receipt)
 
 
-def _ours(part: Part, status: Witness) -> bool:
+def _ours(part: Part, status: DeliveryStatus) -> bool:
     begun = 0 < status.attempt <= part.attempts
     return begun and (not status.began or status.began >= part.created_at - _SAME_TIME)
 
 
-def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: Witness) -> None:
+def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus) -> None:
     """The platform took it and could not bring it."""
     carrier = rt.carriers[part.account]
     reaction = carrier.reaction(status.code)
-    if reaction is CallbackReaction.NONE:
+    if reaction is LateRefusal.NONE:
         return
     why = f"{carrier.explain(status.code)}, the platform reported {status.provider_status}"
     kept = outbox.refuse_sent(
@@ -116,26 +116,26 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: Witness) -> No
     _react(tx, rt, chat, part, status, why)
 
 
-def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: Witness, why: str) -> None:
+def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus, why: str) -> None:
     """Do what the refusal asks for, of the chat, the account or the part."""
     carrier = rt.carriers[part.account]
     match carrier.reaction(status.code):
-        case CallbackReaction.PERMANENT_CHAT:
+        case LateRefusal.PERMANENT_CHAT:
             chats.park(tx, chat.id, why, part.started_at)
-        case CallbackReaction.OPTED_OUT:
+        case LateRefusal.OPTED_OUT:
             opt_out(tx, chat, why)
-        case CallbackReaction.WINDOW:
+        case LateRefusal.WINDOW:
             _leave_outside(tx, rt, chat, part)
-        case CallbackReaction.ACCOUNT_DOWN:
+        case LateRefusal.ACCOUNT_DOWN:
             _send_again(tx, part, 0.0)
             if accounts.mark_down(tx, part.account, why):
                 audit_log.note(tx, PLATFORM, "channel down", why)
-        case CallbackReaction.RESEND_ONCE:
+        case LateRefusal.RESEND_ONCE:
             _send_again(tx, part, carrier.resend_after(status.code))
-        case CallbackReaction.PERMANENT_PAYLOAD:
+        case LateRefusal.PERMANENT_PAYLOAD:
             if (plainer := carrier.fallback_of(part.body)) is not None:
                 _send_again(tx, part, 0.0, plainer)
-        case CallbackReaction.CONFIGURATION | CallbackReaction.UNKNOWN | CallbackReaction.NONE:
+        case LateRefusal.CONFIGURATION | LateRefusal.UNKNOWN | LateRefusal.NONE:
             pass
         case other:
             assert_never(other)
@@ -156,9 +156,9 @@ def _send_again(tx: Tx, part: Part, wait: float, body: PartBody | None = None) -
 
 
 _SCOPES = {
-    CallbackReaction.PERMANENT_CHAT: Scope.CHAT,
-    CallbackReaction.OPTED_OUT: Scope.CONSENT,
-    CallbackReaction.WINDOW: Scope.WINDOW,
+    LateRefusal.PERMANENT_CHAT: Scope.CHAT,
+    LateRefusal.OPTED_OUT: Scope.CONSENT,
+    LateRefusal.WINDOW: Scope.WINDOW,
 }
 
 

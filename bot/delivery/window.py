@@ -14,7 +14,7 @@ from bot.texts import Text
 from storage import audit_log, chats, outbox
 from storage.chats import Chat
 from storage.engine.tx import Tx
-from storage.outbox import Address, Part
+from storage.outbox import Part, PartOwner
 
 _INVITED_AGAIN_AFTER = 86_400.0
 _MISSING = frozenset({PartState.PENDING, PartState.REFUSED})
@@ -55,7 +55,7 @@ def invite(tx: Tx, rt: Runtime, chat: Chat) -> None:
         return
     body = carrier.outside_window(rt.words.say(Text.TOO_OLD, chat.language))
     if body is not None and chats.tell_once(tx, chat.id, "invited", _INVITED_AGAIN_AFTER):
-        outbox.post(tx, Address(chat.account, chat.id, None), PartKind.NOTICE, body)
+        outbox.post(tx, PartOwner(chat.account, chat.id, None), PartKind.NOTICE, body)
 
 
 def _template(tx: Tx, rt: Runtime, part: Part) -> PartBody | None:
@@ -64,15 +64,11 @@ def _template(tx: Tx, rt: Runtime, part: Part) -> PartBody | None:
     carries = rt.channels[part.account].traits.outside_window is OutsideWindow.ANSWER
     if carrier is None or not carries or part.kind is PartKind.NOTICE:
         return None
-    return carrier.outside_window("\n".join(body.text for body in _words(tx, part)))
-
-
-def _words(tx: Tx, part: Part) -> list[PartBody]:
-    if part.run is None or part.kind is PartKind.OPERATOR:
-        return [part.body]
-    answer = outbox.of_run_any(tx, part.run)
-    behind = [p.body for p in answer if p.number > part.number and p.state in _MISSING]
-    return [part.body, *behind]
+    words = [part.body.text]
+    if part.run is not None and part.kind is not PartKind.OPERATOR:
+        answer = outbox.of_run_any(tx, part.run)
+        words += [p.body.text for p in answer if p.number > part.number and p.state in _MISSING]
+    return carrier.outside_window("\n".join(words))
 
 
 def _took_over(tx: Tx, part: Part) -> None:

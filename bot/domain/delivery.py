@@ -100,7 +100,7 @@ class Lookup(Enum):
     CANNOT_TELL = "cannot_tell"
 
 
-class CallbackReaction(Enum):
+class LateRefusal(Enum):
     """The reaction to a provider's late refusal of a message that it had taken."""
 
     PERMANENT_CHAT = "permanent_chat"
@@ -124,11 +124,11 @@ class CallbackReaction(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class DeliveryStatus:
     """A provider's later word on a part: a status callback or a look at its list.
 
     `part`, `attempt` and `began` (the attempt's start, epoch seconds) are ours when the
-    witness carries them (0 when it does not); `state` is None when the word changes nothing
+    report carries them (0 when it does not); `state` is None when the word changes nothing
     that we keep.
     """
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from bot.domain.delivery import Witness
+from bot.domain.delivery import DeliveryStatus
 from bot.domain.findings import Finding
 from bot.domain.message import ChannelName, Event, Inbound
-from bot.domain.ports import Carrier, Channel, Clock
+from bot.domain.ports import Channel, Clock, ReportingChannel
 
 S = TypeVar("S")
 
@@ -47,7 +47,7 @@ class Payload:
     text: str
     events: tuple[Event, ...] = ()
     error: str = ""
-    status: Witness | None = None
+    status: DeliveryStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Endpoint:
     """
 
     channel: Channel
-    carrier: Carrier | None = None
+    carrier: ReportingChannel | None = None
     routes: Sequence[Route] = ()
     updates: Updates | None = None
     records: Records | None = None

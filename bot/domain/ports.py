@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from bot.domain.commands import CommandForm
-from bot.domain.delivery import CallbackReaction, Lookup, Outcome, Sent, Witness
+from bot.domain.delivery import DeliveryStatus, LateRefusal, Lookup, Outcome, Sent
 from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
 from bot.domain.reply import Button, PartBody, Reply
 
@@ -60,9 +61,19 @@ class SendRef:
     started_at: float
 
 
+def _always() -> bool:
+    return True
+
+
+STILL_OURS: ContextVar[Callable[[], bool]] = ContextVar("still_ours", default=_always)
+"""Whether the holder that marked the part still has its lease. It is set in the task of a
+`Channel.send`, which asks again when it has its connection, before the first byte leaves: however
+long that took, nothing leaves after the lease."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast an account may send. None means that the platform sets no such limit.
+    """The speed at which an account may send. None means that the platform sets no such limit.
 
     `per_chat` and `overall` are messages a second; `per_group_minute` messages a minute.
     """
@@ -145,14 +156,14 @@ class Channel(Protocol):
     async def close(self) -> None: ...
 
 
-class Carrier(Protocol):
+class ReportingChannel(Protocol):
     """The further side of a platform that takes a message first and reports on it later, and
     that shows choices as words."""
 
-    async def status(self, receipt: str) -> Witness | None:
+    async def status(self, receipt: str) -> DeliveryStatus | None:
         """A part's status by the platform's records; None when they can't be read."""
 
-    def reaction(self, code: str) -> CallbackReaction:
+    def reaction(self, code: str) -> LateRefusal:
         """The reaction to a late refusal with this code."""
 
     def resend_after(self, code: str) -> float:

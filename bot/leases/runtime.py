@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bot.domain.commands import Command
-from bot.domain.ports import Carrier, Channel, Clock, OutsideWindow
+from bot.domain.ports import Channel, Clock, OutsideWindow, ReportingChannel
 from bot.domain.reminders import Calendar
 from bot.domain.retry import RetryPolicy
 from bot.domain.terms import Terms
@@ -33,7 +33,7 @@ class Runtime:
     wakeups: Wakeups
     calendar: Calendar
     observer: Observer = field(default_factory=Observer)
-    carriers: Mapping[int, Carrier] = field(default_factory=dict)
+    carriers: Mapping[int, ReportingChannel] = field(default_factory=dict)
     reached: Reached = nowhere
     tracer: Tracer = field(default_factory=NoTracer)
 
@@ -57,7 +57,7 @@ class Runtime:
         channel = self.channels.get(account)
         if channel is None:
             return {"account": account}
-        named: dict[str, Fact] = {"account": account, "channel": channel.name.value}
+        named: dict[str, Fact] = {"account": account, "channel": channel.name}
         return named if chat is None else {**named, "chat": chat_tag(channel.account, chat)}
 
     def story(self, account: int, run: int) -> str:

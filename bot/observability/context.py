@@ -1,6 +1,6 @@
 """The context of log lines and spans: run, chat, request, account, holder.
 
-The fields travel in context variables. A flow binds them once at its edge, and every line
+The fields travel in context variables. A task binds them once at its edge, and every line
 that is written underneath carries them, whoever writes it.
 """
 

@@ -1,4 +1,4 @@
-"""Traces: the port that flows use, which does nothing until somebody wants traces.
+"""Traces: a port that does nothing until somebody wants traces.
 
 A *story* is everything that happens to one run, whichever process does it: its spans are one
 trace. The trace's id follows from the story's name alone, so that no process has to tell

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
-from bot.domain.delivery import PartState, Witness
+from bot.domain.delivery import DeliveryStatus, PartState
 from bot.domain.message import (
     Address,
     Attachment,
@@ -45,6 +45,7 @@ class TwilioMessage:
     @classmethod
     def of(cls, resource: Mapping[str, object]) -> TwilioMessage:
         """Read a resource; what is missing or of another type counts as empty."""
+        files = _text(resource, "num_media")
         return cls(
             sid=_text(resource, "sid"),
             direction=_text(resource, "direction"),
@@ -53,7 +54,7 @@ class TwilioMessage:
             body=_text(resource, "body"),
             status=_text(resource, "status"),
             error_code=_text(resource, "error_code"),
-            media_count=_count(_text(resource, "num_media")),
+            media_count=int(files) if re.fullmatch("[0-9]{1,3}", files) else 0,
             created=_instant(_text(resource, "date_created")),
         )
 
@@ -61,10 +62,6 @@ class TwilioMessage:
 def _text(resource: Mapping[str, object], field: str) -> str:
     value = resource.get(field)
     return clean(str(value)) if isinstance(value, str | int) else ""
-
-
-def _count(value: str) -> int:
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 4 else 0
 
 
 def _instant(value: str) -> float | None:
@@ -105,8 +102,8 @@ def callback_url(base: str, ref: SendRef) -> str:
     return f"{bare}{'&' if '?' in bare else '?'}{ours}{RETRIES}"
 
 
-def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
-    """The witness in a status callback: its form, and the query of the URL it came to.
+def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> DeliveryStatus:
+    """The delivery status in a callback: its form, and the query of the URL it came to.
 
     Raises PayloadError when the form names no message.
     """
@@ -124,19 +121,19 @@ def parse_status(form: Mapping[str, str], query: Mapping[str, str]) -> Witness:
     )
 
 
-def witness_of(row: TwilioMessage) -> Witness:
+def delivery_status_of(row: TwilioMessage) -> DeliveryStatus:
     """The same from a look at Twilio's records, which do not carry our own name."""
     return _witness(row.sid, row.status, row.error_code)
 
 
 def _witness(
     sid: str, status: str, code: str, *, part: int = 0, attempt: int = 0, began: float = 0.0
-) -> Witness:
+) -> DeliveryStatus:
     named = status.strip().lower()[:32]
     state = _STATES.get(named)
     digits = code.strip()
     shown = digits if digits.isascii() and digits.isdigit() and len(digits) <= 9 else ""
-    return Witness(sid, state, named, part, attempt, shown, began)
+    return DeliveryStatus(sid, state, named, part, attempt, shown, began)
 
 
 def _number(value: str) -> int:

@@ -19,11 +19,11 @@ from bot.domain.run import LIVE
 from storage import runs as run_rows
 from storage.engine import clock
 from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
+from storage.engine.chat_rows import MoveChat
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in
-from storage.engine.of_chat import MoveChat
 from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, runs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from storage.engine.binds import REASON
+from storage.engine.chat_rows import Erasure
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
-from storage.engine.of_chat import Erasure
 from storage.engine.tx import Tx
 from storage.schema.tables import edits, inbound, payloads
 

@@ -1,4 +1,4 @@
-"""ready -> running: who works on what.
+"""ready -> running: claim the next ready runs.
 
 A claim looks at the ready runs of one account in the order in which they became due, and takes
 the first that nobody else is taking just now: what it costs depends on how many it takes, not

@@ -34,14 +34,14 @@ def runs_named(tx: Tx, name: str) -> Sequence[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedMessage:
     """A recorded message: the run that answers it, or why none does."""
 
     run: int | None
     ignored: Unanswered | None
 
 
-def recorded_under(tx: Tx, request_id: str, account: int | None) -> Recorded | None:
+def recorded_under(tx: Tx, request_id: str, account: int | None) -> RecordedMessage | None:
     """The newest message recorded under this id, of one account or of any; None: unknown."""
     question = (
         sa.select(inbound.c.run, inbound.c.ignored)
@@ -53,7 +53,9 @@ def recorded_under(tx: Tx, request_id: str, account: int | None) -> Recorded | N
         .limit(1)
     )
     row = tx.execute(question).first()
-    return None if row is None else Recorded(row.run, row.ignored and Unanswered(row.ignored))
+    return (
+        None if row is None else RecordedMessage(row.run, row.ignored and Unanswered(row.ignored))
+    )
 
 
 def chats_named(tx: Tx, name: str) -> Sequence[int]:

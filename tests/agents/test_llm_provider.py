@@ -46,11 +46,11 @@ async def server() -> AsyncIterator[FakeAgentServer]:
 async def local(server: FakeAgentServer) -> AsyncIterator[LlmAgent]:
     """The assistant of the settings, on a server that speaks OpenAI's protocol."""
     base = server.url.removesuffix("/turn") + "/v1"
-    hired = build_agent(settings(llm_model="qwen3:8b", llm_base_url=base), WORDS, SystemClock())
-    assert isinstance(hired.agent, LlmAgent)
+    built = build_agent(settings(llm_model="qwen3:8b", llm_base_url=base), WORDS, SystemClock())
+    assert isinstance(built.agent, LlmAgent)
     with models.override_allow_model_requests(True):
-        yield hired.agent
-    await hired.close()
+        yield built.agent
+    await built.close()
 
 
 async def test_a_compatible_server_answers(local: LlmAgent, server: FakeAgentServer) -> None:
@@ -87,12 +87,12 @@ async def test_a_broken_server_is_tried_again_later(
 
 async def test_a_server_that_is_not_there_is_tried_again_later() -> None:
     with models.override_allow_model_requests(True):
-        hired = build_agent(
+        built = build_agent(
             settings(llm_model="m", llm_base_url="http://127.0.0.1:9"), WORDS, SystemClock()
         )
         with pytest.raises(Retry):
-            await hired.agent(turn("hello"))
-        await hired.close()
+            await built.agent(turn("hello"))
+        await built.close()
 
 
 async def test_a_refused_key_is_given_up(local: LlmAgent, server: FakeAgentServer) -> None:
@@ -139,8 +139,8 @@ def test_a_key_may_stand_in_the_env_file(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("OPENAI_API_KEY", "to be restored")
     monkeypatch.delenv("OPENAI_API_KEY")
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-the-file\n")
-    hired = build_agent(settings(llm_model="openai:gpt-5"), WORDS, SystemClock())
-    assert isinstance(hired.agent, LlmAgent)
+    built = build_agent(settings(llm_model="openai:gpt-5"), WORDS, SystemClock())
+    assert isinstance(built.agent, LlmAgent)
 
 
 async def test_the_prompt_of_the_file_is_the_first_instruction(
@@ -148,15 +148,15 @@ async def test_the_prompt_of_the_file_is_the_first_instruction(
 ) -> None:
     (tmp_path / "prompt.txt").write_text("You are a pirate.", encoding="utf-8")
     base = server.url.removesuffix("/turn")
-    hired = build_agent(
+    built = build_agent(
         settings(llm_model="m", llm_base_url=base, llm_system_prompt_file=tmp_path / "prompt.txt"),
         WORDS,
         SystemClock(),
     )
     server.behaviour = ok(ANSWER)
     with models.override_allow_model_requests(True):
-        await hired.agent(turn("hello"))
-    await hired.close()
+        await built.agent(turn("hello"))
+    await built.close()
     first = server.asked[0].json["messages"][0]
     assert first["role"] == "system"
     assert first["content"].startswith("You are a pirate.")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.delivery import (
-    CallbackReaction as React,
-)
-from bot.domain.delivery import (
     ChannelDown,
     NotSent,
     Outcome,
@@ -15,6 +12,9 @@ from bot.domain.delivery import (
     Scope,
     Sent,
     Unknown,
+)
+from bot.domain.delivery import (
+    LateRefusal as React,
 )
 from channels.whatsapp.errors import (
     RULES,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.domain.delivery import CallbackReaction, Lookup, PartState, Sent, Unknown
+from bot.domain.delivery import LateRefusal, Lookup, PartState, Sent, Unknown
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage
 from channels.whatsapp.records import find
@@ -175,11 +175,11 @@ async def test_a_status_can_be_asked_for_when_callbacks_do_not_come() -> None:
         await at.channel.send(to(), part("hello"), ref())
         (message,) = [m for m in at.fake.book.all.values() if m.to == PERSON]
         await at.fake.wait_for(lambda: message.status == "failed")
-        witness = await at.channel.status(message.sid)
-        assert witness is not None
-        assert (witness.receipt, witness.state) == (message.sid, PartState.REFUSED)
-        assert (witness.provider_status, witness.code) == ("failed", "63024")
-        assert at.channel.reaction(witness.code) is CallbackReaction.PERMANENT_CHAT
-        assert at.channel.explain(witness.code) == "the person is not on WhatsApp (63024)"
+        status = await at.channel.status(message.sid)
+        assert status is not None
+        assert (status.receipt, status.state) == (message.sid, PartState.REFUSED)
+        assert (status.provider_status, status.code) == ("failed", "63024")
+        assert at.channel.reaction(status.code) is LateRefusal.PERMANENT_CHAT
+        assert at.channel.explain(status.code) == "the person is not on WhatsApp (63024)"
         assert at.channel.resend_after("63018") == 30.0
         assert await at.channel.status("SM" + "9" * 32) is None

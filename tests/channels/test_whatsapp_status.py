@@ -21,11 +21,11 @@ SID = "SM00000000000000000000000000000b03"
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_a_recorded_callback_is_a_witness(name: str) -> None:
     raw, expect = CALLBACKS[name]["status_form"], CALLBACKS[name]["expect"]
-    witness = parse_status(raw, {"r": "71", "a": "2"})
+    told = parse_status(raw, {"r": "71", "a": "2"})
     state = PartState(expect["state"]) if expect["state"] else None
-    assert (witness.receipt, witness.part, witness.attempt) == (SID, 71, 2)
-    assert (witness.state, witness.code) == (state, expect["code"])
-    assert witness.provider_status == raw["MessageStatus"]
+    assert (told.receipt, told.part, told.attempt) == (SID, 71, 2)
+    assert (told.state, told.code) == (state, expect["code"])
+    assert told.provider_status == raw["MessageStatus"]
 
 
 def test_b107_each_status_has_its_own_state_so_that_the_order_can_be_kept() -> None:
@@ -39,8 +39,8 @@ def test_b107_each_status_has_its_own_state_so_that_the_order_can_be_kept() -> N
 
 @pytest.mark.parametrize("status", ["queued", "accepted", "sending", "scheduled", "brand-new", ""])
 def test_a_status_that_tells_nothing_is_kept_in_words_only(status: str) -> None:
-    witness = parse_status({"MessageSid": SID, "MessageStatus": status}, {"r": "5", "a": "1"})
-    assert (witness.state, witness.provider_status, witness.part) == (None, status, 5)
+    told = parse_status({"MessageSid": SID, "MessageStatus": status}, {"r": "5", "a": "1"})
+    assert (told.state, told.provider_status, told.part) == (None, status, 5)
 
 
 @pytest.mark.parametrize("sid", ["", "   ", "SM 1", "../../x", "S" * 100])
@@ -51,8 +51,8 @@ def test_a_callback_that_names_no_message_is_a_dead_letter(sid: str) -> None:
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "1e9", "9" * 30, "9" * 19, "\u0665"])
 def test_a_query_that_is_not_ours_names_no_part(value: str) -> None:
-    witness = parse_status({"MessageSid": SID, "MessageStatus": "sent"}, {"r": value, "a": value})
-    assert (witness.part, witness.attempt) == (0, 0)
+    told = parse_status({"MessageSid": SID, "MessageStatus": "sent"}, {"r": value, "a": value})
+    assert (told.part, told.attempt) == (0, 0)
 
 
 def test_a_code_that_is_not_a_number_is_no_code() -> None:
@@ -72,9 +72,9 @@ def test_the_callback_url_carries_our_name_and_twilios_overrides() -> None:
 def test_our_name_survives_the_way_to_twilio_and_back(part: int, attempt: int) -> None:
     url = callback_url("https://b.example/s", SendRef(part, attempt, 1_800_000_000.7))
     query = dict(parse_qsl(urlsplit(url).query))
-    witness = parse_status({"MessageSid": SID, "MessageStatus": "sent"}, query)
-    assert (witness.part, witness.attempt) == (part, attempt)
-    assert witness.began == 1_800_000_000
+    told = parse_status({"MessageSid": SID, "MessageStatus": "sent"}, query)
+    assert (told.part, told.attempt) == (part, attempt)
+    assert told.began == 1_800_000_000
 
 
 words = st.text(st.characters(), max_size=20)
@@ -90,7 +90,7 @@ def test_no_callback_raises_anything_but_a_dead_letter(
     form: dict[str, str], query: dict[str, str]
 ) -> None:
     try:
-        witness = parse_status(form, query)
+        told = parse_status(form, query)
     except PayloadError:
         return
-    assert witness.receipt
+    assert told.receipt

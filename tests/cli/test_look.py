@@ -64,19 +64,16 @@ def test_where_all_is_long_nothing_is_cut(terminal: Terminal) -> None:
 
 
 def test_a_picture_shown_once_stays_on_the_terminal(terminal: Terminal) -> None:
-    with redirect_stdout(terminal), render.screen(once=True) as picture:
-        picture.line("last minute: nothing")
-        picture.table("runs", ("ready",), [(3,)])
-        picture.show()
+    with redirect_stdout(terminal), render.screen(once=True) as show:
+        show([render.line("last minute: nothing"), render.panel("runs", ("ready",), [(3,)])])
     assert "\x1b[?1049h" not in terminal.getvalue(), "it went to the other screen, which is gone"
     assert terminal.getvalue().endswith("\n")
     assert terminal.lines[0].strip() == "last minute: nothing"
 
 
 def test_in_a_pipe_each_picture_is_as_wide_as_it_must(capsys: pytest.CaptureFixture[str]) -> None:
-    with render.screen(once=False) as picture:
+    with render.screen(once=False) as show:
         for ready in (3, 4):
-            picture.table("runs", ("ready",), [(ready,)])
-            picture.show()
+            show([render.panel("runs", ("ready",), [(ready,)])])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "3" in line or "4" in line] == ["│  3      │", "│  4      │"]

@@ -10,7 +10,7 @@ from bot.domain.admission import joins_until, wait_for_more
 from bot.domain.message import Inbound
 from bot.domain.terms import Burst, IntakeTerms
 from tests.domain.messages import said
-from tests.domain.test_thought import RUN
+from tests.domain.test_agent_result import RUN
 
 
 def inbound(album: str = "") -> Inbound:

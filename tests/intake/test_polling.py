@@ -79,6 +79,8 @@ async def test_ids_that_start_again_below_the_old_offset_are_not_confirmed_unsee
     ada = Person(CHAT, first_update=900_000_000)
     world.telegram.enqueue(ada.text("before"))
     await world.telegram.wait_for(lambda: world.telegram.texts(CHAT) == ["before"])
+    # The poll that confirms "before", and then one that finds nothing left.
+    await world.telegram.wait_for(lambda: any("offset" in asked for asked in polls(world)))
     await world.telegram.wait_for(lambda: "offset" not in polls(world)[-1])
     redrawn = Person(CHAT, first_update=1000, first_message=99)
     world.telegram.enqueue(redrawn.text("after a quiet week"))

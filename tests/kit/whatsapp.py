@@ -1,4 +1,4 @@
-"""What the tests of the flows on WhatsApp share: agents, and questions to the rows."""
+"""Agents and questions to the rows for tests of WhatsApp."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ DEADLINE = 900.0
 
 @dataclass
 class Hand:
-    """Moves rows as one process with one holder would, without any of the flows."""
+    """Moves rows as one process with one holder would, without the rest of the program."""
 
     db: Database
     clock: ShiftedClock
@@ -68,7 +68,7 @@ class Hand:
         boot = f"boot-{next(self._numbers)}"
         return self.do(holders.register, Identity(name, boot, "host", 1, "all"))
 
-    def bury(self, holder: int) -> None:
+    def mark_dead(self, holder: int) -> None:
         """The holder dies, and somebody noticed."""
         self.do(holders.retire, holder)
 
@@ -128,7 +128,7 @@ class Hand:
 
     def parts(self, run: Run, *texts: str, begun: bool = False) -> list[Part]:
         """Store the parts of a running run's reply, the first of them already being sent."""
-        to = outbox.Address(self.account, run.chat, run.id)
+        to = outbox.PartOwner(self.account, run.chat, run.id)
         bodies = [PartBody(words, "{}") for words in texts or ("hello",)]
         return list(
             self.do(
@@ -142,7 +142,7 @@ class Hand:
 
     def post(self, chat: int, kind: PartKind = PartKind.NOTICE, number: int = 1) -> int:
         """A standalone message of no run."""
-        to = outbox.Address(self.account, chat, None)
+        to = outbox.PartOwner(self.account, chat, None)
         part = self.do(outbox.post, to, kind, PartBody("a note", "{}"), number)
         assert part is not None
         return part

@@ -12,7 +12,7 @@ from tests.storage.kit import DEADLINE, LEASE, Hand
 
 def die(hand: Hand, holder: int) -> None:
     """The holder's lease runs out, and a pass finds it."""
-    hand.bury(holder)
+    hand.mark_dead(holder)
     hand.do(runs.release_dead)
 
 
@@ -73,7 +73,7 @@ def test_living_holders_lose_nothing_to_a_pass(hand: Hand) -> None:
 
 def test_a_death_is_counted_against_the_run_whose_agent_was_at_work(hand: Hand) -> None:
     run = hand.running()
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     [released] = hand.do(runs.release_dead)
     assert (released.run, released.holder, released.counted) == (run.id, hand.holder, True)
     found = hand.find(run)
@@ -85,7 +85,7 @@ def test_a_death_is_counted_against_the_run_whose_agent_was_at_work(hand: Hand) 
 def test_a_death_after_the_reply_was_stored_is_not_counted(hand: Hand) -> None:
     run = hand.running()
     hand.do(runs.mark_replied, run.claim)
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     [released] = hand.do(runs.release_dead)
     assert not released.counted
     assert counters(hand, run) == (0, 0)
@@ -107,7 +107,7 @@ def test_a_life_that_gives_back_counts_nothing(hand: Hand) -> None:
 
 def test_a_reader_releases_only_the_run_of_its_chat(hand: Hand) -> None:
     one, other = hand.running(), hand.running()
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     assert [r.run for r in hand.do(runs.release_dead, one.chat)] == [one.id]
     assert hand.find(other).state is RunState.RUNNING
 
@@ -115,7 +115,7 @@ def test_a_reader_releases_only_the_run_of_its_chat(hand: Hand) -> None:
 def test_many_runs_of_the_dead_are_released_in_bounded_passes(hand: Hand) -> None:
     for _ in range(runs.RELEASED_AT_ONCE + 3):
         hand.running()
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     assert len(hand.do(runs.release_dead)) == runs.RELEASED_AT_ONCE
     assert len(hand.do(runs.release_dead)) == 3
 
@@ -201,7 +201,7 @@ def deadline(hand: Hand, run: Run) -> float:
 def test_the_deadline_moves_by_the_time_in_which_the_holder_was_dead(hand: Hand) -> None:
     run = hand.running()
     hand.advance(3_600)
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     hand.do(runs.release_dead)
     hand.advance(600)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
@@ -265,7 +265,7 @@ def test_the_oldest_due_run_is_told_by_its_age(hand: Hand) -> None:
 
 def test_holders_that_left_something_are_not_forgotten(hand: Hand) -> None:
     run = hand.running()
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     hand.advance(100_000)
     assert hand.do(holders.forget_gone, 86_400.0) == 0
     hand.do(runs.release_dead)
@@ -278,6 +278,6 @@ def test_one_process_polls_for_an_account_until_its_lease_is_over(hand: Hand) ->
     assert hand.do(accounts.take_polling, hand.account, hand.holder, LEASE)
     assert hand.do(accounts.take_polling, hand.account, hand.holder, LEASE)
     assert not hand.do(accounts.take_polling, hand.account, other, LEASE)
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     assert hand.do(accounts.take_polling, hand.account, other, LEASE)
     assert not hand.do(accounts.take_polling, hand.account, hand.holder, LEASE)

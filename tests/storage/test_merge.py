@@ -128,7 +128,7 @@ def test_the_second_of_two_survives_the_death_of_its_holder(
     kept, gone = pair
     older, younger = hand.running(kept), hand.running(gone, hand.new_holder("host/2"))
     merged(hand)
-    hand.bury(younger.holder or 0)
+    hand.mark_dead(younger.holder or 0)
     [released] = hand.do(runs.release_dead, kept)
     assert released.run == younger.id
     [again] = hand.claim()

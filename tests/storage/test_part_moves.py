@@ -124,6 +124,19 @@ def test_an_outcome_of_an_earlier_attempt_changes_nothing(hand: Hand, outcome: s
     assert hand.part(part.id) == again
 
 
+@pytest.mark.parametrize("proof", ["not_sent", "refuse"])
+def test_a_proof_that_comes_after_the_attempt_was_doubted_still_counts(
+    hand: Hand, proof: str
+) -> None:
+    part = begun(hand)
+    hand.do(outbox.doubt, attempt(part), "the process died")
+    hand.do(outbox.looked, part.id, part.attempts)
+    assert not hand.do(OUTCOMES["doubt"], attempt(part))
+    assert not hand.do(OUTCOMES[proof], Attempt(part.id, part.attempts + 1))
+    assert hand.do(OUTCOMES[proof], attempt(part))
+    assert hand.part(part.id).state == LEADS_TO[proof]
+
+
 def test_a_part_that_was_proven_not_sent_waits_for_its_time(hand: Hand) -> None:
     part = begun(hand)
     hand.do(outbox.not_sent, attempt(part), 30.0, "limited", "429")
@@ -164,7 +177,7 @@ def test_what_an_ended_run_had_not_begun_is_dropped_and_nothing_else(hand: Hand)
 
 def test_a_notice_of_a_run_is_said_once(hand: Hand) -> None:
     run = hand.running()
-    to = outbox.Address(hand.account, run.chat, run.id)
+    to = outbox.PartOwner(hand.account, run.chat, run.id)
     body = PartBody("still working", "{}")
     said = (to, PartKind.NOTICE, body, Notice.STILL_WORKING)
     assert hand.do(outbox.post, *said) is not None
@@ -201,7 +214,7 @@ def test_a_look_up_must_not_adopt_what_the_chats_parts_have(hand: Hand) -> None:
 def test_a_standalone_part_is_claimed_once_and_only_by_the_living(hand: Hand) -> None:
     part = hand.post(hand.new_chat())
     gone = hand.new_holder("host/2")
-    hand.bury(gone)
+    hand.mark_dead(gone)
     assert hand.do(outbox.claim, part, gone, LEASE) is None
     assert hand.do(outbox.claim, part, hand.holder, LEASE) is not None
     assert hand.do(outbox.claim, part, hand.holder, LEASE) is None
@@ -253,7 +266,7 @@ def test_what_a_dead_holder_was_sending_is_uncertain_if_no_run_looks_after_it(ha
     note = hand.do(outbox.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
     assert note is not None
     assert hand.do(outbox.doubt_orphans) == []
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     assert sorted(hand.do(outbox.doubt_orphans)) == [ended.id, note.id]
     assert hand.part(kept.id).state is PartState.SENDING
 

@@ -113,7 +113,7 @@ def full(hand: Hand) -> Hand:
         hand.post(hand.new_chat(), PartKind.NOTICE)
     dead = hand.new_holder("host/9")
     hand.running(holder=dead)
-    hand.bury(dead)
+    hand.mark_dead(dead)
     return hand
 
 

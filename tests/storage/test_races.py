@@ -294,7 +294,7 @@ def test_a_worker_that_settles_while_its_run_is_released_loses(
 ) -> None:
     hand = postgres_hand
     run = hand.running()
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     with first(hand) as rival:
         assert len(rival.do(runs.release_dead)) == 1
         waiting = rival.rival(finish, run)
@@ -305,7 +305,7 @@ def test_a_worker_that_settles_while_its_run_is_released_loses(
 def test_a_pass_leaves_a_run_alone_that_is_being_settled(postgres_hand: Hand) -> None:
     hand = postgres_hand
     run = hand.running()
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     with first(hand) as rival:
         rival.do(finish, run)
         assert hand.do(runs.release_dead) == []
@@ -318,7 +318,7 @@ def test_two_passes_at_once_release_each_run_once(postgres_hand: Hand) -> None:
     hand = postgres_hand
     for _ in range(3):
         hand.running()
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     with first(hand) as rival:
         assert len(rival.do(runs.release_dead)) == 3
         assert hand.do(runs.release_dead) == []

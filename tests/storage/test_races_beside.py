@@ -62,7 +62,7 @@ def test_a_part_of_a_dead_holder_is_not_doubted_while_its_receipt_is_written(
     hand = postgres_hand
     part = hand.do(outbox.claim, hand.post(hand.new_chat()), hand.holder, LEASE)
     assert part is not None
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     with first(hand) as rival:
         rival.do(outbox.receive, Attempt(part.id, 1), "m1")
         waiting = rival.rival(outbox.doubt_orphans)

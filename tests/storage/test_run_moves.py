@@ -17,7 +17,7 @@ CLOSED = Close(Ending.CANCELLED, Cause.OPERATOR, "closed")
 
 def taken_over(hand: Hand, run: Run) -> Run:
     """The run's holder dies, the run is released and claimed by another holder."""
-    hand.bury(run.holder or 0)
+    hand.mark_dead(run.holder or 0)
     hand.do(runs.release_dead)
     [again] = hand.claim(holder=hand.new_holder("host/2"))
     assert again.id == run.id
@@ -40,7 +40,7 @@ def test_a_second_claimant_gets_nothing(hand: Hand) -> None:
 
 def test_a_holder_that_is_gone_claims_nothing(hand: Hand) -> None:
     hand.ready(hand.new_chat())
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     assert hand.claim() == []
 
 
@@ -98,7 +98,7 @@ def test_a_draining_holder_gives_birth_to_no_running_run(hand: Hand) -> None:
 
 
 def test_a_holder_that_is_gone_gives_birth_to_no_running_run(hand: Hand) -> None:
-    hand.bury(hand.holder)
+    hand.mark_dead(hand.holder)
     run = hand.insert(hand.new_chat(), head=True, by=hand.claimant())
     assert (run.state, run.holder, run.fence) == (RunState.READY, None, 0)
 
@@ -251,7 +251,11 @@ def test_a_run_that_comes_back_to_a_paused_chat_waits(hand: Hand) -> None:
 def test_an_ending_is_corrected_only_from_what_it_was(hand: Hand) -> None:
     run = hand.running()
     hand.do(runs.settle, run.claim, Close(Ending.UNCERTAIN, Cause.UNCONFIRMED, "a time-out"))
-    correct = (run.id, Ending.UNCERTAIN, Close(Ending.ANSWERED, Cause.DELIVERED, "a late witness"))
+    correct = (
+        run.id,
+        Ending.UNCERTAIN,
+        Close(Ending.ANSWERED, Cause.DELIVERED, "a late delivery status"),
+    )
     assert hand.do(runs.correct_ending, *correct)
     assert not hand.do(runs.correct_ending, *correct)
     assert hand.find(run).ending is Ending.ANSWERED

@@ -11,7 +11,7 @@ context.configure(
     connection=connection,
     target_metadata=metadata,
     transaction_per_migration=True,
-    render_as_batch=context.config.attributes.get("batch", connection.dialect.name == "sqlite"),
+    render_as_batch=connection.dialect.name == "sqlite",
 )
 with context.begin_transaction():
     context.run_migrations()

@@ -6,13 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.ending import Cause, Close, Ending
-from bot.domain.reply import Reply
-from bot.domain.retry import RETRY
-from bot.domain.run import Run, RunState
-from bot.domain.thought import (
+from bot.domain.agent_result import (
     Answer,
-    Apology,
     Failed,
     GaveUp,
     Later,
@@ -21,6 +16,10 @@ from bot.domain.thought import (
     Thought,
     follows,
 )
+from bot.domain.ending import Cause, Close, Ending
+from bot.domain.reply import Reply
+from bot.domain.retry import RETRY
+from bot.domain.run import Run, RunState
 from bot.domain.verdict import Apologise
 
 RUN = Run(
@@ -47,9 +46,9 @@ RUN = Run(
     [
         (Answer(Reply("hello")), Reply("hello")),
         (Answer(None), Close(Ending.SILENT, Cause.CHOSE_SILENCE)),
-        (GaveUp(" Ask Ann. ", "no data"), Apology(Apologise(Cause.GAVE_UP, "no data"), "Ask Ann.")),
-        (GaveUp(" ", ""), Apology(Apologise(Cause.GAVE_UP))),
-        (OutOfTime(), Apology(Apologise(Cause.DEADLINE))),
+        (GaveUp(" Ask Ann. ", "no data"), Apologise(Cause.GAVE_UP, "no data", "Ask Ann.")),
+        (GaveUp(" ", ""), Apologise(Cause.GAVE_UP)),
+        (OutOfTime(), Apologise(Cause.DEADLINE)),
         (Later(30.0, "busy"), PutBack(30.0, "busy", failed=False)),
         (Later(0.0, "at once"), PutBack(RETRY.soonest, "at once", failed=False)),
         (Later(None, "busy"), PutBack(RETRY.agent.after(1, 0.0), "busy", failed=False)),
