@@ -129,9 +129,7 @@ class SharedRateLimit:
             await self._say_what_waits()
             wait, taken = await self._take(keys=keys, args=asked)
         except (RedisError, OSError, TimeoutError) as error:
-            self._away_until = self._clock.monotonic() + _AWAY
-            self._unused.clear()
-            _log.warning("redis is away, sends keep to this process's share: %s", error)
+            self._gone(error)
             return None
         return wait / 1e6, taken == 1
 
@@ -139,9 +137,22 @@ class SharedRateLimit:
         """Return places that were not used, with the next question."""
         self._unused.extend(limits)
 
-    def hold(self, limit: Rate, seconds: float) -> None:
-        """Let nothing leave under this limit for so long: told with the next question."""
-        self._held = (limit, self._clock.monotonic() + seconds)
+    async def hold(self, limit: Rate, seconds: float) -> None:
+        """Let nothing leave under this limit for so long: told now, and with every question until
+        then, because Redis may be away, or be emptied."""
+        until = self._clock.monotonic() + seconds
+        if self._held is None or until > self._held[1]:
+            self._held = (limit, until)
+            if self._clock.monotonic() >= self._away_until:
+                try:
+                    await self._say_what_waits()
+                except (RedisError, OSError, TimeoutError) as error:
+                    self._gone(error)
+
+    def _gone(self, error: Exception) -> None:
+        self._away_until = self._clock.monotonic() + _AWAY
+        self._unused.clear()
+        _log.warning("redis is away, sends keep to this process's share: %s", error)
 
     async def _say_what_waits(self) -> None:
         if self._unused:
@@ -149,9 +160,12 @@ class SharedRateLimit:
             intervals = [_micros(rate.interval) for rate in unused]
             await self._give_back(keys=self._keys(unused), args=intervals)
         if self._held is not None:
-            (limit, until), self._held = self._held, None
-            left = max(0.0, until - self._clock.monotonic())
-            await self._hold(keys=self._keys([limit]), args=[_micros(left)])
+            limit, until = self._held
+            left = until - self._clock.monotonic()
+            if left > 0:
+                await self._hold(keys=self._keys([limit]), args=[_micros(left)])
+            else:
+                self._held = None
 
     def _keys(self, limits: Sequence[Rate]) -> list[str]:
         return [self._prefix + rate.name for rate in limits]

@@ -155,7 +155,7 @@ class InFlightSends:
             _log.exception("telling of the send of part %s broke", part.id)
         if isinstance(outcome, NotSent) and outcome.limited:
             wait = outcome.retry_after or 0.0
-            self._limiters[part.account].refused(to, wait, account=outcome.account)
+            await self._limiters[part.account].refused(to, wait, account=outcome.account)
         await rt.reached(Checkpoint.STANDALONE_AFTER_SEND if alone else Checkpoint.AFTER_SEND)
         return outcome
 

@@ -63,8 +63,8 @@ class Shared(Protocol):
         """Return places that were not used. Never waits."""
         ...
 
-    def hold(self, limit: Limit, seconds: float) -> None:
-        """Let nothing leave under this limit for so long. Never waits."""
+    async def hold(self, limit: Limit, seconds: float) -> None:
+        """Let nothing leave under this limit for so long, from any process."""
         ...
 
 
@@ -148,6 +148,7 @@ class RateLimiter:
         self._shared = shared
         self._local = Local()
         self._refused: dict[str, float] = {}
+        self._held_until = 0.0
         self._even_at = 0.0
         self._processes = 1
         self._asked = 0
@@ -180,7 +181,8 @@ class RateLimiter:
                 if place is not None:
                     place.refund()
                 raise
-            if place is not None:
+            # Not when the account was held while this one stood in line.
+            if place is not None and self._clock.monotonic() >= self._held_until:
                 return place
 
     async def even_out(self) -> None:
@@ -198,6 +200,7 @@ class RateLimiter:
     async def _ask(
         self, limits: Sequence[Limit], in_line: float, patience: float
     ) -> tuple[float, Place | None]:
+        held = self._held_until
         if self._shared is not None:
             answer = await self._shared.ask(limits, in_line, patience)
             if answer is not None:
@@ -206,26 +209,29 @@ class RateLimiter:
                     return wait, None
                 # Should Redis go away, this process knows what has left.
                 self._local.take(limits, self._clock.monotonic() + wait)
-                return wait, Place(0.0, lambda: self._give_back(limits, self._shared))
+                return wait, Place(0.0, lambda: self._give_back(limits, self._shared, held))
         mine = tuple(map(self._my_share, limits))
         wait, taken = self._local.ask(mine, self._clock.monotonic(), in_line, patience)
-        return wait, Place(0.0, lambda: self._give_back(mine, None)) if taken else None
+        return wait, Place(0.0, lambda: self._give_back(mine, None, held)) if taken else None
 
-    def _give_back(self, limits: Sequence[Limit], shared: Shared | None) -> None:
+    def _give_back(self, limits: Sequence[Limit], shared: Shared | None, held: float) -> None:
+        if self._held_until != held:
+            return  # What was taken before a hold says nothing about what leaves after it.
         self._local.give_back(limits)
         if shared is not None:
             shared.give_back(limits)
 
-    def refused(self, to: Recipient, wait: float, *, account: bool) -> None:
+    async def refused(self, to: Recipient, wait: float, *, account: bool) -> None:
         """The platform said that a limit was reached: hold the whole account for `wait` seconds
         if it is the `account`'s, which the refusal says or several chats at once show."""
         now = self._clock.monotonic()
         self._refused = {c: at for c, at in self._refused.items() if at > now - _REFUSED_WITHIN}
         self._refused[to.address.chat] = now
         if account or len(self._refused) >= _REFUSED_CHATS:
-            self._local.hold(self._account(), now + wait)
+            self._held_until = max(self._held_until, now + wait)
+            self._local.hold(self._account(), self._held_until)
             if self._shared is not None:
-                self._shared.hold(self._account(), wait)
+                await self._shared.hold(self._account(), wait)
 
     def _my_share(self, limit: Limit) -> Limit:
         if not limit.shared:

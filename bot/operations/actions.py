@@ -87,7 +87,7 @@ async def apply(rt: Runtime, act: Callable[[Tx], Acted], *, dry_run: bool = Fals
         raise _Planned(act(tx))
 
     try:
-        acted = await rt.db.write(plan if dry_run else act)
+        acted = await rt.db.write_once(plan if dry_run else act)
     except _Planned as planned:
         return planned.acted
     for topic in acted.wake:

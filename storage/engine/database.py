@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.ports import Clock
+from storage.engine.once import Once
 from storage.engine.postgres import Postgres
 from storage.engine.sqlite import Sqlite
 from storage.engine.tx import Tx
@@ -102,6 +103,14 @@ class Database:
     ) -> T:
         """Run `move` in a transaction and commit it."""
         return await self._lanes.write(self._waited(partial(_bound, move, args, kwargs)))
+
+    async def write_once(
+        self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `write`, for a move that could be made twice: where nothing in its rows says that it
+        was made, it is not made again when only the answer to its commit was lost."""
+        job = partial(_bound, move, args, kwargs)
+        return await self.write(job if self.is_sqlite else Once(job))
 
     async def read(
         self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs

@@ -206,17 +206,32 @@ async def test_three_chats_refused_within_a_second_hold_the_whole_account() -> N
     clock, left = SleepersClock(), list[float]()
     limiter = RateLimiter(TELEGRAM, clock)
     for number in range(2):
-        limiter.refused(chat(number), 20.0, account=False)
+        await limiter.refused(chat(number), 20.0, account=False)
     assert (await limiter.place(chat(9))).taken
-    limiter.refused(chat(2), 20.0, account=False)
+    await limiter.refused(chat(2), 20.0, account=False)
     assert (await limiter.place(chat(10), 3.0)).wait == pytest.approx(20.0)
     await clock.run(leaving(limiter, chat(11), left))
     assert left[0] >= 20.0
 
 
+async def test_who_stands_in_line_when_the_account_is_held_waits_for_its_end() -> None:
+    clock, left = SleepersClock(), list[float]()
+    limiter = RateLimiter(TELEGRAM, clock)
+
+    async def refused() -> None:
+        await clock.sleep(0.5)
+        for number in range(3):
+            await limiter.refused(chat(number), 20.0, account=False)
+
+    await clock.run(refused(), *(leaving(limiter, chat(n), left) for n in range(60)))
+    assert len(left) == 60
+    assert not [at for at in left if 0.5 < at < 20.5]
+    assert fullest(left) <= 30
+
+
 async def test_a_limit_that_is_the_accounts_holds_it_at_once() -> None:
     limiter = RateLimiter(Pace(overall=80.0), SleepersClock())
-    limiter.refused(chat(1), 30.0, account=True)
+    await limiter.refused(chat(1), 30.0, account=True)
     assert (await limiter.place(chat(2), 3.0)).wait == pytest.approx(30.0)
 
 
@@ -258,10 +273,27 @@ async def test_with_redis_a_hold_and_the_moments_of_return_are_shared(valkey_url
     clock = SystemClock()
     shared = [SharedRateLimit(valkey_url, "telegram:2", clock) for _ in range(2)]
     limiters = [RateLimiter(TELEGRAM, clock, one) for one in shared]
-    limiters[0].refused(chat(1), 20.0, account=True)
+    await limiters[0].refused(chat(1), 20.0, account=True)
     later = [(await limiters[n % 2].place(chat(n), 3.0)).wait for n in range(10)]
     assert later[0] == pytest.approx(20.0, abs=1.0)
     assert later[-1] - later[0] == pytest.approx(9 / 29.1, abs=0.2)
+    for one in shared:
+        await one.close()
+
+
+async def test_a_hold_outlives_an_emptied_redis_and_a_shorter_refusal(
+    valkey: Valkey, valkey_url: str
+) -> None:
+    clock = SystemClock()
+    shared = [SharedRateLimit(valkey_url, "telegram:5", clock) for _ in range(2)]
+    limiters = [RateLimiter(Pace(overall=10.0), clock, one) for one in shared]
+    await limiters[0].refused(chat(1), 20.0, account=True)
+    await limiters[0].refused(chat(2), 1.0, account=True)
+    assert (await limiters[1].place(chat(3))).wait > 18.0
+    valkey.flush()
+    await limiters[0].place(chat(3))
+    waits = [(await limiter.place(chat(3))).wait for limiter in limiters]
+    assert min(waits) > 18.0
     for one in shared:
         await one.close()
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import psycopg
+import pytest
+
 from bot.domain.reply import PartKind
 from bot.domain.turn import Turn
 from bot.operations import chats, parts
@@ -95,6 +100,30 @@ async def test_a_chat_that_nothing_reaches_takes_no_words(world: World) -> None:
     acted = await reply(process, "hello?")
     assert acted.result is Result.REFUSED
     assert "until the person writes" in acted.said
+
+
+async def test_words_leave_once_although_the_answer_to_their_commit_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await world.start(agent=repeats)
+    await process.post_update(Person(ADA).text("hello"))
+    await world.settled()
+    commit, lost = psycopg.Connection.commit, list[str]()
+
+    def loses_its_answer(connection: psycopg.Connection[Any]) -> None:
+        written = connection.execute("SELECT 1 FROM outbox WHERE kind = 'operator'").fetchone()
+        commit(connection)
+        if written and not lost:
+            lost.append("an answer")
+            connection.close()
+            raise psycopg.OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(psycopg.Connection, "commit", loses_its_answer)
+    acted = await reply(process, "your order left")
+    await world.settled()
+    assert acted.result is Result.DONE
+    assert lost or world.database_url.startswith("sqlite")
+    assert world.telegram.texts(ADA)[1:] == ["your order left"]
 
 
 async def uncertain_part(world: World) -> Running:

@@ -59,6 +59,26 @@ async def test_a_transaction_whose_session_is_killed_is_done_once_more(
     assert await db.read(count) == 2
 
 
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "undone"])
+async def test_what_has_no_key_is_made_once_although_the_answer_to_its_commit_is_lost(
+    db: Database, monkeypatch: pytest.MonkeyPatch, *, commits: bool
+) -> None:
+    commit, lost = psycopg.Connection.commit, list[str]()
+
+    def loses_its_answer(connection: psycopg.Connection[object]) -> None:
+        if commits or lost:
+            commit(connection)
+        if not lost:
+            lost.append("an answer")
+            connection.close()
+            raise psycopg.OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(psycopg.Connection, "commit", loses_its_answer)
+    assert await db.write_once(note, "words") == "words"
+    assert lost
+    assert await db.read(count) == 1
+
+
 async def test_the_victim_of_a_deadlock_is_done_once_more(db: Database) -> None:
     first, second = await db.write(_two_accounts)
     both_hold_one = threading.Barrier(2)
