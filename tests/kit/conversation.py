@@ -16,8 +16,8 @@ PATIENT: dict[str, Any] = {
     "heartbeat_seconds": 60.0,
 }
 """For a test that sets the clock forward by minutes: no lease may end by that."""
-SHORT: dict[str, Any] = {"lease_seconds": 1.5, "heartbeat_seconds": 0.3}
-"""A lease that a test can wait for."""
+MORTAL: dict[str, Any] = {**PATIENT, "lease_seconds": 300.0, "heartbeat_seconds": 10.0}
+"""A lease that `tests.kit.passing.outlive` lets the dead lose, and no slow machine the living."""
 
 
 async def endings(world: World) -> list[tuple[str, str]]:
