@@ -217,9 +217,14 @@ class World:
         return started
 
     def advance(self, seconds: float) -> None:
-        """Set the clock of every process and of the database forward."""
+        """Set the clock of every process and of the database forward. Workers look at once: what
+        they wait for besides a hint is the loop's time."""
         self.clock.advance(seconds)
         self._set_database()
+        for one in self.running:
+            if (worker := one.process.worker) is not None:
+                worker._wake.set()
+                worker._standalone.set()
 
     def stop_time(self) -> None:
         """Let the clock of every process and of the database move by `advance` alone."""
