@@ -46,14 +46,28 @@ class Site:
     routes: Sequence[tuple[int, Route]] = ()
     prefix: str = ""
 
+    async def ready(self, _request: Request) -> Response:
+        """Everything that could keep this process from its job."""
+        checks = await self.readiness()
+        well = all(check.well for check in checks)
+        body = {
+            "ready": well,
+            "checks": {c.name: {"ok": c.well, "says": c.says} for c in checks},
+        }
+        return JSONResponse(body, status_code=200 if well else 503)
+
+    async def metrics(self, _request: Request) -> Response:
+        text = generate_latest(self.rt.observer.registry)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
 
 def build_app(site: Site) -> Starlette:
     """The application of this process."""
     return Starlette(
         routes=[
             HttpRoute("/healthz", _alive),
-            HttpRoute("/readyz", _ready(site)),
-            HttpRoute("/metrics", _metrics(site)),
+            HttpRoute("/readyz", site.ready),
+            HttpRoute("/metrics", site.metrics),
             *(
                 HttpRoute(prefix + route.path, _receive(site, account, route), methods=["POST"])
                 for account, route in site.routes
@@ -79,27 +93,6 @@ async def _starting(_request: Request) -> Response:
 
 async def _alive(_request: Request) -> Response:
     return PlainTextResponse("alive\n")
-
-
-def _ready(site: Site) -> _Answer:
-    async def ready(_request: Request) -> Response:
-        checks = await site.readiness()
-        well = all(check.well for check in checks)
-        body = {
-            "ready": well,
-            "checks": {c.name: {"ok": c.well, "says": c.says} for c in checks},
-        }
-        return JSONResponse(body, status_code=200 if well else 503)
-
-    return ready
-
-
-def _metrics(site: Site) -> _Answer:
-    async def metrics(_request: Request) -> Response:
-        text = generate_latest(site.rt.observer.registry)
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
-
-    return metrics
 
 
 def _receive(site: Site, account: int, route: Route) -> _Answer:

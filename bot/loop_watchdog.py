@@ -10,10 +10,9 @@ import asyncio
 import logging
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from traceback import walk_stack
+from typing import Self
 
 BEAT = 0.25
 """Seconds between two looks."""
@@ -27,23 +26,24 @@ _log = logging.getLogger("answerback.loop")
 
 
 class LoopWatchdog:
-    """Watches the loop that it was made in, until it is stopped."""
+    """Watches the loop that it was made in, until the body ends."""
 
     def __init__(self, beat: float = BEAT) -> None:
         self._beat = beat
         self._loop = asyncio.get_running_loop()
         self._of = threading.get_ident()
-        self._answered = True
+        self._answered = threading.Event()
+        self._answered.set()
         self._missed = 0
         self._longest = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="loop-watchdog")
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """Watch no more; the thread ends within a moment."""
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 
@@ -54,10 +54,11 @@ class LoopWatchdog:
 
     def _watch(self) -> None:
         while not self._ended.wait(self._beat):
-            if self._answered:
-                self._missed, self._answered = 0, False
+            if self._answered.is_set():
+                self._missed = 0
+                self._answered.clear()
                 try:
-                    self._loop.call_soon_threadsafe(self._answer)
+                    self._loop.call_soon_threadsafe(self._answered.set)
                 except RuntimeError:
                     return  # The loop is closed.
                 continue
@@ -70,22 +71,8 @@ class LoopWatchdog:
                     self._where(),
                 )
 
-    def _answer(self) -> None:
-        self._answered = True
-
     def _where(self) -> str:
         """The innermost calls of the loop's thread: names and lines, never values."""
         stack = walk_stack(sys._current_frames().get(self._of))  # noqa: SLF001 - its only name
         inner = [f"{f.f_globals.get('__name__')}:{line}" for f, line in islice(stack, _FRAMES)]
         return " < ".join(inner)
-
-
-@contextmanager
-def loop_watchdog() -> Iterator[LoopWatchdog]:
-    """Watch the running loop until the body ends."""
-    watch = LoopWatchdog()
-    watch.start()
-    try:
-        yield watch
-    finally:
-        watch.stop()

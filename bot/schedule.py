@@ -20,6 +20,7 @@ _FURTHEST = 5 * 366 * DAY
 _CLOSEST_REPEAT = 600.0
 _WAIT = re.compile(r"in\s+(\d{1,6})\s*(second|minute|hour|day|week)s?")
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "week": 7 * DAY}
+_FIELDS = ("minute", "hour", "day", "month", "day_of_week")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _HOW = (
     "write a local time like 2027-01-15 09:00, a wait like 'in 20 minutes', "
@@ -86,16 +87,10 @@ def _recurring(rule: str, place: ZoneInfo, now: float) -> Schedule:
 
 
 def _trigger(rule: str, place: ZoneInfo) -> CronTrigger:
-    minute, hour, day, month, weekday = rule.lower().split(" ")
+    fields = dict(zip(_FIELDS, rule.lower().split(" "), strict=True))
     try:
-        return CronTrigger(
-            minute=minute,
-            hour=hour,
-            day=day,
-            month=month,
-            day_of_week=_weekdays(weekday),
-            timezone=place,
-        )
+        fields["day_of_week"] = _weekdays(fields["day_of_week"])
+        return CronTrigger(**fields, timezone=place)
     except (ValueError, IndexError) as error:
         raise ReminderRefused(f"{rule!r} is no rule of five cron fields; {_HOW}") from error
 

@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.lease import LeaseTerms
-from bot.domain.retry import RetryPolicy
+from bot.domain.retry import RETRY, RetryPolicy
 from bot.domain.terms import Burst, IntakeTerms, Terms, WorkTerms
 from bot.domain.verdict import Policy, UncertainDelivery
 
@@ -98,7 +98,7 @@ class Settings(ChannelList):
 
     lease_seconds: float = Field(15.0, gt=0)
     heartbeat_seconds: float = Field(5.0, gt=0)
-    max_failures: int = Field(3, ge=1)
+    max_failures: int = Field(RETRY.max_failures, ge=1)
     run_deadline: float = Field(900.0, gt=0)
     shutdown_grace: float = Field(30.0, ge=0)
     concurrency: int = Field(100, ge=1)
@@ -224,14 +224,12 @@ def read(kind: type[T], **overrides: Any) -> T:
     try:
         return kind(**overrides)
     except ValidationError as error:
-        lines = [_line(fault) for fault in error.errors(include_url=False, include_input=False)]
+        lines = []
+        for fault in error.errors(include_url=False, include_input=False):
+            name = "_".join(str(part) for part in fault["loc"]).upper()
+            said = fault["msg"].removeprefix("Value error, ")
+            lines.append(f"{name}: {said}" if name else said)
         raise ConfigurationError("\n".join(lines)) from None
-
-
-def _line(fault: Any) -> str:
-    name = "_".join(str(part) for part in fault["loc"]).upper()
-    said = str(fault["msg"]).removeprefix("Value error, ")
-    return f"{name}: {said}" if name else said
 
 
 def lend_to_packages() -> None:

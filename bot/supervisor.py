@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -52,13 +52,9 @@ class Supervisor:
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self._clock = clock
         self._once: set[asyncio.Task[None]] = set()
-        self._troubled: dict[str, str] = {}
-        self._stopped = False
-
-    @property
-    def troubled(self) -> Mapping[str, str]:
+        self.troubled: dict[str, str] = {}
         """The tasks that are over or keep failing, each with its trouble in words."""
-        return self._troubled
+        self._stopped = False
 
     def every(
         self,
@@ -117,7 +113,7 @@ class Supervisor:
     def _over(self, task: asyncio.Task[None]) -> None:
         if self._stopped or not (task.cancelled() or task.exception()):
             return
-        self._troubled[task.get_name()] = "is over"
+        self.troubled[task.get_name()] = "is over"
         error = None if task.cancelled() else task.exception()
         _log.error("the %s task is over", task.get_name(), exc_info=error)
 
@@ -139,14 +135,14 @@ class Supervisor:
                 if failures or away:
                     _log.info("%s: works again", job.name)
                 failures, away = 0, False
-                self._troubled.pop(job.name, None)
+                self.troubled.pop(job.name, None)
 
     def _failed(self, name: str, failures: int, wait: float, error: Exception) -> None:
         trouble = f"failed {failures} times in a row, with {type(error).__name__}"
         if failures < _TROUBLED_FROM:
             _log.error("%s: %s; again in %.1f s", name, trouble, wait, exc_info=error)
         else:
-            self._troubled[name] = trouble
+            self.troubled[name] = trouble
             _log.error("%s: %s; again in %.1f s", name, trouble, wait)
 
 

@@ -13,6 +13,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -85,10 +86,17 @@ class _Work(Generic[T]):
         try:
             result = self._call()
         except BaseException as error:  # noqa: BLE001 - the task boundary of this thread
-            failure = _as_error(error)
-            self._settle(lambda: self.outcome.set_exception(failure))
+            settle = partial(self.outcome.set_exception, _as_error(error))
         else:
-            self._settle(lambda: self.outcome.set_result(result))
+            settle = partial(self.outcome.set_result, result)
+
+        def ended() -> None:
+            self._ended()
+            if not self.outcome.done():
+                settle()
+
+        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            self._loop.call_soon_threadsafe(ended)
 
     def wait(self, awaitable: Awaitable[U]) -> U:
         with self._lock:
@@ -104,15 +112,6 @@ class _Work(Generic[T]):
             self._abandoned = True
             if self._waiting is not None:
                 self._waiting.cancel()
-
-    def _settle(self, settle: Callable[[], None]) -> None:
-        def settled() -> None:
-            self._ended()
-            if not self.outcome.done():
-                settle()
-
-        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits any more.
-            self._loop.call_soon_threadsafe(settled)
 
 
 def _as_error(error: BaseException) -> Exception:

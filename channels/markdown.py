@@ -111,24 +111,19 @@ class _Page:
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> None:
         for node in nodes:
-            self._block(node)
+            if node.type not in ("bullet_list", "ordered_list"):
+                self._new_block(node)
+                self._block(node)
+                continue
+            for item in node.children:
+                self._new_block(item)
+                marker = f"{item.info}{item.markup} " if item.info else "• "
+                self._marked(marker, " " * len(marker), item)
 
     def _block(self, node: SyntaxTreeNode) -> None:
         match node.type:
-            case "bullet_list" | "ordered_list":
-                for item in node.children:
-                    self._new_block(item)
-                    marker = f"{item.info}{item.markup} " if item.info else "• "
-                    self._marked(marker, " " * len(marker), item)
             case "blockquote":
-                self._new_block(node)
                 self._quote(node)
-            case _:
-                self._new_block(node)
-                self._leaf(node)
-
-    def _leaf(self, node: SyntaxTreeNode) -> None:
-        match node.type:
             case "heading":
                 with self._styled(Style.BOLD):
                     self.inline(node.children)

@@ -33,14 +33,11 @@ _WORD = regex.compile(r"(?=\s)")
 
 def is_blank(text: str) -> bool:
     """True when nobody can see anything in it: no text, white space, zero-width characters."""
-    return all(_unseen(char) for char in text)
-
-
-def _unseen(char: str) -> bool:
-    return (
+    return all(
         unicodedata.category(char) in _INVISIBLE_CATEGORIES
         or char in _INVISIBLE
         or _VARIATION_SELECTORS.match(char) is not None
+        for char in text
     )
 
 
@@ -135,18 +132,8 @@ def _best_cut(text: str, start: int, reach: int, kept: Sequence[tuple[int, int]]
         (_WORD, start + 1, allowed),
     )
     for pattern, floor, positions in tries:
-        at = _last(pattern, text, floor, reach, positions)
-        if at is not None:
-            return at
+        matches = pattern.finditer(text, floor, min(reach + 2, len(text)))
+        found = [match.end() for match in matches if match.end() in positions]
+        if found:
+            return found[-1]
     return max(allowed, default=reach)
-
-
-def _last(
-    pattern: regex.Pattern[str], text: str, floor: int, reach: int, positions: set[int]
-) -> int | None:
-    found = [
-        m.end()
-        for m in pattern.finditer(text, floor, min(reach + 2, len(text)))
-        if m.end() in positions
-    ]
-    return found[-1] if found else None

@@ -45,7 +45,7 @@ _FIND = _LISTED.where(
 
 def ensure(tx: Tx, channel: ChannelName, account: str) -> Account:
     """The account's row, made if it is new."""
-    named = {"channel": channel.value, "account": account}
+    named = {"channel": str(channel), "account": account}
     _ENSURE.run(tx, named)
     return _ACCOUNT.read(tx.execute(_FIND, named).one())
 

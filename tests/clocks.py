@@ -42,6 +42,12 @@ class ShiftedClock(SystemClock):
         """Stand still from now on."""
         self._stopped_at = super().wall(), super().monotonic()
 
+    def go_on(self) -> None:
+        """Move again, from where it stands."""
+        stood = self.monotonic()
+        self._stopped_at = None
+        self.advance(stood - self.monotonic())
+
     def advance(self, seconds: float) -> None:
         """Set the clock forward."""
         self.offset += seconds

@@ -20,10 +20,8 @@ def block() -> threading.Event:
 
 
 async def test_a_loop_that_moves_did_not_stand_still(block: threading.Event) -> None:
-    pulse = LoopWatchdog(BEAT)
-    pulse.start()
-    await asyncio.to_thread(block.wait, 30 * BEAT)
-    pulse.stop()
+    with LoopWatchdog(BEAT) as pulse:
+        await asyncio.to_thread(block.wait, 30 * BEAT)
     assert pulse.stood() < 15 * BEAT
 
 
@@ -31,18 +29,14 @@ async def test_what_blocks_the_loop_is_measured_and_named(
     block: threading.Event, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.loop_watchdog._WORTH_A_WORD", 5 * BEAT)
-    pulse = LoopWatchdog(BEAT)
-    pulse.start()
-    with caplog.at_level(logging.ERROR):
+    with LoopWatchdog(BEAT) as pulse, caplog.at_level(logging.ERROR):
         block.wait(60 * BEAT)
-    pulse.stop()
     assert pulse.stood() > 10 * BEAT
     assert pulse.stood() == 0.0, "each standstill is told once"
     assert f"{__name__}:" in caplog.messages[0]
 
 
 async def test_it_ends_when_it_is_told_to() -> None:
-    pulse = LoopWatchdog(BEAT)
-    pulse.start()
-    pulse.stop()
-    assert "pulse" not in {thread.name for thread in threading.enumerate()}
+    with LoopWatchdog(BEAT):
+        pass
+    assert "loop-watchdog" not in {thread.name for thread in threading.enumerate()}

@@ -231,6 +231,11 @@ class World:
         self.clock.stop()
         self._set_database()
 
+    def let_time_go_on(self) -> None:
+        """Let the clocks move again, from where they stand."""
+        self.clock.go_on()
+        self._set_database()
+
     def _set_database(self) -> None:
         if not self.database_url.startswith("sqlite"):
             set_database(self.database_url, self.clock)

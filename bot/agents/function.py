@@ -39,7 +39,7 @@ class FunctionAgent:
 
     async def __call__(self, turn: Turn) -> Reply | str | None:
         """Raises what the function raises, and TypeError when it returned something else."""
-        result = await isolated(self.name, self._call(turn), self._abandoned)
+        result = await self._isolated(self._call(turn))
         if result is None or isinstance(result, Reply | str):
             return result
         hint = ""
@@ -55,40 +55,41 @@ class FunctionAgent:
             result = await self._threads.run(lambda: self._function(turn))
         return await result if inspect.isawaitable(result) else result
 
+    async def _isolated(self, work: Awaitable[object]) -> object:
+        """The result of `work`, which runs in a task of its own.
 
-async def isolated(name: str, work: Awaitable[object], abandoned: set[asyncio.Task[Any]]) -> object:
-    """The result of `work`, which runs in a task of its own.
+        A cancelled one that goes on regardless is left alone until it ends: it runs on
+        unseen, and whatever it still gives counts for nothing. An exit, an interrupt, or a
+        cancellation that nobody asked for would end this process or this task; each becomes a
+        RuntimeError.
+        """
 
-    A cancelled one that goes on regardless is left to `abandoned` until it ends: it runs on
-    unseen, and whatever it still gives counts for nothing. An exit, an interrupt, or a
-    cancellation that nobody asked for would end this process or this task; each becomes a
-    RuntimeError.
-    """
+        async def without_exits() -> object:
+            try:
+                return await work
+            except (Exception, asyncio.CancelledError):
+                raise
+            except BaseException as error:
+                raise RuntimeError(f"{self.name} ended with {type(error).__name__}") from error
 
-    async def without_exits() -> object:
+        task = asyncio.create_task(without_exits())
         try:
-            return await work
-        except (Exception, asyncio.CancelledError):
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            # Its error is taken, so that nobody is told of one never retrieved.
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            await asyncio.wait({task}, timeout=PATIENCE)
+            if not task.done():
+                self._abandoned.add(task)
+                task.add_done_callback(self._abandoned.discard)
+                _log.error(
+                    "%s ignores its cancellation (timeout or stop); it is left alone", self.name
+                )
             raise
-        except BaseException as error:
-            raise RuntimeError(f"{name} ended with {type(error).__name__}") from error
-
-    task = asyncio.create_task(without_exits())
-    try:
-        await asyncio.wait({task})
-    except asyncio.CancelledError:
-        task.cancel()
-        # Its error is taken, so that nobody is told of one never retrieved.
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        await asyncio.wait({task}, timeout=PATIENCE)
-        if not task.done():
-            abandoned.add(task)
-            task.add_done_callback(abandoned.discard)
-            _log.error("%s ignores its cancellation (timeout or stop); it is left alone", name)
-        raise
-    if task.cancelled():
-        raise RuntimeError(f"{name} cancelled itself")
-    return task.result()
+        if task.cancelled():
+            raise RuntimeError(f"{self.name} cancelled itself")
+        return task.result()
 
 
 def load(spec: str, threads: Threads) -> FunctionAgent:
@@ -103,24 +104,25 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
     if not (colon and module_name and path):
         raise fault(setting, "write package.module:function, for example AGENT=my_bot:reply")
     if "/" in module_name or module_name.endswith(".py"):
-        module = Path(module_name).stem
-        raise fault(setting, f"name the module and not its file, for example {module}:{path}")
-    target = _attribute(setting, import_module(setting, module_name), path)
+        stem = Path(module_name).stem
+        raise fault(setting, f"name the module and not its file, for example {stem}:{path}")
+    module = import_module(setting, module_name)
+    target: object = module
+    for name in path.split("."):
+        if not hasattr(target, name):
+            raise fault(setting, _missing(module, target, name))
+        target = getattr(target, name)
     if inspect.isclass(target):
-        target = _instance(setting, target)
+        kind: type = target
+        try:
+            target = kind()
+        except Exception as error:
+            what = f"making a {kind.__name__} without arguments failed: {reason(error)}"
+            raise fault(setting, what) from error
     if not callable(target):
         raise fault(setting, f"{path} is a {type(target).__name__}, not a function")
     _check_signature(setting, target)
     return FunctionAgent(spec, target, threads)
-
-
-def _attribute(setting: str, module: ModuleType, path: str) -> object:
-    found: object = module
-    for name in path.split("."):
-        if not hasattr(found, name):
-            raise fault(setting, _missing(module, found, name))
-        found = getattr(found, name)
-    return found
 
 
 def _missing(module: ModuleType, holder: object, name: str) -> str:
@@ -131,14 +133,6 @@ def _missing(module: ModuleType, holder: object, name: str) -> str:
     if module.__name__.partition(".")[0] in OURS:
         hint = "that name is Answerback's own: rename your module"
     return f"{module.__file__ or module.__name__} has no function {name!r}; {hint}"
-
-
-def _instance(setting: str, target: type) -> object:
-    try:
-        return target()
-    except Exception as error:
-        what = f"making a {target.__name__} without arguments failed: {reason(error)}"
-        raise fault(setting, what) from error
 
 
 def _check_signature(setting: str, target: Callable[..., object]) -> None:

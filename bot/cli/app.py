@@ -24,9 +24,7 @@ app = typer.Typer(
 
 
 @app.command()
-def serve(
-    role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL,
-) -> None:
+def serve(role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL) -> None:
     """Take messages in, work on them, send the answers, until told to stop.
 
     For example: serve --role worker
@@ -67,26 +65,16 @@ def _fill_standard_files() -> None:
     os.close(number)
 
 
-_SERVING = ("serve", "chat", "up")
-
-
 def main() -> None:
     """The entry point: what a command could not do becomes one clear line and an exit code, 2
     for errors of the call, the settings and the database."""
     _fill_standard_files()
-    if sys.argv[1:2] not in [[name] for name in _SERVING]:
+    if sys.argv[1:2] not in [["serve"], ["chat"], ["up"]]:
         from bot.cli.operator import add_to  # noqa: PLC0415 - serving needs none of it
 
         add_to(app)
     try:
         app()
-    except (ConfigurationError, DatabaseUnavailable) as error:
-        _leave(str(error), MISUSED)
-    except CommandFailed as failed:
-        _leave(str(failed), failed.code)
-
-
-def _leave(said: str, code: int) -> None:
-    """Say why on standard error; what came from outside can't disturb the terminal."""
-    sys.stderr.write(f"answerback: {safe(said, lines=True)}\n")
-    sys.exit(code)
+    except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:
+        sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
+        sys.exit(error.code if isinstance(error, CommandFailed) else MISUSED)

@@ -24,11 +24,11 @@ Subjects = Callable[[OperatorSession], Awaitable[Sequence[int]]]
 """Looks up the numbers of what is acted on. Raises CommandFailed."""
 
 
-def names_given(names: Sequence[str]) -> tuple[list[str], bool]:
+def given(names: Sequence[str]) -> list[str]:
     """The names, with `-` replaced by what standard input lists: one a line, or the JSON of a
-    reading command. The second value says that standard input was read."""
+    reading command. Raises CommandFailed."""
     if "-" not in names:
-        return list(names), False
+        return list(names)
     text = sys.stdin.read()
     try:
         listed = (
@@ -40,7 +40,7 @@ def names_given(names: Sequence[str]) -> tuple[list[str], bool]:
         raise CommandFailed(
             "standard input is not the JSON of a list that has ids", MISUSED
         ) from error
-    return [*(n for n in names if n != "-"), *listed], True
+    return [*(n for n in names if n != "-"), *listed]
 
 
 def named(names: Sequence[str], find: Callable[[Tx, str], int]) -> Subjects:
@@ -53,14 +53,9 @@ def named(names: Sequence[str], find: Callable[[Tx, str], int]) -> Subjects:
     return subjects
 
 
-def apply_to(
-    subjects: Subjects, action: Action, acting: Acting, *, piped: bool = False, tells: bool = True
-) -> NoReturn:
-    """Apply an action to each subject in order, tell what became of each, and leave.
-
-    With `piped` nobody can be asked; with `tells` running processes are told at once.
-    Raises CommandFailed, DatabaseUnavailable.
-    """
+def apply_to(subjects: Subjects, action: Action, acting: Acting, *, tells: bool = True) -> NoReturn:
+    """Apply an action to each subject in order, tell what became of each, and leave. With
+    `tells` running processes are told at once. Raises CommandFailed, DatabaseUnavailable."""
     by = operator_of(acting)
 
     async def work(session: OperatorSession) -> int:
@@ -71,10 +66,9 @@ def apply_to(
 
         acts = [bound(number) for number in await subjects(session)]
         if not acts:
-            render.complain("nothing matches; nothing was done")
-            return NOT_DONE
+            raise CommandFailed("nothing matches; nothing was done")
         if len(acts) > 1 and not (acting.yes or acting.dry_run):
-            if piped or acting.json or not sys.stdin.isatty():
+            if acting.json or not sys.stdin.isatty():
                 raise CommandFailed(
                     f"{len(acts)} at once: look at the plan with --dry-run, then give --yes",
                     MISUSED,
@@ -87,19 +81,6 @@ def apply_to(
         )
 
     raise typer.Exit(in_session(work, tells=tells))
-
-
-def apply_to_named(
-    names: Sequence[str],
-    find: Callable[[Tx, str], int],
-    action: Action,
-    acting: Acting,
-    *,
-    tells: bool = True,
-) -> NoReturn:
-    """Apply an action to what these names name, `-` for standard input."""
-    given, piped = names_given(names)
-    apply_to(named(given, find), action, acting, piped=piped, tells=tells)
 
 
 async def apply_each(acts: Sequence[Callable[[], Awaitable[Acted]]], acting: Acting) -> int:

@@ -29,9 +29,12 @@ async def chat(settings: Settings) -> None:
     """Chat on standard input and output. With piped input: answer every line, wait for what
     is pending, return. Raises ConfigurationError, DatabaseUnavailable."""
     interactive = sys.stdin is not None and sys.stdin.isatty()
-    parts = Parts(terminal=_terminal(interactive=interactive))
+
+    def answer(text: str) -> None:
+        _show(f"\r{text}\n{PROMPT}" if interactive else f"{text}\n")
+
     with stop_signals() as stop:
-        async with running(settings, parts=parts) as process:
+        async with running(settings, parts=Parts(terminal=answer)) as process:
             stop.works(process)
             if interactive:
                 _show(f"{_HELLO}\n{PROMPT}")
@@ -52,15 +55,6 @@ async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
     talking.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await talking
-
-
-def _terminal(*, interactive: bool) -> Callable[[str], None]:
-    """Prints an answer for the person; raises OSError when nobody can see it."""
-
-    def write(text: str) -> None:
-        _show(f"\r{text}\n{PROMPT}" if interactive else f"{text}\n")
-
-    return write
 
 
 def _show(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.apply import apply_each, apply_to, apply_to_named, named
+from bot.cli.apply import apply_each, apply_to, given, named
 from bot.cli.runs import print_course, state_of
 from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
 from bot.cli.shapes import chat_shape, moment_shape, run_shape
@@ -55,7 +55,7 @@ def list_(
 def _row(chat: ChatLine) -> tuple[object, ...]:
     heard = "" if chat.last_inbound_at is None else moment(chat.last_inbound_at)
     address = f"{chat.address}/{chat.topic}" if chat.topic else chat.address
-    who = (chat.id, chat.channel.value, address, chat.kind, chat.name)
+    who = (chat.id, chat.channel, address, chat.kind, chat.name)
     return (*who, heard, chat.live, _state(chat))
 
 
@@ -88,7 +88,7 @@ def show(chat: options.Chat, *, json: options.Json = False) -> None:
             }
         )
         return
-    render.lines([f"chat {line.id}: {line.channel.value} {line.address} {line.name}", _state(line)])
+    render.lines([f"chat {line.id}: {line.channel} {line.address} {line.name}", _state(line)])
     rows = [(r.id, r.request_id, state_of(r), span(r.age)) for r in newest]
     render.table(("run", "request", "state", "age"), rows)
     print_course(course, text=False)
@@ -116,7 +116,7 @@ def pause(
     For example: chats pause -1001234567890123 --for 60
     """
     seconds = None if minutes is None else minutes * 60
-    apply_to_named(chat, one_chat, partial(chats.pause, seconds=seconds), acting)
+    apply_to(named(given(chat), one_chat), partial(chats.pause, seconds=seconds), acting)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
@@ -134,7 +134,7 @@ def resume(
 
     For example: chats resume -1001234567890123
     """
-    apply_to_named(chat, one_chat, partial(chats.resume, drop=drop), acting)
+    apply_to(named(given(chat), one_chat), partial(chats.resume, drop=drop), acting)
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)

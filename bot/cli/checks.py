@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Annotated, NoReturn, TypeVar
 
 import typer
@@ -42,9 +42,12 @@ def doctor(*, json: options.Json = False) -> None:
 
 
 def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
-    """Print findings and leave with their exit code."""
     head = ("", "what", "says", "fix")
     render.listing(found, shape, head, lambda f: (f.level.value, f.name, f.says, f.fix), json=json)
+    _exit_by(found)
+
+
+def _exit_by(found: Iterable[Finding]) -> NoReturn:
     broken = any(finding.level is Level.PROBLEM for finding in found)
     raise typer.Exit(NOT_DONE if broken else DONE)
 
@@ -62,11 +65,11 @@ def set_(
     For example: webhook set
     """
 
-    def point(session: OperatorSession) -> Awaitable[Sequence[str]]:
-        url = session.settings.public_url
-        return set_webhooks(session.endpoints, url, drop_pending=drop_pending)
-
-    _say(_at_platforms(point))
+    _change(
+        lambda session: set_webhooks(
+            session.endpoints, session.settings.public_url, drop_pending=drop_pending
+        )
+    )
 
 
 @webhook.command()
@@ -75,7 +78,7 @@ def delete() -> None:
 
     For example: webhook delete
     """
-    _say(_at_platforms(lambda session: delete_webhooks(session.endpoints)))
+    _change(lambda session: delete_webhooks(session.endpoints))
 
 
 def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> Sequence[T]:
@@ -93,8 +96,8 @@ def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> S
         raise CommandFailed(str(error)) from error
 
 
-def _say(done: Sequence[str]) -> None:
-    render.lines(done or ["no platform is configured"])
+def _change(act: Callable[[OperatorSession], Awaitable[Sequence[str]]]) -> None:
+    render.lines(_at_platforms(act) or ["no platform is configured"])
 
 
 @webhook.command()
@@ -106,26 +109,20 @@ def info(*, json: options.Json = False) -> None:
     states = _at_platforms(lambda session: webhook_states(session.endpoints))
     head = ("channel", "url", "should be", "pending", "last error", "state")
     render.listing(states, _hook_shape, head, _hook_row, json=json)
-    broken = any(webhook_finding(state).level is Level.PROBLEM for state in states)
-    raise typer.Exit(NOT_DONE if broken else DONE)
+    _exit_by(map(webhook_finding, states))
 
 
 def _hook_shape(state: WebhookState) -> Shape:
-    return shape(
-        state,
-        "error error_age",
-        last_error=state.error,
-        last_error_age_s=state.error_age,
-        level=webhook_finding(state).level.value,
-    )
+    level = webhook_finding(state).level.value
+    error = {"last_error": state.error, "last_error_age_s": state.error_age}
+    return shape(state, "error error_age", level=level, **error)
 
 
 def _hook_row(state: WebhookState) -> tuple[object, ...]:
     age = "" if state.error_age is None else f" ({span(state.error_age)} ago)"
-    finding = webhook_finding(state)
-    pending = "" if state.pending is None else state.pending
     error = f"{state.error}{age}" if state.error else ""
-    return state.channel, state.url, state.wanted, pending, error, finding.says
+    says = webhook_finding(state).says
+    return state.channel, state.url, state.wanted, state.pending, error, says
 
 
 @agent.command()

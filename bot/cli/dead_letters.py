@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.apply import apply_to_named
+from bot.cli.apply import apply_to, given, named
 from bot.cli.session import CommandFailed, in_session
 from bot.cli.shapes import letter_shape
 from bot.cli.wording import span
@@ -33,7 +33,7 @@ def list_(
         partial(letter_shape, text=text),
         ["id", "channel", "age", "bytes", "error", *(["payload"] if text else [])],
         lambda x: (
-            *(x.id, x.channel.value, span(x.age), x.size, x.error),
+            *(x.id, x.channel, span(x.age), x.size, x.error),
             *([x.body] if text else []),
         ),
         json=json,
@@ -53,7 +53,7 @@ def dismiss(
 
     For example: letters dismiss 7 --reason "a test of ours"
     """
-    apply_to_named(letter, _number, dead_letters.dismiss, acting, tells=False)
+    apply_to(named(given(letter), _number), dead_letters.dismiss, acting, tells=False)
 
 
 def _number(_tx: Tx, name: str) -> int:

@@ -11,14 +11,7 @@ from bot.cli import chats, checks, database, dead_letters, outbox, runs, stuck, 
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands known to the command line."""
-    for command in (
-        stuck.stuck,
-        top.top,
-        runs.status,
-        stuck.recover,
-        checks.doctor,
-        runs.explain,
-    ):
+    for command in (stuck.stuck, top.top, runs.status, stuck.recover, checks.doctor, runs.explain):
         app.command()(command)
     app.add_typer(runs.app, name="runs")
     app.add_typer(chats.app, name="chats")

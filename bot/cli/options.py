@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
@@ -35,8 +34,7 @@ Runs = Annotated[
 ]
 Run = Annotated[str, typer.Argument(help="A run, by number or request id.", metavar="RUN")]
 Chat = Annotated[
-    str,
-    typer.Argument(help="A chat, by number or address (-1001234567890123).", metavar="CHAT"),
+    str, typer.Argument(help="A chat, by number or address (-1001234567890123).", metavar="CHAT")
 ]
 Chats = Annotated[
     list[str],
@@ -46,33 +44,27 @@ Chats = Annotated[
 ]
 
 OfChats = Annotated[
-    list[str] | None,
-    typer.Option("--chat", help="Only of this chat, by number or address.", metavar="CHAT"),
+    list[str] | None, typer.Option(help="Only of this chat, by number or address.", metavar="CHAT")
 ]
-Error = Annotated[str, typer.Option("--error", help="Only whose detail contains this.")]
-PartStates = Annotated[list[PartState] | None, typer.Option("--state", help="Only in this state.")]
+Error = Annotated[str, typer.Option(help="Only whose detail contains this.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A filter that chooses runs. `older` and `newer` are ages in seconds."""
 
-    state: Annotated[list[RunState] | None, typer.Option("--state", help="Only in this state.")] = (
-        None
-    )
-    ending: Annotated[
-        list[Ending] | None, typer.Option("--ending", help="Only with this ending.")
-    ] = None
+    state: Annotated[list[RunState] | None, typer.Option(help="Only in this state.")] = None
+    ending: Annotated[list[Ending] | None, typer.Option(help="Only with this ending.")] = None
     channel: Annotated[
         ChannelName | None,
-        typer.Option("--channel", parser=ChannelName, help="Only of this channel.", metavar="NAME"),
+        typer.Option(parser=ChannelName, help="Only of this channel.", metavar="NAME"),
     ] = None
     chat: OfChats = None
     older: Annotated[
-        float | None, typer.Option("--older", help="Only made before so many seconds.", metavar="S")
+        float | None, typer.Option(help="Only made before so many seconds.", metavar="S")
     ] = None
     newer: Annotated[
-        float | None, typer.Option("--newer", help="Only made within so many seconds.", metavar="S")
+        float | None, typer.Option(help="Only made within so many seconds.", metavar="S")
     ] = None
     error: Error = ""
 
@@ -95,26 +87,16 @@ def grouped(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
     command, apart from those that are left out."""
 
     def spread(command: _Command) -> _Command:
-        hints = get_type_hints(command, include_extras=True)
         shown: list[inspect.Parameter] = []
         groups: dict[str, tuple[Any, list[str]]] = {}
-        for parameter in inspect.signature(command).parameters.values():
-            kind = hints[parameter.name]
-            if not is_dataclass(kind):
-                shown.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
-                continue
-            own = get_type_hints(kind, include_extras=True)
-            taken = [field for field in fields(kind) if field.name not in without]
-            groups[parameter.name] = (kind, [field.name for field in taken])
-            shown += [
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=field.default,
-                    annotation=own[field.name],
-                )
-                for field in taken
-            ]
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            kind = parameter.annotation
+            taken = [parameter]
+            if isinstance(kind, type) and is_dataclass(kind):
+                every = inspect.signature(kind, eval_str=True).parameters.values()
+                taken = [option for option in every if option.name not in without]
+                groups[parameter.name] = (kind, [option.name for option in taken])
+            shown += [option.replace(kind=option.KEYWORD_ONLY) for option in taken]
 
         @wraps(command)
         def called(**given: Any) -> None:

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.apply import apply_to_named
+from bot.cli.apply import apply_to, given, named
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.cli.shapes import part_shape
 from bot.cli.wording import span
+from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from bot.operations import parts as actions
 from bot.wiring import OperatorSession
@@ -27,7 +28,7 @@ app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve wh
 @app.command("list")
 def list_(
     *,
-    state: options.PartStates = None,
+    state: Annotated[list[PartState] | None, typer.Option(help="Only in this state.")] = None,
     kind: Annotated[list[PartKind] | None, typer.Option(help="Only of this kind.")] = None,
     run: Annotated[list[int] | None, typer.Option(help="Only of this run.")] = None,
     chat: options.OfChats = None,
@@ -100,7 +101,7 @@ def resolve(
     """
     if delivered == lost:
         raise CommandFailed("say either --delivered or --lost", MISUSED)
-    apply_to_named(part, _one_part, partial(actions.resolve, arrived=delivered), acting)
+    apply_to(named(given(part), _one_part), partial(actions.resolve, arrived=delivered), acting)
 
 
 def _one_part(tx: Tx, name: str) -> int:

@@ -61,18 +61,13 @@ def lines(texts: Sequence[str]) -> None:
         sys.stdout.write(safe(text) + "\n")
 
 
-def complain(text: str) -> None:
-    """Print something on standard error."""
-    sys.stderr.write(f"answerback: {safe(text, lines=True)}\n")
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows under their names. A terminal is spared the columns without anything."""
     if sys.stdout.isatty() and rows:
         told = [at for at in range(len(head)) if any(row[at] not in (None, "") for row in rows)]
         head, rows = [head[at] for at in told], [[row[at] for at in told] for row in rows]
     console = _console()
-    console.print(_table(head, rows, title, console.width))
+    console.print(_table(head, rows, console.width))
 
 
 def _console() -> Console:
@@ -80,8 +75,8 @@ def _console() -> Console:
     return Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]], title: str, width: int) -> Table:
-    drawn = Table(title=Text(safe(title)) if title else None, title_justify="left", box=None)
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> Table:
+    drawn = Table(box=None)
     cells = [[_cell(value) for value in row] for row in rows]
     names = [Text(safe(name), style="bold") for name in head]
     whole = _unbroken(
@@ -123,7 +118,7 @@ class Screen:
 
     def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Add a table to the next picture."""
-        drawn = _table(head, rows, "", self._width - 4)
+        drawn = _table(head, rows, self._width - 4)
         self._blocks.append(Panel(drawn, title=Text(title), title_align="left", expand=self._fills))
 
     def line(self, text: str) -> None:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal, NoReturn
 
 import typer
 
 from bot.cli import options, render
-from bot.cli.apply import Action, apply_to, named, names_given
-from bot.cli.session import (
-    DONE,
-    MISUSED,
-    NOT_DONE,
-    CommandFailed,
-    chats_of,
-    in_session,
-    one_run,
-)
+from bot.cli.apply import Action, apply_to, given, named
+from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
 from bot.cli.shapes import moment_shape, part_shape, run_shape, shape
 from bot.cli.wording import moment, span
 from bot.domain.ending import ByHand, Ending
@@ -54,33 +46,27 @@ def list_(
     For example: runs list --ending failed --newer 3600
     """
 
-    async def work(session: OperatorSession) -> Sequence[RunLine]:
-        wanted = replace(_filter(choice, limit), before=before)
-        return await _listed(session, wanted, choice)
-
-    found = in_session(work)
+    found = in_session(lambda session: _listed(session, choice, limit, before))
     head = ("id", "request", "channel", "chat", "state", "attempts", "age", "holder", "detail")
     render.listing(found, run_shape, head, _row, json=json)
     if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 
-def _filter(choice: options.Choice, limit: int) -> RunFilter:
-    return RunFilter(
+async def _listed(
+    session: OperatorSession, choice: options.Choice, limit: int, before: int | None = None
+) -> Sequence[RunLine]:
+    wanted = RunFilter(
         states=tuple(choice.state or ()),
         endings=tuple(choice.ending or ()),
         channel=choice.channel,
+        chats=await chats_of(session, choice.chat),
         older=choice.older,
         newer=choice.newer,
         error=choice.error,
+        before=before,
         limit=limit,
     )
-
-
-async def _listed(
-    session: OperatorSession, wanted: RunFilter, choice: options.Choice
-) -> Sequence[RunLine]:
-    wanted = replace(wanted, chats=await chats_of(session, choice.chat))
     return await session.rt.db.read(run_views.runs_listed, wanted, session.settings.lease_seconds)
 
 
@@ -95,7 +81,7 @@ def _row(run: RunLine) -> tuple[object, ...]:
     return (
         run.id,
         f"{run.request_id}{more}",
-        run.channel.value,
+        run.channel,
         f"{run.chat} ({run.address}{topic})",
         state_of(run),
         run.attempts,
@@ -126,7 +112,7 @@ def show(run: options.Run, *, text: options.Texts = False, json: options.Json = 
         return
     what = line.state.value if line.ending is None else f"ended, {line.ending.value}"
     said = f": {line.set_aside or line.detail}" if line.set_aside or line.detail else ""
-    place = f"chat {line.chat} ({line.channel.value} {line.address})"
+    place = f"chat {line.chat} ({line.channel} {line.address})"
     render.lines(
         [
             f"run {line.id} is {what}{said}",
@@ -188,8 +174,7 @@ def requeue(
     run: options.Runs = None,
     choice: options.Choice,
     may_duplicate: Annotated[
-        bool,
-        typer.Option("--may-duplicate", help="Send although the person may have it already."),
+        bool, typer.Option("--may-duplicate", help="Send although the person may have it already.")
     ] = False,
     acting: options.Acting,
 ) -> None:
@@ -241,19 +226,16 @@ def _apply(
     names: list[str] | None, choice: options.Choice, action: Action, acting: options.Acting
 ) -> NoReturn:
     """Apply an action to the runs that are named, or to those that the filter finds."""
-    given, piped = names_given(names or [])
-    wanted = _filter(choice, AT_MOST)
-    chosen = wanted.names_any or choice.chat
-    if not given and not piped and not chosen:
+    chosen = choice != options.Choice()
+    if not names and not chosen:
         raise CommandFailed("name runs, or choose them with a filter such as --state", MISUSED)
-    if given and chosen:
+    if names and chosen:
         raise CommandFailed("give either runs or a filter, not both", MISUSED)
 
     async def oldest_first(session: OperatorSession) -> Sequence[int]:
-        lines = await _listed(session, wanted, choice)
-        return sorted(line.id for line in lines)
+        return sorted(line.id for line in await _listed(session, choice, AT_MOST))
 
-    apply_to(oldest_first if chosen else named(given, one_run), action, acting, piped=piped)
+    apply_to(oldest_first if chosen else named(given(names or ()), one_run), action, acting)
 
 
 def status(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Shape = dict[str, object]
 
 _MOMENTS = ("_at", "_since", "_until")
-_SPANS = ("age", "since", "lease_age")
+_SPANS = ("age", "since", "lease_age", "oldest_ready", "oldest_waiting")
 _FOR_EVER = 1e11
 """A pause beyond this many epoch seconds has no end of its own."""
 
@@ -41,13 +41,10 @@ def shape(record: DataclassInstance, without: str = "", **other: object) -> Shap
 
 
 def run_shape(run: RunLine) -> Shape:
-    """A run."""
-    hidden = "account replied not_before deadline_at"
-    return shape(run, hidden, holder=run.holder or None)
+    return shape(run, "account replied not_before deadline_at", holder=run.holder or None)
 
 
 def part_shape(part: PartLine, *, text: bool) -> Shape:
-    """A part of the outbox."""
     return shape(part, "not_before" if text else "not_before text")
 
 
@@ -61,15 +58,12 @@ def chat_shape(chat: ChatLine) -> Shape:
 
 
 def moment_shape(happened: Moment, *, text: bool) -> Shape:
-    """Something on a run's time line."""
     return shape(happened, "" if text else "text")
 
 
 def letter_shape(letter: DeadLetter, *, text: bool) -> Shape:
-    """A payload that could not be read."""
     return shape(letter, "size" if text else "size body", bytes=letter.size)
 
 
 def holder_shape(holder: HolderRow) -> Shape:
-    """A process that works, or did."""
     return shape(holder, "gone", alive=not holder.gone)

@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
-from bot.cli.render import Screen
 from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
 from bot.cli.shapes import shape
 from bot.cli.wording import span
 from bot.leases import recovery
-from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck, in_order
+from bot.operations.stuck import Stuck, Trouble, find_stuck, in_order
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
 from storage.engine.probe import RedisUnreachable, ping_redis
@@ -68,40 +67,31 @@ async def _look(settings: Settings, older: float, *, offline: bool) -> Sequence[
 
 
 async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequence[Stuck]:
-    bounds = Bounds(older=older, lease=session.settings.lease_seconds)
-    found = [*await session.rt.db.read(find_stuck, bounds), *await _wake_ups(session.settings)]
+    lease = session.settings.lease_seconds
+    found = [*await session.rt.db.read(find_stuck, older, lease)]
+    if redis := session.settings.redis_url:
+        try:
+            await ping_redis(redis, _REDIS_PATIENCE)
+        except RedisUnreachable as error:
+            why = f"Redis does not answer ({error}): answers are slower by up to a second"
+            act = "answerback doctor  # then look after Redis; nothing is lost"
+            found.append(Stuck(Trouble.WAKE_UPS, "redis", 0.0, why, act))
     if not offline:
         async with session.opened():
             found += await stuck_webhooks(session.endpoints)
     return in_order(found)
 
 
-async def _wake_ups(settings: Settings) -> Sequence[Stuck]:
-    if not settings.redis_url:
-        return []
-    try:
-        await ping_redis(settings.redis_url, _REDIS_PATIENCE)
-    except RedisUnreachable as error:
-        why = f"Redis does not answer ({error}): answers are slower by up to a second"
-        act = "answerback doctor  # then look after Redis; nothing is lost"
-        return [Stuck(Trouble.WAKE_UPS, "redis", 0.0, why, act)]
-    return []
-
-
 async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
     with render.screen(once=False) as picture:
         async with operator_session(settings, speaks=not offline) as session:
             while True:
-                _draw(picture, await _all(session, older, offline=offline))
+                if found := await _all(session, older, offline=offline):
+                    picture.table(f"{len(found)} stuck", _HEAD, _rows(found))
+                else:
+                    picture.line("nothing is stuck")
+                picture.show()
                 await session.rt.clock.sleep(every)
-
-
-def _draw(picture: Screen, found: Sequence[Stuck]) -> None:
-    if found:
-        picture.table(f"{len(found)} stuck", _HEAD, _rows(found))
-    else:
-        picture.line("nothing is stuck")
-    picture.show()
 
 
 @options.grouped(without=["reason", "dry_run", "yes"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
@@ -12,7 +12,7 @@ import typer
 from bot.cli import options, render
 from bot.cli.render import Screen
 from bot.cli.session import in_session
-from bot.cli.shapes import holder_shape
+from bot.cli.shapes import Shape, holder_shape, shape
 from bot.cli.wording import span
 from bot.wiring import OperatorSession
 from storage import accounts, holders
@@ -72,21 +72,14 @@ def _look(tx: Tx, lease_seconds: float) -> _Picture:
     )
 
 
-def _shape(seen: _Picture) -> dict[str, object]:
-    g = seen.gauges
+def _shape(seen: _Picture) -> Shape:
     return {
-        "ready": g.ready,
-        "running": g.running,
-        "waiting": g.waiting,
-        "uncertain": g.uncertain,
-        "standalone": g.standalone,
-        "oldest_ready_s": round(g.oldest_ready, 3),
-        "oldest_waiting_s": round(g.oldest_waiting, 3),
+        **shape(seen.gauges),
         "recorded_last_minute": seen.rates.recorded,
         "ended_last_minute": dict(seen.rates.endings),
         "holders": [holder_shape(h) for h in seen.holders],
         "channels": [
-            {"channel": a.channel.value, "account": a.account, "down": a.down_reason}
+            {"channel": a.channel, "account": a.account, "down": a.down_reason}
             for a in seen.accounts
         ],
         "errors": [{"run": run, "says": says} for run, says, _ in seen.rates.errors],
@@ -94,20 +87,13 @@ def _shape(seen: _Picture) -> dict[str, object]:
 
 
 def _draw(picture: Screen, seen: _Picture) -> None:
-    g, rates = seen.gauges, seen.rates
+    rates = seen.rates
     ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
     picture.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}")
-    now = {
-        "running": g.running,
-        "ready": g.ready,
-        "oldest ready": span(g.oldest_ready),
-        "waiting": g.waiting,
-        "oldest waiting": span(g.oldest_waiting),
-        "uncertain": g.uncertain,
-        "standalone": g.standalone,
-    }
-    picture.table("runs", tuple(now), [tuple(now.values())])
-    channels = [(a.channel.value, a.account, a.down_reason or "up") for a in seen.accounts]
+    now = asdict(seen.gauges)
+    cells = [span(value) if isinstance(value, float) else value for value in now.values()]
+    picture.table("runs", [name.replace("_", " ") for name in now], [cells])
+    channels = [(a.channel, a.account, a.down_reason or "up") for a in seen.accounts]
     picture.table("channels", ("channel", "account", "state"), channels)
     processes = [
         (

@@ -7,18 +7,16 @@ from datetime import UTC, datetime
 
 _JOINERS = "\u200c\u200d"
 """Needed inside emoji and in several scripts; they move nothing around them."""
+_ACTING = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
 def safe(text: str, *, lines: bool = False) -> str:
     """The text with everything spelled out that could move the cursor, change a colour or
     turn the direction of writing. With `lines` line breaks and tabs stay."""
-    return "".join(c if _harmless(c, lines=lines) else _spelled(c) for c in text)
-
-
-def _harmless(character: str, *, lines: bool) -> bool:
-    if character in _JOINERS or (lines and character in "\n\t"):
-        return True
-    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    stays = _JOINERS + "\n\t" if lines else _JOINERS
+    return "".join(
+        c if c in stays or unicodedata.category(c) not in _ACTING else _spelled(c) for c in text
+    )
 
 
 def _spelled(character: str) -> str:

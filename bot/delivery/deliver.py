@@ -20,7 +20,7 @@ from typing import assert_never
 
 from bot.delivery import window
 from bot.delivery.context import WorkerContext
-from bot.delivery.finish import end_run
+from bot.delivery.finish import end_run, give_back
 from bot.delivery.outcome import alarm, reconsider, record
 from bot.delivery.rate_limit import Place
 from bot.delivery.status import ask
@@ -44,7 +44,6 @@ from storage.outbox import Attempt, Part
 from storage.views.evidence import address_now
 
 LOST_IN_SENDING = "the process died while it was being sent"
-_RATE_LIMITED = "the platform's rate limit"
 _CALL_CHECKED = 5.0
 """Seconds after which the rows are read again while an earlier turn's call goes on."""
 
@@ -69,9 +68,17 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ask the provider about this uncertain part."""
+    """Ask the provider about this uncertain part: with the receipts that are known to be others',
+    at every address of the chat, since it may have got a newer one."""
 
-    query: LookQuery
+    part: Part
+    owned: frozenset[str]
+    addresses: Sequence[Address]
+
+    @staticmethod
+    def read(tx: Tx, part: Part) -> Look:
+        """The question about this part."""
+        return Look(part, outbox.owned_receipts(tx, part.chat), chats.addresses(tx, part.chat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +218,7 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case LookUp(facts):
-                return Look(LookQuery.read(tx, by_id[facts.id]))
+                return Look.read(tx, by_id[facts.id])
             case Wait(until, why, awaited):
                 return _wait(tx, way, until - now, why, awaited)
             case SendPart(facts):
@@ -259,20 +266,20 @@ def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
 
 
 def _finish(tx: Tx, way: Way, parts: Sequence[Part], end: Close) -> Next:
-    if any(p.kind is PartKind.APOLOGY for p in parts):
-        stored = runs.find(tx, way.run.id)
-        end = end if stored is None else _apology_end(end, stored)
+    """End the run; one whose apology ended so has the cause of what it apologised for."""
+    apologised = any(p.kind is PartKind.APOLOGY for p in parts)
+    run = runs.find(tx, way.run.id) if apologised else None
+    if run is None:
+        return _end(tx, way, end)
+    why, cause = run.detail, run.cause or end.cause
+    match end.ending:
+        case Ending.UNDELIVERABLE:
+            end = Close(Ending.FAILED, cause, f"{why}; the apology was refused: {end.words}")
+        case Ending.UNCERTAIN:
+            end = Close(Ending.APOLOGISED, cause, f"{why}; the apology may not have arrived")
+        case _:
+            end = Close(Ending.APOLOGISED, cause, why)
     return _end(tx, way, end)
-
-
-def _apology_end(sent: Close, run: Run) -> Close:
-    """The end of a run whose apology ended as `sent`: its cause is what it apologised for."""
-    why, cause = run.detail, run.cause or sent.cause
-    if sent.ending is Ending.UNDELIVERABLE:
-        return Close(Ending.FAILED, cause, f"{why}; the apology was refused: {sent.words}")
-    if sent.ending is Ending.UNCERTAIN:
-        return Close(Ending.APOLOGISED, cause, f"{why}; the apology may not have arrived")
-    return Close(Ending.APOLOGISED, cause, why)
 
 
 def _end(tx: Tx, way: Way, end: Close) -> Next:
@@ -298,7 +305,7 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
                 patience = ctx.rt.retry.short_wait
                 place = await limiter.place(to, patience, returned=run.attempts > 1)
                 if not place.taken:
-                    await ctx.persist(_put_off, run, place.wait)
+                    await ctx.persist(give_back, run, place.wait, "the platform's rate limit")
                     return
                 step = await _advance(ctx, run, to, place=place)
             case Look() | InCall() | Pause():
@@ -315,8 +322,8 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
 async def _outside(ctx: WorkerContext, to: Recipient, step: Look | InCall | Pause) -> Result | None:
     """Ask or wait before the rows are read again."""
     match step:
-        case Look(query):
-            return await look_up(ctx.rt, query, to)
+        case Look():
+            return await look_up(ctx.rt, step, to)
         case InCall(part):
             await ctx.sends.over(part, _CALL_CHECKED)
         case Pause(seconds, int() as awaited):
@@ -327,11 +334,6 @@ async def _outside(ctx: WorkerContext, to: Recipient, step: Look | InCall | Paus
         case other:
             assert_never(other)
     return None
-
-
-def _put_off(tx: Tx, run: Run, seconds: float) -> None:
-    chats.lock(tx, run.chat)
-    runs.give_back(tx, run.claim, seconds, _RATE_LIMITED)
 
 
 async def _advance(
@@ -365,30 +367,14 @@ async def _advance(
     return step
 
 
-@dataclass(frozen=True, slots=True)
-class LookQuery:
-    """What a look at the provider's list needs: the uncertain part, the receipts that are known
-    to be others', and every address of the chat, since it may have got a newer one."""
-
-    part: Part
-    owned: frozenset[str]
-    addresses: Sequence[Address]
-
-    @staticmethod
-    def read(tx: Tx, part: Part) -> LookQuery:
-        """The query for this part."""
-        owned = outbox.owned_receipts(tx, part.chat)
-        return LookQuery(part, owned, chats.addresses(tx, part.chat))
-
-
-async def look_up(rt: Runtime, query: LookQuery, to: Recipient) -> Result:
+async def look_up(rt: Runtime, look: Look, to: Recipient) -> Result:
     """Ask the provider whether the part arrived."""
-    part = query.part
+    part = look.part
+    ref = SendRef(part.id, part.attempts, part.started_at)
     found: Sent | Lookup = Lookup.NOT_FOUND
-    for address in query.addresses:
-        ref = SendRef(part.id, part.attempts, part.started_at)
+    for address in look.addresses:
         at = replace(to, address=address)
-        seen = await rt.channels[part.account].look_up(at, part.body, ref, query.owned)
+        seen = await rt.channels[part.account].look_up(at, part.body, ref, look.owned)
         if isinstance(seen, Sent):
             found = seen
             break

@@ -26,6 +26,12 @@ def end_run(tx: Tx, rt: Runtime, run: Run, end: Close) -> int | None:
     return after_end(tx, rt, run, end, who="worker")
 
 
+def give_back(tx: Tx, run: Run, seconds: float, why: str) -> None:
+    """running -> ready, due in `seconds`: somebody goes on with it then. Raises StaleLease."""
+    chats.lock(tx, run.chat)
+    runs.give_back(tx, run.claim, seconds, why)
+
+
 def after_end(tx: Tx, rt: Runtime, run: Run, end: Close, who: str) -> int | None:
     """Drop what is pending, post the note that is owed, promote the next run: whoever ended
     this one."""

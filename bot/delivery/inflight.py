@@ -13,12 +13,13 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from bot.delivery.outcome import alarm, record_alone
 from bot.delivery.rate_limit import RateLimiter
 from bot.domain.delivery import NotSent, Outcome, Sent, Unknown
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.ports import Channel, Recipient, SendRef
+from bot.domain.ports import STILL_OURS, Channel, Recipient, SendRef
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
@@ -30,16 +31,17 @@ from storage.notify import READY
 from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.sends")
-_TO_CONNECT = 5.0
-"""Seconds of the lease that a call may spend on its connection before the provider is reached."""
 _PUT_OFF = 1.0
 """Seconds until a part goes again whose call was not begun."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
+    """One call; `begun` when the provider may have been reached."""
+
     part: Part
-    task: asyncio.Task[Outcome]
+    task: asyncio.Task[Outcome] = field(init=False)
+    begun: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -53,12 +55,12 @@ class _Call:
         except Exception as error:  # noqa: BLE001 - whatever broke it, it must end as a value
             return Unknown(f"the send broke: {type(error).__name__}")
 
-    async def cut(self, *, begun: bool) -> Outcome:
+    async def cut(self) -> Outcome:
         """Give up on the call: what it told if it is over, else that nobody knows."""
         if self.task.done() and not self.task.cancelled():
             return await self.outcome()
         self.task.cancel()
-        if not begun:
+        if not self.begun:
             return NotSent("the process left before the call")
         return Unknown("the process left while it was being sent")
 
@@ -73,7 +75,6 @@ class InFlightSends:
         self._lease = lease
         self._limiters = limiters
         self._calls: dict[Attempt, _Call] = {}
-        self._begun: set[Attempt] = set()
         self._writers: set[asyncio.Task[None]] = set()
         self._moved = asyncio.Event()
         self._hurried = False
@@ -100,11 +101,11 @@ class InFlightSends:
         When the caller is cancelled in the call, or the body can't write, the outcome is
         written by this owner, and the caller's exception goes on.
         """
-        task = asyncio.create_task(self._send(channel, to, part), name=f"send-{part.id}")
-        call = _Call(part, task)
+        call = _Call(part)
+        call.task = asyncio.create_task(self._send(call, channel, to), name=f"send-{part.id}")
         self._calls[call.attempt] = call
         try:
-            yield await asyncio.shield(task)
+            yield await asyncio.shield(call.task)
         except BaseException:
             writer = asyncio.create_task(self._write_later(call), name=f"outcome-{part.id}")
             self._writers.add(writer)
@@ -123,7 +124,7 @@ class InFlightSends:
         for writer in tuple(self._writers):
             writer.cancel()
         for call in tuple(self._calls.values()):
-            await self._write(call, await call.cut(begun=call.attempt in self._begun))
+            await self._write(call, await call.cut())
             self._over(call)
 
     def hurry(self) -> None:
@@ -136,13 +137,15 @@ class InFlightSends:
         for task in [*(c.task for c in self._calls.values()), *self._writers]:
             task.cancel()
 
-    async def _send(self, channel: Channel, to: Recipient, part: Part) -> Outcome:
-        rt, alone = self._rt, part.standalone
+    async def _send(self, call: _Call, channel: Channel, to: Recipient) -> Outcome:
+        rt, part, alone = self._rt, call.part, call.part.standalone
         await rt.reached(Checkpoint.STANDALONE_BEFORE_SEND if alone else Checkpoint.BEFORE_SEND)
         await self._limiters[part.account].even_out()
-        if not self._marked_by_us(part):
-            return NotSent("its holder's lease was over, or about to end", retry_after=_PUT_OFF)
-        self._begun.add(Attempt(part.id, part.attempts))
+        still_ours = partial(self._marked_by_us, part)
+        if not still_ours():
+            return NotSent("its holder's lease was over", retry_after=_PUT_OFF)
+        STILL_OURS.set(still_ours)
+        call.begun = True
         outcome: Outcome = NotSent("the call was never made", retry_after=_PUT_OFF)
         try:
             with _span(rt, part) as span:
@@ -157,12 +160,10 @@ class InFlightSends:
         return outcome
 
     def _marked_by_us(self, part: Part) -> bool:
-        """Whether the very holder that marked the part still has its lease, for long enough to
-        find a connection: an earlier life of this process may not send what a later one took
-        over."""
-        enough = min(_TO_CONNECT, self._lease.terms.seconds / 3)
+        """Whether the very holder that marked the part still has its lease: an earlier session of
+        this process may not send what a later one took over."""
         try:
-            return self._lease.holder() == part.holder and self._lease.remaining() >= enough
+            return self._lease.holder() == part.holder
         except StaleLease:
             return False
 
@@ -201,9 +202,7 @@ class InFlightSends:
     async def _write(self, call: _Call, outcome: Outcome) -> None:
         """Write the outcome, or that it is unknown. Raises DatabaseUnavailable."""
         try:
-            doubled = await self._rt.db.write(
-                record_alone, self._rt, call.part, call.attempt, outcome
-            )
+            doubled = await self._rt.db.write(record_alone, self._rt, call.part, outcome)
         except DatabaseUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - an outcome that breaks its writing is doubt
@@ -215,7 +214,6 @@ class InFlightSends:
 
     def _over(self, call: _Call) -> None:
         self._calls.pop(call.attempt, None)
-        self._begun.discard(call.attempt)
         call.over.set()
         self._moved.set()
 
@@ -245,6 +243,6 @@ def _report(rt: Runtime, channel: Channel, span: Span, outcome: Outcome) -> None
     span.tell(outcome=name, code=code)
     level = logging.DEBUG if isinstance(outcome, Sent) else logging.INFO
     _log.log(level, "the provider said: %s%s", name, f" ({code})" if code else "")
-    rt.observer.sends.labels(channel.name.value, name).inc()
+    rt.observer.sends.labels(channel.name, name).inc()
     if isinstance(outcome, NotSent) and outcome.limited:
-        rt.observer.limit_wait.labels(channel.name.value).observe(outcome.retry_after or 0.0)
+        rt.observer.limit_wait.labels(channel.name).observe(outcome.retry_after or 0.0)

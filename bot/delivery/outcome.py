@@ -27,6 +27,7 @@ from storage.outbox import Attempt, Part
 
 _log = logging.getLogger("answerback.delivery")
 _DOUBLE = "two receipts for one part"
+_MAY_HAVE_ARRIVED = (Ending.UNCERTAIN, Ending.APOLOGISED)
 
 
 def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat) -> bool:
@@ -44,7 +45,9 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
         case Refused() as refused:
             _refused(tx, rt, attempt, refused, chat)
         case ChannelDown() as down:
-            _down(tx, attempt, down, chat)
+            outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
+            if accounts.mark_down(tx, chat.account, down.reason):
+                audit_log.note(tx, "delivery", "channel down", down.reason)
         case Unknown(reason, code):
             outbox.doubt(tx, attempt, reason, code)
         case Lookup.NOT_FOUND:
@@ -71,12 +74,6 @@ def alarm(rt: Runtime, part: int, *, doubled: bool) -> None:
     if doubled:
         _log.error("part %d has two receipts: the person has it twice", part)
         rt.observer.double_receipts.inc()
-
-
-def _down(tx: Tx, attempt: Attempt, down: ChannelDown, chat: Chat) -> None:
-    outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
-    if accounts.mark_down(tx, chat.account, down.reason):
-        audit_log.note(tx, "delivery", "channel down", down.reason)
 
 
 def _refused(tx: Tx, rt: Runtime, attempt: Attempt, refused: Refused, chat: Chat) -> None:
@@ -116,25 +113,28 @@ def _not_sent(tx: Tx, attempt: Attempt, failed: NotSent, chat: Chat) -> None:
     outbox.not_sent(tx, attempt, wait, failed.reason, failed.code)
 
 
-def record_alone(
-    tx: Tx, rt: Runtime, part: Part, attempt: Attempt, outcome: Outcome | Lookup
-) -> bool:
+def record_alone(tx: Tx, rt: Runtime, part: Part, outcome: Outcome | Lookup) -> bool:
     """Write the outcome of a part that no running turn of ours looks after. True: the person
     has it twice."""
     chat = chats.lock(tx, part.chat)
-    doubled = record(tx, rt, attempt, outcome, chat)
-    if part.run is not None:
-        reconsider(tx, part.run)
+    doubled = record(tx, rt, Attempt(part.id, part.attempts), outcome, chat)
+    reconsider(tx, part.run)
     return doubled
 
 
-def reconsider(tx: Tx, run: int) -> None:
-    """Recompute a finished run's ending after late news of its parts. What was proven not to
-    have left is never sent any more. The chat is locked."""
-    found = runs.find(tx, run)
-    if found is None or found.ending is None:
+def reconsider(tx: Tx, run: int | None) -> None:
+    """Recompute a finished run's ending after late news of its parts. The chat is locked.
+
+    What was proven not to have left goes out by itself where the run ended in the doubt whether
+    it had; after any other ending it is never sent any more.
+    """
+    found = None if run is None else runs.find(tx, run)
+    if run is None or found is None or found.ending is None:
         return
-    outbox.drop_pending(tx, run)
+    if found.ending not in _MAY_HAVE_ARRIVED:
+        outbox.drop_pending(tx, run)
+    elif outbox.send_alone(tx, run):
+        outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)
     answer = [p.facts for p in outbox.of_run_any(tx, run) if p.replaced_by is None]
     fits = review(found.ending, answer)
     if fits is None or not runs.correct_ending(tx, run, found.ending, fits):

@@ -122,16 +122,12 @@ class Local:
                 del moments[name]
 
 
-def _nothing() -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """The right to send one message now. `wait` > 0: there is none; come back after so long."""
 
     wait: float
-    undo: Callable[[], None] = _nothing
+    undo: Callable[[], None] | None = None
 
     @property
     def taken(self) -> bool:
@@ -139,7 +135,8 @@ class Place:
 
     def refund(self) -> None:
         """The message did not leave after all."""
-        self.undo()
+        if self.undo is not None:
+            self.undo()
 
 
 class RateLimiter:
@@ -168,7 +165,9 @@ class RateLimiter:
         ends_at = self._clock.monotonic() + (patience or 0.0)
         while True:
             now = self._clock.monotonic()
-            self._tidy_sometimes(now)
+            self._asked += 1
+            if self._asked % _TIDY_EVERY == 0:
+                self._local.tidy(now)
             left = max(0.0, ends_at - now)
             in_line = _RETURNED_PATIENCE if returned and patience else left
             wait, place = await self._ask(limits, in_line, -1.0 if patience is None else left)
@@ -245,11 +244,6 @@ class RateLimiter:
         if self._pace.per_group_minute is not None and to.kind is not ChatKind.PRIVATE:
             even = 60 / (self._pace.per_group_minute - _GROUP_BURST)
             yield Limit(f"group:{to.address.chat}", even, even * (_GROUP_BURST - 1))
-
-    def _tidy_sometimes(self, now: float) -> None:
-        self._asked += 1
-        if self._asked % _TIDY_EVERY == 0:
-            self._local.tidy(now)
 
     def forget_idle(self) -> None:
         """Drop the chats whose limits say nothing any more: the maps stay small."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.deliver import LookQuery, Result, Send, clearance, look_up, patience_ends
+from bot.delivery.deliver import Look, Result, Send, clearance, look_up, patience_ends
 from bot.delivery.notices import to_chat
 from bot.delivery.outcome import alarm, reconsider, record_alone
 from bot.domain.delivery import Lookup, PartState
@@ -31,12 +31,6 @@ _AT_ONCE = 20
 _AT_MOST = 200
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
-    part: Part
-    chat: Chat
-
-
 class StandaloneSender:
     """Sends the standalone parts that are due, each as a task of its own, so that one slow chat
     holds up no other."""
@@ -50,33 +44,33 @@ class StandaloneSender:
         DatabaseUnavailable."""
         rt = self._ctx.rt
         at_most = min(_AT_ONCE + len(self._begun), _AT_MOST)
-        for due in await rt.db.read(_due, rt.mine, at_most):
-            if due.part.id not in self._begun:
-                self._begun.add(due.part.id)
-                tasks.once(f"standalone-{due.part.id}", self._send(due))
+        for part, chat in await rt.db.read(_due, rt.mine, at_most):
+            if part.id not in self._begun:
+                self._begun.add(part.id)
+                tasks.once(f"standalone-{part.id}", self._send(part, chat))
 
-    async def _send(self, due: _Due) -> None:
+    async def _send(self, due: Part, chat: Chat) -> None:
         try:
-            await self._deliver(due)
+            await self._deliver(due, chat)
         except (DatabaseUnavailable, StaleLease) as error:
-            _log.info("part %d goes on later: %s", due.part.id, error)
+            _log.info("part %d goes on later: %s", due.id, error)
         except Exception:  # noqa: BLE001 - the task's edge: other chats' messages must go on
-            _log.exception("part %d broke its delivery", due.part.id)
+            _log.exception("part %d broke its delivery", due.id)
         finally:
-            self._begun.discard(due.part.id)
+            self._begun.discard(due.id)
 
-    async def _deliver(self, due: _Due) -> None:
-        ctx, rt, to = self._ctx, self._ctx.rt, to_chat(due.chat)
-        limiter = ctx.limiters[due.part.account]
+    async def _deliver(self, due: Part, chat: Chat) -> None:
+        ctx, rt, to = self._ctx, self._ctx.rt, to_chat(chat)
+        limiter = ctx.limiters[due.account]
         place = await limiter.place(to, rt.retry.short_wait, returned=True)
         if not place.taken:
-            await rt.db.write(outbox.put_off, due.part.id, place.wait)
+            await rt.db.write(outbox.put_off, due.id, place.wait)
             return
         begun: Send | None = None
         try:
             if not ctx.lease.draining:
                 holder = ctx.lease.holder()
-                begun = await rt.db.write(_begin, rt, due.part, holder, ctx.lease.terms.seconds)
+                begun = await rt.db.write(_begin, rt, due, holder, ctx.lease.terms.seconds)
         finally:
             if begun is None:
                 place.refund()
@@ -84,8 +78,7 @@ class StandaloneSender:
             return
         part, to = begun.part, replace(to, address=begun.address)
         async with ctx.sends.call(rt.channels[part.account], to, part) as outcome:
-            attempt = Attempt(part.id, part.attempts)
-            doubled = await ctx.persist(record_alone, rt, part, attempt, outcome)
+            doubled = await ctx.persist(record_alone, rt, part, outcome)
             alarm(rt, part.id, doubled=doubled)
         rt.wakeups.tell(READY)
 
@@ -98,15 +91,15 @@ class StandaloneSender:
         for account in rt.mine:
             looks = rt.channels[account].traits.looks
             if looks:
-                for query, chat in await rt.db.read(_doubtful, account, looks):
-                    result = await look_up(rt, query, to_chat(chat))
-                    doubled = await rt.db.write(_after_look, rt, query.part, result, len(looks))
-                    alarm(rt, query.part.id, doubled=doubled)
+                for look, chat in await rt.db.read(_doubtful, account, looks):
+                    result = await look_up(rt, look, to_chat(chat))
+                    doubled = await rt.db.write(_after_look, rt, look.part, result, len(looks))
+                    alarm(rt, look.part.id, doubled=doubled)
                     rt.wakeups.tell(READY)
 
 
-def _due(tx: Tx, mine: Sequence[int], at_most: int) -> list[_Due]:
-    return [_Due(p, chats.get(tx, p.chat)) for p in outbox.due(tx, mine, at_most)]
+def _due(tx: Tx, mine: Sequence[int], at_most: int) -> list[tuple[Part, Chat]]:
+    return [(p, chats.get(tx, p.chat)) for p in outbox.due(tx, mine, at_most)]
 
 
 def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) -> Send | None:
@@ -126,16 +119,15 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
         return None if begun is None else Send(begun, chat.address)
     attempt = Attempt(begun.id, begun.attempts)
     outbox.refuse(tx, attempt, verdict.scope, verdict.end.words, "")
-    if part.run is not None:
-        reconsider(tx, part.run)
+    reconsider(tx, part.run)
     return None
 
 
-def _doubtful(tx: Tx, account: int, looks: Sequence[float]) -> list[tuple[LookQuery, Chat]]:
+def _doubtful(tx: Tx, account: int, looks: Sequence[float]) -> list[tuple[Look, Chat]]:
     """The parts whose next look is due."""
     now = clock.read(tx)
     return [
-        (LookQuery.read(tx, part), chats.get(tx, part.chat))
+        (Look.read(tx, part), chats.get(tx, part.chat))
         for part in outbox.doubtful(tx, account, len(looks), _AT_ONCE)
         if now >= part.started_at + looks[part.looks]
     ]
@@ -145,7 +137,7 @@ def _after_look(tx: Tx, rt: Runtime, part: Part, result: Result, looks: int) -> 
     if result.outcome is Lookup.CANNOT_TELL:
         patience_ends(tx, rt, result.attempt)
         return False
-    doubled = record_alone(tx, rt, part, result.attempt, result.outcome)
+    doubled = record_alone(tx, rt, part, result.outcome)
     last = result.outcome is Lookup.NOT_FOUND and part.looks + 1 >= looks
     if last and part.resends < rt.retry.max_resends:
         outbox.resend(tx, part.id, part.attempts, standalone=True)

@@ -64,15 +64,11 @@ def _template(tx: Tx, rt: Runtime, part: Part) -> PartBody | None:
     carries = rt.channels[part.account].traits.outside_window is OutsideWindow.ANSWER
     if carrier is None or not carries or part.kind is PartKind.NOTICE:
         return None
-    return carrier.outside_window("\n".join(body.text for body in _words(tx, part)))
-
-
-def _words(tx: Tx, part: Part) -> list[PartBody]:
-    if part.run is None or part.kind is PartKind.OPERATOR:
-        return [part.body]
-    answer = outbox.of_run_any(tx, part.run)
-    behind = [p.body for p in answer if p.number > part.number and p.state in _MISSING]
-    return [part.body, *behind]
+    words = [part.body.text]
+    if part.run is not None and part.kind is not PartKind.OPERATOR:
+        answer = outbox.of_run_any(tx, part.run)
+        words += [p.body.text for p in answer if p.number > part.number and p.state in _MISSING]
+    return carrier.outside_window("\n".join(words))
 
 
 def _took_over(tx: Tx, part: Part) -> None:

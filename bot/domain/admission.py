@@ -6,7 +6,6 @@ abuse, or because the bot is private, is told once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.domain.commands import Command
@@ -42,27 +41,6 @@ class ChatFacts:
     recent_turns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """It becomes part of a run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Obey:
-    """It is a command for us, carried out at once."""
-
-    command: Command
-
-
-@dataclass(frozen=True, slots=True)
-class Ignore:
-    """It is recorded with this reason."""
-
-    reason: Unanswered
-
-
-Admission = Answer | Obey | Ignore
-
 _BACK_IN = frozenset({Command.OPT_IN, Command.START})
 _ALWAYS = frozenset({Command.STOP, Command.OPT_OUT})
 """Commands that ask for less are heard, however fast they come."""
@@ -71,47 +49,26 @@ _ADDRESSED = frozenset({Addressing.MENTION, Addressing.REPLY, Addressing.COMMAND
 
 def admit(
     message: Inbound, command: Command | None, facts: ChatFacts, terms: IntakeTerms
-) -> Admission:
-    """Decide about a message that was not seen before."""
-    for reason in _rules(message, facts, terms, command):
-        return Ignore(reason)
-    return Answer() if command is None else Obey(command)
-
-
-def _rules(
-    message: Inbound, facts: ChatFacts, terms: IntakeTerms, command: Command | None
-) -> Iterator[Unanswered]:
-    """Every reason that applies, the strongest first."""
-    yield from _not_for_us(message)
-    if not _allowed(message, terms.allowed):
-        yield Unanswered.NOT_ALLOWED
-    if facts.opted_out and command not in _BACK_IN:
-        yield Unanswered.OPTED_OUT
-    if facts.recent_messages >= terms.messages_per_minute and command not in _ALWAYS:
-        yield Unanswered.TOO_FAST
-    if command is None:
-        yield from _too_much(facts, terms)
-
-
-def _not_for_us(message: Inbound) -> Iterator[Unanswered]:
-    if message.sender.is_bot:
-        yield Unanswered.BOT
-    if message.addressing is Addressing.OTHER_BOT:
-        yield Unanswered.OTHER_BOT
-    if message.kind is InboundKind.SERVICE:
-        yield Unanswered.SERVICE
-    if message.addressing is Addressing.NOT_US:
-        broadcast = message.chat_kind is ChatKind.BROADCAST
-        yield Unanswered.BROADCAST if broadcast else Unanswered.NOT_ADDRESSED
-    if message.chat_kind is ChatKind.GROUP and message.addressing not in _ADDRESSED:
-        yield Unanswered.NOT_ADDRESSED
-
-
-def _too_much(facts: ChatFacts, terms: IntakeTerms) -> Iterator[Unanswered]:
-    if facts.waiting_messages >= terms.waiting_max:
-        yield Unanswered.TOO_MANY_WAITING
-    if terms.turns_per_day and facts.recent_turns >= terms.turns_per_day:
-        yield Unanswered.DAILY_LIMIT
+) -> Unanswered | None:
+    """The reason, the strongest that applies, to ignore a message that was not seen before;
+    None: it is answered, or carried out if it is a command."""
+    not_us = message.addressing is Addressing.NOT_US
+    in_group = message.chat_kind is ChatKind.GROUP
+    applies = {
+        Unanswered.BOT: message.sender.is_bot,
+        Unanswered.OTHER_BOT: message.addressing is Addressing.OTHER_BOT,
+        Unanswered.SERVICE: message.kind is InboundKind.SERVICE,
+        Unanswered.BROADCAST: not_us and message.chat_kind is ChatKind.BROADCAST,
+        Unanswered.NOT_ADDRESSED: not_us or (in_group and message.addressing not in _ADDRESSED),
+        Unanswered.NOT_ALLOWED: not _allowed(message, terms.allowed),
+        Unanswered.OPTED_OUT: facts.opted_out and command not in _BACK_IN,
+        Unanswered.TOO_FAST: facts.recent_messages >= terms.messages_per_minute
+        and command not in _ALWAYS,
+        Unanswered.TOO_MANY_WAITING: command is None
+        and facts.waiting_messages >= terms.waiting_max,
+        Unanswered.DAILY_LIMIT: command is None and 0 < terms.turns_per_day <= facts.recent_turns,
+    }
+    return next((reason for reason, holds in applies.items() if holds), None)
 
 
 def _allowed(message: Inbound, allowed: frozenset[str]) -> bool:

@@ -35,7 +35,7 @@ from bot.domain.message import Addressing, Edited, Inbound, InboundKind
 
 
 class CommandForm(Enum):
-    """How commands are told from words on a platform."""
+    """The form in which commands are told from words on a platform."""
 
     MARKED = "the platform marks them"
     WORDS = "whole messages that are a word or a slash form, and the carriers' words"
@@ -63,22 +63,9 @@ class Command(StrEnum):
 SLASH = (Command.START, Command.HELP, Command.STATUS, Command.STOP, Command.RETRY)
 """The commands of a menu, in its order."""
 
+_CARRIER_STOPS = "stop|stopall|stop all|unsubscribe|end|quit|revoke|optout|opt out|opt-out"
 CARRIER_WORDS: Mapping[str, Command] = {
-    **dict.fromkeys(
-        (
-            "stop",
-            "stopall",
-            "stop all",
-            "unsubscribe",
-            "end",
-            "quit",
-            "revoke",
-            "optout",
-            "opt out",
-            "opt-out",
-        ),
-        Command.OPT_OUT,
-    ),
+    **dict.fromkeys(_CARRIER_STOPS.split("|"), Command.OPT_OUT),
     **dict.fromkeys(("start", "unstop"), Command.OPT_IN),
 }
 """Source: Twilio's default opt-out keywords, without CANCEL (see above) and YES (an answer)."""
@@ -132,16 +119,8 @@ def fold(text: str) -> str:
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold()
     plain = unicodedata.normalize("NFC", plain)
     plain = " ".join("".join(c for c in plain if unicodedata.category(c) != "Cf").split())
-    start, end = 0, len(plain)
-    while start < end and _is_outer(plain[start]):
-        start += 1
-    while end > start and _is_outer(plain[end - 1]):
-        end -= 1
-    return plain[start:end]
-
-
-def _is_outer(character: str) -> bool:
-    return character.isspace() or unicodedata.category(character).startswith("P")
+    outer = (c for c in plain if c.isspace() or unicodedata.category(c).startswith("P"))
+    return plain.strip("".join(outer))
 
 
 def _by_words(message: Inbound, words: Mapping[str, Command]) -> Command | None:

@@ -7,23 +7,26 @@ class AnswerbackError(Exception):
     """Root of every error that we raise on purpose."""
 
 
-class ConfigurationError(AnswerbackError):
+class ForOperators(AnswerbackError):
+    """An error whose words are written for operators: logs quote them. Not so those that an
+    agent writes for a person (GiveUp, Retry), nor those that name a step."""
+
+
+class ConfigurationError(ForOperators):
     """A setting is wrong: the message names it and the fix. The process does not start."""
 
 
-class StaleLease(AnswerbackError):
+class StaleLease(ForOperators):
     """The run was taken over or the lease ran out: stop quietly, send nothing."""
 
 
-class DatabaseUnavailable(AnswerbackError):
+class DatabaseUnavailable(ForOperators):
     """The database does not answer: nothing was written; try again after `retry_after` s."""
 
-    def __init__(self, reason: str, retry_after: float = 5.0) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
+    retry_after = 5.0
 
 
-class AttachmentUnavailable(AnswerbackError):
+class AttachmentUnavailable(ForOperators):
     """A file can't be fetched; the message says why, in words for the agent."""
 
 
@@ -63,23 +66,21 @@ class StepResultInvalid(AnswerbackError):
     """A step returned something that can't be stored as JSON within the bound."""
 
 
-class PollUnavailable(AnswerbackError):
+class PollUnavailable(ForOperators):
     """A platform can't be asked for updates now; `retry_after` in seconds if it named a wait."""
-
-    __match_args__ = ("retry_after",)
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
 
 
-class PollConflict(AnswerbackError):
+class PollConflict(ForOperators):
     """Somebody else takes this account's updates."""
 
 
-class PollRefused(AnswerbackError):
+class PollRefused(ForOperators):
     """The platform refuses the account's token: only an operator can help."""
 
 
-class RecordsUnavailable(AnswerbackError):
+class RecordsUnavailable(ForOperators):
     """A platform's own records (missed messages, settings) can't be read, or not to their end."""

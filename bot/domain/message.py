@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+from bot.domain.errors import ForOperators
+
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -22,11 +24,6 @@ class ChannelName(str):
         if not _CHANNEL.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a channel")
         return super().__new__(cls, name)
-
-    @property
-    def value(self) -> str:
-        """The name as plain text."""
-        return str(self)
 
 
 class ChatKind(StrEnum):
@@ -62,7 +59,7 @@ class InboundKind(StrEnum):
 
 
 class Addressing(StrEnum):
-    """How a message concerns the bot; in a group only the last four are answered."""
+    """The relation of a message to the bot; in a group only the last four are answered."""
 
     NOT_US = "not_us"
     OTHER_BOT = "other_bot"
@@ -189,7 +186,7 @@ class Ignored:
 Event = Inbound | Edited | Membership | Migrated | Ignored
 
 
-class PayloadError(Exception):
+class PayloadError(ForOperators):
     """A payload that passed verification and can't be parsed: it becomes a dead letter."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -60,9 +61,19 @@ class SendRef:
     started_at: float
 
 
+def _always() -> bool:
+    return True
+
+
+STILL_OURS: ContextVar[Callable[[], bool]] = ContextVar("still_ours", default=_always)
+"""Whether the holder that marked the part still has its lease. It is set in the task of a
+`Channel.send`, which asks again when it has its connection, before the first byte leaves: however
+long that took, nothing leaves after the lease."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast an account may send. None means that the platform sets no such limit.
+    """The speed at which an account may send. None means that the platform sets no such limit.
 
     `per_chat` and `overall` are messages a second; `per_group_minute` messages a minute.
     """

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from bot.domain.errors import ReminderRefused
-
 
 class ReminderState(StrEnum):
     """The states of a reminder: `waiting` becomes `done` when it is due (one that recurs waits
@@ -71,19 +69,3 @@ class Reminders(Protocol):
 
     def now(self, zone: str = "") -> str:
         """This moment in words. Raises ReminderRefused for a zone that there is not."""
-
-
-class NoReminders:
-    """`Reminders` where nothing can be kept."""
-
-    async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
-        raise ReminderRefused("reminders can't be set here")
-
-    async def waiting(self) -> Sequence[Reminder]:
-        return ()
-
-    async def cancel(self, number: int) -> bool:
-        return False
-
-    def now(self, zone: str = "") -> str:
-        raise ReminderRefused("there is no clock here")

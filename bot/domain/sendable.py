@@ -1,4 +1,4 @@
-"""May this part leave now? One table for a run's parts and for standalone ones. Pure."""
+"""The gate before a send: one table for a run's parts and for standalone ones. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.domain.ending import Cause, Close, Ending
 
 @dataclass(frozen=True, slots=True)
 class ChatDoor:
-    """What a chat lets through. Times in epoch seconds.
+    """The chat's side of the gate. Times in epoch seconds.
 
     `held_until` is when the platform's own limit of the chat ends; `unreachable` is why nothing
     reaches the chat; `window_open` says that the platform takes free text now.
@@ -25,7 +25,7 @@ class ChatDoor:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What matters of the part. `own_notice` is one that belongs to no run, such as the
+    """The part's side of it. `own_notice` is one that belongs to no run, such as the
     confirmation of an opt-out: the last that leaves. The age of a run's parts is judged with
     the run, so `posted_at` is for standalone ones."""
 
@@ -53,7 +53,7 @@ class Forbidden:
 def sendable(
     part: Outgoing, chat: ChatDoor, now: float, answer_max_age: float
 ) -> Hold | Forbidden | None:
-    """What keeps the part from leaving now; None when nothing does.
+    """The reason that keeps the part from leaving now; None when nothing does.
 
     An operator pauses the runs of a chat to speak there: standalone parts go on.
     """

@@ -59,25 +59,17 @@ class PutBack:
     failed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Apology:
-    """The apology that is owed, in the agent's own words if it gave some."""
-
-    owed: Apologise
-    text: str = ""
-
-
 def follows(
     thought: Thought, run: Run, retry: RetryPolicy, jitter: float
-) -> Close | Reply | Apology | PutBack:
+) -> Close | Reply | Apologise | PutBack:
     """Decide what follows a thought of this attempt on the run; `jitter` is in [0, 1)."""
     match thought:
         case Answer(reply):
             return Close(Ending.SILENT, Cause.CHOSE_SILENCE) if reply is None else reply
         case GaveUp(text, reason):
-            return Apology(Apologise(Cause.GAVE_UP, reason), text.strip())
+            return Apologise(Cause.GAVE_UP, reason, text.strip())
         case OutOfTime():
-            return Apology(Apologise(Cause.DEADLINE))
+            return Apologise(Cause.DEADLINE)
         case Later(after, reason):
             asked = None if after is None else max(retry.soonest, after) * (1 + jitter / 10)
             wait = retry.agent.after(run.attempts, jitter) if asked is None else asked

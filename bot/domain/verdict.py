@@ -9,7 +9,7 @@ questions is the order of what must never happen:
 2. never call the agent when a reply is stored;
 3. never begin to send what the platform forbids now (a closed window, a parked chat); what
    was begun before is still followed to its end;
-4. never work for ever (three failures without progress, or the deadline).
+4. never work for ever (MAX_FAILURES without progress, or the deadline).
 
 `plan()` answers the smaller question inside "send the rest": which part is next, given that
 a part that may have arrived is not sent again unasked. `review()` corrects the ending of a run
@@ -118,10 +118,11 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Apologise:
-    """Give up and say so once."""
+    """Give up and say so once; with `text` in the agent's own words."""
 
     cause: Cause
     detail: str = ""
+    text: str = ""
 
     @property
     def words(self) -> str:

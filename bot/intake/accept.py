@@ -73,7 +73,8 @@ class Intake:
     async def _take(self, arrival: Arrival, event: Event) -> Recorded:
         """Commit an event, with its span and with lines that name its request."""
         rt, began = self._rt, self._rt.clock.monotonic()
-        request = _request_of(event)
+        about_message = event.message if isinstance(event, Edited) else event
+        request = about_message.request_id if isinstance(about_message, Inbound) else None
         names = rt.names(arrival.account)
         with about(request_id=request, **names):
             recorded = await self._record(arrival, event)
@@ -118,14 +119,7 @@ class Intake:
 
     def _count(self, arrival: Arrival, outcome: str) -> None:
         channel = self._rt.channels[arrival.account]
-        self._rt.observer.inbound.labels(channel.name.value, outcome).inc()
-
-
-def _request_of(event: Event) -> str | None:
-    """The request id of the message that an event is about, if it is about one."""
-    if isinstance(event, Edited):
-        return event.message.request_id
-    return event.request_id if isinstance(event, Inbound) else None
+        self._rt.observer.inbound.labels(channel.name, outcome).inc()
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from bot.delivery.status import ask
@@ -44,15 +44,6 @@ _AT_ONCE = 50
 _log = logging.getLogger("answerback.backfill")
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """The result of a look: messages that were missing, and whether some were left to webhooks
-    that may still come."""
-
-    missing: int
-    young: bool
-
-
 class Backfill:
     """Looks into one account's records: regularly where no other process does, and after
     every gap of this process's own."""
@@ -65,10 +56,8 @@ class Backfill:
         self._intake = intake
         self._account = account
         self._records = records
-        self._lapses = 0
         self._seen_gaps = -1
         self._due = 0.0
-        lease.on_lapse(self._lapsed)
 
     async def look_if_due(self) -> float:
         """Look after a gap and when it is time; returns the seconds until this is asked anew."""
@@ -81,8 +70,9 @@ class Backfill:
             self._due = clock.monotonic() + wait
         return min(self._lease.terms.heartbeat, EVERY)
 
-    async def look(self) -> Looked:
-        """Record what is missing.
+    async def look(self) -> tuple[int, bool]:
+        """Record what is missing; returns how many messages were, and whether some were left to
+        webhooks that may still come.
 
         Raises RecordsUnavailable when the listing was not complete, DatabaseUnavailable.
         """
@@ -97,7 +87,9 @@ class Backfill:
             if recorded:
                 times = {name: seen[name] for name in recorded}
                 await rt.db.write(inbox.fill_sent_times, self._account, times)
-            young = _young(seen, now) - recorded
+            # A time in the future is a clock that is wrong.
+            age = {name: now - at for name, at in seen.items() if at is not None}
+            young = frozenset(n for n in age if 0 <= age[n] < YOUNG and n not in recorded)
             return recorded | young
 
         found = 0
@@ -106,7 +98,7 @@ class Backfill:
             await self._intake.take(Arrival(self._account, body), [message])
             found += 1
         await rt.db.write(accounts.move_mark, self._account, newest - OVERLAP)
-        return Looked(found, bool(young))
+        return found, bool(young)
 
     async def _try(self, *, alone: bool) -> float:
         """One look, with `alone` only if no other process has taken it upon itself. Returns
@@ -120,7 +112,7 @@ class Backfill:
             )
             if alone and not mine:
                 return EVERY
-            looked = await self.look()
+            missing, young = await self.look()
             if await self._rt.db.write(accounts.mark_up, self._account):
                 _log.info("the platform takes the account again")
                 self._rt.wakeups.tell(READY)
@@ -128,9 +120,9 @@ class Backfill:
         except (RecordsUnavailable, DatabaseUnavailable, StaleLease) as error:
             _log.warning("not caught up, again in %.0f s: %s", AGAIN, error)
             return AGAIN
-        if looked.missing:
-            _log.warning("%d messages had come without a webhook", looked.missing)
-        return YOUNG if looked.young else EVERY
+        if missing:
+            _log.warning("%d messages had come without a webhook", missing)
+        return YOUNG if young else EVERY
 
     async def _ask_after(self) -> None:
         """Ask about parts on which no callback came: what failed later must not look answered."""
@@ -141,12 +133,5 @@ class Backfill:
 
     def _gaps(self) -> int:
         """The number of times that this process may have missed something."""
-        return self._lapses + self._lease.late_renewals + self._intake.turned_away
-
-    def _lapsed(self) -> None:
-        self._lapses += 1
-
-
-def _young(seen: Mapping[str, float | None], now: float) -> frozenset[str]:
-    """Messages that were written a moment ago. A time in the future is a clock that is wrong."""
-    return frozenset(name for name, at in seen.items() if at is not None and 0 <= now - at < YOUNG)
+        lease = self._lease
+        return lease.lapses + lease.late_renewals + self._intake.turned_away

@@ -13,13 +13,13 @@ from bot.domain.message import Inbound
 from bot.domain.reply import Reply
 from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
+from bot.runs.create import again
 from bot.texts import Text
-from storage import audit_log, chats, inbox, outbox, runs
+from storage import audit_log, chats, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.outbox import Notice
-from storage.runs import NewRun
 
 PERSON = "person"
 
@@ -90,7 +90,7 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
     live = runs.live_in_chat(tx, chat.id)
     waiting = runs.waiting_messages(tx, chat.id)
     values: dict[str, str | int] = {}
-    if chat.paused_until is not None and chat.paused_until > clock.read(tx):
+    if chat.paused(clock.read(tx)):
         text = Text.STATUS_PAUSED
     elif any(run.state in (RunState.RUNNING, RunState.READY) for run in live):
         text = Text.STATUS_WORKING
@@ -138,26 +138,6 @@ def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
     busy = bool(runs.live_in_chat(tx, chat.id))
     text = Text.STATUS_WORKING if busy else Text.NOTHING_TO_RETRY
     return _answer(tx, rt, chat, message, text)
-
-
-def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
-    """A new run for the messages of one that ended. The chat is locked."""
-    live = runs.live_in_chat(tx, chat.id)
-    paused = chat.paused_until is not None and chat.paused_until > clock.read(tx)
-    messages = inbox.of_run(tx, ended.id)
-    new = NewRun(
-        account=chat.account,
-        chat=chat.id,
-        request_id=messages[0].request_id if messages else "",
-        order_at=ended.created_at,
-        wait=0.0,
-        album="",
-    )
-    run = runs.create(tx, new, None, head=not live and not paused)
-    inbox.reassign(tx, ended.id, run.id)
-    runs.recount_messages(tx, run.id)
-    audit_log.note(tx, who, "asked for again", f"as run {run.id}", run=ended.id, chat=chat.id)
-    return run
 
 
 def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:

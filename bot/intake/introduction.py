@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
@@ -76,12 +75,8 @@ class Introduction:
 
     async def _show_menu(self) -> None:
         words = self.rt.words
-        languages = [tag for tag in words.languages if len(tag) == 2]
-        menus: Mapping[str, Sequence[tuple[str, str]]] = {
-            "": words.menu(),
-            **{tag: words.menu(tag) for tag in languages},
-        }
+        menus = {tag: words.menu(tag) for tag in words.languages if len(tag) == 2}
         try:
-            await self.profile.show_menu(menus)
+            await self.profile.show_menu({"": words.menu(), **menus})
         except PollRefused as error:
             _log.warning("there is no menu of commands: %s", error)

@@ -53,7 +53,11 @@ class Poller:
             updates = await self._ask(self._offset)
             if self._failures:
                 self._failures = 0
-                await self._reconnected()
+                _log.info("polling works again")
+                if await self.rt.db.write(accounts.mark_up, self.account):
+                    self.rt.wakeups.tell(READY)
+                # What happened meanwhile is looked after at once.
+                await sweep(self.rt, self.lease)
             if not updates:
                 self._offset = None
             for update in updates:
@@ -96,13 +100,6 @@ class Poller:
             await self.intake.take_dead_letter(arrival, str(error))
         else:
             await self.intake.take(arrival, events)
-
-    async def _reconnected(self) -> None:
-        """The connection is back: what happened meanwhile is looked after at once."""
-        _log.info("polling works again")
-        if await self.rt.db.write(accounts.mark_up, self.account):
-            self.rt.wakeups.tell(READY)
-        await sweep(self.rt, self.lease)
 
     async def _trouble(self, error: Exception) -> float:
         """Say what keeps us from polling; returns the seconds until the next try."""

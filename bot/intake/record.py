@@ -15,14 +15,7 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.admission import (
-    Answer,
-    ChatFacts,
-    Ignore,
-    Obey,
-    Unanswered,
-    admit,
-)
+from bot.domain.admission import ChatFacts, Unanswered, admit
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
@@ -36,7 +29,6 @@ from bot.domain.message import (
 )
 from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
-from bot.intake import edits
 from bot.intake.batching import place, with_its_album
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
@@ -47,6 +39,7 @@ from storage.chats import Chat
 from storage.engine.tx import Tx
 from storage.runs import Claimant
 
+PLATFORM = "platform"
 _MINUTE = 60.0
 _DAY = 86_400.0
 
@@ -101,12 +94,12 @@ def record_event(
         case Inbound():
             return _record_message(tx, rt, arrival, event, by)
         case Edited(message, edited_at):
-            known = edits.edit(tx, arrival.account, message, edited_at)
+            known = _record_edit(tx, arrival.account, message, edited_at)
             unknown = "an edit of a message that was never recorded" if known is None else None
             _store_payload(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
         case Membership():
-            edits.membership(tx, arrival.account, event)
+            _record_membership(tx, arrival.account, event)
             _store_payload(tx, arrival, ignored=f"not a message: {event.reason}")
             return Recorded(Became.NOTED, wake=True)
         case Migrated():
@@ -151,20 +144,18 @@ def _record_message(
         name = message.chat_name or message.sender.name
         chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
     message = with_its_album(tx, chat, message)
-    match admit(message, _command(tx, rt, chat, message), facts, rt.terms.intake):
-        case Answer():
-            placed = place(tx, rt, chat, message, stored, by)
-            became = Became.JOINED if placed.made is None else Became.RUN
-            done = Recorded(became, placed.made, wake=placed.wake)
-        case Obey(command):
-            inbox.ignore(tx, stored, Unanswered.COMMAND, command)
-            handled = run_command(tx, rt, chats.get(tx, chat.id), message, command)
-            done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
-        case Ignore(reason):
-            inbox.ignore(tx, stored, reason)
-            done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))
-        case other:
-            assert_never(other)
+    command = _command(tx, rt, chat, message)
+    reason = admit(message, command, facts, rt.terms.intake)
+    if reason is not None:
+        inbox.ignore(tx, stored, reason)
+        done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))
+    elif command is not None:
+        inbox.ignore(tx, stored, Unanswered.COMMAND, command)
+        handled = run_command(tx, rt, chats.get(tx, chat.id), message, command)
+        done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
+    else:
+        made, wake = place(tx, rt, chat, message, stored, by)
+        done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
     return replace(done, callback_id=message.callback_id)
 
 
@@ -190,9 +181,39 @@ def _record_duplicate(tx: Tx, arrival: Arrival, chat: Chat, message: Inbound) ->
         stored, run = found
         if run is None or runs.lock_unclaimed(tx, run):
             inbox.enrich(tx, stored, message)
-            audit_log.note(tx, "platform", "told more by its webhook", run=run, chat=chat.id)
+            audit_log.note(tx, PLATFORM, "told more by its webhook", run=run, chat=chat.id)
         _store_payload(tx, arrival, message=stored)
     return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
+
+
+def _record_edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None:
+    """Record an edit of a message; it is read by a run that was never claimed. Returns the
+    message, or None when it was never recorded: an edit alone is answered by nothing."""
+    known = inbox.known(tx, account, message.request_id)
+    if known is None:
+        return None
+    stored, run, _ = known
+    found = None if run is None else runs.find(tx, run)
+    used = False
+    if found is not None:
+        chats.lock(tx, found.chat)
+        used = runs.lock_unclaimed(tx, found.id)
+    now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
+    before = "" if now is None else now[2]
+    if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
+        inbox.use_edit(tx, stored, edited_at, message.text)
+    return stored
+
+
+def _record_membership(tx: Tx, account: int, event: Membership) -> None:
+    """Blocked: every topic of the chat is parked. Let in again: all are reachable."""
+    for chat in chats.at_address(tx, account, event.address.chat):
+        parked = chats.lock(tx, chat).unreachable_reason is not None
+        if event.reachable and parked:
+            chats.unpark(tx, chat)
+            audit_log.note(tx, PLATFORM, "reachable again", event.reason, chat=chat)
+        elif not event.reachable and chats.park(tx, chat, event.reason, event.at):
+            audit_log.note(tx, PLATFORM, "chat parked", event.reason, chat=chat)
 
 
 def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | None:

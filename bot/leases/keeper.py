@@ -49,7 +49,7 @@ class LeaseKeeper:
     ) -> None:
         self._db = db
         self._clock = clock
-        self._terms = terms
+        self.terms = terms
         self._identity = identity
         self._names = NameLock(db.url, identity.name)
         self._renewing = asyncio.Lock()
@@ -59,21 +59,14 @@ class LeaseKeeper:
         self._blocked = False
         self._judges_from = 0.0
         self._lease_clock_ahead: float | None = None
-        self._draining = False
+        self.draining = False
         self._on_lapse: list[Callable[[], None]] = []
+        self.lapses = 0
         self.late_renewals = 0
-
-    @property
-    def terms(self) -> LeaseTerms:
-        return self._terms
 
     @property
     def name(self) -> str:
         return self._identity.name
-
-    @property
-    def draining(self) -> bool:
-        return self._draining
 
     def on_lapse(self, stop: Callable[[], None]) -> None:
         """Call `stop` when the lease is lost: it must make everything in our name stop."""
@@ -99,9 +92,9 @@ class LeaseKeeper:
         now = self._clock.monotonic()
         ahead, before = lease_clock - now, self._lease_clock_ahead
         self._lease_clock_ahead = ahead
-        if before is not None and abs(ahead - before) > self._terms.seconds / 2:
+        if before is not None and abs(ahead - before) > self.terms.seconds / 2:
             _log.warning("the database's clock was set by %.0f s", ahead - before)
-            self._judges_from = max(self._judges_from, now + self._terms.seconds)
+            self._judges_from = max(self._judges_from, now + self.terms.seconds)
         return self.may_judge()
 
     def remaining(self) -> float:
@@ -119,19 +112,19 @@ class LeaseKeeper:
         )
         self._identity = replace(identity, name=name)
         self._lapsed, self._blocked = None, False
-        self._session = Session(holder, TrustWindow.opened(began, self._terms))
+        self._session = Session(holder, TrustWindow.opened(began, self.terms))
 
     async def renew(self) -> None:
         """One heartbeat. Never raises for a database that is away: the window just runs out."""
         try:
             async with self._renewing:
                 extended = self._session is not None and await self._extend(self._session)
-                if not extended and not self._draining:
+                if not extended and not self.draining:
                     await self.begin()
-                    self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
+                    self._judges_from = self._clock.monotonic() + 2 * self.terms.heartbeat
         except DatabaseUnavailable as error:
             self.late_renewals += 1
-            self._judges_from = self._clock.monotonic() + 2 * self._terms.heartbeat
+            self._judges_from = self._clock.monotonic() + 2 * self.terms.heartbeat
             _log.warning("lease not renewed, %.1f s left: %s", self.remaining(), error)
 
     async def _extend(self, session: Session) -> bool:
@@ -143,7 +136,7 @@ class LeaseKeeper:
                 return False  # `watch` ended it while the database was slow.
             if renewed:
                 self._stood()  # What it survived is nobody's fault any more.
-                self._session = replace(session, window=TrustWindow.opened(began, self._terms))
+                self._session = replace(session, window=TrustWindow.opened(began, self.terms))
                 return True
         self._lapse()
         return False
@@ -155,7 +148,7 @@ class LeaseKeeper:
 
     async def drain(self) -> None:
         """Take no more work: from now on a death counts against nobody."""
-        self._draining = True
+        self.draining = True
         if self._session is not None:
             await self._db.renew(holder_rows.drain, self._session.holder)
 
@@ -174,9 +167,10 @@ class LeaseKeeper:
         if self._session is None:
             return
         _log.error("lease lost: this process stops what it was doing and begins anew")
-        self._blocked = self._stood() >= self._terms.seconds / 2
+        self._blocked = self._stood() >= self.terms.seconds / 2
         self._lapsed = self._session.holder
         self._session = None
+        self.lapses += 1
         for stop in self._on_lapse:
             stop()
 

@@ -86,24 +86,22 @@ def _sweep(tx: Tx, lease_seconds: float, who: str, judges: MayJudge) -> Swept:
     if not judges(clock.read_lease(tx)):
         return Swept()
     holders.mark_overdue_dead(tx, lease_seconds)
-    released = runs.release_dead(tx)
-    for run in released:
-        _note(tx, who, run)
+    released = _release(tx, who)
     return Swept(released, len(outbox.doubt_orphans(tx)))
 
 
 def release_chat(tx: Tx, chat: int, who: str) -> bool:
     """A reader met this chat: release its run if that run's holder was marked dead. The chat is
     locked. It never judges a holder or a run, nor sends; True when a worker should look."""
+    return bool(_release(tx, who, chat))
+
+
+def _release(tx: Tx, who: str, chat: int | None = None) -> Sequence[Released]:
     released = runs.release_dead(tx, chat)
     for run in released:
-        _note(tx, who, run)
-    return bool(released)
-
-
-def _note(tx: Tx, who: str, run: Released) -> None:
-    why = "its holder died" + ("" if run.counted else ", not counted")
-    audit_log.note(tx, who, "released", why, run=run.run, chat=run.chat)
+        why = "its holder died" + ("" if run.counted else ", not counted")
+        audit_log.note(tx, who, "released", why, run=run.run, chat=run.chat)
+    return released
 
 
 async def repair(rt: Runtime) -> int:

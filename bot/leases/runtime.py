@@ -57,7 +57,7 @@ class Runtime:
         channel = self.channels.get(account)
         if channel is None:
             return {"account": account}
-        named: dict[str, Fact] = {"account": account, "channel": channel.name.value}
+        named: dict[str, Fact] = {"account": account, "channel": channel.name}
         return named if chat is None else {**named, "chat": chat_tag(channel.account, chat)}
 
     def story(self, account: int, run: int) -> str:

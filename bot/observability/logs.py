@@ -160,7 +160,7 @@ class _Lines(ProcessorFormatter):
                 record.args = tuple(map(_told, record.args))
             case Mapping():
                 record.args = {key: _told(value) for key, value in record.args.items()}
-            case _:
+            case None:
                 pass
         return super().format(record)
 

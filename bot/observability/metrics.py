@@ -5,11 +5,12 @@ What each is for stands in docs/metrics.md, which a test holds against this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bot.domain.ending import Ending
@@ -20,49 +21,14 @@ _LONG = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 45.0, 120.0, 300.0, 900.0, 3600.0, 14_40
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
-    """Numbers that others keep, read at every scrape: seconds left of the lease, renewals that
-    came late so far, whether hints reach Redis (true also where none is configured), seconds
-    since the last sweep, background tasks that are over or keep failing."""
-
-    lease_left: Callable[[], float]
-    late_renewals: Callable[[], int]
-    hints_carried: Callable[[], bool]
-    sweep_age: Callable[[], float]
-    troubled_tasks: Callable[[], int]
-
-
-class _Reader(Collector):
-    def __init__(self, readings: Readings) -> None:
-        self._readings = readings
+class _LateRenewals(Collector):
+    read: Callable[[], int]
 
     def collect(self) -> Iterator[Metric]:
-        asked = self._readings
-        yield GaugeMetricFamily(
-            "answerback_lease_left_seconds",
-            "Seconds for which this process may still act without a renewal.",
-            asked.lease_left(),
-        )
-        late = CounterMetricFamily(
+        yield CounterMetricFamily(
             "answerback_lease_renewals_late",
             "Heartbeats that did not reach the database in time.",
-        )
-        late.add_metric([], asked.late_renewals())
-        yield late
-        yield GaugeMetricFamily(
-            "answerback_hints_carried",
-            "1 while wake-ups reach the other processes, 0 while Redis is away.",
-            float(asked.hints_carried()),
-        )
-        yield GaugeMetricFamily(
-            "answerback_sweep_age_seconds",
-            "Seconds since this process last looked for dead ones.",
-            asked.sweep_age(),
-        )
-        yield GaugeMetricFamily(
-            "answerback_tasks_troubled",
-            "Background tasks of this process that are over or keep failing.",
-            asked.troubled_tasks(),
+            self.read(),
         )
 
 
@@ -71,88 +37,105 @@ class Observer:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._intake_metrics()
-        self._run_metrics()
-        self._delivery_metrics()
-        self._service_metrics()
-
-    def _intake_metrics(self) -> None:
-        self.webhook_seconds = self._histogram(
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self.webhook_seconds = histogram(
             "answerback_webhook_seconds",
             "Seconds from a webhook's arrival to its commit.",
-            _FAST,
-            "channel",
+            ["channel"],
+            buckets=_FAST,
         )
-        self.inbound = self._counter(
-            "answerback_inbound", "Deliveries by what became of them.", "channel", "outcome"
+        self.inbound = counter(
+            "answerback_inbound", "Deliveries by what became of them.", ["channel", "outcome"]
         )
-        self.database_wait = self._histogram(
+        self.database_wait = histogram(
             "answerback_database_wait_seconds",
             "Seconds that a transaction waited for a connection or for its turn to write.",
-            (0.001, *_FAST),
+            buckets=(0.001, *_FAST),
         )
 
-    def _run_metrics(self) -> None:
-        self.agent_seconds = self._histogram(
-            "answerback_agent_seconds", "Seconds an agent took for one attempt.", _SLOW, "outcome"
+        self.agent_seconds = histogram(
+            "answerback_agent_seconds",
+            "Seconds an agent took for one attempt.",
+            ["outcome"],
+            buckets=_SLOW,
         )
-        self.agent_tokens = self._counter(
-            "answerback_agent_tokens", "Tokens that agents' steps said they used.", "direction"
+        self.agent_tokens = counter(
+            "answerback_agent_tokens", "Tokens that agents' steps said they used.", ["direction"]
         )
-        self.run_seconds = self._histogram(
+        self.run_seconds = histogram(
             "answerback_run_seconds",
             "Seconds from a run's first message to its end.",
-            _LONG,
-            "ending",
+            ["ending"],
+            buckets=_LONG,
         )
-        self.endings = self._counter(
-            "answerback_runs_ended", "Runs that ended, by ending.", "ending"
-        )
+        self.endings = counter("answerback_runs_ended", "Runs that ended, by ending.", ["ending"])
         for ending in Ending:
             self.endings.labels(ending.value)
-        self.takeovers = self._counter("answerback_takeovers", "Runs released from a dead holder.")
-        self.in_flight = self._gauge(
-            "answerback_runs_in_flight", "Runs that this process works on."
-        )
+        self.takeovers = counter("answerback_takeovers", "Runs released from a dead holder.")
+        self.in_flight = gauge("answerback_runs_in_flight", "Runs that this process works on.")
 
-    def _delivery_metrics(self) -> None:
-        self.sends = self._counter(
+        self.sends = counter(
             "answerback_sends",
             "Calls to a provider that send, by what they told us.",
-            "channel",
-            "outcome",
+            ["channel", "outcome"],
         )
-        self.limit_wait = self._histogram(
+        self.limit_wait = histogram(
             "answerback_rate_limit_wait_seconds",
             "Waits that a provider named when it refused a send for its rate limit.",
-            _LONG,
-            "channel",
+            ["channel"],
+            buckets=_LONG,
         )
-        self.double_receipts = self._counter(
+        self.double_receipts = counter(
             "answerback_double_receipts",
             "Parts for which a second receipt appeared: the person has them twice.",
         )
 
-    def _service_metrics(self) -> None:
-        """Gauges of the whole service, from the database; refreshed every few seconds."""
-        self.runs = self._gauge(
-            "answerback_runs", "Runs of the whole service by state, counted to 10000.", "state"
+        # Of the whole service, from the database; refreshed every few seconds.
+        self.runs = gauge(
+            "answerback_runs", "Runs of the whole service by state, counted to 10000.", ["state"]
         )
-        self.oldest = self._gauge(
+        self.oldest = gauge(
             "answerback_oldest_run_seconds",
             "Seconds for which the oldest due or waiting run of the service waits.",
-            "state",
+            ["state"],
         )
-        self.uncertain_parts = self._gauge(
+        self.uncertain_parts = gauge(
             "answerback_uncertain_parts", "Messages that may or may not have arrived."
         )
-        self.standalone_parts = self._gauge(
+        self.standalone_parts = gauge(
             "answerback_standalone_parts", "Notices, operators' words and re-sends that wait."
         )
 
-    def read(self, readings: Readings) -> None:
-        """Export these numbers, asked for at every scrape."""
-        self.registry.register(_Reader(readings))
+    def read(
+        self,
+        *,
+        lease_left: Callable[[], float],
+        late_renewals: Callable[[], int],
+        hints_carried: Callable[[], bool],
+        sweep_age: Callable[[], float],
+        troubled_tasks: Callable[[], int],
+    ) -> None:
+        """Export numbers that others keep, asked for at every scrape. Where no Redis is
+        configured, hints count as carried."""
+        gauge = partial(Gauge, registry=self.registry)
+        self.registry.register(_LateRenewals(late_renewals))
+        gauge(
+            "answerback_lease_left_seconds",
+            "Seconds for which this process may still act without a renewal.",
+        ).set_function(lease_left)
+        gauge(
+            "answerback_hints_carried",
+            "1 while wake-ups reach the other processes, 0 while Redis is away.",
+        ).set_function(hints_carried)
+        gauge(
+            "answerback_sweep_age_seconds", "Seconds since this process last looked for dead ones."
+        ).set_function(sweep_age)
+        gauge(
+            "answerback_tasks_troubled",
+            "Background tasks of this process that are over or keep failing.",
+        ).set_function(troubled_tasks)
 
     def stand(self, counts: Mapping[str, int], ages: Mapping[str, float]) -> None:
         """The whole service's runs by state, and the age in seconds of the oldest."""
@@ -160,12 +143,3 @@ class Observer:
             self.runs.labels(state).set(count)
         for state, age in ages.items():
             self.oldest.labels(state).set(age)
-
-    def _counter(self, name: str, says: str, *labels: str) -> Counter:
-        return Counter(name, says, labels, registry=self.registry)
-
-    def _gauge(self, name: str, says: str, *labels: str) -> Gauge:
-        return Gauge(name, says, labels, registry=self.registry)
-
-    def _histogram(self, name: str, says: str, buckets: Sequence[float], *labels: str) -> Histogram:
-        return Histogram(name, says, labels, buckets=buckets, registry=self.registry)

@@ -28,16 +28,6 @@ _CLOSE_WITHIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class OtlpSettings:
-    """The collector of spans. `endpoint` is the base, as in OTEL_EXPORTER_OTLP_ENDPOINT; other
-    variables of OpenTelemetry (sampler, batches) are read by its SDK itself."""
-
-    endpoint: str
-    headers: Mapping[str, str]
-    service: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Ids:
     trace: int
     span: int
@@ -101,24 +91,26 @@ class OtelTracer:
         ids = _ids_of(story)
         if trace.get_current_span().get_span_context().trace_id == ids.trace:
             return None
-        first = SpanContext(ids.trace, ids.span, is_remote=True, trace_flags=self._flags(ids))
-        return trace.set_span_in_context(NonRecordingSpan(first), Context())
-
-    def _flags(self, ids: _Ids) -> TraceFlags:
-        """Whether this trace is sampled: every process finds the same, from the id alone."""
+        # Whether the trace is sampled: every process finds the same, from the id alone.
         decision = self._provider.sampler.should_sample(Context(), ids.trace, "").decision
         sampled = decision is Decision.RECORD_AND_SAMPLE
-        return TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+        flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+        first = SpanContext(ids.trace, ids.span, is_remote=True, trace_flags=flags)
+        return trace.set_span_in_context(NonRecordingSpan(first), Context())
 
 
-def over_http(settings: OtlpSettings, wall: Callable[[], float]) -> OtelTracer:
-    """A tracer that sends its spans to a collector."""
+def over_http(
+    endpoint: str, headers: Mapping[str, str], service: str, wall: Callable[[], float]
+) -> OtelTracer:
+    """A tracer that sends its spans to a collector. `endpoint` is the base, as in
+    OTEL_EXPORTER_OTLP_ENDPOINT; other variables of OpenTelemetry (sampler, batches) are read
+    by its SDK itself."""
     exporter = OTLPSpanExporter(
-        endpoint=f"{settings.endpoint.rstrip('/')}/v1/traces",
-        headers=dict(settings.headers) or None,
+        endpoint=f"{endpoint.rstrip('/')}/v1/traces",
+        headers=dict(headers) or None,
         timeout=_EXPORT_WITHIN,
     )
-    return OtelTracer(BatchSpanProcessor(exporter), settings.service, wall)
+    return OtelTracer(BatchSpanProcessor(exporter), service, wall)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,33 +16,9 @@ import traceback
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from bot.domain.errors import (
-    AttachmentUnavailable,
-    ConfigurationError,
-    DatabaseUnavailable,
-    PollConflict,
-    PollRefused,
-    PollUnavailable,
-    RecordsUnavailable,
-    StaleLease,
-)
-from bot.domain.message import PayloadError
+from bot.domain.errors import ForOperators
 
 _OURS = frozenset({"bot", "channels", "storage"})
-_FOR_OPERATORS = (
-    AttachmentUnavailable,
-    ConfigurationError,
-    DatabaseUnavailable,
-    PayloadError,
-    PollConflict,
-    PollRefused,
-    PollUnavailable,
-    RecordsUnavailable,
-    StaleLease,
-)
-"""Our errors whose words are written for operators. Not those that an agent writes for a
-person (GiveUp, Retry), nor those that name a step."""
-
 _FROM_THE_SYSTEM = frozenset(
     {
         ("httpx", "TransportError"),
@@ -78,12 +54,11 @@ def frames(error: BaseException) -> str:
     innermost wherever that is. No line of source, no variable, no path of this machine."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    found = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    lines = [line for _, line in traceback.walk_tb(error.__traceback__)]
+    steps = list(traceback.walk_tb(error.__traceback__))
     places = [
         f"{frame.f_globals.get('__name__', '?')}:{line} {frame.f_code.co_qualname}"
-        for number, (frame, line) in enumerate(zip(found, lines, strict=True), 1)
-        if number == len(found)
+        for number, (frame, line) in enumerate(steps, 1)
+        if number == len(steps)
         or _is_ours(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
     ]
     return " > ".join(places[-_MOST_FRAMES:])
@@ -107,7 +82,7 @@ def _led(error: BaseException) -> Iterator[BaseException]:
 
 
 def _words(error: BaseException) -> str:
-    if isinstance(error, _FOR_OPERATORS):
+    if isinstance(error, ForOperators):
         return str(error)
     if isinstance(error, OSError):
         return error.strerror or ""
@@ -131,6 +106,8 @@ def _of_database(error: BaseException) -> str:
 
 
 _SHORTEST_SECRET = 4
+_ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Control, direction and line characters: as escapes they neither end a line nor act."""
 _WORD = r"(?:auth[_-]?token|bot[_-]?token|token|secret|password|passwd|api[_-]?key)"
 _HEADER = r"(?:x-twilio-signature|x-telegram-bot-api-secret-token|x-api-key)"
 
@@ -169,17 +146,9 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
             text = text.replace(secret, "<secret>")
     for pattern, instead in _RULES:
         text = pattern.sub(instead, text)
-    return _one_line(text)
-
-
-def _one_line(text: str) -> str:
-    """Control, direction and line characters as escapes: they neither end a line nor act."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_shown(c) for c in text)
-
-
-def _shown(character: str) -> str:
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return character.encode("unicode_escape").decode("ascii")
-    return character
+    return "".join(
+        c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _ACTING else c
+        for c in text
+    )

@@ -21,29 +21,26 @@ from storage.outbox import Address
 from storage.views.chats import LastIds, last_ids
 
 
-def _subject(chat: int) -> Subject:
-    return Subject(f"chat {chat}")
-
-
 def pause(tx: Tx, _rt: Runtime, by: Operator, chat: int, seconds: float | None) -> Acted:
     """The agent answers nothing in this chat for so long, or until it is resumed; what comes
     is recorded and waits. A turn that runs now ends by itself and its answer waits."""
-    locked, now = chats.lock(tx, chat), clock.read(tx)
+    it, locked, now = Subject(f"chat {chat}"), chats.lock(tx, chat), clock.read(tx)
     if seconds is None and locked.paused_until is not None and locked.paused_until > now:
-        return _subject(chat).too_late("it is paused already")
+        return it.too_late("it is paused already")
     chats.pause(tx, chat, None if seconds is None else now + seconds)
     span = "until it is resumed" if seconds is None else f"for {seconds:.0f} s"
     audit_log.note(tx, by.name, "paused", by.because(span), chat=chat)
-    return _subject(chat).done(f"paused {span}")
+    return it.done(f"paused {span}")
 
 
 def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted:
     """The agent answers again: what waited is answered in order, or with `drop` cancelled."""
+    it = Subject(f"chat {chat}")
     chats.lock(tx, chat)
     was_paused = chats.resume(tx, chat)
     waiting = [r for r in runs.live_in_chat(tx, chat) if r.state is not RunState.RUNNING]
     if not was_paused and not waiting:
-        return _subject(chat).too_late("it is not paused")
+        return it.too_late("it is not paused")
     dropped = 0
     for run in waiting if drop else ():
         end = Close(Ending.CANCELLED, Cause.OPERATOR, f"dropped by {by.name}")
@@ -55,13 +52,13 @@ def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted
     said = f"{dropped} waiting run(s) cancelled" if drop else f"{len(waiting)} run(s) go on"
     audit_log.note(tx, by.name, "resumed", by.because(said), chat=chat)
     stopped = [stop_topic(run.id) for run in waiting if drop]
-    return _subject(chat).done(f"resumed; {said}", *stopped, READY)
+    return it.done(f"resumed; {said}", *stopped, READY)
 
 
 def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
     """Write to the chat by hand. After it arrived, what the person wrote before counts as
     answered, so a waiting run of it ends without calling the agent."""
-    it, locked = _subject(chat), chats.lock(tx, chat)
+    it, locked = Subject(f"chat {chat}"), chats.lock(tx, chat)
     channel = rt.channels.get(locked.account)
     if channel is None:
         return it.refused(NOT_CONFIGURED)
@@ -96,6 +93,7 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
 
     Raises DatabaseUnavailable; what was deleted by then stays deleted.
     """
+    it = Subject(f"chat {chat}")
 
     def newest(tx: Tx) -> LastIds | None:
         """The last message, part and run: what comes meanwhile is not touched."""
@@ -105,7 +103,7 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
 
     last = await rt.db.read(newest)
     if last is None:
-        return _subject(chat).refused("something of it is still open; `runs close` it first")
+        return it.refused("something of it is still open; `runs close` it first")
     for page, until in (
         (inbox.forget, last.message),
         (outbox.forget, last.part),
@@ -121,9 +119,7 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
         chats.forget(tx, chat)
         reminders.forget(tx, chat)
         audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
-        return _subject(chat).done(
-            "every text of it is deleted; who, when and what became of it stay"
-        )
+        return it.done("every text of it is deleted; who, when and what became of it stay")
 
     return await rt.db.write(forget_chat)
 

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from bot.domain.ending import Close
 from bot.domain.run import RunState
-from bot.domain.verdict import Apologise, Deliver, Evidence, Think, Verdict, judge, plan
+from bot.domain.verdict import Apologise, Deliver, Evidence, Policy, Think, judge, plan
 from bot.leases.runtime import Runtime
 from storage import runs
 from storage.engine.tx import Tx
@@ -36,24 +36,25 @@ def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Expla
     assert line is not None
     evidence = gather(tx, run, 0).evidence
     if line.ending is not None:
-        says = f"it ended as {line.ending.value}: {line.ending.rule.says}"
+        word = line.ending.value
+        says = f"it ended as {word}: {line.ending.rule.says}"
         act = f"answerback runs show {number}  # what happened"
-        return Explained(number, line.ending.value, says, _facts(line, evidence), act)
-    policy = rt.policy(run.account)
-    verdict = judge(evidence, policy)
-    word, says = _in_words(verdict)
-    if isinstance(verdict, Deliver):
-        says += f"; next: {type(plan(evidence.parts, evidence.now, policy)).__name__}"
-    where, act = _where(line, evidence)
-    return Explained(number, word, f"{where}; {says}", _facts(line, evidence), act)
+    else:
+        word, may = _in_words(evidence, rt.policy(run.account))
+        where, act = _where(line, evidence)
+        says = f"{where}; {may}"
+    return Explained(number, word, says, _facts(line, evidence), act)
 
 
-def _in_words(verdict: Verdict) -> tuple[str, str]:
-    match verdict:
+def _in_words(evidence: Evidence, policy: Policy) -> tuple[str, str]:
+    """The verdict's name, and what it allows."""
+    match judge(evidence, policy):
         case Close(ending) as end:
             return f"close: {ending.value}", f"it may be closed as {ending.value}: {end.words}"
         case Deliver():
-            return "deliver", "what is stored may be sent; the agent is not called again"
+            step = type(plan(evidence.parts, evidence.now, policy)).__name__
+            says = "what is stored may be sent; the agent is not called again"
+            return "deliver", f"{says}; next: {step}"
         case Think(suspect):
             alone = ", alone: it may have killed its workers" if suspect else ""
             return "think", f"the agent may be called{alone}"

@@ -11,12 +11,12 @@ from bot.domain.delivery import ARRIVED, PartState
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from bot.intake.commands import again
 from bot.leases import recovery
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.chats import cannot_write
 from bot.operations.parts import too_old
+from bot.runs.create import again
 from bot.texts import Text
 from storage import audit_log, chats, holders, inbox, outbox, replies, runs
 from storage.chats import Chat
@@ -75,7 +75,7 @@ def _release(tx: Tx, by: Operator, s: _Locked) -> Acted:
 
 
 def _make_due(tx: Tx, by: Operator, s: _Locked) -> Acted:
-    if s.chat.paused_until is not None and s.chat.paused_until > clock.read(tx):
+    if s.chat.paused(clock.read(tx)):
         return s.refused("its chat is paused: `chats resume` answers what waits")
     aside = runs.set_aside_reason(tx, s.run.id)
     if not runs.make_due(tx, s.run.id):
@@ -121,9 +121,9 @@ def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplic
         return s.refused("its answer is older than ANSWER_MAX_AGE; use `chats reply`")
     for part in missing:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
-    if s.run.ending is Ending.CANCELLED:
+    if s.run.ending is not None and s.run.ending.stopped:
         after = Close(Ending.UNCERTAIN, Cause.OPERATOR, "sent after all by an operator")
-        runs.correct_ending(tx, s.run.id, Ending.CANCELLED, after)
+        runs.correct_ending(tx, s.run.id, s.run.ending, after)
     risk = ", although it may have arrived" if doubtful else ""
     s.note(tx, by, "requeued", f"{len(missing)} parts are sent once more{risk}")
     return s.done(f"{len(missing)} stored part(s) will be sent once more{risk}", READY)

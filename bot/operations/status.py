@@ -22,10 +22,10 @@ class TurnAnswer:
 
     request_id: str
     status: TurnStatus
-    queued: bool
-    ending: Ending | None
-    answer: str | None
     text: str
+    queued: bool = False
+    ending: Ending | None = None
+    answer: str | None = None
 
     @property
     def send_again(self) -> bool:
@@ -38,11 +38,22 @@ def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnsw
     ids are unique only within an account."""
     said = recorded_under(tx, request_id, account)
     if said is None:
-        return _plain(request_id, TurnStatus.UNKNOWN)
+        return TurnAnswer(request_id, TurnStatus.UNKNOWN, TurnStatus.UNKNOWN.says)
     if said.run is None:
         told = f"It was recorded and gets no answer: {(said.ignored or Unanswered.COMMAND).says}."
-        return _plain(request_id, TurnStatus.COMPLETED, told)
-    return _of_run(tx, request_id, said.run)
+        return TurnAnswer(request_id, TurnStatus.COMPLETED, told)
+    run = runs.find(tx, said.run)
+    assert run is not None
+    status = status_of(run.ending)
+    stored = replies.stored(tx, run.id) if status is TurnStatus.COMPLETED else None
+    return TurnAnswer(
+        request_id,
+        status,
+        status.says,
+        queued=run.state in (RunState.WAITING, RunState.READY),
+        ending=run.ending,
+        answer=None if stored is None else stored[0],
+    )
 
 
 def submitted_again(tx: Tx, request_id: str, account: int) -> TurnAnswer | None:
@@ -50,25 +61,5 @@ def submitted_again(tx: Tx, request_id: str, account: int) -> TurnAnswer | None:
     when it is new."""
     if recorded_under(tx, request_id, account) is None:
         return None
-    return _plain(request_id, TurnStatus.ALREADY_ACCEPTED)
-
-
-def _plain(request_id: str, status: TurnStatus, text: str = "") -> TurnAnswer:
-    return TurnAnswer(
-        request_id, status, queued=False, ending=None, answer=None, text=text or status.says
-    )
-
-
-def _of_run(tx: Tx, request_id: str, run_id: int) -> TurnAnswer:
-    run = runs.find(tx, run_id)
-    assert run is not None
-    status = status_of(run.ending)
-    stored = replies.stored(tx, run.id) if status is TurnStatus.COMPLETED else None
-    return TurnAnswer(
-        request_id=request_id,
-        status=status,
-        queued=run.state in (RunState.WAITING, RunState.READY),
-        ending=run.ending,
-        answer=None if stored is None else stored[0],
-        text=status.says,
-    )
+    known = TurnStatus.ALREADY_ACCEPTED
+    return TurnAnswer(request_id, known, known.says)

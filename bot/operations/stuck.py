@@ -11,6 +11,9 @@ from storage.engine.tx import Tx
 from storage.views import diagnostics
 from storage.views.diagnostics import Fact, Queue
 
+_REFUSALS = 7 * 86_400.0
+"""Seconds for which a refused part is listed."""
+
 
 class Trouble(Enum):
     """Kinds of trouble, the worst first; the value is the name that is shown."""
@@ -32,11 +35,6 @@ class Trouble(Enum):
     DEAD_LETTER = "dead letter"
     WAKE_UPS = "wake-ups lost"
 
-    @property
-    def rank(self) -> int:
-        """0 is the worst."""
-        return list(Trouble).index(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
@@ -50,26 +48,16 @@ class Stuck:
     act: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """`older`: what moved within so many seconds is not stuck; `lease` seconds a renewal is
-    worth; `refusals` is for how many seconds a refused part is listed."""
+def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
+    """Everything that the database knows to stand still, worst first, then oldest.
 
-    older: float
-    lease: float
-    refusals: float = 7 * 86_400.0
-
-
-def find_stuck(tx: Tx, bounds: Bounds) -> Sequence[Stuck]:
-    """Everything that the database knows to stand still, worst first, then oldest."""
+    What moved within `older` seconds is not stuck; a renewal is worth `lease` seconds.
+    """
     found = [
-        *_dead(tx, bounds),
-        *_unclaimed(tx, bounds),
-        *_put_off(tx, bounds),
-        *_runs(tx, bounds),
-        *_parts(tx, bounds),
-        *map(_queue, diagnostics.waiting_chats(tx, bounds.older)),
-        *_letters(tx),
+        *_runs(tx, older, lease),
+        *_unclaimed(tx, older, lease),
+        *_parts(tx, older, lease),
+        *map(_queue, diagnostics.waiting_chats(tx, older)),
         *_channels(tx),
     ]
     return in_order(found)
@@ -77,25 +65,31 @@ def find_stuck(tx: Tx, bounds: Bounds) -> Sequence[Stuck]:
 
 def in_order(found: Sequence[Stuck]) -> Sequence[Stuck]:
     """Worst first, then oldest."""
-    return sorted(found, key=lambda stuck: (stuck.kind.rank, -stuck.since))
+    worst_first = list(Trouble)
+    return sorted(found, key=lambda stuck: (worst_first.index(stuck.kind), -stuck.since))
 
 
-def _dead(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
-    for fact in diagnostics.dead_runs(tx, bounds.lease):
+def _runs(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
+    for fact in diagnostics.dead_runs(tx, lease):
         why = f"lease expired: {fact.says} died or hangs while it worked on run {fact.id}"
         act = "answerback recover  # releases what dead processes held"
         yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
-    for fact in diagnostics.orphan_parts(tx, bounds.lease):
-        why = f"part {fact.id} was being sent by a process that died: sent? unknown"
-        act = "answerback recover  # marks it as uncertain, sends nothing"
-        yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
+    for fact in diagnostics.runs_set_aside(tx):
+        why = f"it is kept from being claimed: {fact.says}"
+        act = f"answerback runs requeue {fact.id}  # or apologise; it then may be claimed again"
+        yield Stuck(Trouble.SET_ASIDE, fact.id, fact.since, why, act)
+    for fact in diagnostics.late_runs(tx, older):
+        why = "timeout: its agent is past the deadline and did not stop"
+        act = f"answerback runs apologise {fact.id}  # ends the work and says so to the person"
+        yield Stuck(Trouble.OVER_DEADLINE, fact.id, fact.since, why, act)
+    for fact in diagnostics.put_off_runs(tx, older):
+        act = f"answerback runs requeue {fact.id}  # makes it due at once"
+        yield Stuck(Trouble.DELAYED, fact.id, fact.since, f"the run is {fact.says}", act)
 
 
-def _unclaimed(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
-    late = diagnostics.unclaimed_runs(tx, bounds.older)
-    if not late:
-        return
-    workers = diagnostics.live_senders(tx, bounds.lease)
+def _unclaimed(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
+    late = diagnostics.unclaimed_runs(tx, older)
+    workers = diagnostics.live_senders(tx, lease) if late else 0
     for fact in late:
         if not workers:
             why = "it is due and no worker is alive"
@@ -111,24 +105,11 @@ def _unclaimed(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
             yield Stuck(Trouble.UNCLAIMED, fact.id, fact.since, why, act)
 
 
-def _put_off(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
-    for fact in diagnostics.put_off_runs(tx, bounds.older):
-        act = f"answerback runs requeue {fact.id}  # makes it due at once"
-        yield Stuck(Trouble.DELAYED, fact.id, fact.since, f"the run is {fact.says}", act)
-
-
-def _runs(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
-    for fact in diagnostics.runs_set_aside(tx):
-        why = f"it is kept from being claimed: {fact.says}"
-        act = f"answerback runs requeue {fact.id}  # or apologise; it then may be claimed again"
-        yield Stuck(Trouble.SET_ASIDE, fact.id, fact.since, why, act)
-    for fact in diagnostics.late_runs(tx, bounds.older):
-        why = "timeout: its agent is past the deadline and did not stop"
-        act = f"answerback runs apologise {fact.id}  # ends the work and says so to the person"
-        yield Stuck(Trouble.OVER_DEADLINE, fact.id, fact.since, why, act)
-
-
-def _parts(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
+def _parts(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
+    for fact in diagnostics.orphan_parts(tx, lease):
+        why = f"part {fact.id} was being sent by a process that died: sent? unknown"
+        act = "answerback recover  # marks it as uncertain, sends nothing"
+        yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
     for fact in diagnostics.uncertain_parts(tx):
         why = f"sent? unknown: {fact.says or 'nobody told'}{_of(fact)}"
         act = (
@@ -136,14 +117,14 @@ def _parts(tx: Tx, bounds: Bounds) -> Iterator[Stuck]:
             " --lost sends it once more"
         )
         yield Stuck(Trouble.UNCERTAIN, fact.id, fact.since, why, act)
-    for fact in diagnostics.refused_parts(tx, bounds.refusals):
+    for fact in diagnostics.refused_parts(tx, _REFUSALS):
         why = f"the platform refused it: {fact.says or 'without a reason'}{_of(fact)}"
         yield Stuck(Trouble.REFUSED, fact.id, fact.since, why, _after_refusal(fact))
-    for fact in diagnostics.unsent_words(tx, bounds.older):
+    for fact in diagnostics.unsent_words(tx, older):
         why = f"it is due and nobody sends it{': ' + fact.says if fact.says else ''}{_of(fact)}"
         act = "answerback top  # is a worker alive that serves its account?"
         yield Stuck(Trouble.UNSENT, fact.id, fact.since, why, act)
-    for fact in diagnostics.delayed_parts(tx, bounds.older):
+    for fact in diagnostics.delayed_parts(tx, older):
         act = "answerback outbox list --state pending  # it goes out by itself when it is due"
         yield Stuck(Trouble.DELAYED, fact.id, fact.since, f"{fact.says}{_of(fact)}", act)
 
@@ -174,15 +155,11 @@ def _queue(queue: Queue) -> Stuck:
     return Stuck(Trouble.BLOCKED, queue.chat, queue.since, why, act)
 
 
-def _letters(tx: Tx) -> Iterator[Stuck]:
-    fact = diagnostics.unparsed_payloads(tx)
-    if fact is not None:
+def _channels(tx: Tx) -> Iterator[Stuck]:
+    if fact := diagnostics.unparsed_payloads(tx):
         why = f"{fact.count} dead letter(s), payloads that nobody could read; last: {fact.says}"
         act = "answerback letters list  # then `letters dismiss`"
         yield Stuck(Trouble.DEAD_LETTER, fact.id, fact.since, why, act)
-
-
-def _channels(tx: Tx) -> Iterator[Stuck]:
     for fact in diagnostics.accounts_down(tx):
         act = "answerback doctor  # says what is wrong; a restart tries the account again"
         yield Stuck(Trouble.CHANNEL_DOWN, fact.id, fact.since, f"it can't send: {fact.says}", act)

@@ -14,8 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from bot.delivery.context import WorkerContext
-from bot.delivery.outcome import record_alone
-from bot.domain.delivery import NotSent
+from bot.delivery.finish import give_back
+from bot.delivery.outcome import reconsider
+from bot.domain.delivery import PartState
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
 from bot.domain.run import Run
@@ -83,15 +84,13 @@ class Reconciler:
             task.cancel()
         unknown = [run for run in held.values() if run.id not in turns]
         for run in self._unknown.seen(unknown):
-            await self._let_go(run)
+            why = "claimed by a process that did not hear of it"
+            try:
+                await self._ctx.rt.db.write(give_back, run, 0.0, why)
+            except StaleLease as error:
+                _log.info("run %d: %s", run.id, error)
+            self._ctx.rt.wakeups.tell(READY)
         await self._put_back(sending, turns)
-
-    async def _let_go(self, run: Run) -> None:
-        try:
-            await self._ctx.rt.db.write(_give_back, run)
-        except StaleLease as error:
-            _log.info("run %d: %s", run.id, error)
-        self._ctx.rt.wakeups.tell(READY)
 
     async def _put_back(self, sending: Sequence[Part], turns: Mapping[int, object]) -> None:
         """Parts that are marked as being sent, and whose call nobody has made or will make."""
@@ -103,8 +102,7 @@ class Reconciler:
         }
         rt = self._ctx.rt
         for attempt in self._uncalled.seen(uncalled):
-            never = NotSent("it was marked as being sent, and never was")
-            await rt.db.write(record_alone, rt, uncalled[attempt], attempt, never)
+            await rt.db.write(_never_sent, uncalled[attempt])
             rt.wakeups.tell(READY)
 
 
@@ -112,6 +110,13 @@ def _held_and_sending(tx: Tx, holder: int) -> tuple[Mapping[int, Run], Sequence[
     return {run.id: run for run in runs.held_by(tx, holder)}, outbox.sending_by(tx, holder)
 
 
-def _give_back(tx: Tx, run: Run) -> None:
-    chats.lock(tx, run.chat)
-    runs.give_back(tx, run.claim, 0.0, "claimed by a process that did not hear of it")
+def _never_sent(tx: Tx, part: Part) -> None:
+    """Put a part back whose call was never made. An outcome that was written meanwhile shows that
+    it was."""
+    chats.lock(tx, part.chat)
+    now = outbox.get(tx, part.id)
+    if now is None or now.state is not PartState.SENDING:
+        return
+    reason = "it was marked as being sent, and never was"
+    outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, reason, "")
+    reconsider(tx, part.run)

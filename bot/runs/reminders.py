@@ -9,7 +9,6 @@ a month would be its chat's head, and everything that the person writes would wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bot.delivery.context import WorkerContext
 from bot.domain.errors import ReminderRefused
@@ -17,13 +16,12 @@ from bot.domain.message import clean
 from bot.domain.reminders import Reminder
 from bot.domain.run import Run
 from bot.leases.runtime import Runtime
+from bot.runs.create import create_run
 from storage import audit_log, chats, inbox, reminders, runs
-from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.reminders import StoredReminder
-from storage.runs import NewRun
 
 MOST_WAITING = 50
 """Reminders that one chat may have before it."""
@@ -44,7 +42,8 @@ class ChatReminders:
         if not text or len(text) > LONGEST_TEXT:
             raise ReminderRefused(f"a reminder's text has 1 to {LONGEST_TEXT} characters")
         rt = self._ctx.rt
-        stored = await self._ctx.persist(_add, rt, self._run, _Wish(when, zone, text, key))
+        named = f"{self._run.id}:{key}"
+        stored = await self._ctx.persist(_add, rt, self._run, named, text, when=when, zone=zone)
         return _told(rt, stored)
 
     async def waiting(self) -> Sequence[Reminder]:
@@ -59,29 +58,20 @@ class ChatReminders:
         return self._ctx.rt.calendar.spell(self._ctx.rt.clock.wall(), zone)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """A reminder as the agent asks for it."""
-
-    when: str
-    zone: str
-    text: str
-    key: str
-
-
-def _add(tx: Tx, rt: Runtime, run: Run, wish: _Wish) -> StoredReminder:
+def _add(
+    tx: Tx, rt: Runtime, run: Run, key: str, text: str, *, when: str, zone: str
+) -> StoredReminder:
     """The reminder under this key. What `when` meant is settled when it is made: asked again
     after a crash, "in 20 minutes" still counts from then. Raises StaleLease."""
     chats.lock(tx, run.chat)
     runs.hold(tx, run.claim)
-    key = f"{run.id}:{wish.key}"
     found = reminders.find(tx, key)
     if found is not None:
         return found
     if reminders.count_waiting(tx, run.chat) >= MOST_WAITING:
         raise ReminderRefused(f"this chat has {MOST_WAITING} reminders already; cancel one first")
-    schedule = rt.calendar.read(wish.when, wish.zone, clock.read(tx))
-    return reminders.add(tx, run.account, run.chat, key, wish.text, schedule)
+    schedule = rt.calendar.read(when, zone, clock.read(tx))
+    return reminders.add(tx, run.account, run.chat, key, text, schedule)
 
 
 def _cancel(tx: Tx, run: Run, number: int) -> bool:
@@ -115,7 +105,12 @@ def _fire(tx: Tx, rt: Runtime, reminder: StoredReminder) -> bool:
     if opted_out:
         audit_log.note(tx, _WHO, "dropped", "the person opted out", chat=chat.id)
         return False
-    _put_into_run(tx, chat, reminder)
+    now, due_at = clock.read(tx), reminder.schedule.due_at
+    request_id = f"reminder-{reminder.id}-{reminder.fired + 1}"
+    message = inbox.store_reminder(tx, chat.account, chat.id, request_id, reminder.text, due_at)
+    run = create_run(tx, chat, runs.live_in_chat(tx, chat.id), request_id, now)
+    inbox.assign(tx, message, run.id)
+    audit_log.note(tx, _WHO, "due", f"{now - due_at:.0f} s late", run=run.id, chat=chat.id)
     return True
 
 
@@ -126,24 +121,3 @@ def _following(tx: Tx, rt: Runtime, reminder: StoredReminder) -> float | None:
     except ReminderRefused as error:
         audit_log.note(tx, _WHO, "ends", str(error), chat=reminder.chat)
         return None
-
-
-def _put_into_run(tx: Tx, chat: Chat, reminder: StoredReminder) -> None:
-    now = clock.read(tx)
-    request_id = f"reminder-{reminder.id}-{reminder.fired + 1}"
-    due_at = reminder.schedule.due_at
-    message = inbox.store_reminder(tx, chat.account, chat.id, request_id, reminder.text, due_at)
-    paused = chat.paused_until is not None and chat.paused_until > now
-    new = NewRun(
-        account=chat.account,
-        chat=chat.id,
-        request_id=request_id,
-        order_at=now,
-        wait=0.0,
-        album="",
-    )
-    head = not paused and not runs.live_in_chat(tx, chat.id)
-    run = runs.create(tx, new, None, head=head)
-    inbox.assign(tx, message, run.id)
-    late = now - due_at
-    audit_log.note(tx, _WHO, "due", f"{late:.0f} s late", run=run.id, chat=chat.id)

@@ -75,8 +75,7 @@ def _give_back_all(tx: Tx, holder: int, who: str) -> int:
     # Every call has told its outcome or was given up: what is still marked was never called.
     for part in outbox.sending_by(tx, holder):
         outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
-        if part.run is not None:
-            reconsider(tx, part.run)
+        reconsider(tx, part.run)
     holder_rows.retire(tx, holder)
     accounts.leave_all_polling(tx, holder)
     return len(given)

@@ -75,11 +75,11 @@ class Steps:
                 value = await self._call(step.call)
         except Retry:
             # Its author says that it did not happen and may be tried again.
-            await ctx.persist(_take_back, self._claim, key)
+            await ctx.persist(_move, self._claim, key, steps.take_back)
             raise
         except Exception:
             if step.cost is not None:
-                await ctx.persist(_fail, self._claim, key)
+                await ctx.persist(_move, self._claim, key, steps.failed)
             raise
         await ctx.rt.reached(Checkpoint.STEP_CALLED)
         result = _as_json(key, value)
@@ -95,12 +95,10 @@ class Steps:
 
     async def _call(self, call: Call) -> Any:
         """Call on the loop what is written for it; anything else may block, so in a thread."""
-        value = call() if _is_async(call) else await self._threads.run(call)
+        is_async = inspect.iscoroutinefunction
+        on_loop = is_async(call) or is_async(type(call).__call__)
+        value = call() if on_loop else await self._threads.run(call)
         return await value if inspect.isawaitable(value) else value
-
-
-def _is_async(call: Call) -> bool:
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
 _OPEN: ContextVar[frozenset[str]] = ContextVar("open_steps", default=frozenset())
@@ -156,14 +154,9 @@ def _begin(tx: Tx, claim: Claim, step: Step, *, before: bool) -> StoredStep | No
     return found
 
 
-def _take_back(tx: Tx, claim: Claim, key: str) -> None:
+def _move(tx: Tx, claim: Claim, key: str, move: Callable[[Tx, int, str], object]) -> None:
     runs.hold(tx, claim)
-    steps.take_back(tx, claim.run, key)
-
-
-def _fail(tx: Tx, claim: Claim, key: str) -> None:
-    runs.hold(tx, claim)
-    steps.failed(tx, claim.run, key)
+    move(tx, claim.run, key)
 
 
 def _finish(tx: Tx, claim: Claim, key: str, done: Done) -> None:

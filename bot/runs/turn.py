@@ -21,7 +21,6 @@ from bot.domain.run import Run
 from bot.domain.sendable import Outgoing, sendable
 from bot.domain.thought import (
     Answer,
-    Apology,
     Failed,
     GaveUp,
     Later,
@@ -35,7 +34,8 @@ from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import bind
 from bot.runs.turn_context import TurnContext
-from bot.runs.typing import show_work
+from bot.runs.typing import say_still_working, show_typing
+from bot.supervisor import beside
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
@@ -60,7 +60,7 @@ async def work(ctx: WorkerContext, run: Run) -> None:
         case Deliver():
             await deliver(ctx, run, case.recipient, None)
         case Apologise() as owed:
-            await _apologise(ctx, case, Apology(owed))
+            await _apologise(ctx, case, owed)
         case Think():
             await _think(ctx, case)
         case other:
@@ -87,7 +87,10 @@ def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
 async def _think(ctx: WorkerContext, case: Case) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with show_work(ctx, case):
+    async with (
+        beside(f"typing-{run.id}", show_typing(ctx, case)),
+        beside(f"still-working-{run.id}", say_still_working(ctx, case)),
+    ):
         thought = await _ask(ctx, case)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
@@ -98,8 +101,8 @@ async def _think(ctx: WorkerContext, case: Case) -> None:
             await _close(ctx, run, end)
         case Reply() as reply:
             await _reply(ctx, case, reply)
-        case Apology() as apology:
-            await _apologise(ctx, case, apology)
+        case Apologise() as owed:
+            await _apologise(ctx, case, owed)
         case PutBack() as back:
             await ctx.persist(_put_back, run, back)
             await rt.reached(Checkpoint.GIVEN_BACK)
@@ -127,7 +130,8 @@ async def _ask(ctx: WorkerContext, case: Case) -> Thought:
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
         _log.warning("run %s: the agent failed", case.run.id, exc_info=error)
         return Failed(_describe(error))
-    return Answer(_as_reply(answer))
+    reply = Reply(answer) if isinstance(answer, str) else answer
+    return Answer(None if reply is None or reply.silent else reply)
 
 
 def _describe(error: Exception) -> str:
@@ -135,20 +139,6 @@ def _describe(error: Exception) -> str:
     if isinstance(error, AnswerbackError):
         return clean(f"{type(error).__name__}: {error}")
     return type(error).__name__
-
-
-def _as_reply(answer: Reply | str | None) -> Reply | None:
-    match answer:
-        case None:
-            return None
-        case str():
-            return Reply(answer)
-        case Reply(silent=True):
-            return None
-        case Reply():
-            return answer
-        case other:
-            assert_never(other)
 
 
 def _put_back(tx: Tx, run: Run, back: PutBack) -> None:
@@ -177,10 +167,10 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
     await deliver(ctx, case.run, to, first)
 
 
-async def _apologise(ctx: WorkerContext, case: Case, apology: Apology) -> None:
-    rt, to, owed = ctx.rt, case.recipient, apology.owed
+async def _apologise(ctx: WorkerContext, case: Case, owed: Apologise) -> None:
+    rt, to = ctx.rt, case.recipient
     usual = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
-    text = apology.text or rt.words.say(usual, case.chat.language)
+    text = owed.text or rt.words.say(usual, case.chat.language)
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
     first = await _store(ctx, case, _Stored(PartKind.APOLOGY, tuple(bodies), owed=owed))
     await rt.reached(Checkpoint.APOLOGY_STORED)

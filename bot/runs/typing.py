@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from bot.delivery import notices
 from bot.delivery.context import WorkerContext
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.leases.runtime import Runtime
-from bot.supervisor import beside
 from bot.texts import Text
 from storage import chats, outbox, runs
 from storage.engine import clock
@@ -23,22 +19,9 @@ from storage.views.evidence import Case
 _log = logging.getLogger("answerback.typing")
 
 
-@asynccontextmanager
-async def show_work(ctx: WorkerContext, case: Case) -> AsyncIterator[None]:
-    """Show that somebody is at work while the body runs and the lease holds. What goes wrong with
-    the showing is logged and never reaches the body."""
-    async with beside(f"typing-{case.run.id}", _show(ctx, case)):
-        yield
-
-
-async def _show(ctx: WorkerContext, case: Case) -> None:
-    async with asyncio.TaskGroup() as both:
-        both.create_task(_typing(ctx, case))
-        both.create_task(_note(ctx, case))
-
-
-async def _typing(ctx: WorkerContext, case: Case) -> None:
-    """The indicator, after a moment, or at once when an earlier attempt had shown it."""
+async def show_typing(ctx: WorkerContext, case: Case) -> None:
+    """Show the indicator while the lease holds: after a moment, or at once when an earlier attempt
+    had shown it."""
     channel = ctx.rt.channels[case.run.account]
     every = channel.traits.typing_every
     if case.run.attempts == 1:
@@ -50,8 +33,8 @@ async def _typing(ctx: WorkerContext, case: Case) -> None:
         await ctx.rt.clock.sleep(every)
 
 
-async def _note(ctx: WorkerContext, case: Case) -> None:
-    """One "still working" note, when the person has waited so long and heard nothing."""
+async def say_still_working(ctx: WorkerContext, case: Case) -> None:
+    """Post one note, when the person has waited so long and heard nothing."""
     rt = ctx.rt
     left = case.run.created_at + rt.terms.work.still_working_after - case.evidence.now
     while True:

@@ -34,7 +34,7 @@ class Worker:
         self._expected = 0
         self._wake = asyncio.Event()
         self._standalone = asyncio.Event()
-        self._draining = False
+        self.draining = False
         self._closed = False
         self._reconciler = Reconciler(ctx)
         self._sender = StandaloneSender(ctx)
@@ -51,13 +51,9 @@ class Worker:
     def in_flight(self) -> int:
         return len(self._turns)
 
-    @property
-    def draining(self) -> bool:
-        return self._draining
-
     def room(self) -> int:
         """The number of turns that may begin here now."""
-        if self._draining or not self._ctx.lease.holds():
+        if self.draining or not self._ctx.lease.holds():
             return 0
         return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
 
@@ -93,7 +89,7 @@ class Worker:
 
     async def _claim(self) -> float | None:
         """Claim what is ready, as far as there is room."""
-        if self._draining:
+        if self.draining:
             return None
         rt, room = self._ctx.rt, self.room()
         if room > 0:
@@ -108,7 +104,7 @@ class Worker:
         return rt.terms.work.poll
 
     async def _send_standalone(self, tasks: Supervisor) -> float | None:
-        if self._draining:
+        if self.draining:
             return None
         if self._ctx.lease.holds():
             await self._sender.send_due(tasks)
@@ -119,13 +115,13 @@ class Worker:
         return self._reconciler.again_in
 
     async def _look(self) -> float:
-        if self._ctx.lease.holds() and not self._draining:
+        if self._ctx.lease.holds() and not self.draining:
             await self._sender.look_again()
         return _LOOK_EVERY
 
     def stop_claiming(self) -> None:
         """Begin no more turns and no more standalone messages."""
-        self._draining = True
+        self.draining = True
         self._wake.set()
         self._standalone.set()
 

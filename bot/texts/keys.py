@@ -27,7 +27,7 @@ class Text(StrEnum):
 
     # While it works, and when it could not.
     STILL_WORKING = "STILL_WORKING"  # once, after STILL_WORKING_AFTER
-    APOLOGY = "APOLOGY"  # three failures
+    APOLOGY = "APOLOGY"  # MAX_FAILURES without progress
     APOLOGY_DEADLINE = "APOLOGY_DEADLINE"  # the deadline passed
     RETRY_HINT = "RETRY_HINT"  # added to an apology where there is no button; {word}
     UNCERTAIN_ASK = "UNCERTAIN_ASK"  # delivery is uncertain, no buttons; {word}

@@ -150,26 +150,23 @@ def _built_in() -> dict[str, Language]:
 
 def _put_over(languages: dict[str, Language], path: Path) -> None:
     """Put an operator's file over the built-in languages. Its author is told every fault."""
-    faults: list[str] = []
-    english = languages[ENGLISH]
-    for name, table in _read_file(path).items():
-        below = languages.pop(_tag(name), Language())
-        # Put last, so that a collision is reported where the operator can change it.
-        languages[_tag(name)] = _read_language(name, table, english, faults).over(below)
-    faults += _collisions(languages)
-    if faults:
-        raise ConfigurationError(f"{path} can't be used:\n  " + "\n  ".join(faults))
-
-
-def _read_file(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path} is not UTF-8: save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
+    faults: list[str] = []
+    english = languages[ENGLISH]
+    for name, table in tables.items():
+        below = languages.pop(_tag(name), Language())
+        # Put last, so that a collision is reported where the operator can change it.
+        languages[_tag(name)] = _read_language(name, table, english, faults).over(below)
+    faults += _collisions(languages)
+    if faults:
+        raise ConfigurationError(f"{path} can't be used:\n  " + "\n  ".join(faults))
 
 
 def _collisions(languages: Mapping[str, Language]) -> Iterator[str]:

@@ -41,24 +41,19 @@ def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
     if settings.agent == "echo":
         return BuiltAgent(EchoAgent(words))
     if settings.agent == "llm":
-        return _llm(settings, words, clock)
+        try:
+            from bot.wiring.llm import llm_agent  # noqa: PLC0415 - its packages are an extra
+        except ModuleNotFoundError as error:
+            raise ConfigurationError(
+                f"AGENT=llm needs more packages ({error.name} is missing): "
+                "pip install 'answerback[llm]'"
+            ) from error
+        assistant = llm_agent(settings, words, clock)
+        return BuiltAgent(assistant, assistant.close)
     if settings.agent.startswith(("http://", "https://")):
         http = HttpAgent(_http_config(settings, settings.agent), clock)
         return BuiltAgent(http, http.close)
     return BuiltAgent(load(settings.agent, Threads(settings.concurrency)))
-
-
-def _llm(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
-    """The built-in assistant; its packages are loaded only here."""
-    try:
-        from bot.wiring.llm import llm_agent  # noqa: PLC0415 - see above
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"AGENT=llm needs more packages ({error.name} is missing): "
-            "pip install 'answerback[llm]'"
-        ) from error
-    agent = llm_agent(settings, words, clock)
-    return BuiltAgent(agent, agent.close)
 
 
 def _http_config(settings: Settings, url: str) -> HttpAgentConfig:

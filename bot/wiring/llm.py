@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bot.agents.assistant.agent import DEFAULT_PROMPT, LlmAgent, LlmConfig
 from bot.agents.assistant.builtin_tools import builtin_functions
-from bot.agents.assistant.model import make_model, settings_of
+from bot.agents.assistant.model import make_model
 from bot.agents.assistant.tools import load_tools, make_tool, unique
 from bot.agents.assistant.web_page import WebReader
 from bot.domain.errors import ConfigurationError
@@ -21,7 +21,7 @@ def llm_agent(settings: Settings, words: Words, clock: Clock) -> LlmAgent:
     config = LlmConfig(
         prompt=_prompt(settings.llm_system_prompt_file),
         history_tokens=settings.llm_history_tokens,
-        settings=settings_of(settings.llm_timeout),
+        timeout=settings.llm_timeout,
     )
     lend_to_packages()
     model = make_model(settings.llm_model, settings.llm_base_url)

@@ -10,7 +10,6 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.observability.metrics import Readings
 from bot.observability.tracing import NoTracer, Tracer
 from bot.settings import Settings
 from bot.supervisor import Supervisor
@@ -29,13 +28,11 @@ async def measure(
     `swept_at` is the monotonic second of the last recovery pass."""
     rt.db.on_wait = rt.observer.database_wait.observe
     rt.observer.read(
-        Readings(
-            lease_left=lease.remaining,
-            late_renewals=lambda: lease.late_renewals,
-            hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
-            sweep_age=lambda: rt.clock.monotonic() - swept_at(),
-            troubled_tasks=lambda: len(tasks.troubled),
-        )
+        lease_left=lease.remaining,
+        late_renewals=lambda: lease.late_renewals,
+        hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
+        sweep_age=lambda: rt.clock.monotonic() - swept_at(),
+        troubled_tasks=lambda: len(tasks.troubled),
     )
     await refresh(rt)
     tasks.every("gauges", _EVERY, partial(refresh, rt))
@@ -63,11 +60,10 @@ def tracer_of(settings: Settings, clock: Clock) -> Tracer:
     if not endpoint:
         return NoTracer()
     try:
-        from bot.observability.otel import OtlpSettings, over_http  # noqa: PLC0415 - an extra
+        from bot.observability.otel import over_http  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as missing:
         raise ConfigurationError(
             f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but {missing.name} is not installed: install "
             "answerback[otel], or unset the variable"
         ) from missing
-    place = OtlpSettings(endpoint, settings.otlp_headers, settings.otel_service_name)
-    return over_http(place, clock.wall)
+    return over_http(endpoint, settings.otlp_headers, settings.otel_service_name, clock.wall)

@@ -32,7 +32,7 @@ from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.loop_watchdog import loop_watchdog
+from bot.loop_watchdog import LoopWatchdog
 from bot.observability.context import held_by
 from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
@@ -102,21 +102,18 @@ class Process:
             return [*checks, Check("database", False, "no answer in 2 s")]
         since = self.rt.clock.monotonic() - self.last_sweep
         fresh = since < 4 * _SWEEP_EVERY + 2 * self.lease.terms.heartbeat
+        troubled = "; ".join(f"{name} {says}" for name, says in self.tasks.troubled.items())
         said = "nothing is due" if age is None else f"the oldest due run waits {age:.0f} s"
+        checks.append(Check("database", True, "answers"))
+        checks.append(Check("sweep", fresh, f"{since:.0f} s ago"))
+        if self.worker is not None and not self.worker.draining:
+            idle = self.worker.claimless
+            checks.append(Check("claims", idle < _CLAIMS_WITHIN, f"last worked {idle:.0f} s ago"))
         return [
             *checks,
-            Check("database", True, "answers"),
-            Check("sweep", fresh, f"{since:.0f} s ago"),
-            *self._claims(),
-            Check("tasks", not self.tasks.troubled, _spell(self.tasks.troubled)),
+            Check("tasks", not troubled, troubled or "all run"),
             Check("due", True, said),
         ]
-
-    def _claims(self) -> Sequence[Check]:
-        if self.worker is None or self.worker.draining:
-            return []
-        since = self.worker.claimless
-        return [Check("claims", since < _CLAIMS_WITHIN, f"last worked {since:.0f} s ago")]
 
     async def sweep(self) -> None:
         """One recovery pass. Raises DatabaseUnavailable."""
@@ -184,10 +181,6 @@ class Process:
         self.ctx.sends.abandon()
 
 
-def _spell(troubled: Mapping[str, str]) -> str:
-    return "; ".join(f"{name} {says}" for name, says in troubled.items()) or "all run"
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Parts in the place of production's: a terminal, an agent, a clock, a database,
@@ -242,8 +235,14 @@ async def running(
             rt.db,
             rt.clock,
             rt.terms.work.lease,
-            _identity(settings, rt.clock, role),
-            stack.enter_context(loop_watchdog()).stood,
+            Identity(
+                name=settings.holder_name or socket.gethostname(),
+                boot=rt.clock.token(),
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                role=role.value,
+            ),
+            stack.enter_context(LoopWatchdog()).stood,
         )
         limiters = rate_limiters(rt, settings.redis_url, stack)
         ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), built.agent, limiters)
@@ -283,17 +282,6 @@ async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, End
             endpoint.profile.remember(account.name)
         found[account.id] = endpoint
     return found
-
-
-def _identity(settings: Settings, clock: Clock, role: Role) -> Identity:
-    host = socket.gethostname()
-    return Identity(
-        name=settings.holder_name or host,
-        boot=clock.token(),
-        host=host,
-        pid=os.getpid(),
-        role=role.value,
-    )
 
 
 def site(process: Process) -> Site:

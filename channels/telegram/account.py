@@ -12,7 +12,7 @@ from channels.telegram.api import BotApi, bot_api
 from channels.telegram.content import Raw, integer, string, timestamp
 from channels.telegram.errors import TelegramUnavailable, account_error
 from channels.telegram.parse import ALLOWED_UPDATES, CHANNEL_UPDATES, BotIdentity, parse
-from channels.telegram.settings import TelegramConfig, account_of
+from channels.telegram.settings import TelegramSettings
 
 POLL_MARGIN = 10.0
 """Seconds beyond a poll's own time after which its connection counts as dead."""
@@ -39,19 +39,16 @@ class TelegramAccount:
     """One bot account. Every method raises TelegramUnavailable, TelegramTokenInvalid,
     TelegramConflict or TelegramRefused (of which TelegramMethodUnknown is one)."""
 
-    def __init__(self, config: TelegramConfig) -> None:
-        self.config = config
-        self._api: BotApi = bot_api(config)
-        self._me = BotIdentity(int(account_of(config.token)), "")
-
-    @property
-    def account(self) -> str:
-        return account_of(self.config.token)
+    def __init__(self, settings: TelegramSettings) -> None:
+        self.settings = settings
+        self.account = settings.telegram_bot_id
+        self._api: BotApi = bot_api(settings)
+        self._me = BotIdentity(int(self.account), "")
 
     @property
     def allowed_updates(self) -> tuple[str, ...]:
         """The kinds of updates that this bot wants."""
-        return ALLOWED_UPDATES + (CHANNEL_UPDATES if self.config.channel_posts else ())
+        return ALLOWED_UPDATES + (CHANNEL_UPDATES if self.settings.telegram_channel_posts else ())
 
     async def _ask(
         self, method: str, params: Mapping[str, object], read_timeout: float = _SHORT
@@ -91,7 +88,7 @@ class TelegramAccount:
 
     def parse(self, update: Mapping[str, object]) -> tuple[Event, ...]:
         """The events of an update. Raises PayloadError."""
-        return parse(update, self._me, channel_posts=self.config.channel_posts)
+        return parse(update, self._me, channel_posts=self.settings.telegram_channel_posts)
 
     async def sees_all_groups(self) -> bool:
         """Ask whether the bot reads every message of its groups (privacy mode is off)."""

@@ -17,9 +17,10 @@ from telegram import Bot, InputFile
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
-from channels.http import certificates
-from channels.telegram.settings import TelegramConfig
+from channels.http import certificates, leave_in_time
+from channels.telegram.settings import TelegramSettings
 
+_CONNECT_TIMEOUT = 5.0
 _POOL_TIMEOUT = 10.0
 _WRITE_TIMEOUT = 20.0
 _UPLOAD_TIMEOUT = 120.0
@@ -57,9 +58,8 @@ class BotHttp(BaseRequest):
     """A pool of connections. Raises Rejected, Unreadable, or NetworkError (TimedOut among
     them) whose `__cause__` is httpx's error; the texts name kinds of errors only."""
 
-    def __init__(self, connections: int, connect_timeout: float, read_timeout: float) -> None:
+    def __init__(self, connections: int, read_timeout: float) -> None:
         self._connections = connections
-        self._connect_timeout = connect_timeout
         self._read_timeout = read_timeout
         self._transport: httpx.AsyncHTTPTransport | None = None
 
@@ -96,7 +96,7 @@ class BotHttp(BaseRequest):
         """One exchange that ended in 2xx; for a POST the body has a result."""
         files = request_data is not None and request_data.contains_files
         limits = {
-            "connect": _seconds(connect_timeout, self._connect_timeout),
+            "connect": _seconds(connect_timeout, _CONNECT_TIMEOUT),
             "pool": _seconds(pool_timeout, _POOL_TIMEOUT),
             "write": _seconds(write_timeout, _UPLOAD_TIMEOUT if files else _WRITE_TIMEOUT),
             "read": _seconds(read_timeout, self._read_timeout),
@@ -117,7 +117,7 @@ class BotHttp(BaseRequest):
                 url,
                 data=data.json_parameters if data else None,
                 files=data.multipart_data if data and data.contains_files else None,
-                extensions={"timeout": limits},
+                extensions={"timeout": limits, "trace": leave_in_time},
             )
             async with asyncio.timeout(sum(limits.values())):
                 answer = await self._ready().handle_async_request(request)
@@ -204,15 +204,13 @@ class BotApi(Bot):
         return await self.request.retrieve(f"{self.base_file_url}/{quote(path)}")
 
 
-def bot_api(config: TelegramConfig) -> BotApi:
+def bot_api(settings: TelegramSettings) -> BotApi:
     """The client for one bot: one pool for sending, another for getUpdates."""
-    base = config.api_url.rstrip("/")
+    base, limit = settings.telegram_api_url, settings.telegram_read_timeout
     return BotApi(
-        config.token,
+        settings.telegram_bot_token,
         base_url=f"{base}/bot",
         base_file_url=f"{base}/file/bot",
-        request=BotHttp(_CONNECTIONS, config.connect_timeout, config.read_timeout),
-        get_updates_request=BotHttp(
-            _POLLING_CONNECTIONS, config.connect_timeout, config.read_timeout
-        ),
+        request=BotHttp(_CONNECTIONS, limit),
+        get_updates_request=BotHttp(_POLLING_CONNECTIONS, limit),
     )

@@ -12,7 +12,8 @@ from bot.domain.commands import CommandForm
 from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent
 from bot.domain.errors import AttachmentUnavailable
 from bot.domain.message import Address, Attachment, ChatKind, Inbound
-from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
+from bot.domain.plugin import Host
+from bot.domain.ports import Pace, Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
 from channels.telegram import NAME
 from channels.telegram.account import TelegramAccount
@@ -20,7 +21,7 @@ from channels.telegram.api import Rejected
 from channels.telegram.compose import Wire, compose, full_data
 from channels.telegram.content import integer, string
 from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of, unknown_method
-from channels.telegram.settings import TelegramConfig
+from channels.telegram.settings import TelegramSettings
 
 FILE_LIMIT = 20 * 1024 * 1024
 """Bytes that Telegram hands out to bots."""
@@ -46,9 +47,9 @@ class TelegramChannel(TelegramAccount):
     name = NAME
     traits = _TRAITS
 
-    def __init__(self, config: TelegramConfig, clock: Clock) -> None:
-        super().__init__(config)
-        self._clock = clock
+    def __init__(self, settings: TelegramSettings, host: Host) -> None:
+        super().__init__(settings)
+        self._host = host
         self._opened = False
         self._drafts = True
         self._drafted: dict[Address, float] = {}
@@ -64,7 +65,8 @@ class TelegramChannel(TelegramAccount):
             await pool.shutdown()
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
-        return compose(reply, to, self.config.max_parts, self.config.long_reply(to.language))
+        over_file = self._host.long_reply(to.language)
+        return compose(reply, to, self.settings.max_parts, over_file)
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
         data = full_data(message.button, (body.wire for body in sent))
@@ -88,12 +90,15 @@ class TelegramChannel(TelegramAccount):
             address = Address(address.chat)
             outcome = await self._send_once(address, wire.unquoted())
         plain = wire.plainest()
-        if plain is not None and _plainer_may_pass(outcome, wire, plain):
-            outcome = await self._send_once(address, plain)
+        if plain is None or not isinstance(outcome, Refused) or outcome.scope is not Scope.PAYLOAD:
+            return outcome
+        if about_entities(outcome) or wire.params != plain.params:
+            return await self._send_once(address, plain)
         return outcome
 
     async def _send_once(self, address: Address, wire: Wire) -> Outcome:
-        params = _addressed(wire, address)
+        kept = wire if wire.chat in ("", address.chat) else wire.unquoted()
+        params = {**kept.params, **_place(address)}
         files: dict[str, InputFile] = {}
         if (upload := wire.upload) is not None:
             files[upload.field] = InputFile(upload.content.encode(), upload.name)
@@ -123,7 +128,7 @@ class TelegramChannel(TelegramAccount):
             self._drafts = await self._decorate("sendMessageDraft", draft)
 
     def _draft_due(self, address: Address) -> bool:
-        now = self._clock.monotonic()
+        now = self._host.clock.monotonic()
         self._drafted = {a: at for a, at in self._drafted.items() if now - at < _DRAFT_EVERY}
         if address in self._drafted:
             return False
@@ -166,12 +171,6 @@ class TelegramChannel(TelegramAccount):
             raise AttachmentUnavailable("the file could not be fetched from Telegram") from error
 
 
-def _plainer_may_pass(outcome: Outcome, wire: Wire, plain: Wire) -> bool:
-    if not isinstance(outcome, Refused) or outcome.scope is not Scope.PAYLOAD:
-        return False
-    return about_entities(outcome) or wire.params != plain.params
-
-
 def _place(address: Address) -> dict[str, object]:
     """The chat and topic as parameters. The general topic is addressed by naming none."""
     where: dict[str, object] = {"chat_id": _number(address.chat)}
@@ -183,9 +182,3 @@ def _place(address: Address) -> dict[str, object]:
 def _number(name: str) -> int | str:
     digits = name.removeprefix("-")
     return int(name) if digits.isascii() and digits.isdigit() else name
-
-
-def _addressed(wire: Wire, address: Address) -> dict[str, object]:
-    moved = wire.chat not in ("", address.chat)
-    kept = wire.unquoted() if moved else wire
-    return {**kept.params, **_place(address)}

@@ -124,20 +124,15 @@ def is_key(data: str) -> bool:
     return data.startswith(_KEY) and len(data) == len(_KEY) + 40
 
 
-def _presses(wire: str) -> Mapping[str, str]:
-    try:
-        return Wire.decode(wire).presses
-    except ValueError:
-        return {}
-
-
 def full_data(data: str, wires: Iterable[str]) -> str:
     """The button's own data, looked up in the stored parts of its chat; else `data`."""
-    if is_key(data):
-        for wire in wires:
-            found = _presses(wire).get(data)
-            if found is not None:
-                return found
+    for wire in wires if is_key(data) else ():
+        try:
+            presses = Wire.decode(wire).presses
+        except ValueError:
+            continue
+        if data in presses:
+            return presses[data]
     return data
 
 
@@ -162,25 +157,27 @@ _FONTS = (Style.BOLD, Style.ITALIC, Style.STRIKE)
 
 def entities(styled: Styled) -> list[dict[str, object]]:
     """MessageEntity objects; offsets and lengths in UTF-16 code units."""
-    found = [_entity(styled.text, span) for span in _compatible(styled)]
-    return found[:ENTITY_LIMIT]
+    found: list[dict[str, object]] = []
+    for span in _compatible(styled)[:ENTITY_LIMIT]:
+        offset = utf16_len(styled.text[: span.start])
+        length = utf16_len(styled.text[span.start : span.end])
+        entity: dict[str, object] = {"type": _TYPES[span.style], "offset": offset, "length": length}
+        if span.style is Style.LINK:
+            entity["url"] = span.value
+        elif span.style is Style.PRE and span.value:
+            entity["language"] = span.value
+        found.append(entity)
+    return found
 
 
-def _entity(text: str, span: Span) -> dict[str, object]:
-    offset = utf16_len(text[: span.start])
-    length = utf16_len(text[span.start : span.end])
-    entity: dict[str, object] = {"type": _TYPES[span.style], "offset": offset, "length": length}
-    if span.style is Style.LINK:
-        entity["url"] = span.value
-    elif span.style is Style.PRE and span.value:
-        entity["language"] = span.value
-    return entity
-
-
-def _compatible(styled: Styled) -> Iterator[Span]:
+def _compatible(styled: Styled) -> list[Span]:
     """Telegram allows nothing inside code: a font stops before it, a link wins over it."""
     links = [s for s in styled.spans if s.style is Style.LINK]
-    code = [s for s in styled.spans if s.style in _CODE and not _inside(s, links)]
+    code = [
+        s
+        for s in styled.spans
+        if s.style in _CODE and not any(o.start <= s.start and s.end <= o.end for o in links)
+    ]
     spans: list[Span] = []
     for span in styled.spans:
         if span.style in _FONTS:
@@ -188,11 +185,7 @@ def _compatible(styled: Styled) -> Iterator[Span]:
         elif span.style not in _CODE or span in code:
             spans.append(span)
     shown = [s for s in spans if styled.text[s.start : s.end].strip()]
-    yield from sorted(shown, key=lambda s: (s.start, -s.end))
-
-
-def _inside(span: Span, others: Iterable[Span]) -> bool:
-    return any(o.start <= span.start and span.end <= o.end for o in others)
+    return sorted(shown, key=lambda s: (s.start, -s.end))
 
 
 def _without(span: Span, holes: Iterable[Span]) -> Iterator[Span]:
@@ -227,10 +220,9 @@ def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") ->
     if reply.silent:
         return ()
     reply = cleaned(reply)
-    limits = _Limits(max_parts, over_file)
-    parts = _texts(reply.text, limits)
+    parts = _texts(reply.text, max_parts, over_file)
     for file in reply.files:
-        parts += _file(file, limits)
+        parts += _file(file, max_parts, over_file)
     if reply.buttons:
         parts = parts or [_text(Styled(_POINTER))]
         parts[-1] = _with_buttons(parts[-1], reply.buttons)
@@ -242,17 +234,11 @@ def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") ->
 _Part = tuple[str, Wire]
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    max_parts: int
-    over_file: str
-
-
-def _texts(markdown: str, limits: _Limits) -> list[_Part]:
+def _texts(markdown: str, max_parts: int, over_file: str) -> list[_Part]:
     if is_blank(markdown):
         return []
-    if len(markdown) > 2 * limits.max_parts * TEXT_LIMIT:
-        return [_as_document(markdown, Styled(markdown[:TEXT_LIMIT]), limits.over_file)]
+    if len(markdown) > 2 * max_parts * TEXT_LIMIT:
+        return [_as_document(markdown, Styled(markdown[:TEXT_LIMIT]), over_file)]
     styled = _visible(markdown)
     places = cuts(
         styled.text,
@@ -260,8 +246,8 @@ def _texts(markdown: str, limits: _Limits) -> list[_Part]:
         lambda start, end: utf16_len(styled.text[start:end]),
         styled.blocks(),
     )
-    if len(places) > limits.max_parts:
-        return [_as_document(markdown, styled, limits.over_file)]
+    if len(places) > max_parts:
+        return [_as_document(markdown, styled, over_file)]
     return [_text(styled.clip(start, end)) for start, end in places]
 
 
@@ -291,11 +277,11 @@ def _as_document(markdown: str, styled: Styled, over: str) -> _Part:
     return markdown, Wire("sendDocument", params, upload, plain=plain)
 
 
-def _file(file: FileOut, limits: _Limits) -> list[_Part]:
+def _file(file: FileOut, max_parts: int, over_file: str) -> list[_Part]:
     caption = Styled("") if is_blank(file.caption) else _visible(file.caption)
     before: list[_Part] = []
     if utf16_len(caption.text) > CAPTION_LIMIT:
-        before, caption = _texts(file.caption, limits), Styled("")
+        before, caption = _texts(file.caption, max_parts, over_file), Styled("")
     params: dict[str, object] = {}
     if caption.text:
         params["caption"] = caption.text

@@ -89,7 +89,11 @@ def entities(message: Raw) -> Iterator[Entity]:
     text = string(message, name)
     key = "entities" if name == "text" else "caption_entities"
     if key not in message:
-        yield from _by_eye(text)
+        command = _COMMAND.match(text)
+        if command is not None:
+            yield Entity("bot_command", command.group(), 0, text[command.end() :])
+        for mention in _MENTION.finditer(text, command.end() if command else 0):
+            yield Entity("mention", mention.group(), mention.start(), text[mention.end() :])
         return
     units = text.encode("utf-16-le")
     for raw in objs(message, key):
@@ -100,14 +104,6 @@ def entities(message: Raw) -> Iterator[Entity]:
         piece = units[2 * start : 2 * end].decode("utf-16-le", "replace")
         rest = units[2 * end :].decode("utf-16-le", "replace")
         yield Entity(string(raw, "type"), piece, start, rest, integer(obj(raw, "user"), "id"))
-
-
-def _by_eye(text: str) -> Iterator[Entity]:
-    command = _COMMAND.match(text)
-    if command is not None:
-        yield Entity("bot_command", command.group(), 0, text[command.end() :])
-    for mention in _MENTION.finditer(text, command.end() if command else 0):
-        yield Entity("mention", mention.group(), mention.start(), text[mention.end() :])
 
 
 def name_of(who: Raw) -> str:
@@ -151,7 +147,7 @@ def _or(text: str, otherwise: str) -> str:
 
 
 def _file(message: Raw, key: str, kind: InboundKind, name: str) -> Content:
-    raw = _largest(objs(message, key)) if key == "photo" else obj(message, key)
+    raw = max(objs(message, key), key=_area, default={}) if key == "photo" else obj(message, key)
     seconds = integer(raw, "duration")
     length = f"{seconds} s" if seconds is not None else ""
     title = joined(string(raw, "performer"), string(raw, "title"), by=" - ")
@@ -168,10 +164,6 @@ def _file(message: Raw, key: str, kind: InboundKind, name: str) -> Content:
     )
     text = _or(string(message, "caption"), described)
     return Content(kind, text, (file,) if reference else ())
-
-
-def _largest(sizes: list[Raw]) -> Raw:
-    return max(sizes, key=_area, default={})
 
 
 def _area(size: Raw) -> int:
@@ -196,17 +188,12 @@ def _contact(raw: Raw) -> str:
     return f"[contact: {joined(name_of(raw), string(raw, 'phone_number'), by=', ')}]"
 
 
-def _listed(name: str, title: str, items: list[Raw]) -> str:
-    lines = "".join(f"\n- {string(item, 'text')}" for item in items)
-    return f"[{joined(name, title, by=': ')}]{lines}"
+def _listed(name: str, title: str, items: str) -> Callable[[Raw], str]:
+    def describe(raw: Raw) -> str:
+        lines = "".join(f"\n- {string(item, 'text')}" for item in objs(raw, items))
+        return f"[{joined(name, string(raw, title), by=': ')}]{lines}"
 
-
-def _poll(raw: Raw) -> str:
-    return _listed("poll", string(raw, "question"), objs(raw, "options"))
-
-
-def _checklist(raw: Raw) -> str:
-    return _listed("checklist", string(raw, "title"), objs(raw, "tasks"))
+    return describe
 
 
 def _dice(raw: Raw) -> str:
@@ -243,9 +230,9 @@ _THINGS: tuple[tuple[str, InboundKind, Callable[[Raw], str]], ...] = (
     ("venue", Kind.VENUE, _venue),
     ("location", Kind.LOCATION, _location),
     ("contact", Kind.CONTACT, _contact),
-    ("poll", Kind.POLL, _poll),
+    ("poll", Kind.POLL, _listed("poll", "question", "options")),
     ("dice", Kind.DICE, _dice),
-    ("checklist", Kind.OTHER, _checklist),
+    ("checklist", Kind.OTHER, _listed("checklist", "title", "tasks")),
     ("game", Kind.OTHER, _titled("game")),
     ("invoice", Kind.OTHER, _titled("invoice")),
     ("story", Kind.OTHER, lambda _: ""),

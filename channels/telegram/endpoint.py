@@ -24,7 +24,7 @@ from bot.domain.plugin import (
 from bot.domain.ports import Clock
 from channels.telegram.channel import TelegramChannel
 from channels.telegram.errors import TelegramMethodUnknown
-from channels.telegram.settings import TelegramConfig, TelegramSettings
+from channels.telegram.settings import TelegramSettings
 
 PATH = "/telegram/webhook"
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 a header's name
@@ -32,19 +32,8 @@ _REFUSALS = (PollConflict, PollRefused, PollUnavailable)
 
 
 def connect(settings: TelegramSettings, host: Host) -> Endpoint:
-    """The bot of these settings, not yet open. Raises ConfigurationError."""
-    try:
-        config = TelegramConfig(
-            token=settings.telegram_bot_token,
-            api_url=settings.telegram_api_url,
-            read_timeout=settings.telegram_read_timeout,
-            max_parts=settings.max_parts,
-            channel_posts=settings.telegram_channel_posts,
-            long_reply=host.long_reply,
-        )
-    except ValueError as error:
-        raise ConfigurationError(f"TELEGRAM_BOT_TOKEN: {error}") from error
-    channel = TelegramChannel(config, host.clock)
+    """The bot of these settings, not yet open."""
+    channel = TelegramChannel(settings, host)
     bot = _Bot(channel, settings, host.clock)
     return Endpoint(
         channel,

@@ -333,12 +333,15 @@ def _press(query: Raw) -> Event:
     number, name = integer(message, "message_id"), string(query, "id")
     if number is None or not name:
         raise PayloadError("a button press without its message or id")
+    request_id = f"tgcb-{name}"
+    if not REQUEST_ID.fullmatch(request_id):
+        request_id = f"tgcb-{hashlib.sha256(name.encode()).hexdigest()}"
     chat = obj(message, "chat")
     kind = chat_kind(chat)
     data = string(query, "data")
     shown = content_of(message).text if timestamp(message, "date") else ""
     return Inbound(
-        request_id=_press_id(name),
+        request_id=request_id,
         address=address_of(message),
         chat_kind=kind,
         kind=InboundKind.BUTTON,
@@ -351,13 +354,6 @@ def _press(query: Raw) -> Event:
         button=data,
         callback_id=name,
     )
-
-
-def _press_id(name: str) -> str:
-    plain = f"tgcb-{name}"
-    if REQUEST_ID.fullmatch(plain):
-        return plain
-    return f"tgcb-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def _label(message: Raw, data: str) -> str:

@@ -1,16 +1,14 @@
-"""A bot's configuration: its part of the environment, and what is made of it."""
+"""A bot's part of the environment."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings
 
-_TOKEN = re.compile(r"([0-9]{1,20}):[A-Za-z0-9_-]+")
+_TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]+")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 
 
@@ -22,7 +20,12 @@ class TelegramMode(StrEnum):
 
 
 class TelegramSettings(BaseSettings):
-    """Telegram's variables. Times in seconds."""
+    """Telegram's variables. Times in seconds.
+
+    `telegram_read_timeout` is long on purpose: the server itself may wait several seconds for
+    its own limits, and giving up before it answers is what makes a send uncertain. `max_parts`
+    is how many messages a reply may become before it is sent as a file.
+    """
 
     public_url: str = ""
     telegram_bot_token: str = Field("", repr=False)
@@ -40,9 +43,23 @@ class TelegramSettings(BaseSettings):
             return self.telegram_mode is TelegramMode.POLLING
         return not self.public_url
 
+    @property
+    def telegram_bot_id(self) -> str:
+        """What stands before the token's colon."""
+        return self.telegram_bot_token.partition(":")[0]
+
+    @field_validator("telegram_bot_token")
+    @classmethod
+    def _telegram_token(cls, value: str) -> str:
+        if value and not _TOKEN.fullmatch(value):
+            raise ValueError(
+                "the Telegram token must look like 123456789:AbC..., as @BotFather gave it"
+            )
+        return value
+
     @field_validator("telegram_webhook_secret")
     @classmethod
-    def _secret_alphabet(cls, value: str) -> str:
+    def _telegram_secret(cls, value: str) -> str:
         if value and not _SECRET.fullmatch(value):
             raise ValueError("must be 1 to 256 of A-Z a-z 0-9 _ - (Telegram takes no others)")
         return value
@@ -56,36 +73,3 @@ class TelegramSettings(BaseSettings):
                 "set it to a long random word, or set TELEGRAM_MODE=polling"
             )
         return self
-
-
-def account_of(token: str) -> str:
-    """The bot's id: what stands before the colon. Raises ValueError without the token in it."""
-    match = _TOKEN.fullmatch(token)
-    if match is None:
-        raise ValueError(
-            "the Telegram token must look like 123456789:AbC..., as @BotFather gave it"
-        )
-    return match.group(1)
-
-
-@dataclass(frozen=True, slots=True)
-class TelegramConfig:
-    """One bot. `api_url` is the bare base of the Bot API; timeouts in seconds.
-
-    `read_timeout` is long on purpose: the server itself may wait several seconds for its
-    own limits, and giving up before it answers is what makes a send uncertain.
-    `max_parts` is how many messages a reply may become before it is sent as a file.
-    `channel_posts` says that posts in broadcast channels are answered. `long_reply` is what
-    stands over a reply that became a file, by the person's language; it may be empty.
-    """
-
-    token: str = field(repr=False)
-    api_url: str = "https://api.telegram.org"
-    read_timeout: float = 60.0
-    connect_timeout: float = 5.0
-    max_parts: int = 10
-    channel_posts: bool = False
-    long_reply: Callable[[str], str] = lambda _language: ""
-
-    def __post_init__(self) -> None:
-        account_of(self.token)

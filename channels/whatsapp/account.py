@@ -11,10 +11,10 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.message import Inbound
 from bot.domain.plugin import Known
 from channels.whatsapp import records
-from channels.whatsapp.api import CallFailed, ErrorAnswer, Limits, Resource, TwilioApi, TwilioHttp
+from channels.whatsapp.api import CallFailed, ErrorAnswer, Resource, TwilioApi, TwilioHttp
 from channels.whatsapp.parse import TwilioMessage, witness_of
 from channels.whatsapp.records import TwilioUnavailable
-from channels.whatsapp.settings import TwilioConfig
+from channels.whatsapp.settings import TwilioSettings
 
 RETRIES = "#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
 """Connection overrides: by itself Twilio tries a webhook once more, and only when it could
@@ -38,14 +38,11 @@ class WebhookInfo:
 class TwilioAccount:
     """One sender and the account that it belongs to."""
 
-    def __init__(self, config: TwilioConfig) -> None:
-        self.config = config
-        self._http = TwilioHttp(Limits(config.connect_timeout, config.total_timeout))
-        self._api = TwilioApi(config, self._http)
-
-    @property
-    def account(self) -> str:
-        return self.config.sender
+    def __init__(self, settings: TwilioSettings) -> None:
+        self.settings = settings
+        self.account = settings.twilio_whatsapp_from
+        self._http = TwilioHttp(settings.twilio_timeout)
+        self._api = TwilioApi(settings, self._http)
 
     async def status(self, receipt: str) -> Witness | None:
         """Ask where a part of ours stands by Twilio's records; None when they can't be read."""
@@ -56,7 +53,7 @@ class TwilioAccount:
 
     def inbound_since(self, since: datetime, known: Known) -> AsyncIterator[Inbound]:
         """The messages since `since` that are not known; see `records.inbound_since`."""
-        return records.inbound_since(self._api, self.config.sender, since, known)
+        return records.inbound_since(self._api, self.account, since, known)
 
     async def webhook_info(self) -> WebhookInfo:
         """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, and
@@ -89,7 +86,7 @@ class TwilioAccount:
             raise TwilioUnavailable(f"the webhook is not set: {failure}") from None
 
     async def _sender(self) -> Resource:
-        if self.config.sandbox:
+        if self.settings.twilio_sandbox:
             raise ConfigurationError(
                 "the sandbox has no webhook that can be set from here: in Twilio's console, under "
                 "Messaging, Try it out, Sandbox settings, enter the URL of /whatsapp/webhook"
@@ -102,14 +99,14 @@ class TwilioAccount:
                 raise ConfigurationError(f"{said}; see the webhook in the console") from None
             raise TwilioUnavailable(said) from None
         for row in rows:
-            if row.get("sender_id") == self.config.sender:
+            if row.get("sender_id") == self.account:
                 return row
         raise ConfigurationError("TWILIO_WHATSAPP_FROM is not a WhatsApp sender of this account")
 
     async def check_credentials(self) -> None:
         """Ask Twilio for one message of the account. Raises TwilioUnavailable."""
         try:
-            await self._api.messages({"To": self.config.sender, "PageSize": "1"})
+            await self._api.messages({"To": self.account, "PageSize": "1"})
         except CallFailed as failure:
             raise TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
 

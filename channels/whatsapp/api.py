@@ -21,11 +21,11 @@ from twilio.http.response import Response
 from twilio.rest import Client
 
 from bot.domain.errors import AnswerbackError
-from channels.http import certificates
+from channels.http import WRITING, certificates, leave_in_time
 from channels.whatsapp.compose import Wire
-from channels.whatsapp.settings import TwilioConfig
+from channels.whatsapp.settings import TwilioSettings
 
-_STARTED = ".send_request_headers.started"
+_CONNECT_TIMEOUT = 5.0
 
 
 class CallFailed(AnswerbackError):
@@ -50,14 +50,6 @@ class ErrorAnswer(CallFailed):
         self.retry_after = retry_after
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds for a connection, and for a whole call with its answer."""
-
-    connect: float
-    total: float
-
-
 class _WriteTrace:
     """Notices, through httpcore's trace, whether the request was begun to be written."""
 
@@ -65,19 +57,21 @@ class _WriteTrace:
         self.written = False
 
     async def __call__(self, event: str, info: Mapping[str, object]) -> None:
-        self.written = self.written or event.endswith(_STARTED)
+        await leave_in_time(event, info)
+        self.written = self.written or event.endswith(WRITING)
 
 
 class TwilioHttp:
     """The `http_client` of twilio's Client, and the door for media.
 
-    Raises NothingReached, NoAnswer or ErrorAnswer; their texts name kinds of errors only.
+    `timeout` are the seconds for a call with its answer, where it names no others. Raises
+    NothingReached, NoAnswer or ErrorAnswer; their texts name kinds of errors only.
     """
 
     is_async = True
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
         self._transport = httpx.AsyncHTTPTransport(
             verify=certificates(),
             trust_env=False,
@@ -101,18 +95,21 @@ class TwilioHttp:
     ) -> Response:
         """One exchange with an answer in 2xx; never more than one."""
         request = _request(method, url, params, data, dict(headers or {}), auth)
-        async with self.exchange(request, timeout or self._limits.total) as answer:
+        async with self.exchange(request, timeout or self._timeout) as answer:
             text = (await answer.aread()).decode("utf-8", "replace")
         if not answer.is_success:
             wait = answer.headers.get("retry-after", "")
-            raise ErrorAnswer(answer.status_code, _code(text), wait)
+            code = _parsed(text).get("code")
+            named = code if isinstance(code, int) and not isinstance(code, bool) else None
+            raise ErrorAnswer(answer.status_code, named, wait)
         return Response(answer.status_code, text, answer.headers)
 
     @asynccontextmanager
     async def exchange(self, request: httpx.Request, total: float) -> AsyncIterator[httpx.Response]:
         """Send `request`; the answer's body is read inside the block, within the same limit."""
         trace = _WriteTrace()
-        connect = min(self._limits.connect, total)
+        # Less than `total`: a handshake that is cancelled from outside leaks its socket.
+        connect = min(_CONNECT_TIMEOUT, total / 2)
         request.extensions = {
             "timeout": {"connect": connect, "pool": connect, "read": total, "write": total},
             "trace": trace,
@@ -154,16 +151,17 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _code(text: str) -> int | None:
-    try:
-        payload = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    code = payload.get("code") if isinstance(payload, dict) else None
-    return code if isinstance(code, int) and not isinstance(code, bool) else None
-
-
 Resource = Mapping[str, object]
+
+
+def _parsed(text: str) -> Resource:
+    """The object in an answer; an empty one for what is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
 
 _NOT_FROM_ENVIRONMENT = {"TWILIO_REGION": "", "TWILIO_EDGE": ""}
 
@@ -179,20 +177,20 @@ class Page:
 class TwilioApi:
     """One account. Everything raises `http.CallFailed` and nothing is tried twice."""
 
-    def __init__(self, config: TwilioConfig, http: TwilioHttp) -> None:
-        self._config = config
+    def __init__(self, settings: TwilioSettings, http: TwilioHttp) -> None:
+        self._settings = settings
         self._client = Client(
-            config.account_sid,
-            config.auth_token,
+            settings.twilio_account_sid,
+            settings.twilio_auth_token,
             http_client=http,
             environment=_NOT_FROM_ENVIRONMENT,
         )
-        self._account = f"/2010-04-01/Accounts/{quote(config.account_sid)}"
-        self._messages = f"{config.api_url}{self._account}/Messages"
+        self._account = f"/2010-04-01/Accounts/{quote(settings.twilio_account_sid)}"
+        self._messages = f"{settings.twilio_api_url}{self._account}/Messages"
 
     async def create(self, to: str, wire: Wire, status_callback: str) -> str:
         """Send one message; its SID, empty when a good answer names none."""
-        asked: dict[str, object] = {"To": to, "From": self._config.sender}
+        asked: dict[str, object] = {"To": to, "From": self._settings.twilio_whatsapp_from}
         if wire.content:
             asked["ContentSid"] = wire.content
             if wire.variables:
@@ -230,19 +228,19 @@ class TwilioApi:
 
     async def typing(self, message: str, timeout: float) -> None:
         """Show the typing indicator, and mark the message read."""
-        url = f"{self._config.messaging_base}/v2/Indicators/Typing.json"
+        url = f"{self._settings.twilio_messaging_base}/v2/Indicators/Typing.json"
         await self._post(url, {"channel": "whatsapp", "messageId": message}, timeout)
 
     async def senders(self) -> Sequence[Resource]:
         """The account's WhatsApp senders."""
-        url = f"{self._config.messaging_base}/v2/Channels/Senders"
+        url = f"{self._settings.twilio_messaging_base}/v2/Channels/Senders"
         return (await self._page(url, "senders", {"Channel": "whatsapp", "PageSize": "1000"})).rows
 
     async def update_webhook(self, sender: str, webhook: Mapping[str, str]) -> None:
         """Set the webhook fields of one sender (`XE...`)."""
         await self._client.request_async(
             "POST",
-            f"{self._config.messaging_base}/v2/Channels/Senders/{quote(sender)}",
+            f"{self._settings.twilio_messaging_base}/v2/Channels/Senders/{quote(sender)}",
             data={"webhook": dict(webhook)},
             headers={"Content-Type": "application/json"},
         )
@@ -262,25 +260,22 @@ class TwilioApi:
         parts = urlsplit(uri)
         if parts.netloc or not parts.path.startswith(self._account + "/"):
             raise NoAnswer("the next page is not in this account")
-        return self._config.api_url + uri
+        return self._settings.twilio_api_url + uri
 
     async def _post(
         self, url: str, form: Mapping[str, object], timeout: float | None = None
     ) -> Resource:
         """The answer to a form; an empty answer is an empty resource."""
         answer = await self._client.request_async("POST", url, data=dict(form), timeout=timeout)
-        return _object(answer.text) if answer.text else {}
+        return _resource(answer.text) if answer.text else {}
 
     async def _get(self, url: str, asked: Mapping[str, str] | None = None) -> Resource:
         answer = await self._client.request_async("GET", url, params=asked)
-        return _object(answer.text)
+        return _resource(answer.text)
 
 
-def _object(text: str) -> Resource:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
+def _resource(text: str) -> Resource:
+    found = _parsed(text)
+    if not found:
         raise NoAnswer("the answer is not what the API gives")
-    return value
+    return found

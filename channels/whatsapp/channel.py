@@ -6,29 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bot.domain.commands import CommandForm
-from bot.domain.delivery import (
-    Lookup,
-    NotSent,
-    Outcome,
-    Refused,
-    Scope,
-    Sent,
-    Unknown,
-)
+from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent, Unknown
 from bot.domain.message import Attachment, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
 from channels.whatsapp import NAME, compose, errors, media
 from channels.whatsapp.account import TwilioAccount
-from channels.whatsapp.api import (
-    CallFailed,
-    ErrorAnswer,
-    NothingReached,
-)
+from channels.whatsapp.api import CallFailed, ErrorAnswer, NothingReached
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage, callback_url
 from channels.whatsapp.records import EARLIER, find
-from channels.whatsapp.settings import TwilioConfig
+from channels.whatsapp.settings import TwilioSettings
 
 WINDOW_MARGIN = 60.0
 """Seconds before the 24 hours end in which nothing is begun any more."""
@@ -57,9 +45,9 @@ class WhatsAppChannel(TwilioAccount):
     resend_after = staticmethod(errors.resend_after)
     explain = staticmethod(errors.explain)
 
-    def __init__(self, config: TwilioConfig, clock: Clock) -> None:
-        super().__init__(config)
-        self.traits = replace(TRAITS, outside_window=compose.outside_window(config))
+    def __init__(self, settings: TwilioSettings, clock: Clock) -> None:
+        super().__init__(settings)
+        self.traits = replace(TRAITS, outside_window=compose.outside_window(settings))
         self._clock = clock
 
     async def open(self) -> None:
@@ -69,11 +57,11 @@ class WhatsAppChannel(TwilioAccount):
         await self._http.close()
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
-        return compose.compose(reply, self.config)
+        return compose.compose(reply, self.settings)
 
     def outside_window(self, text: str) -> PartBody | None:
         """A part for a closed window; None when no template is configured."""
-        return compose.compose_template(text, self.config)
+        return compose.compose_template(text, self.settings)
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
         """Buttons come back with their own data, and words for a choice by `choice_of`."""
@@ -87,12 +75,14 @@ class WhatsAppChannel(TwilioAccount):
         except ValueError:
             return Refused(Scope.PAYLOAD, "the stored part can't be read")
         outcome = await self._create(to, wire, ref)
-        if wire.fallback and _refused_in_this_form(outcome):
-            return await self._create(to, Wire(body=wire.fallback), ref)
-        return outcome
+        if not wire.fallback or not isinstance(outcome, Refused):
+            return outcome
+        if outcome.scope in (Scope.CHAT, Scope.CONSENT) or outcome.code == _CLOSED_WINDOW:
+            return outcome
+        return await self._create(to, Wire(body=wire.fallback), ref)
 
     async def _create(self, to: Recipient, wire: Wire, ref: SendRef) -> Outcome:
-        base = self.config.status_callback
+        base = self.settings.twilio_status_callback
         callback = callback_url(base, ref) if base else ""
         try:
             sid = await self._api.create(to.address.chat, wire, callback)
@@ -119,7 +109,7 @@ class WhatsAppChannel(TwilioAccount):
 
     async def _sent_since(self, to: Recipient, since: float) -> list[TwilioMessage] | None:
         """The messages to this person since `since`; None when they are too much to read."""
-        asked = {"To": to.address.chat, "From": self.config.sender, "PageSize": "50"}
+        asked = {"To": to.address.chat, "From": self.account, "PageSize": "50"}
         page = await self._api.messages(asked)
         rows: list[TwilioMessage] = []
         for _ in range(_LOOK_PAGES):
@@ -131,7 +121,7 @@ class WhatsAppChannel(TwilioAccount):
         return None
 
     async def typing(self, to: Recipient) -> None:
-        if not self.config.typing or not to.reply_to.startswith(("SM", "MM")):
+        if not self.settings.twilio_typing or not to.reply_to.startswith(("SM", "MM")):
             return
         try:
             await self._api.typing(to.reply_to, TYPING_LIMIT)
@@ -142,12 +132,4 @@ class WhatsAppChannel(TwilioAccount):
         """A button press on WhatsApp is a message like any other: nothing spins."""
 
     async def fetch(self, attachment: Attachment) -> bytes:
-        return await media.fetch(attachment.ref, self.config, self._http, self._clock.sleep)
-
-
-def _refused_in_this_form(outcome: Outcome) -> bool:
-    return (
-        isinstance(outcome, Refused)
-        and outcome.scope not in (Scope.CHAT, Scope.CONSENT)
-        and outcome.code != _CLOSED_WINDOW
-    )
+        return await media.fetch(attachment.ref, self.settings, self._http, self._clock.sleep)

@@ -13,15 +13,7 @@ from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
 from channels.text import cleaned, is_blank, shorten, utf16_len
 from channels.whatsapp.markup import LIMIT, cut, pieces
-from channels.whatsapp.settings import TwilioConfig
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A choice that was offered: what the person sees, and what we want back."""
-
-    label: str
-    data: str
+from channels.whatsapp.settings import TwilioSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +22,7 @@ class Wire:
 
     `fallback` is sent instead when Twilio refuses the file or the content. With `content`
     (an `HX...` template) `body` is only what the person will read, where that is known.
+    `options` are the choices that were offered, each with the data that we want back.
     """
 
     body: str = ""
@@ -37,7 +30,7 @@ class Wire:
     fallback: str = ""
     content: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
-    options: tuple[Option, ...] = ()
+    options: tuple[Button, ...] = ()
 
     def dumps(self) -> str:
         stored = {name: value for name, value in asdict(self).items() if value}
@@ -48,7 +41,7 @@ class Wire:
         """Raises ValueError when this is not one of ours."""
         value = json.loads(stored)
         try:
-            options = tuple(Option(**o) for o in value.pop("options", ()))
+            options = tuple(Button(**o) for o in value.pop("options", ()))
             return cls(**value, options=options)
         except (TypeError, AttributeError) as error:
             raise ValueError("not a stored part of this channel") from error
@@ -63,13 +56,13 @@ _CAPTIONED = frozenset({"photo", "video"})
 _REPLY = "{reply}"
 
 
-def compose(reply: Reply, config: TwilioConfig) -> list[PartBody]:
+def compose(reply: Reply, settings: TwilioSettings) -> list[PartBody]:
     """The parts of a reply in order: words, the choices under them, files."""
     if reply.silent:
         return []
     reply = cleaned(reply)
     texts, buttons = pieces(reply.text), reply.buttons
-    parts = _with_choices(texts, buttons, config) if buttons else _bodies(texts)
+    parts = _with_choices(texts, buttons, settings) if buttons else _bodies(texts)
     return parts + [part for file in reply.files for part in _file(file)]
 
 
@@ -82,15 +75,17 @@ def _part(wire: Wire, text: str = "") -> PartBody:
 
 
 def _with_choices(
-    texts: list[str], buttons: tuple[Button, ...], config: TwilioConfig
+    texts: list[str], buttons: tuple[Button, ...], settings: TwilioSettings
 ) -> list[PartBody]:
-    options = tuple(Option(b.label, b.data or b.label) for b in buttons if not b.url)
-    listed = _numbered(buttons)
+    options = tuple(Button(b.label, b.data or b.label) for b in buttons if not b.url)
+    # A link is not chosen but opened: it has no number.
+    numbered = [f"{number}. {option.label}" for number, option in enumerate(options, 1)]
+    listed = "\n".join([*numbered, *(f"{b.label}: {b.url}" for b in buttons if b.url)])
     last = texts[-1] if texts else ""
     joined = f"{last}\n\n{listed}" if last else listed
     tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(listed))]
     *before, final = [*texts[:-1], *tail]
-    content = config.choice_templates.get(len(options), "")
+    content = settings.twilio_choice_templates.get(len(options), "")
     if content and len(options) == len(buttons) and _fits_buttons(last, options):
         named = {"1": last}
         for number, option in enumerate(options):
@@ -101,13 +96,7 @@ def _with_choices(
     return [*_bodies(before), _part(Wire(body=final, options=options))]
 
 
-def _numbered(buttons: Sequence[Button]) -> str:
-    """The choices with their numbers; a link is not chosen but opened."""
-    numbered = [f"{n}. {b.label}" for n, b in enumerate((b for b in buttons if not b.url), 1)]
-    return "\n".join([*numbered, *(f"{b.label}: {b.url}" for b in buttons if b.url)])
-
-
-def _fits_buttons(text: str, options: Sequence[Option]) -> bool:
+def _fits_buttons(text: str, options: Sequence[Button]) -> bool:
     """True when WhatsApp takes these words and labels as buttons; a variable is one line."""
     short = all(0 < utf16_len(o.label) <= BUTTON_LABEL_LIMIT for o in options)
     return short and bool(text) and "\n" not in text and utf16_len(text) <= CAPTION_LIMIT
@@ -141,27 +130,28 @@ def fallback_of(body: PartBody) -> PartBody | None:
     return _part(Wire(body=wire.fallback, options=wire.options))
 
 
-def compose_template(text: str, config: TwilioConfig) -> PartBody | None:
+def compose_template(text: str, settings: TwilioSettings) -> PartBody | None:
     """A part that may be sent outside the 24 hours; None when no template is configured.
 
     Where the template has a place for the reply, it takes one line of it, cut if need be.
     """
-    if not config.template_sid:
+    if not settings.twilio_template_sid:
         return None
     words = " ".join(render(clean(text)).written_out().split())
     line = shorten(words, TEMPLATE_LIMIT, utf16_len)
     named: Mapping[str, str] = {
-        name: value.replace(_REPLY, line) for name, value in config.template_variables.items()
+        name: value.replace(_REPLY, line)
+        for name, value in settings.twilio_template_variables.items()
     }
-    shown = line if any(_REPLY in v for v in config.template_variables.values()) else ""
-    return _part(Wire(content=config.template_sid, variables=named), shown or "[template]")
+    shown = line if any(_REPLY in v for v in settings.twilio_template_variables.values()) else ""
+    return _part(Wire(content=settings.twilio_template_sid, variables=named), shown or "[template]")
 
 
-def outside_window(config: TwilioConfig) -> OutsideWindow:
+def outside_window(settings: TwilioSettings) -> OutsideWindow:
     """The use of the configured template to somebody whose 24 hours are over."""
-    if not config.template_sid:
+    if not settings.twilio_template_sid:
         return OutsideWindow.NOTHING
-    carries = any(_REPLY in value for value in config.template_variables.values())
+    carries = any(_REPLY in value for value in settings.twilio_template_variables.values())
     return OutsideWindow.ANSWER if carries else OutsideWindow.INVITATION
 
 
@@ -182,7 +172,7 @@ def choice_of(offered: str, text: str) -> Button | None:
     said = text.strip().casefold().rstrip(".)").lstrip("(")
     for number, option in enumerate(wire.options if wire else (), 1):
         if said in (str(number), option.label.strip().casefold()):
-            return Button(option.label, option.data)
+            return option
     return None
 
 

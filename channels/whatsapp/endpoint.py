@@ -3,7 +3,8 @@ they are verified, the webhook at Twilio, what `doctor` asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -32,33 +33,18 @@ from bot.domain.plugin import (
 from channels.whatsapp.account import RETRIES
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp.parse import parse, parse_status
-from channels.whatsapp.settings import TwilioConfig, TwilioSettings, sender_address
+from channels.whatsapp.settings import STATUS_PATH, TwilioSettings
 
 PATH = "/whatsapp/webhook"
 FALLBACK_PATH = "/whatsapp/fallback"
-STATUS_PATH = "/whatsapp/status"
 _EMPTY_TWIML = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
 
 
 def connect(settings: TwilioSettings, host: Host) -> Endpoint:
-    """The sender of these settings, not yet open. Raises ConfigurationError."""
-    config = TwilioConfig(
-        account_sid=settings.twilio_account_sid,
-        auth_token=settings.twilio_auth_token,
-        sender=sender_address(settings.twilio_whatsapp_from),
-        api_url=settings.twilio_api_url,
-        status_callback=settings.public_url + STATUS_PATH,
-        second_auth_token=settings.twilio_second_auth_token,
-        shared_key=settings.twilio_shared_key,
-        template_sid=settings.twilio_template_sid,
-        template_variables=settings.twilio_template_variables,
-        choice_templates=settings.twilio_choice_templates,
-        typing=settings.twilio_typing,
-        total_timeout=settings.twilio_timeout,
-    )
-    channel = WhatsAppChannel(config, host.clock)
+    """The sender of these settings, not yet open."""
+    channel = WhatsAppChannel(settings, host.clock)
     base, fallback = settings.public_url, settings.twilio_fallback_url or settings.public_url
-    posts = Posts(config)
+    posts = Posts(settings)
     sender = _Sender(channel, base + PATH, fallback + FALLBACK_PATH, base + STATUS_PATH)
     return Endpoint(
         channel,
@@ -82,7 +68,7 @@ def _route(path: str, read: Callable[[Posted], Payload]) -> Route:
 class Posts:
     """The posts of Twilio for one sender: forms, signed for our public address."""
 
-    config: TwilioConfig
+    settings: TwilioSettings
 
     def reader(
         self, public_url: str, tell: Callable[[Posted, Mapping[str, str]], Payload]
@@ -93,7 +79,7 @@ class Posts:
         def read(posted: Posted) -> Payload:
             pairs = _form(posted.body)
             url = public_url + posted.target
-            if pairs is None or not signature_matches(url, pairs, posted.headers, self.config):
+            if pairs is None or not signature_matches(url, pairs, posted.headers, self.settings):
                 raise NotAuthentic
             return tell(posted, dict(reversed(pairs)))
 
@@ -104,7 +90,7 @@ class Posts:
         events: tuple[Event, ...] = ()
         reason = ""
         try:
-            events = parse(form, self.config.sender)
+            events = parse(form, self.settings.twilio_whatsapp_from)
         except PayloadError as error:
             reason = str(error)
         return Payload(posted.body.decode("ascii"), events, reason)
@@ -131,26 +117,15 @@ def _form(body: bytes) -> list[tuple[str, str]] | None:
         return None
 
 
-class _Pairs:
+class _Pairs(defaultdict[str, list[str]]):
     """The posted pairs as twilio's validator reads them: every value of every name."""
 
-    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        self._values: dict[str, list[str]] = {}
-        for name, value in pairs:
-            self._values.setdefault(name, []).append(value)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
     def getall(self, name: str) -> list[str]:
-        return self._values[name]
+        return self[name]
 
 
 def signature_matches(
-    url: str, pairs: Sequence[tuple[str, str]], headers: Mapping[str, str], config: TwilioConfig
+    url: str, pairs: Sequence[tuple[str, str]], headers: Mapping[str, str], settings: TwilioSettings
 ) -> bool:
     """True when the form was signed for `url` with a secret of ours. Never raises.
 
@@ -162,31 +137,24 @@ def signature_matches(
     signature = named.get(SIGNATURE_HEADER.lower(), "")
     if not signature:
         return False
-    settings = named.get(SIGNATURE_SETTINGS_HEADER.lower(), "")
-    algorithm = str(get_signature_algorithm(settings)).upper()
-    posted = _Pairs(pairs)
-    return any(
-        _signed(secret, url.partition("#")[0], posted, signature, algorithm)
-        for secret in _secrets(config, algorithm, settings)
-        if secret
-    )
+    extra = named.get(SIGNATURE_SETTINGS_HEADER.lower(), "")
+    algorithm = str(get_signature_algorithm(extra)).upper()
+    posted = _Pairs(list)
+    for name, value in pairs:
+        posted[name].append(value)
 
+    def signed_with(secret: str) -> bool:
+        validator = RequestValidator(secret)
+        try:
+            return bool(validator.validate(url.partition("#")[0], posted, signature, algorithm))
+        except (ValueError, TypeError):
+            return False
 
-def _secrets(config: TwilioConfig, algorithm: str, settings: str) -> tuple[str, ...]:
-    """A shared key signs what carries the settings header; the account's tokens the rest."""
-    if algorithm == HMAC_SHA256:
-        return (config.shared_key,)
-    if algorithm != HMAC_SHA1:
-        return ()
-    tokens = (config.auth_token, config.second_auth_token)
-    return (*tokens, config.shared_key) if settings else tokens
-
-
-def _signed(secret: str, url: str, posted: _Pairs, signature: str, algorithm: str) -> bool:
-    try:
-        return bool(RequestValidator(secret).validate(url, posted, signature, algorithm))
-    except (ValueError, TypeError):
-        return False
+    # A shared key signs what carries the settings header; the account's tokens the rest.
+    shared = settings.twilio_shared_key
+    tokens = (settings.twilio_auth_token, settings.twilio_second_auth_token)
+    signing = {HMAC_SHA256: (shared,), HMAC_SHA1: (*tokens, shared) if extra else tokens}
+    return any(signed_with(secret) for secret in signing.get(algorithm, ()) if secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +206,7 @@ class _Sender:
             fix = "copy TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN from Twilio's console"
             return [problem("twilio", str(error), fix)]
         found = [fine("twilio", "it takes the credentials")]
-        if self.channel.config.sandbox:
+        if self.channel.settings.twilio_sandbox:
             fix = "each person sends the join words; after three days again"
             found.append(warning("twilio sandbox", "only joined numbers are reached", fix))
         return found

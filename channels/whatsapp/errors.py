@@ -27,13 +27,9 @@ LONGEST_WAIT = 86_400.0
 
 
 class Proof(Enum):
-    """The evidence of an error answer to a create."""
+    """The evidence of an error answer to a create, where that is no refusal in some `Scope`."""
 
     NOT_SENT = auto()
-    CHAT = auto()
-    CONSENT = auto()
-    WINDOW = auto()
-    PAYLOAD = auto()
     DOWN = auto()
     UNKNOWN = auto()
 
@@ -42,13 +38,13 @@ class Proof(Enum):
 class Rule:
     """One line of the table. `wait` is in seconds, used where Twilio names no time."""
 
-    proof: Proof
+    proof: Proof | Scope
     callback: CallbackReaction
     why: str
     wait: float | None = None
 
 
-_P, _C = Proof, CallbackReaction
+_P, _S, _C = Proof, Scope, CallbackReaction
 
 _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((20003, 20005, 20006), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account or its token is refused")),
@@ -56,34 +52,34 @@ _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests")),
     ((20500, 20503), Rule(_P.UNKNOWN, _C.UNKNOWN, "an error inside Twilio")),
     ((21211, 21217, 21604, 21612, 21614),
-     Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person's address can't be reached")),
-    ((21408,), Rule(_P.CHAT, _C.CONFIGURATION, "sending to this region is not enabled")),
+     Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person's address can't be reached")),
+    ((21408,), Rule(_S.CHAT, _C.CONFIGURATION, "sending to this region is not enabled")),
     ((21212, 21603, 21606, 21910, 63001, 63007, 63008),
      Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the sender is not set up for WhatsApp")),
     ((21609,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the status callback URL is refused")),
-    ((21610,), Rule(_P.CONSENT, _C.OPTED_OUT, "the person opted out")),
-    ((21617,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the text is too long")),
+    ((21610,), Rule(_S.CONSENT, _C.OPTED_OUT, "the person opted out")),
+    ((21617,), Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, "the text is too long")),
     ((11751, 12300, 21620, 21623, 63005, 63006, 63019, 63021, 63030, 63034),
-     Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the file or the content is refused")),
+     Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, "the file or the content is refused")),
     ((21611, 30001), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the sender's queue is full", 60.0)),
     ((21655, 21656, 63027, 63028, 63040, 63041, 63042),
-     Rule(_P.WINDOW, _C.CONFIGURATION, "the template is refused")),
+     Rule(_S.WINDOW, _C.CONFIGURATION, "the template is refused")),
     ((30002,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account is suspended")),
     ((30008,), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an unknown error of the carrier", 30.0)),
     ((30410,), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "the provider timed out", 30.0)),
-    ((63003, 63024), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person is not on WhatsApp")),
+    ((63003, 63024), Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person is not on WhatsApp")),
     ((63009, 63010, 63012), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an error inside WhatsApp", 30.0)),
-    ((63013,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "the message is against a policy")),
-    ((63014, 63033), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person blocked the sender")),
-    ((63015,), Rule(_P.CHAT, _C.PERMANENT_CHAT, "the person has not joined the sandbox")),
-    ((63016,), Rule(_P.WINDOW, _C.WINDOW, "window closed: the last word is over 24 hours old")),
+    ((63013,), Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, "the message is against a policy")),
+    ((63014, 63033), Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person blocked the sender")),
+    ((63015,), Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person has not joined the sandbox")),
+    ((63016,), Rule(_S.WINDOW, _C.WINDOW, "window closed: the last word is over 24 hours old")),
     ((63017, 63018), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "WhatsApp's rate limit", 30.0)),
-    ((63032,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp keeps it from this person")),
+    ((63032,), Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp keeps it from this person")),
     ((63037,), Rule(_P.UNKNOWN, _C.NONE, "the file is uploaded again by Twilio")),
     ((63038,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the daily limit is used up", 3600.0)),
-    ((63049,), Rule(_P.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp limits templates to this person")),
+    ((63049,), Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp limits templates to this person")),
     ((63051,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "WhatsApp locked the business account")),
-    ((63062,), Rule(_P.WINDOW, _C.CONFIGURATION, "the terms for marketing are not accepted")),
+    ((63062,), Rule(_S.WINDOW, _C.CONFIGURATION, "the terms for marketing are not accepted")),
 )  # fmt: skip
 
 RULES: dict[int, Rule] = {code: rule for codes, rule in _ROWS for code in codes}
@@ -120,18 +116,12 @@ def _outcome(rule: Rule, code: str, retry_after: float | None) -> Outcome:
     match rule.proof:
         case Proof.NOT_SENT:
             return _limited(rule.why, code, rule.wait if retry_after is None else retry_after)
-        case Proof.CHAT:
-            return Refused(Scope.CHAT, rule.why, code)
-        case Proof.CONSENT:
-            return Refused(Scope.CONSENT, rule.why, code)
-        case Proof.WINDOW:
-            return Refused(Scope.WINDOW, rule.why, code)
-        case Proof.PAYLOAD:
-            return Refused(Scope.PAYLOAD, rule.why, code)
         case Proof.DOWN:
             return ChannelDown(rule.why, code)
         case Proof.UNKNOWN:
             return Unknown(rule.why, code)
+        case Scope() as scope:
+            return Refused(scope, rule.why, code)
         case _:
             assert_never(rule.proof)
 

@@ -144,12 +144,9 @@ def _inline(text: str, span: Span) -> Iterator[tuple[Mark, int, int]]:
         end = start + len(content)
         if not content or mark in content:
             continue
-        if span.style is Style.CODE or not _within_word(text, start, end):
+        within_word = text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
+        if span.style is Style.CODE or not within_word:
             yield (mark, mark), start, end
-
-
-def _within_word(text: str, start: int, end: int) -> bool:
-    return text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
 
 
 def _lines(text: str, span: Span) -> Iterator[tuple[int, int]]:

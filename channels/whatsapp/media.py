@@ -13,7 +13,7 @@ import httpx
 
 from bot.domain.errors import AttachmentUnavailable
 from channels.whatsapp.api import CallFailed, TwilioHttp, basic
-from channels.whatsapp.settings import TWILIO_API, TwilioConfig
+from channels.whatsapp.settings import TWILIO_API, TwilioSettings
 
 LARGEST = 16 * 1024 * 1024
 """Bytes; WhatsApp's own limit."""
@@ -34,16 +34,16 @@ class Trust(Enum):
     REFUSED = auto()
 
 
-def trust(url: httpx.URL, config: TwilioConfig) -> Trust:
+def trust(url: httpx.URL, settings: TwilioSettings) -> Trust:
     """The trust in a media URL. A stand-in for Twilio may keep its files on its own host."""
-    base = httpx.URL(config.api_url)
+    base = httpx.URL(settings.twilio_api_url)
     path = url.raw_path.partition(b"?")[0].lower()
     if b"/../" in path or b"%2e" in path or b"\\" in path or url.userinfo:
         return Trust.REFUSED
     if (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port):
-        ours = f"{base.path.rstrip('/')}/2010-04-01/Accounts/{config.account_sid}/"
+        ours = f"{base.path.rstrip('/')}/2010-04-01/Accounts/{settings.twilio_account_sid}/"
         return Trust.CREDENTIALS if url.path.startswith(ours) else Trust.NOTHING
-    if url.host == base.host and config.api_url != TWILIO_API:
+    if url.host == base.host and settings.twilio_api_url != TWILIO_API:
         return Trust.NOTHING
     bucket = url.host == _BUCKET[0] and url.path.startswith(_BUCKET[1])
     ours_at_the_cdn = url.host == _CDN or url.host.endswith("." + _CDN) or bucket
@@ -57,7 +57,7 @@ class _NotYet(Exception):
 
 async def fetch(
     ref: str,
-    config: TwilioConfig,
+    settings: TwilioSettings,
     http: TwilioHttp,
     sleep: Callable[[float], Awaitable[None]],
 ) -> bytes:
@@ -68,7 +68,7 @@ async def fetch(
         raise AttachmentUnavailable("the file has no usable address") from None
     for wait in (*NOT_YET, None):
         try:
-            return await _follow(url, config, http)
+            return await _follow(url, settings, http)
         except _NotYet as failure:
             if wait is None:
                 raise AttachmentUnavailable(f"the file can't be fetched: {failure}") from None
@@ -76,14 +76,16 @@ async def fetch(
     raise AssertionError("the last wait is None")
 
 
-async def _follow(url: httpx.URL, config: TwilioConfig, http: TwilioHttp) -> bytes:
+async def _follow(url: httpx.URL, settings: TwilioSettings, http: TwilioHttp) -> bytes:
     for _ in range(_MOST_REDIRECTS + 1):
-        trusted = trust(url, config)
+        trusted = trust(url, settings)
         if trusted is Trust.REFUSED:
             raise AttachmentUnavailable("the file is not at an address of Twilio's")
         credentials = trusted is Trust.CREDENTIALS
         sent = (
-            {"Authorization": basic(config.account_sid, config.auth_token)} if credentials else {}
+            {"Authorization": basic(settings.twilio_account_sid, settings.twilio_auth_token)}
+            if credentials
+            else {}
         )
         got = await _get(httpx.Request("GET", url, headers=sent), http)
         if isinstance(got, bytes):

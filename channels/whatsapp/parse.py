@@ -45,6 +45,7 @@ class TwilioMessage:
     @classmethod
     def of(cls, resource: Mapping[str, object]) -> TwilioMessage:
         """Read a resource; what is missing or of another type counts as empty."""
+        files = _text(resource, "num_media")
         return cls(
             sid=_text(resource, "sid"),
             direction=_text(resource, "direction"),
@@ -53,7 +54,7 @@ class TwilioMessage:
             body=_text(resource, "body"),
             status=_text(resource, "status"),
             error_code=_text(resource, "error_code"),
-            media_count=_count(_text(resource, "num_media")),
+            media_count=int(files) if re.fullmatch("[0-9]{1,3}", files) else 0,
             created=_instant(_text(resource, "date_created")),
         )
 
@@ -61,10 +62,6 @@ class TwilioMessage:
 def _text(resource: Mapping[str, object], field: str) -> str:
     value = resource.get(field)
     return clean(str(value)) if isinstance(value, str | int) else ""
-
-
-def _count(value: str) -> int:
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 4 else 0
 
 
 def _instant(value: str) -> float | None:

@@ -124,8 +124,17 @@ async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int
         for _ in range(most_pages):
             page = await (api.more(page) if page else api.messages(asked))
             rows = [TwilioMessage.of(resource) for resource in page.rows]
-            found.rows += [row for row in rows if _wanted(row, sender, since.timestamp())]
-            if not page.next_url or _older(rows, since.timestamp() - DISORDER):
+            # A row without a time is taken: it may be new, and a known one does no harm.
+            found.rows += [
+                row
+                for row in rows
+                if row.direction == "inbound"
+                and row.target in (sender, "")
+                and (row.created is None or row.created >= since.timestamp())
+            ]
+            oldest = since.timestamp() - DISORDER
+            past = rows and all(row.created is not None and row.created < oldest for row in rows)
+            if past or not page.next_url:
                 return found
             if page.next_url in seen:
                 found.missing = "the list leads back to a page that was read"
@@ -135,16 +144,6 @@ async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int
     except CallFailed as error:
         found.missing = f"the list broke off: {type(error).__name__}, {error}"
     return found
-
-
-def _wanted(row: TwilioMessage, sender: str, since: float) -> bool:
-    """A row without a time is taken: it may be new, and a known one does no harm."""
-    mine = row.direction == "inbound" and row.target in (sender, "")
-    return mine and (row.created is None or row.created >= since)
-
-
-def _older(rows: list[TwilioMessage], limit: float) -> bool:
-    return bool(rows) and all(row.created is not None and row.created < limit for row in rows)
 
 
 async def _files(api: TwilioApi, row: TwilioMessage) -> tuple[Attachment, ...]:

@@ -1,55 +1,37 @@
-"""A sender's configuration: its part of the environment, and what is made of it."""
+"""A sender's part of the environment."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from bot.domain.errors import ConfigurationError
-
 TWILIO_API = "https://api.twilio.com"
 TWILIO_MESSAGING = "https://messaging.twilio.com"
 SANDBOX_SENDER = "whatsapp:+14155238886"
 """Twilio's shared number; people join it with a code and fall out after 72 hours."""
 
+STATUS_PATH = "/whatsapp/status"
+
 _PREFIX = "whatsapp:"
 _NUMBER = re.compile(r"\+[0-9]{5,20}")
 _ORNAMENTS = re.compile(r"[ ().-]")
-
-
-def sender_address(value: str) -> str:
-    """Our sender as Twilio writes it: `whatsapp:+1...`, from that or from `+1...`.
-
-    Raises ConfigurationError for anything else.
-    """
-    bare = value.strip()
-    if bare[: len(_PREFIX)].lower() == _PREFIX:
-        bare = bare[len(_PREFIX) :]
-    number = _ORNAMENTS.sub("", bare)
-    if not _NUMBER.fullmatch(number):
-        raise ConfigurationError(
-            "TWILIO_WHATSAPP_FROM must be a number in international form, "
-            "such as whatsapp:+14155238886 or +14155238886"
-        )
-    return _PREFIX + number
-
-
-def _base(url: str, variable: str) -> str:
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"{variable} must be a whole URL such as {TWILIO_API}")
-    return url.strip().rstrip("/")
+_ACCOUNT = re.compile(r"AC[0-9A-Za-z]+")
 
 
 class TwilioSettings(BaseSettings):
-    """Twilio's variables. Times in seconds."""
+    """Twilio's variables: one sender and the account that it belongs to. Times in seconds.
+
+    `twilio_second_auth_token` and `twilio_shared_key` are further secrets that sign webhooks.
+    `twilio_template_sid` is an approved template (`HX...`) for a closed window; in the values
+    of `twilio_template_variables` the word `{reply}` stands for the reply's text.
+    `twilio_choice_templates` gives, for a number of choices, the content (`HX...`) that shows
+    them as buttons: its variables are 1 the text, then a label and an id for each choice.
+    """
 
     public_url: str = ""
     twilio_account_sid: str = ""
@@ -65,9 +47,45 @@ class TwilioSettings(BaseSettings):
     twilio_typing: bool = True
     twilio_timeout: float = Field(20.0, gt=0)
 
+    @property
+    def twilio_messaging_base(self) -> str:
+        """The base of the messaging API: Twilio's own, or the only one of a stand-in."""
+        return TWILIO_MESSAGING if self.twilio_api_url == TWILIO_API else self.twilio_api_url
+
+    @property
+    def twilio_status_callback(self) -> str:
+        """The public URL of our status route, empty for none: then statuses are polled."""
+        return self.public_url and self.public_url + STATUS_PATH
+
+    @property
+    def twilio_sandbox(self) -> bool:
+        return self.twilio_whatsapp_from == SANDBOX_SENDER
+
+    @field_validator("twilio_account_sid")
+    @classmethod
+    def _twilio_account(cls, value: str) -> str:
+        if value and not _ACCOUNT.fullmatch(value):
+            raise ValueError("must be the account's SID (AC...)")
+        return value
+
+    @field_validator("twilio_whatsapp_from")
+    @classmethod
+    def _twilio_sender(cls, value: str) -> str:
+        """Our sender as Twilio writes it: `whatsapp:+1...`, from that or from `+1...`."""
+        bare = value.strip()
+        if bare[: len(_PREFIX)].lower() == _PREFIX:
+            bare = bare[len(_PREFIX) :]
+        number = _ORNAMENTS.sub("", bare)
+        if value and not _NUMBER.fullmatch(number):
+            raise ValueError(
+                "must be a number in international form, "
+                "such as whatsapp:+14155238886 or +14155238886"
+            )
+        return _PREFIX + number if value else ""
+
     @field_validator("twilio_template_variables", "twilio_choice_templates", mode="before")
     @classmethod
-    def _from_json(cls, value: Any) -> Any:
+    def _twilio_json(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         try:
@@ -93,56 +111,6 @@ class TwilioSettings(BaseSettings):
                 "PUBLIC_URL is empty: Twilio's signatures are checked against it; "
                 "set it to the https address under which Twilio reaches this service"
             )
+        if "_" in (urlsplit(self.public_url).hostname or ""):
+            raise ValueError("PUBLIC_URL: Twilio refuses host names with an underscore")
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class TwilioConfig:
-    """One sender and the account that it belongs to. Times are in seconds.
-
-    `status_callback` is the public URL of our status route, empty for none: then statuses
-    are polled. `second_auth_token` and `shared_key` are further secrets that sign webhooks.
-    `template_sid` is an approved template (`HX...`) for a closed window; in the values of
-    `template_variables` the word `{reply}` stands for the reply's text.
-    `choice_templates` gives, for a number of choices, the content (`HX...`) that shows them
-    as buttons: its variables are 1 the text, then a label and an id for each choice.
-    `messaging_url` follows `api_url` where it is empty.
-    """
-
-    account_sid: str
-    auth_token: str = field(repr=False)
-    sender: str
-    api_url: str = TWILIO_API
-    messaging_url: str = ""
-    status_callback: str = ""
-    second_auth_token: str = field(default="", repr=False)
-    shared_key: str = field(default="", repr=False)
-    template_sid: str = ""
-    template_variables: Mapping[str, str] = field(default_factory=dict)
-    choice_templates: Mapping[int, str] = field(default_factory=dict)
-    typing: bool = True
-    connect_timeout: float = 5.0
-    total_timeout: float = 20.0
-
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"AC[0-9A-Za-z]+", self.account_sid):
-            raise ConfigurationError("TWILIO_ACCOUNT_SID must be the account's SID (AC...)")
-        if not self.auth_token:
-            raise ConfigurationError("TWILIO_AUTH_TOKEN is empty: copy it from Twilio's console")
-        if self.status_callback:
-            host = urlsplit(_base(self.status_callback, "PUBLIC_URL")).hostname or ""
-            if "_" in host:
-                raise ConfigurationError("PUBLIC_URL: Twilio refuses host names with an underscore")
-        object.__setattr__(self, "sender", sender_address(self.sender))
-        object.__setattr__(self, "api_url", _base(self.api_url, "TWILIO_API_URL"))
-
-    @property
-    def messaging_base(self) -> str:
-        """The base of the messaging API: the one given, else Twilio's own, else the only one of
-        a stand-in."""
-        own = TWILIO_MESSAGING if self.api_url == TWILIO_API else self.api_url
-        return self.messaging_url.rstrip("/") or own
-
-    @property
-    def sandbox(self) -> bool:
-        return self.sender == SANDBOX_SENDER

@@ -44,6 +44,10 @@ class Chat:
             return Close(Ending.UNDELIVERABLE, Cause.UNREACHABLE, self.unreachable_reason)
         return None
 
+    def paused(self, now: float) -> bool:
+        """Whether an operator keeps the chat's runs from starting."""
+        return self.paused_until is not None and self.paused_until > now
+
 
 CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))
 IS_CHAT = chats.c.id == CHAT_ID

@@ -3,8 +3,8 @@
     (reply)                           -> pending | sending     store_parts
     (notice, operator's words)        -> pending               post
     pending                           -> sending               mark_sending, claim
-    sending                           -> pending               not_sent
-    sending                           -> refused               refuse
+    sending | uncertain               -> pending               not_sent
+    sending | uncertain               -> refused               refuse
     sending                           -> uncertain             doubt, doubt_orphans
     any unfinished                    -> sent                  receive
     uncertain                         -> sent                  believe_arrived
@@ -43,6 +43,7 @@ from storage.outbox.moves import (
     refuse,
     resend,
     rewrite,
+    send_alone,
     store_parts,
 )
 from storage.outbox.rows import (

@@ -197,12 +197,13 @@ def believe_arrived(tx: Tx, attempt: Attempt, receipt: str) -> bool:
 
 _OUTCOME = (
     sa.update(outbox)
-    .where(IS_PART, _THIS_ATTEMPT, SENDING)
+    .where(IS_PART, _THIS_ATTEMPT)
     .values(holder=None, error=sa.bindparam("new_error"), code=sa.bindparam("new_code"))
 )
-_NOT_SENT = _OUTCOME.values(state=word(PartState.PENDING), not_before=now + WAIT)
-_REFUSE = _OUTCOME.values(state=word(PartState.REFUSED), scope=sa.bindparam("new_scope"))
-_DOUBT = _OUTCOME.values(state=word(PartState.UNCERTAIN))
+_PROOF = _OUTCOME.where(is_in(outbox.c.state, PartState.SENDING, PartState.UNCERTAIN))
+_NOT_SENT = _PROOF.values(state=word(PartState.PENDING), not_before=now + WAIT, looks=0)
+_REFUSE = _PROOF.values(state=word(PartState.REFUSED), scope=sa.bindparam("new_scope"))
+_DOUBT = _OUTCOME.where(SENDING).values(state=word(PartState.UNCERTAIN))
 
 
 def _record_outcome(
@@ -213,12 +214,13 @@ def _record_outcome(
 
 
 def not_sent(tx: Tx, attempt: Attempt, wait: float, error: str, code: str) -> bool:
-    """sending -> pending: proven not to have left; due again in `wait` seconds."""
+    """sending | uncertain -> pending: proven not to have left; due again in `wait` seconds. The
+    proof may come after somebody else had to doubt the attempt."""
     return _record_outcome(tx, _NOT_SENT, attempt, error, code, wait=wait)
 
 
 def refuse(tx: Tx, attempt: Attempt, scope: Scope, error: str, code: str) -> bool:
-    """sending -> refused, for ever."""
+    """sending | uncertain -> refused, for ever."""
     return _record_outcome(tx, _REFUSE, attempt, error, code, new_scope=scope.value)
 
 
@@ -291,6 +293,9 @@ def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
 
 _DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
 _DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
+_SEND_ALONE = (
+    sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
+)
 _DROP_NOTICE = _DROP.where(
     OF_RUN, is_in(outbox.c.kind, PartKind.NOTICE), outbox.c.part == sa.bindparam("number")
 )
@@ -301,6 +306,11 @@ _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(repla
 def drop_pending(tx: Tx, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
+
+
+def send_alone(tx: Tx, run: int) -> bool:
+    """Let the pending parts of an ended run go out by themselves. False: it has none."""
+    return tx.execute(_SEND_ALONE, {"run_id": run}).rowcount > 0
 
 
 def drop_notice(tx: Tx, run: int, notice: Notice) -> bool:

@@ -14,11 +14,11 @@ from sqlalchemy.exc import OperationalError
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from storage.engine.database import parsed_url
 
-NEWEST = "0001"
-"""The newest revision under `migrations/versions`. It is named here as well so that a start
-on a database at this revision loads no Alembic, which takes as long as the rest of it."""
-
 _SCRIPTS = Path(__file__).parent / "migrations"
+NEWEST = max(script.name[:4] for script in (_SCRIPTS / "versions").glob("[0-9]*_*.py"))
+"""The newest revision, by the names of the scripts: a start on a database at this revision loads
+no Alembic, which takes as long as the rest of it."""
+
 _LOCK = 7_203_615_001
 """The advisory lock's number: any number that nobody else on this database uses."""
 

@@ -92,11 +92,6 @@ class RunFilter:
     limit: int = 50
 
     @property
-    def names_any(self) -> bool:
-        """Whether anything is excluded, apart from the page."""
-        return replace(self, before=None, limit=50) != RunFilter()
-
-    @property
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         """The filter as SQL."""
         asked: list[tuple[object, sa.ColumnElement[bool]]] = [

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.domain.errors import AttachmentUnavailable, StepInterrupted
+from bot.domain.errors import AttachmentUnavailable, ReminderRefused, StepInterrupted
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
-from bot.domain.reminders import NoReminders, Reminders
+from bot.domain.reminders import Reminder, Reminders
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
 CHAT = TurnChat(7, ChannelName("telegram"), "700100201", "", ChatKind.PRIVATE, "Ada", "en")
@@ -28,6 +28,22 @@ class FakeFile:
         if self.gone:
             raise AttachmentUnavailable(self.gone)
         return self.content
+
+
+class NoReminders:
+    """`Reminders` where nothing can be kept."""
+
+    async def add(self, when: str, text: str, *, key: str, zone: str = "") -> Reminder:
+        raise ReminderRefused("reminders can't be set here")
+
+    async def waiting(self) -> Sequence[Reminder]:
+        return ()
+
+    async def cancel(self, number: int) -> bool:
+        return False
+
+    def now(self, zone: str = "") -> str:
+        return "Monday 2027-01-11 09:00 (UTC)"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import pytest
 
 from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
 from bot.domain.message import REQUEST_ID, Edited, Event, Ignored, Inbound, clean
-from bot.domain.ports import Channel, Recipient, SendRef
+from bot.domain.ports import STILL_OURS, Channel, Recipient, SendRef
 from bot.domain.reply import PartBody, Reply
 from channels.text import is_blank
 
@@ -182,3 +182,16 @@ class ProviderContract(ChannelContract):
         outcome = await subject.send(part)
         assert _is_proven(trouble, outcome), outcome
         assert subject.shown() <= (1 if isinstance(outcome, Unknown) else 0)
+
+    @pytest.mark.parametrize("connected", [False, True])
+    async def test_a_send_whose_lease_ends_before_its_first_byte_reaches_nobody(
+        self, subject: Subject, connected: bool
+    ) -> None:
+        (part,) = subject.parts("hello")
+        if connected:
+            assert isinstance(await subject.send(part), Sent)
+        STILL_OURS.set(lambda: False)
+        assert isinstance(await subject.send(part, attempt=2), NotSent)
+        assert subject.shown() == len(subject.sent()) == int(connected)
+        STILL_OURS.set(lambda: True)
+        assert isinstance(await subject.send(part, attempt=3), Sent)

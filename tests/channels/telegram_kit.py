@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bot.domain.delivery import Outcome
 from bot.domain.message import Address, ChatKind, Edited, Event, Inbound
+from bot.domain.plugin import Host
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody, Reply
+from bot.settings import read, settings_of
 from channels.telegram.channel import TelegramChannel
 from channels.telegram.compose import Wire
 from channels.telegram.parse import BotIdentity, parse
-from channels.telegram.settings import TelegramConfig
+from channels.telegram.settings import TelegramSettings
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.telegram.server import TOKEN, USERNAME
 
@@ -118,14 +120,27 @@ class Line:
         return await self.channel.send(to or private(), part, SendRef(7, 1, NOON))
 
 
+def settings_with(**values: Any) -> TelegramSettings:
+    """The settings of a bot that is polled, as a process reads them."""
+    given = {"telegram_bot_token": TOKEN, "telegram_mode": "polling"} | values
+    made = read(settings_of([TelegramSettings]), _env_file=None, **given)
+    assert isinstance(made, TelegramSettings)
+    return made
+
+
+def channel_with(clock: StillClock, api_url: str = "", **values: Any) -> TelegramChannel:
+    """A channel, not yet open. `api_url` may be one that no setting would take."""
+    made = settings_with(**values).model_copy(update={"telegram_api_url": api_url})
+    return TelegramChannel(made, Host(clock, lambda _language: ""))
+
+
 @asynccontextmanager
-async def line(**config: Any) -> AsyncIterator[Line]:
+async def line(api_url: str = "", **settings: Any) -> AsyncIterator[Line]:
     """An open channel at a fake that behaves until a test says otherwise. Every call that
     was made must fit the description of the Bot API."""
     async with FakeTelegram() as fake:
         clock = StillClock()
-        settings = replace(TelegramConfig(TOKEN, fake.url), **config)
-        channel = TelegramChannel(settings, clock)
+        channel = channel_with(clock, api_url or fake.url, **settings)
         await channel.open()
         try:
             yield Line(fake, channel, clock)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from bot.domain.errors import ConfigurationError
 from channels.telegram.account import WebhookInfo
 from channels.telegram.endpoint import secret_matches
 from channels.telegram.errors import (
@@ -16,23 +17,22 @@ from channels.telegram.errors import (
     TelegramUnavailable,
 )
 from channels.telegram.parse import ALLOWED_UPDATES, BotIdentity
-from channels.telegram.settings import TelegramConfig, account_of
-from tests.channels.telegram_kit import ME, line, message
+from tests.channels.telegram_kit import ME, line, message, settings_with
 from tests.fakes.faults import Answer, Fault
 from tests.fakes.telegram import faults
 from tests.fakes.telegram.server import TOKEN
 
 
 def test_the_account_is_the_bots_id_and_a_bad_token_is_not_repeated() -> None:
-    assert account_of(TOKEN) == "7000000001"
-    for bad in ("", "secretpart", "12:", ":secretpart", "1:secret part", "x1:secretpart"):
-        with pytest.raises(ValueError, match="BotFather") as caught:
-            TelegramConfig(bad)
+    assert settings_with().telegram_bot_id == "7000000001"
+    for bad in ("secretpart", "12:", ":secretpart", "1:secret part", "x1:secretpart"):
+        with pytest.raises(ConfigurationError, match="BotFather") as caught:
+            settings_with(telegram_bot_token=bad)
         assert "secret" not in str(caught.value)
 
 
 def test_the_configuration_never_shows_the_token() -> None:
-    assert "TEST-token" not in repr(TelegramConfig(TOKEN))
+    assert "TEST-token" not in repr(settings_with())
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_updates_come_raw_and_are_confirmed_by_the_next_offset() -> None:
 
 
 async def test_channel_posts_are_asked_for_only_when_they_are_served() -> None:
-    async with line(channel_posts=True) as at:
+    async with line(telegram_channel_posts=True) as at:
         assert {"channel_post", "edited_channel_post"} <= set(at.channel.allowed_updates)
     async with line() as at:
         assert not {"channel_post", "edited_channel_post"} & set(at.channel.allowed_updates)

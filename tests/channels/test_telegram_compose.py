@@ -10,13 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.reply import Button, FileOut, PartBody, Reply
-from channels.telegram.channel import TelegramChannel
 from channels.telegram.compose import Wire, compose, full_data, is_key
-from channels.telegram.settings import TelegramConfig
 from channels.text import is_blank, utf16_len
-from tests.channels.telegram_kit import Json, StillClock, group, params, private
+from tests.channels.telegram_kit import Json, StillClock, channel_with, group, params, private
 from tests.fakes.telegram import spec
-from tests.fakes.telegram.server import TOKEN
 
 
 def parts(reply: Reply | str, max_parts: int = 10) -> list[PartBody]:
@@ -245,6 +242,5 @@ def test_what_is_sent_fits_the_description_of_the_api() -> None:
 
 
 def test_the_channel_uses_the_configured_number_of_parts() -> None:
-    channel = TelegramChannel(TelegramConfig(TOKEN, max_parts=2), StillClock())
-    sent = channel.compose(Reply("word " * 3000), private())
+    sent = channel_with(StillClock(), max_parts=2).compose(Reply("word " * 3000), private())
     assert [Wire.decode(p.wire).method for p in sent] == ["sendDocument"]

@@ -44,7 +44,7 @@ def arrangements(at: Line) -> dict[Trouble, Arrange]:
 class TestTelegram(ProviderContract):
     @pytest.fixture
     async def subject(self) -> AsyncIterator[Subject]:
-        async with line(read_timeout=0.3) as at:
+        async with line(telegram_read_timeout=0.3) as at:
             yield Subject(
                 channel=at.channel,
                 to=private(),

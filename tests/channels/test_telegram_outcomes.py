@@ -98,7 +98,7 @@ async def test_a_refusal_shows_nothing_and_says_why(fault: Misbehaviour, outcome
 async def test_what_may_have_arrived_is_unknown_and_not_repeated(
     fault: Misbehaviour, shown: int
 ) -> None:
-    async with line(read_timeout=0.3) as at:
+    async with line(telegram_read_timeout=0.3) as at:
         at.fake.fail("sendMessage", fault, times=None)
         outcome = await at.send()
         assert isinstance(outcome, Unknown), outcome

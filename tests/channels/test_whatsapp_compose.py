@@ -13,7 +13,6 @@ from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.text import utf16_len
 from channels.whatsapp.compose import (
-    Option,
     Wire,
     choice_of,
     compose,
@@ -22,13 +21,13 @@ from channels.whatsapp.compose import (
     offered,
 )
 from channels.whatsapp.markup import LIMIT
-from tests.channels.whatsapp_kit import config
+from tests.channels.whatsapp_kit import settings_with
 
 PHOTO = "https://files.example/cat.jpg"
 
 
 def wires(reply: Reply, **changes: Any) -> list[Wire]:
-    return [Wire.loads(part.wire) for part in compose(reply, config(**changes))]
+    return [Wire.loads(part.wire) for part in compose(reply, settings_with(**changes))]
 
 
 def texts(parts: Sequence[PartBody]) -> list[str]:
@@ -39,14 +38,14 @@ def texts(parts: Sequence[PartBody]) -> list[str]:
     "reply", [Reply(), Reply("  "), Reply("words", silent=True), Reply("\u200b\ufeff")]
 )
 def test_nothing_visible_is_no_message(reply: Reply) -> None:
-    assert compose(reply, config()) == []
+    assert compose(reply, settings_with()) == []
 
 
 @given(text=st.text(st.characters(), max_size=40))
 def test_whatever_an_agent_writes_can_be_stored_and_sent(text: str) -> None:
     file = FileOut("photo", url=f"https://files.example/{text}", caption=text, name=text)
     reply = Reply(text, (Button(text, text),), (file, FileOut("document", content=text)))
-    for part in compose(reply, config()):
+    for part in compose(reply, settings_with()):
         sent = Wire.loads(part.wire)
         for stored in (part.text, part.wire, sent.body, sent.media, sent.fallback):
             assert clean(stored) == stored
@@ -55,11 +54,11 @@ def test_whatever_an_agent_writes_can_be_stored_and_sent(text: str) -> None:
 
 def test_the_same_reply_is_composed_to_the_same_bytes() -> None:
     reply = Reply("**hi**", (Button("One"),), (FileOut("photo", url=PHOTO),))
-    assert compose(reply, config()) == compose(reply, config())
+    assert compose(reply, settings_with()) == compose(reply, settings_with())
 
 
 def test_what_is_stored_is_what_is_read_back() -> None:
-    wire = Wire("b", "m", "f", "HX1", {"1": "ä"}, (Option("l", "d"),))
+    wire = Wire("b", "m", "f", "HX1", {"1": "ä"}, (Button("l", "d"),))
     assert Wire.loads(wire.dumps()) == wire
 
 
@@ -71,7 +70,7 @@ def test_a_stored_part_of_another_shape_is_an_error(stored: str) -> None:
 
 def test_choices_are_numbered_and_come_back_by_number_or_label() -> None:
     reply = Reply("Which one?", (Button("Red", "r"), Button("Blue", "b"), Button("All", url="u")))
-    (part,) = compose(reply, config())
+    (part,) = compose(reply, settings_with())
     assert part.text == "Which one?\n\n1. Red\n2. Blue\nAll: u"
     for said in ("2", " 2.", "(2)", "blue", "BLUE "):
         assert choice_of(part.wire, said) == Button("Blue", "b")
@@ -81,17 +80,19 @@ def test_choices_are_numbered_and_come_back_by_number_or_label() -> None:
 
 def test_choices_that_do_not_fit_under_the_words_are_a_message_of_their_own() -> None:
     words, choices = "word " * 318, tuple(Button(f"Choice {n}") for n in range(9))
-    parts = compose(Reply(words, choices), config())
+    parts = compose(Reply(words, choices), settings_with())
     assert len(parts) == 2
     assert choice_of(offered(parts), "9") == Button("Choice 8", "Choice 8")
 
 
 def test_choices_without_words_are_shown() -> None:
-    assert texts(compose(Reply("", (Button("Go"),)), config())) == ["1. Go"]
+    assert texts(compose(Reply("", (Button("Go"),)), settings_with())) == ["1. Go"]
 
 
 def test_more_choices_than_one_message_holds_are_all_shown() -> None:
-    parts = compose(Reply("Pick", tuple(Button("x" * 60 + str(n)) for n in range(99))), config())
+    parts = compose(
+        Reply("Pick", tuple(Button("x" * 60 + str(n)) for n in range(99))), settings_with()
+    )
     shown = "\n".join(texts(parts))
     assert all(f"{n + 1}. {'x' * 60}{n}" in shown for n in range(99))
     assert all(utf16_len(Wire.loads(p.wire).body) <= LIMIT for p in parts)
@@ -99,7 +100,7 @@ def test_more_choices_than_one_message_holds_are_all_shown() -> None:
 
 def test_with_a_content_template_two_choices_are_buttons() -> None:
     reply = Reply("Sure?", (Button("Yes", "y"), Button("No", "n")))
-    (wire,) = wires(reply, choice_templates={2: "HX2"})
+    (wire,) = wires(reply, twilio_choice_templates={2: "HX2"})
     assert wire.content == "HX2"
     assert dict(wire.variables) == {"1": "Sure?", "2": "Yes", "3": "y", "4": "No", "5": "n"}
     assert wire.fallback == "Sure?\n\n1. Yes\n2. No"
@@ -116,7 +117,7 @@ def test_with_a_content_template_two_choices_are_buttons() -> None:
     ],
 )
 def test_what_buttons_can_not_carry_is_a_numbered_list(reply: Reply) -> None:
-    assert not any(wire.content for wire in wires(reply, choice_templates={2: "HX2"}))
+    assert not any(wire.content for wire in wires(reply, twilio_choice_templates={2: "HX2"}))
 
 
 def test_each_file_is_a_message_with_a_link_to_fall_back_to() -> None:
@@ -138,7 +139,9 @@ def test_words_for_a_file_that_shows_none_go_before_it() -> None:
 
 def test_a_file_without_an_address_goes_out_as_its_words() -> None:
     content = "\n".join(f"row {n}" for n in range(500))
-    found = compose(Reply(files=(FileOut("document", content=content, name="t.csv"),)), config())
+    found = compose(
+        Reply(files=(FileOut("document", content=content, name="t.csv"),)), settings_with()
+    )
     assert found[0].text.startswith("*t.csv*\n```\nrow 0\n")
     shown = "\n".join(texts(found)).replace("```", "")
     assert [line for line in shown.split("\n") if line.startswith("row")] == content.split("\n")
@@ -146,12 +149,15 @@ def test_a_file_without_an_address_goes_out_as_its_words() -> None:
 
 def test_an_address_that_whatsapp_can_not_fetch_is_shown() -> None:
     file = FileOut("photo", url="ftp://files.example/cat.jpg", name="cat")
-    assert texts(compose(Reply(files=(file,)), config())) == ["cat: ftp://files.example/cat.jpg"]
+    assert texts(compose(Reply(files=(file,)), settings_with())) == [
+        "cat: ftp://files.example/cat.jpg"
+    ]
 
 
 def test_a_refused_file_falls_back_to_words_and_words_to_nothing() -> None:
     photo, words = compose(
-        Reply(files=(FileOut("photo", url=PHOTO), FileOut("photo", caption="only words"))), config()
+        Reply(files=(FileOut("photo", url=PHOTO), FileOut("photo", caption="only words"))),
+        settings_with(),
     )
     again = fallback_of(photo)
     assert again is not None
@@ -160,8 +166,8 @@ def test_a_refused_file_falls_back_to_words_and_words_to_nothing() -> None:
 
 
 def test_a_closed_window_takes_a_template_only() -> None:
-    assert compose_template("hello", config()) is None
-    fixed = compose_template("hello", config(template_sid="HX1"))
+    assert compose_template("hello", settings_with()) is None
+    fixed = compose_template("hello", settings_with(twilio_template_sid="HX1"))
     assert fixed is not None
     assert Wire.loads(fixed.wire) == Wire(content="HX1")
 
@@ -169,12 +175,15 @@ def test_a_closed_window_takes_a_template_only() -> None:
 def test_a_template_takes_the_reply_as_one_line_cut_if_need_be() -> None:
     variables = {"1": "{reply}", "2": "Relay"}
     made = compose_template(
-        "**two**\nlines", config(template_sid="HX1", template_variables=variables)
+        "**two**\nlines",
+        settings_with(twilio_template_sid="HX1", twilio_template_variables=variables),
     )
     assert made is not None
     assert made.text == "two lines"
     assert Wire.loads(made.wire).variables == {"1": "two lines", "2": "Relay"}
-    long = compose_template("w " * 2000, config(template_sid="HX1", template_variables=variables))
+    long = compose_template(
+        "w " * 2000, settings_with(twilio_template_sid="HX1", twilio_template_variables=variables)
+    )
     assert long is not None
     assert long.text.endswith("…")
     assert utf16_len(long.text) <= 900

@@ -11,7 +11,7 @@ from channels.whatsapp.endpoint import signature_matches
 from channels.whatsapp.markup import LIMIT
 from channels.whatsapp.parse import parse
 from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble
-from tests.channels.whatsapp_kit import PERSON, Line, config, line, samples, to
+from tests.channels.whatsapp_kit import PERSON, Line, line, samples, settings_with, to
 from tests.fakes.faults import Misbehaviour
 from tests.fakes.twilio import faults
 from tests.fakes.twilio.courier import Form
@@ -50,14 +50,14 @@ def arrangements(at: Line) -> dict[Trouble, Arrange]:
 
 def genuine(url: str = URL, form: Form = FORM, token: str = AUTH_TOKEN) -> bool:
     """Whether what was signed like this gets in as FORM at URL."""
-    return signature_matches(URL, FORM, signed_headers(url, form, token, None), config())
+    return signature_matches(URL, FORM, signed_headers(url, form, token, None), settings_with())
 
 
 class TestWhatsApp(ProviderContract):
     @pytest.fixture
     async def subject(self) -> AsyncIterator[Subject]:
         payloads: dict[str, object] = {n: s["form"] for n, s in samples().items()}
-        async with line(connect_timeout=0.2, total_timeout=0.3) as at:
+        async with line(public_url="", twilio_timeout=0.3) as at:
             yield Subject(
                 channel=at.channel,
                 to=to(),
@@ -68,7 +68,7 @@ class TestWhatsApp(ProviderContract):
                 ours=["ours"],
                 genuine=genuine,
                 forged={
-                    "missing": lambda: signature_matches(URL, FORM, {}, config()),
+                    "missing": lambda: signature_matches(URL, FORM, {}, settings_with()),
                     "other address": lambda: genuine(url=URL + "/"),
                     "other form": lambda: genuine(form=[*FORM, ("Extra", "1")]),
                     "other token": lambda: genuine(token="another"),

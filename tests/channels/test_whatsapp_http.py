@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from channels.whatsapp.api import ErrorAnswer, Limits, NoAnswer, NothingReached, TwilioHttp
+from channels.whatsapp.api import ErrorAnswer, NoAnswer, NothingReached, TwilioHttp
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-SHORT = Limits(connect=0.2, total=0.4)
+SHORT = 0.4
 
 
 @asynccontextmanager
@@ -33,8 +33,8 @@ async def served(serve: Serve) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def client(limits: Limits = SHORT) -> AsyncIterator[TwilioHttp]:
-    http = TwilioHttp(limits)
+async def client(timeout: float = SHORT) -> AsyncIterator[TwilioHttp]:
+    http = TwilioHttp(timeout)
     try:
         yield http
     finally:

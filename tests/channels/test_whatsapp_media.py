@@ -9,7 +9,7 @@ from bot.domain.errors import AttachmentUnavailable
 from bot.domain.message import Attachment
 from channels.whatsapp import media
 from channels.whatsapp.media import Trust, trust
-from tests.channels.whatsapp_kit import Line, config, line
+from tests.channels.whatsapp_kit import Line, line, settings_with
 from tests.fakes.faults import Answer, Fault
 from tests.fakes.twilio import faults
 from tests.fakes.twilio.server import ACCOUNT
@@ -43,7 +43,7 @@ HOME = f"https://api.twilio.com/2010-04-01/Accounts/{ACCOUNT}"
     ],
 )
 def test_only_our_own_media_at_twilio_is_given_our_credentials(url: str, expected: Trust) -> None:
-    assert trust(httpx.URL(url), config()) is expected
+    assert trust(httpx.URL(url), settings_with()) is expected
 
 
 async def photo(at: Line, data: bytes = b"jpeg") -> Attachment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.twilio.windows import Window
 
 STATUS = "https://bot.example/whatsapp/status"
-QUICK = {"connect_timeout": 0.2, "total_timeout": 0.3}
+QUICK: dict[str, Any] = {"twilio_timeout": 0.3}
 
 
 async def send(at: Line, body: PartBody | None = None) -> Outcome:
@@ -43,14 +44,14 @@ async def test_a_message_that_twilio_took_has_its_sid_as_receipt() -> None:
 
 
 async def test_a_status_callback_carries_the_name_of_the_attempt() -> None:
-    async with line(status_callback=STATUS) as at:
+    async with line() as at:
         await at.channel.send(to(), part("hello"), ref(71, 2, 1_800_000_000.7))
         (message,) = at.fake.messages()
         assert message.callback == f"{STATUS}?r=71&a=2&t=1800000000#rc=5&rp=all&ct=1500&rt=4000"
 
 
 async def test_without_a_public_url_no_callback_is_asked_for() -> None:
-    async with line() as at:
+    async with line(public_url="") as at:
         await send(at)
         assert "StatusCallback" not in at.fake.calls[0].params
 
@@ -97,7 +98,7 @@ async def test_b17_a_refused_connection_proves_that_nothing_was_sent() -> None:
 
 
 async def test_b17_a_name_that_is_not_known_proves_that_nothing_was_sent() -> None:
-    async with line(api_url="http://twilio.invalid", **QUICK) as at:
+    async with line(twilio_api_url="http://twilio.invalid", **QUICK) as at:
         assert isinstance(await send(at), NotSent)
 
 
@@ -136,7 +137,9 @@ async def test_b47_outside_the_window_one_attempt_is_refused_as_closed() -> None
 
 
 async def test_b47_a_template_goes_out_when_the_window_is_closed() -> None:
-    async with line(template_sid="HX" + "1" * 32, template_variables={"1": "{reply}"}) as at:
+    async with line(
+        twilio_template_sid="HX" + "1" * 32, twilio_template_variables={"1": "{reply}"}
+    ) as at:
         at.fake.window = Window.SYNC
         made = at.channel.outside_window("your *answer*")
         assert made is not None
@@ -178,7 +181,7 @@ async def test_a_file_is_never_followed_by_its_link_when_it_may_have_arrived() -
 
 
 async def test_buttons_that_twilio_does_not_know_become_a_list() -> None:
-    async with line(choice_templates={1: "HX" + "2" * 32}) as at:
+    async with line(twilio_choice_templates={1: "HX" + "2" * 32}) as at:
         (choice,) = at.channel.compose(Reply("Go on?", (Button("Yes", "y"),)), to())
         at.fake.fail("create", faults.refused(21656))
         assert isinstance(await send(at, choice), Sent)
@@ -205,7 +208,7 @@ async def test_a_cancelled_send_is_raised_and_not_swallowed() -> None:
 async def test_no_number_word_or_token_is_logged_or_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with line(**QUICK) as at:
-        told = [repr(at.channel.config)]
+        told = [repr(at.channel.settings)]
         for fault in (faults.refused(21211), faults.server_error(), faults.hang_before_storing()):
             at.fake.fail("create", fault)
             told.append(repr(await send(at, part("a private word"))))
@@ -248,6 +251,6 @@ async def test_typing_never_stands_in_the_way() -> None:
         await at.channel.typing(to())
         await at.fake.refuse_connections()
         await at.channel.typing(to(reply_to="SM" + "3" * 32))
-    async with line(typing=False) as at:
+    async with line(twilio_typing=False) as at:
         await at.channel.typing(to(reply_to="SM" + "3" * 32))
         assert at.fake.calls == []

@@ -34,13 +34,13 @@ async def test_overrides_that_the_operator_chose_are_kept() -> None:
 
 
 async def test_a_sender_of_another_account_is_explained() -> None:
-    async with line(sender="+15550100098") as at:
+    async with line(twilio_whatsapp_from="+15550100098") as at:
         with pytest.raises(ConfigurationError, match="TWILIO_WHATSAPP_FROM"):
             await at.channel.webhook_info()
 
 
 async def test_the_sandbox_is_explained_and_not_asked_for() -> None:
-    async with line(sender=SANDBOX_SENDER) as at:
+    async with line(twilio_whatsapp_from=SANDBOX_SENDER) as at:
         with pytest.raises(ConfigurationError, match="console"):
             await at.channel.webhook_set(HOOK)
         assert at.fake.calls == []

@@ -58,9 +58,8 @@ def fits(schema: dict[str, Any], value: str) -> bool:
 
 async def test_every_request_fits_twilios_description(spec: dict[str, Any]) -> None:
     async with line(
-        status_callback="https://bot.example/whatsapp/status",
-        template_sid="HX" + "1" * 32,
-        template_variables={"1": "{reply}"},
+        twilio_template_sid="HX" + "1" * 32,
+        twilio_template_variables={"1": "{reply}"},
     ) as at:
         file = FileOut("photo", url="https://files.example/cat.jpg", caption="A cat")
         template = at.channel.outside_window("hello")

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody
+from bot.settings import read, settings_of
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp.compose import Wire
-from channels.whatsapp.settings import TwilioConfig
+from channels.whatsapp.settings import TwilioSettings
 from tests.fakes.twilio import FakeTwilio
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 
 SAMPLES = Path(__file__).parent / "samples" / "whatsapp"
+PUBLIC = "https://bot.example"
 PERSON = "whatsapp:+15550100015"
 NOON = 1_800_000_000.0
 
@@ -50,8 +52,17 @@ class StillClock:
         self.at += seconds
 
 
-def config(**changes: Any) -> TwilioConfig:
-    return replace(TwilioConfig(ACCOUNT, AUTH_TOKEN, SENDER), **changes)
+def settings_with(**values: Any) -> TwilioSettings:
+    """The settings of a sender, as a process reads them."""
+    given = {
+        "twilio_account_sid": ACCOUNT,
+        "twilio_auth_token": AUTH_TOKEN,
+        "twilio_whatsapp_from": SENDER,
+        "public_url": PUBLIC,
+    }
+    made = read(settings_of([TwilioSettings]), _env_file=None, **given | values)
+    assert isinstance(made, TwilioSettings)
+    return made
 
 
 def to(address: str = PERSON, reply_to: str = "") -> Recipient:
@@ -87,12 +98,13 @@ class Line:
 
 
 @asynccontextmanager
-async def line(**changes: Any) -> AsyncIterator[Line]:
-    """A fake Twilio and a channel on it, on one clock."""
+async def line(public_url: str = PUBLIC, **settings: Any) -> AsyncIterator[Line]:
+    """A fake Twilio and a channel on it, on one clock. `public_url` may be empty here, which
+    no setting allows."""
     still = StillClock()
     async with FakeTwilio(now=still.wall) as fake:
-        made = TwilioConfig(ACCOUNT, AUTH_TOKEN, SENDER, api_url=fake.url)
-        channel = WhatsAppChannel(replace(made, **changes), still)
+        made = settings_with(**{"twilio_api_url": fake.url} | settings)
+        channel = WhatsAppChannel(made.model_copy(update={"public_url": public_url}), still)
         await channel.open()
         try:
             yield Line(fake, channel, still)

@@ -43,7 +43,8 @@ def test_lines_stay_lines_where_they_are_asked_for() -> None:
 
 
 def test_tables_take_names_and_texts_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    render.table(("na\x1bme",), [("\x1b[31m[red]Ada[/red]\u202e",), (None,)], title="\x07bell")
+    rows = [("\x1b[31m[red]Ada[/red]\u202e", 1), (None, None)]
+    render.table(("na\x1bme", "\x07bell"), rows)
     printed = capsys.readouterr().out
     assert "\\x1b[31m[red]Ada[/red]\\u202e" in printed
     assert not set("\x1b\x07\u202e") & set(printed)

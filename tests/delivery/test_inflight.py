@@ -8,7 +8,7 @@ import pytest
 
 from bot.delivery.notices import to_chat
 from bot.domain.delivery import NotSent, Outcome, Sent
-from bot.domain.ports import Recipient, SendRef
+from bot.domain.ports import STILL_OURS, Recipient, SendRef
 from bot.domain.reply import PartBody
 from storage import chats, outbox
 from storage.outbox import Part
@@ -44,6 +44,27 @@ async def test_only_the_holder_that_marked_a_part_sends_it(world: World) -> None
     assert isinstance(outcome, NotSent)
     assert world.telegram.texts(ADA) == ["hello"]
     assert isinstance(await sent_by(running, replace(earlier, holder=me)), Sent)
+
+
+async def test_a_send_learns_while_it_connects_that_its_lease_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = await world.start(agent=repeats)
+    part = await a_sent_part(world, running)
+    lease, channel = running.process.lease, running.process.rt.channels[part.account]
+    asked: list[bool] = []
+
+    async def slow(*_args: object) -> Outcome:
+        asked.append(STILL_OURS.get()())
+        await lease.retire()
+        asked.append(STILL_OURS.get()())
+        return NotSent("no connection in time")
+
+    monkeypatch.setattr(type(channel), "send", slow)
+    outcome = await sent_by(running, replace(part, holder=lease.holder(), attempts=2))
+    assert isinstance(outcome, NotSent)
+    assert asked == [True, False]
+    assert STILL_OURS.get()()
 
 
 async def test_a_limit_that_names_no_wait_is_retried_at_growing_moments(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.observability.metrics import Observer, Readings
+from bot.observability.metrics import Observer
 
 ROOT = Path(__file__).parents[2]
 _NAME = re.compile(r"answerback_[a-z_]+")
@@ -16,7 +16,13 @@ _NAME = re.compile(r"answerback_[a-z_]+")
 
 def observer() -> Observer:
     seen = Observer()
-    seen.read(Readings(lambda: 1.0, lambda: 2, lambda: True, lambda: 3.0, lambda: 0))
+    seen.read(
+        lease_left=lambda: 1.0,
+        late_renewals=lambda: 2,
+        hints_carried=lambda: True,
+        sweep_age=lambda: 3.0,
+        troubled_tasks=lambda: 0,
+    )
     seen.stand({"ready": 1}, {"ready": 2.0})
     return seen
 

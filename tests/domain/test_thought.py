@@ -12,7 +12,6 @@ from bot.domain.retry import RETRY
 from bot.domain.run import Run, RunState
 from bot.domain.thought import (
     Answer,
-    Apology,
     Failed,
     GaveUp,
     Later,
@@ -47,9 +46,9 @@ RUN = Run(
     [
         (Answer(Reply("hello")), Reply("hello")),
         (Answer(None), Close(Ending.SILENT, Cause.CHOSE_SILENCE)),
-        (GaveUp(" Ask Ann. ", "no data"), Apology(Apologise(Cause.GAVE_UP, "no data"), "Ask Ann.")),
-        (GaveUp(" ", ""), Apology(Apologise(Cause.GAVE_UP))),
-        (OutOfTime(), Apology(Apologise(Cause.DEADLINE))),
+        (GaveUp(" Ask Ann. ", "no data"), Apologise(Cause.GAVE_UP, "no data", "Ask Ann.")),
+        (GaveUp(" ", ""), Apologise(Cause.GAVE_UP)),
+        (OutOfTime(), Apologise(Cause.DEADLINE)),
         (Later(30.0, "busy"), PutBack(30.0, "busy", failed=False)),
         (Later(0.0, "at once"), PutBack(RETRY.soonest, "at once", failed=False)),
         (Later(None, "busy"), PutBack(RETRY.agent.after(1, 0.0), "busy", failed=False)),

@@ -8,6 +8,7 @@ import pytest
 
 from bot.domain.delivery import PartState, Scope
 from bot.domain.ending import Cause, Close, Ending
+from bot.domain.retry import RETRY
 from bot.domain.verdict import (
     Apologise,
     Deliver,
@@ -58,13 +59,13 @@ def test_two_deaths_of_the_holder_make_a_suspect(deaths: int, suspect: bool) -> 
     assert judge(replace(FRESH, deaths=deaths), TELEGRAM) == Think(suspect)
 
 
-@pytest.mark.parametrize("failures", [0, 1, 2])
-def test_fewer_than_three_failures_are_tried_again(failures: int) -> None:
+@pytest.mark.parametrize("failures", range(RETRY.max_failures))
+def test_fewer_failures_than_the_most_are_tried_again(failures: int) -> None:
     assert judge(replace(FRESH, failures=failures), TELEGRAM) == Think(suspect=False)
 
 
-@pytest.mark.parametrize("failures", [3, 4])
-def test_three_failures_are_apologised_for(failures: int) -> None:
+@pytest.mark.parametrize("failures", [RETRY.max_failures, RETRY.max_failures + 1])
+def test_the_most_failures_are_apologised_for(failures: int) -> None:
     verdict = judge(replace(FRESH, failures=failures), TELEGRAM)
     assert verdict == Apologise(Cause.FAILURES, f"{failures} failures without progress")
 
@@ -132,7 +133,9 @@ def test_a_closed_window_wins_over_everything_that_would_send(opened: float, clo
 
 
 def test_a_closed_window_wins_over_age_and_over_failures() -> None:
-    late = replace(FRESH, window_opened_at=TOO_OLD, last_message_at=TOO_OLD, failures=3)
+    late = replace(
+        FRESH, window_opened_at=TOO_OLD, last_message_at=TOO_OLD, failures=RETRY.max_failures
+    )
     assert judge(late, WHATSAPP) == Close(Ending.UNDELIVERABLE, Cause.WINDOW_CLOSED)
 
 

@@ -14,8 +14,10 @@ PATIENT: dict[str, Any] = {
     "still_working_after": 1e6,
     "lease_seconds": 3600.0,
     "heartbeat_seconds": 60.0,
+    "max_failures": 3,
 }
-"""For a test that sets the clock forward by minutes: no lease may end by that."""
+"""For a test that sets the clock forward by minutes: no lease may end by that. It counts on this
+number of failures, whatever the default is."""
 MORTAL: dict[str, Any] = {**PATIENT, "lease_seconds": 300.0, "heartbeat_seconds": 10.0}
 """A lease that `tests.kit.passing.outlive` lets the dead lose, and no slow machine the living."""
 

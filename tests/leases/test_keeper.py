@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from bot.clock import SystemClock
+from bot.domain.delivery import NotSent, Outcome
+from bot.domain.ports import Recipient, SendRef
+from bot.domain.reply import PartBody
+from channels.telegram.channel import TelegramChannel
 from tests.clocks import ShiftedClock
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
@@ -153,6 +157,42 @@ async def test_a_zombie_keeps_the_receipt_of_a_send_that_it_had_begun(world: Wor
     assert world.telegram.texts(ADA).count("re: hello") == 1
     [row] = await world.rows("SELECT state, receipt FROM outbox WHERE kind = 'reply'")
     assert (row[0], bool(row[1])) == ("sent", True)
+
+
+async def test_a_part_that_a_zombie_proves_unsent_is_sent_and_not_uncertain(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proof comes after the survivor had to doubt the part and ended the run in that doubt."""
+    begun, connected = asyncio.Event(), asyncio.Event()
+    send = TelegramChannel.send
+
+    async def first_held(
+        channel: TelegramChannel, to: Recipient, body: PartBody, ref: SendRef
+    ) -> Outcome:
+        if begun.is_set():
+            return await send(channel, to, body, ref)
+        begun.set()
+        await connected.wait()
+        return NotSent("no connection")
+
+    monkeypatch.setattr(TelegramChannel, "send", first_held)
+    clock = Stopping(world.clock)
+    terms: dict[str, Any] = {"lease_seconds": 30.0, "heartbeat_seconds": 10.0}
+    zombie = await world.start(agent=Echo(), clock=clock, **terms)
+    assert await post(zombie, Person(ADA).text("hello")) == [200]
+    await begun.wait()
+    zombie.stand_still()
+    clock.stop()
+    world.advance(45.0)
+    await world.start(agent=Echo(), **terms)
+    await world.settled()
+    assert await endings(world) == [("hello", "uncertain")]
+    connected.set()
+    await world.until("SELECT ending FROM runs", lambda rows: rows[0][0] == "answered")
+    assert world.telegram.texts(ADA).count("re: hello") == 1
+    assert await world.rows("SELECT state, attempts FROM outbox WHERE kind = 'reply'") == [
+        ("sent", 2)
+    ]
 
 
 async def test_what_must_not_be_lost_is_written_when_the_database_is_back(world: World) -> None:

@@ -165,7 +165,8 @@ async def test_a_run_that_was_put_off_becomes_due(world: World) -> None:
 
     process = await world.start(agent=later, **PATIENT)
     await process.post_update(Person(ADA).text("hello"))
-    await world.until("SELECT state FROM runs WHERE not_before > 0", lambda r: r == [("ready",)])
+    put_off = "SELECT state FROM runs WHERE not_before > created_at + 60"
+    await world.until(put_off, lambda r: r == [("ready",)])
     assert (await requeue(process, 1)).result is Result.DONE
     await world.settled()
     assert world.telegram.texts(ADA) == ["now"]

@@ -10,7 +10,7 @@ from bot.domain.errors import Retry
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.operations.explain import explain_run
-from bot.operations.stuck import Bounds, Stuck, Trouble, find_stuck
+from bot.operations.stuck import Stuck, Trouble, find_stuck
 from bot.wiring import Role
 from storage.engine.database import Database, DatabaseSettings
 from storage.views.runs import RunFilter, runs_listed
@@ -24,7 +24,7 @@ ADA = 700100222
 
 
 async def stuck(process: Running, older: float = 30.0) -> Sequence[Stuck]:
-    return await process.process.rt.db.read(find_stuck, Bounds(older=older, lease=15.0))
+    return await process.process.rt.db.read(find_stuck, older, 15.0)
 
 
 async def test_nothing_is_stuck_when_everything_is_answered(world: World) -> None:
@@ -97,7 +97,7 @@ async def test_a_run_of_a_dead_process_names_its_process(world: World) -> None:
     world.advance(60)
     beside = Database(DatabaseSettings(world.database_url, pool=1), world.clock)
     try:
-        (dead,) = await beside.read(find_stuck, Bounds(older=30.0, lease=15.0))
+        (dead,) = await beside.read(find_stuck, 30.0, 15.0)
     finally:
         await asyncio.to_thread(beside.close)
     assert (dead.kind, dead.id) == (Trouble.DEAD_LEASE, 1)

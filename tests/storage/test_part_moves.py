@@ -124,6 +124,19 @@ def test_an_outcome_of_an_earlier_attempt_changes_nothing(hand: Hand, outcome: s
     assert hand.part(part.id) == again
 
 
+@pytest.mark.parametrize("proof", ["not_sent", "refuse"])
+def test_a_proof_that_comes_after_the_attempt_was_doubted_still_counts(
+    hand: Hand, proof: str
+) -> None:
+    part = begun(hand)
+    hand.do(outbox.doubt, attempt(part), "the process died")
+    hand.do(outbox.looked, part.id, part.attempts)
+    assert not hand.do(OUTCOMES["doubt"], attempt(part))
+    assert not hand.do(OUTCOMES[proof], Attempt(part.id, part.attempts + 1))
+    assert hand.do(OUTCOMES[proof], attempt(part))
+    assert hand.part(part.id).state == LEADS_TO[proof]
+
+
 def test_a_part_that_was_proven_not_sent_waits_for_its_time(hand: Hand) -> None:
     part = begun(hand)
     hand.do(outbox.not_sent, attempt(part), 30.0, "limited", "429")

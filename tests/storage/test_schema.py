@@ -85,7 +85,7 @@ def test_the_migrations_make_what_the_tables_say(blank_database_url: str) -> Non
         assert migrated == definitions(connection)
 
 
-def test_the_newest_revision_has_its_name_in_the_program() -> None:
+def test_the_newest_scripts_name_begins_with_its_revision() -> None:
     assert ScriptDirectory("storage/schema/migrations").get_current_head() == NEWEST
 
 
@@ -145,7 +145,7 @@ BAD = {
     "a run that runs has a holder": "UPDATE runs SET holder = NULL",
     "a run that waits has no holder": "UPDATE runs SET state = 'waiting'",
     "a run has one of four states": "UPDATE runs SET state = 'lost', holder = NULL",
-    "a run has one of nine endings": "UPDATE runs SET state = 'ended', holder = NULL, "
+    "a run has one of the endings": "UPDATE runs SET state = 'ended', holder = NULL, "
     "ended_at = 1, ending = 'forgotten'",
     "a part that is being sent has a holder": "UPDATE outbox SET holder = NULL",
     "a part that waits has no holder": "UPDATE outbox SET state = 'pending'",

@@ -47,13 +47,15 @@ def test_a_template_with_a_place_for_the_reply_carries_answers(
 def test_choices_have_content_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWILIO_CHOICE_TEMPLATES", '{"2": "HX2", "3": "HX3"}')
     channel = configured_channel()
-    assert channel.config.choice_templates == {2: "HX2", 3: "HX3"}
+    assert channel.settings.twilio_choice_templates == {2: "HX2", 3: "HX3"}
 
 
 def test_statuses_come_to_the_public_url(monkeypatch: pytest.MonkeyPatch) -> None:
     channel = configured_channel()
-    assert channel.config.status_callback == "https://bot.example.test/hooks/whatsapp/status"
-    assert channel.config.sandbox
+    assert (
+        channel.settings.twilio_status_callback == "https://bot.example.test/hooks/whatsapp/status"
+    )
+    assert channel.settings.twilio_sandbox
 
 
 @pytest.mark.parametrize(

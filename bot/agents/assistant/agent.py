@@ -13,31 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pydantic_ai
-from pydantic_ai import Agent, RunContext
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ContentFilterError,
-    ModelAPIError,
-    ModelContextWindowExceededError,
-    OutputTokenLimitExceeded,
-    UnexpectedModelBehavior,
-    UsageLimitExceeded,
-)
+from pydantic_ai import Agent, RunContext, exceptions
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
-from bot.agents.assistant.model import (
-    ModelFailed,
-    StoredModel,
-    concerns_operator,
-    later,
-    passes,
-    spell,
-)
+from bot.agents.assistant.model import ModelFailed, StoredModel, reaction, spell
 from bot.agents.assistant.prompt import Prompt, as_messages, past, prompt_of, tokens, within
-from bot.agents.assistant.tools import Deps, Tool, as_pydantic
-from bot.domain.errors import GiveUp, ReminderRefused
+from bot.agents.assistant.tools import Tool
+from bot.domain.errors import GiveUp
 from bot.domain.ports import Clock
 from bot.domain.turn import Turn
 from bot.texts import Text, Words
@@ -57,12 +41,11 @@ DEFAULT_PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class LlmConfig:
-    """`history_tokens` bounds what the model sees of earlier turns; `settings` go with every
-    request."""
+    """`history_tokens` bounds what the model sees of earlier turns, `timeout` (s) a request."""
 
     prompt: str = DEFAULT_PROMPT
     history_tokens: int = 8000
-    settings: ModelSettings | None = None
+    timeout: float = 120.0
 
 
 class LlmAgent:
@@ -72,18 +55,20 @@ class LlmAgent:
         self, model: Model, config: LlmConfig, tools: Sequence[Tool], words: Words, clock: Clock
     ) -> None:
         self._model = model
-        self._config = config
+        self._history_tokens = config.history_tokens
+        # Our own queue tries again, so the SDK must not.
+        self._settings = ModelSettings(timeout=config.timeout, max_retries=0)
         self._words = words
         self._clock = clock
         self._opening = asyncio.Lock()
         self._open = False
         # Its greeting would stand between the lines of a terminal chat.
         pydantic_ai.BANNER_ENABLED = False
-        self._agent: Agent[Deps, str] = Agent(
-            deps_type=Deps,
+        self._agent: Agent[StoredModel, str] = Agent(
+            deps_type=StoredModel,
             output_type=str,
             instructions=[config.prompt, _circumstances],
-            tools=as_pydantic(tools),
+            tools=[tool.as_pydantic() for tool in tools],
             retries={"tools": _WRONG_ARGUMENTS, "output": 1},
         )
 
@@ -96,34 +81,36 @@ class LlmAgent:
         empty = self._say(Text.EMPTY_ANSWER, turn)
         model = StoredModel(self._model, turn, prompt.files, empty)
         try:
-            return await self._within_window(turn, prompt, Deps(turn, model))
-        except (ContentFilterError, OutputTokenLimitExceeded) as error:
+            return await self._within_window(prompt, model)
+        except (exceptions.ContentFilterError, exceptions.OutputTokenLimitExceeded) as error:
             _log.warning("run %s: %s", turn.run_id, spell(error))
             return empty
-        except ModelAPIError as error:
-            raise self._reaction(error, turn) from None
-        except (UsageLimitExceeded, UnexpectedModelBehavior) as error:
+        except exceptions.ModelAPIError as error:
+            unavailable = self._say(Text.UNAVAILABLE, turn)
+            raise reaction(error, turn, self._clock, unavailable) from None
+        except (exceptions.UsageLimitExceeded, exceptions.UnexpectedModelBehavior) as error:
             # Played again, the stored responses would lead here again.
             raise GiveUp(self._say(Text.APOLOGY, turn), f"the model: {spell(error)}") from None
-        except AgentRunError as error:
+        except exceptions.AgentRunError as error:
             raise ModelFailed(spell(error)) from None
 
-    async def _within_window(self, turn: Turn, prompt: Prompt, deps: Deps) -> str:
+    async def _within_window(self, prompt: Prompt, model: StoredModel) -> str:
         """Run, with half of the history each time that the model's window is too small."""
+        turn = model.turn
         said = past(turn)
-        history = within(said, self._config.history_tokens)
+        history = within(said, self._history_tokens)
         while True:
-            deps.model.rewind()
+            model.number = 0
             try:
                 result = await self._agent.run(
                     prompt.content,
                     message_history=as_messages(history),
-                    deps=deps,
-                    model=deps.model,
-                    model_settings=self._config.settings,
+                    deps=model,
+                    model=model,
+                    model_settings=self._settings,
                     usage_limits=UsageLimits(request_limit=MAX_CALLS),
                 )
-            except ModelContextWindowExceededError as error:
+            except exceptions.ModelContextWindowExceededError as error:
                 if not history:
                     reason = "the model's window is too small even without the history"
                     raise GiveUp(self._say(Text.APOLOGY, turn), reason) from error
@@ -132,16 +119,6 @@ class LlmAgent:
                 _log.info("run %s: the history is cut to fit the model", turn.run_id)
             else:
                 return result.output
-
-    def _reaction(self, error: ModelAPIError, turn: Turn) -> Exception:
-        """The error to raise instead of a provider's."""
-        if passes(error):
-            return later(error, turn, self._clock)
-        if concerns_operator(error):
-            _log.error("the model refuses us: %s; check LLM_MODEL and its key", spell(error))
-            unavailable = self._say(Text.UNAVAILABLE, turn)
-            return GiveUp(unavailable, f"the model refuses us: {spell(error)}")
-        return ModelFailed(spell(error))
 
     def _say(self, text: Text, turn: Turn) -> str:
         return self._words.say(text, turn.chat.language)
@@ -160,11 +137,8 @@ class LlmAgent:
             await self._model.__aexit__(None, None, None)
 
 
-def _circumstances(ctx: RunContext[Deps]) -> str:
+def _circumstances(ctx: RunContext[StoredModel]) -> str:
     """Instructions with what the model can't know: the time, and where it speaks."""
     chat = ctx.deps.turn.chat
-    where = f"This is a {chat.kind.value} chat on {chat.channel.value}."
-    try:
-        return f"{where} It is {ctx.deps.turn.reminders.now()}."
-    except ReminderRefused:
-        return where
+    now = ctx.deps.turn.reminders.now()
+    return f"This is a {chat.kind.value} chat on {chat.channel}. It is {now}."

@@ -10,30 +10,13 @@ provider, which would refuse it. None of a provider's words in an error go any f
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ContentFilterError,
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelNotFoundError,
-    ModelQuotaExceededError,
-    ModelRateLimitError,
-    ModelRequestRejectedError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
-    OutputTokenLimitExceeded,
-    UnexpectedModelBehavior,
-    UserError,
-)
+from pydantic_ai import exceptions
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -46,28 +29,40 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from bot.agents.assistant.prompt import Files, is_blank
-from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
+from bot.domain.errors import AnswerbackError, ConfigurationError, GiveUp, Retry
 from bot.domain.ports import Clock
 from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 
-_OPENAI = "openai:"
+_log = logging.getLogger("answerback.llm")
+
 _PASSING = (
-    ModelConnectionError,
-    ModelRateLimitError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
+    exceptions.ModelConnectionError,
+    exceptions.ModelRateLimitError,
+    exceptions.ModelRequestTimeout,
+    exceptions.ModelServerError,
+    exceptions.ModelUnavailableError,
 )
-_FOR_THE_OPERATOR = (ModelAuthenticationError, ModelNotFoundError, ModelQuotaExceededError)
+_FOR_THE_OPERATOR = (
+    exceptions.ModelAuthenticationError,
+    exceptions.ModelNotFoundError,
+    exceptions.ModelQuotaExceededError,
+)
 _PASSING_STATUS = frozenset({408, 409, 425, 429})
 _OPERATOR_STATUS = frozenset({401, 402, 403, 404})
 _NOT_THE_FILES = (
-    ModelAuthenticationError,
-    ModelContextWindowExceededError,
-    ModelNotFoundError,
+    exceptions.ContentFilterError,
+    exceptions.ModelAuthenticationError,
+    exceptions.ModelContextWindowExceededError,
+    exceptions.ModelNotFoundError,
+    exceptions.OutputTokenLimitExceeded,
 )
-_REFUSES_FILES = (ModelRequestRejectedError, UserError, NotImplementedError, AssertionError)
+_REFUSES_FILES = (
+    exceptions.ModelRequestRejectedError,
+    exceptions.UserError,
+    NotImplementedError,
+    AssertionError,
+)
 """Errors of a file that a model does not take: of its server, or of its adapter."""
 
 
@@ -77,8 +72,14 @@ def make_model(name: str, base_url: str) -> Model:
     if not name:
         raise ConfigurationError("LLM_MODEL is empty: set it to provider:model, as openai:gpt-5")
     try:
-        return _behind(name.removeprefix(_OPENAI), base_url) if base_url else infer_model(name)
-    except UserError as error:
+        if not base_url:
+            return infer_model(name)
+        from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - it takes a second
+        from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - as above
+
+        provider = OpenAIProvider(base_url=base_url)
+        return OpenAIChatModel(name.removeprefix("openai:"), provider=provider)
+    except exceptions.UserError as error:
         said = error.message.partition(". ")[0]
         raise ConfigurationError(f"LLM_MODEL={name}: {said}") from error
     except ImportError as error:
@@ -87,33 +88,18 @@ def make_model(name: str, base_url: str) -> Model:
         ) from error
 
 
-def _behind(name: str, base_url: str) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - it takes a second
-    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - as above
-
-    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url))
-
-
-def settings_of(timeout: float) -> ModelSettings:
-    """Settings of every request: our own queue tries again, so the SDK must not."""
-    return ModelSettings(timeout=timeout, max_retries=0)
-
-
 class StoredModel(WrapperModel):
-    """`model` for one attempt on one turn. `number` is that of the response acted on now."""
+    """`model` for one attempt on `turn`. `number` is that of the response acted on now; 0 plays
+    the conversation again from its beginning."""
 
     def __init__(
         self, model: Model, turn: Turn, files: Mapping[str, AttachmentFile], empty: str
     ) -> None:
         super().__init__(model)
         self.number = 0
-        self._turn = turn
+        self.turn = turn
         self._files = Files(files, model.profile)
         self._empty = empty
-
-    def rewind(self) -> None:
-        """The conversation is played again from its beginning."""
-        self.number = 0
 
     async def request(
         self,
@@ -124,18 +110,11 @@ class StoredModel(WrapperModel):
         self.number += 1
 
         async def call() -> Any:
-            response = await _understood(
-                self._ask(
-                    lambda filled: self.wrapped.request(
-                        filled, model_settings, model_request_parameters
-                    ),
-                    messages,
-                )
-            )
+            response = await self._ask(messages, model_settings, model_request_parameters)
             return ModelMessagesTypeAdapter.dump_python([_unique_calls(response)], mode="json")
 
         for key in (f"model:{self.number}", f"model:{self.number}:again"):
-            stored = await self._turn.step(key, call, safe_to_repeat=True, cost=_cost)
+            stored = await self.turn.step(key, call, safe_to_repeat=True, cost=_cost)
             (response,) = ModelMessagesTypeAdapter.validate_json(json.dumps(stored))
             if isinstance(response, ModelResponse) and not _says_nothing(response):
                 return response
@@ -143,29 +122,26 @@ class StoredModel(WrapperModel):
 
     async def _ask(
         self,
-        request: Callable[[list[ModelMessage]], Awaitable[ModelResponse]],
         messages: list[ModelMessage],
+        settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Call the provider; once more without files when it may be they that it refuses."""
-        try:
-            return await request(await self._files.into(messages))
-        except _NOT_THE_FILES:
-            raise
-        except _REFUSES_FILES:
-            if not self._files.refused():
+        """Call the provider; once more without files when it may be they that it refuses.
+
+        A response that can't be read is a failure of this attempt, since the next may be whole:
+        raises ModelFailed.
+        """
+        while True:
+            try:
+                filled = await self._files.into(messages)
+                return await self.wrapped.request(filled, settings, parameters)
+            except _NOT_THE_FILES:
                 raise
-        return await request(await self._files.into(messages))
-
-
-async def _understood(asked: Awaitable[ModelResponse]) -> ModelResponse:
-    """The response. One that can't be read is a failure of this attempt: the next may be
-    whole. Raises ModelFailed."""
-    try:
-        return await asked
-    except (ContentFilterError, OutputTokenLimitExceeded):
-        raise
-    except UnexpectedModelBehavior as error:
-        raise ModelFailed(spell(error)) from None
+            except _REFUSES_FILES:
+                if not self._files.refused():
+                    raise
+            except exceptions.UnexpectedModelBehavior as error:
+                raise ModelFailed(spell(error)) from None
 
 
 def _says_nothing(response: ModelResponse) -> bool:
@@ -200,35 +176,31 @@ class ModelFailed(AnswerbackError):
     """The model did not answer as it should. For the operator; holds none of its words."""
 
 
-def spell(error: AgentRunError) -> str:
+def spell(error: exceptions.AgentRunError) -> str:
     """An error by its name and its HTTP status."""
-    status = f" ({error.status_code})" if isinstance(error, ModelHTTPError) else ""
+    status = f" ({error.status_code})" if isinstance(error, exceptions.ModelHTTPError) else ""
     return f"{type(error).__name__}{status}"
 
 
-def passes(error: ModelAPIError) -> bool:
-    """Whether waiting may help: the provider is busy, broken or can't be reached."""
-    if isinstance(error, _FOR_THE_OPERATOR):
-        return False
-    if isinstance(error, _PASSING):
-        return True
-    return isinstance(error, ModelHTTPError) and (
-        error.status_code in _PASSING_STATUS or error.status_code >= 500
-    )
+def reaction(
+    error: exceptions.ModelAPIError, turn: Turn, clock: Clock, unavailable: str
+) -> AnswerbackError:
+    """The error to raise in the place of a provider's.
 
-
-def concerns_operator(error: ModelAPIError) -> bool:
-    """Whether nothing will work before somebody changes the key, the account or the model."""
-    if isinstance(error, _FOR_THE_OPERATOR):
-        return True
-    return isinstance(error, ModelHTTPError) and error.status_code in _OPERATOR_STATUS
-
-
-def later(error: ModelAPIError, turn: Turn, clock: Clock) -> Retry:
-    """Try the turn again: not before the provider asks for, longer with every attempt, spread
-    out, and no later than the turn's deadline, when the person gets an apology."""
-    wait = RETRY.model.after(turn.attempt, clock.jitter())
-    if error.retry_after is not None:
-        wait = error.retry_after + wait / 2
-    left = max(1.0, turn.deadline - clock.wall())
-    return Retry(min(wait, left), f"the model is not available: {spell(error)}")
+    Where the provider is busy, broken or can't be reached, the turn is tried again: not before
+    the provider asks for, longer with every attempt, spread out, and no later than the turn's
+    deadline, when the person gets an apology. Where nothing will work before somebody changes
+    the key, the account or the model, the person is told `unavailable`.
+    """
+    status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
+    passes = isinstance(error, _PASSING) or status in _PASSING_STATUS or status >= 500
+    if passes and not isinstance(error, _FOR_THE_OPERATOR):
+        wait = RETRY.model.after(turn.attempt, clock.jitter())
+        if error.retry_after is not None:
+            wait = error.retry_after + wait / 2
+        left = max(1.0, turn.deadline - clock.wall())
+        return Retry(min(wait, left), f"the model is not available: {spell(error)}")
+    if isinstance(error, _FOR_THE_OPERATOR) or status in _OPERATOR_STATUS:
+        _log.error("the model refuses us: %s; check LLM_MODEL and its key", spell(error))
+        return GiveUp(unavailable, f"the model refuses us: {spell(error)}")
+    return ModelFailed(spell(error))

@@ -31,6 +31,12 @@ MAX_FILES = 20_000_000
 """Bytes of all files of a turn together."""
 _GUESSED = {"photo": "image/jpeg", "voice": "audio/ogg"}
 """Media types of what a platform sends without naming one."""
+_ABILITIES = {
+    "image": "supports_image_input",
+    "audio": "supports_audio_file_input",
+    "application/pdf": "supports_document_input",
+}
+"""The entry of a model's profile for a media type, or for the first half of one."""
 _INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SAID = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON})
 _TOKENS_A_MESSAGE = 4
@@ -75,12 +81,8 @@ def within(history: Sequence[HistoryMessage], budget: int) -> list[HistoryMessag
         kept.insert(0, said)
     while kept and kept[0].role != "user":
         del kept[0]
-    return _joined(kept)
-
-
-def _joined(history: Sequence[HistoryMessage]) -> list[HistoryMessage]:
     joined: list[HistoryMessage] = []
-    for said in history:
+    for said in kept:
         if joined and joined[-1].role == said.role:
             joined[-1] = replace(said, text=f"{joined[-1].text}\n\n{said.text}")
         else:
@@ -222,11 +224,5 @@ class Files:
 
 def _takes(profile: ModelProfile, mime: str) -> bool:
     """Whether a model takes files of this media type, as far as its profile tells."""
-    kind = mime.partition("/")[0]
-    if kind == "image":
-        return profile.get("supports_image_input", True)
-    if kind == "audio":
-        return profile.get("supports_audio_file_input", True)
-    if mime == "application/pdf":
-        return profile.get("supports_document_input", True)
-    return False
+    ability = _ABILITIES.get(mime) or _ABILITIES.get(mime.partition("/")[0])
+    return ability is not None and bool(profile.get(ability, True))

@@ -29,7 +29,7 @@ from bot.domain.errors import (
     StepInterrupted,
     StepResultInvalid,
 )
-from bot.domain.turn import Turn, is_safe_to_repeat
+from bot.domain.turn import is_safe_to_repeat
 
 Function = Callable[..., Any]
 
@@ -59,10 +59,69 @@ class Tool:
     given: frozenset[str]
     safe: bool
 
-    def bound(self, turn: Turn, key: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """All keyword arguments of one call."""
-        ours = {"turn": turn, "idempotency_key": key}
-        return {**arguments, **{name: ours[name] for name in self.given}}
+    def as_pydantic(self) -> pydantic_ai.Tool[StoredModel]:
+        """The tool for an agent: a function whose signature shows what the model may fill in."""
+
+        async def call(ctx: RunContext[StoredModel], **arguments: Any) -> Any:
+            return await self._call(ctx.deps, ctx.tool_call_id or "", arguments)
+
+        context = inspect.Parameter(
+            "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[StoredModel]
+        )
+        parameters = (context, *self.parameters)
+        call.__name__ = call.__qualname__ = self.name
+        call.__doc__ = self.description
+        call.__annotations__ = {p.name: p.annotation for p in parameters}
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return pydantic_ai.Tool(call, takes_ctx=True)
+
+    async def _call(self, model: StoredModel, call_id: str, arguments: dict[str, Any]) -> Any:
+        """One call. Its step is named by the response that asked for it and by the call's id
+        there, so that it is the same in every attempt."""
+        if len(call_id) > _LONGEST_ID:
+            call_id = hashlib.sha256(call_id.encode()).hexdigest()
+        place = f"{model.number}:{self.name}:{call_id}"
+        key = f"{model.turn.idempotency_key('tool')}:{place}"
+        ours = {"turn": model.turn, "idempotency_key": key}
+        filled = arguments | {name: ours[name] for name in self.given}
+        try:
+            return await model.turn.step(
+                f"tool:{place}", self._guarded(filled), safe_to_repeat=self.safe
+            )
+        except StepInterrupted:
+            return INTERRUPTED
+        except StepResultInvalid as error:
+            _log.error("tool %s: %s", self.name, error)
+            return "The tool's result can't be used."
+
+    def _guarded(self, filled: dict[str, Any]) -> Any:
+        """The call, in the form that the function has: a plain one blocks, a coroutine does
+        not. Its failure is a result too, stored like one."""
+        function = self.function
+
+        async def awaited() -> Any:
+            try:
+                return _shown(await function(**filled))
+            except Exception as error:  # noqa: BLE001 - the tool's edge
+                return self._failed(error)
+
+        def called() -> Any:
+            try:
+                return _shown(function(**filled))
+            except Exception as error:  # noqa: BLE001 - the tool's edge
+                return self._failed(error)
+
+        return awaited if inspect.iscoroutinefunction(function) else called
+
+    def _failed(self, error: Exception) -> str:
+        """The failure in words for the model. Other errors' words may come from anywhere: only
+        their kind is told. Ours mean the turn, not the tool, and pass."""
+        if isinstance(error, _FOR_THE_MODEL):
+            return f"It was not done: {error}"
+        if isinstance(error, AnswerbackError):
+            raise error
+        _log.warning("tool %s failed: %s", self.name, type(error).__name__)
+        return f"The tool failed ({type(error).__name__}). What it does may have happened or not."
 
 
 def load_tools(spec: str) -> list[Tool]:
@@ -93,7 +152,10 @@ def make_tool(function: Function, setting: str = "TOOLS") -> Tool:
     described = inspect.getdoc(function) or ""
     if not described.strip():
         raise fault(setting, f"{name} has no docstring: it is what tells the model of the tool")
-    hints = _hints(setting, function)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise fault(setting, f"the type hints of {name}: {error}") from error
     shown: list[inspect.Parameter] = []
     given: set[str] = set()
     for parameter in inspect.signature(function).parameters.values():
@@ -110,13 +172,6 @@ def make_tool(function: Function, setting: str = "TOOLS") -> Tool:
     return Tool(name, described, function, tuple(shown), frozenset(given), safe)
 
 
-def _hints(setting: str, function: Function) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError) as error:
-        raise fault(setting, f"the type hints of {function.__name__}: {error}") from error
-
-
 def _functions(setting: str, module: ModuleType) -> list[Function]:
     names = getattr(module, "__all__", None)
     if names is not None:
@@ -131,86 +186,6 @@ def _functions(setting: str, module: ModuleType) -> list[Function]:
         and value.__module__ == module.__name__
         and not name.startswith("_")
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Deps:
-    """The turn of a tool call, and its model."""
-
-    turn: Turn
-    model: StoredModel
-
-
-def as_pydantic(tools: Sequence[Tool]) -> list[pydantic_ai.Tool[Deps]]:
-    """The tools for an agent. A call's step is named by the response that asked for it and by
-    the call's id there, so that it is the same in every attempt."""
-    return [pydantic_ai.Tool(_Call(tool).as_function(), takes_ctx=True) for tool in tools]
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    tool: Tool
-
-    def as_function(self) -> Any:
-        """A function whose signature shows what the model may fill in."""
-
-        async def call(ctx: RunContext[Deps], **arguments: Any) -> Any:
-            return await self._done(ctx.deps, ctx.tool_call_id or "", arguments)
-
-        context = inspect.Parameter(
-            "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[Deps]
-        )
-        parameters = (context, *self.tool.parameters)
-        call.__name__ = call.__qualname__ = self.tool.name
-        call.__doc__ = self.tool.description
-        call.__annotations__ = {p.name: p.annotation for p in parameters}
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return call
-
-    async def _done(self, deps: Deps, call_id: str, arguments: dict[str, Any]) -> Any:
-        if len(call_id) > _LONGEST_ID:
-            call_id = hashlib.sha256(call_id.encode()).hexdigest()
-        place = f"{deps.model.number}:{self.tool.name}:{call_id}"
-        key = f"{deps.turn.idempotency_key('tool')}:{place}"
-        filled = self.tool.bound(deps.turn, key, arguments)
-        try:
-            return await deps.turn.step(
-                f"tool:{place}", self._guarded(filled), safe_to_repeat=self.tool.safe
-            )
-        except StepInterrupted:
-            return INTERRUPTED
-        except StepResultInvalid as error:
-            _log.error("tool %s: %s", self.tool.name, error)
-            return "The tool's result can't be used."
-
-    def _guarded(self, filled: dict[str, Any]) -> Any:
-        """The call, in the form that the function has: a plain one blocks, a coroutine does
-        not. Its failure is a result too, stored like one."""
-        function = self.tool.function
-
-        async def awaited() -> Any:
-            try:
-                return _shown(await function(**filled))
-            except Exception as error:  # noqa: BLE001 - the tool's edge
-                return self._failed(error)
-
-        def called() -> Any:
-            try:
-                return _shown(function(**filled))
-            except Exception as error:  # noqa: BLE001 - the tool's edge
-                return self._failed(error)
-
-        return awaited if inspect.iscoroutinefunction(function) else called
-
-    def _failed(self, error: Exception) -> str:
-        """The failure in words for the model. Other errors' words may come from anywhere: only
-        their kind is told. Ours mean the turn, not the tool, and pass."""
-        if isinstance(error, _FOR_THE_MODEL):
-            return f"It was not done: {error}"
-        if isinstance(error, AnswerbackError):
-            raise error
-        _log.warning("tool %s failed: %s", self.tool.name, type(error).__name__)
-        return f"The tool failed ({type(error).__name__}). What it does may have happened or not."
 
 
 def _shown(value: Any) -> Any:

@@ -22,6 +22,7 @@ MAX_BYTES = 2_000_000
 MAX_CHARACTERS = 20_000
 SECONDS = 20.0
 REDIRECTS = 5
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _TEXTUAL = re.compile(r"text/.*|application/(json|xml|.*\+json|.*\+xml|javascript)")
 _SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head"})
 _BREAKS = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre"})
@@ -33,14 +34,40 @@ class PageUnreadable(Exception):
     """A page can't be read; the message says why, in words for the model."""
 
 
+async def addresses(host: str, port: int) -> Sequence[str]:
+    """Every address of a host, numbers included. Raises PageUnreadable."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise PageUnreadable("there is no such host") from None
+    return [str(entry[4][0]).partition("%")[0] for entry in found]
+
+
+def is_public_address(address: str) -> bool:
+    """Whether an address belongs to the public Internet, looking through the forms of IPv6
+    that carry an IPv4 address (mapped, 6to4, Teredo, NAT64)."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public_address(str(inner))
+    return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
+
+
 class WebReader:
     """Reads pages over HTTP. `resolve` and `is_public` are for tests."""
 
     def __init__(
-        self, resolve: Resolve | None = None, is_public: Callable[[str], bool] | None = None
+        self, resolve: Resolve = addresses, is_public: Callable[[str], bool] = is_public_address
     ) -> None:
-        self._resolve = resolve or addresses
-        self._is_public = is_public or is_public_address
+        self._resolve = resolve
+        self._is_public = is_public
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -82,41 +109,6 @@ class WebReader:
             raise PageUnreadable("it is no public address")
         # Not every machine has a way to IPv6.
         return min(found, key=lambda address: ":" in address)
-
-
-async def addresses(host: str, port: int) -> Sequence[str]:
-    """Every address of a host, numbers included. Raises PageUnreadable."""
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        pass
-    else:
-        return [host.strip("[]")]
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise PageUnreadable("there is no such host") from None
-    return [str(entry[4][0]).partition("%")[0] for entry in found]
-
-
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
-def is_public_address(address: str) -> bool:
-    """Whether an address belongs to the public Internet, looking through the forms of IPv6
-    that carry an IPv4 address (mapped, 6to4, Teredo, NAT64)."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
-        if ip in _NAT64:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public_address(str(inner))
-    return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
 
 
 def _request(url: httpx.URL, address: str) -> httpx.Request:

@@ -68,7 +68,9 @@ class HttpAgent:
         try:
             async with asyncio.timeout(left):
                 body = await request_body(turn, self._config.file_bytes)
-                answer = await self.post(body, turn.idempotency_key(ACTION), self.signed(body))
+                secret, now = self._config.secret, int(self._clock.wall())
+                signature = sign(secret, body, now) if secret else ""
+                answer = await self.post(body, turn.idempotency_key(ACTION), signature)
         except TimeoutError as error:
             raise AgentFailed(f"{self.place}: no answer within {left:.1f} s") from error
         try:
@@ -76,13 +78,9 @@ class HttpAgent:
         except AgentFailed as error:
             raise AgentFailed(f"{self.place}: {error}") from None
 
-    def signed(self, body: bytes) -> str:
-        """The signature of a body that is sent now; empty when there is no secret."""
-        secret = self._config.secret
-        return sign(secret, body, int(self._clock.wall())) if secret else ""
-
     async def post(self, body: bytes, key: str, signature: str) -> HttpAnswer:
-        """One exchange. Raises AgentFailed when there was none, or the answer is too large."""
+        """One exchange, signed unless `signature` is empty. Raises AgentFailed when there was
+        none, or the answer is too large."""
         headers = {
             "content-type": "application/json",
             "accept": "application/json",

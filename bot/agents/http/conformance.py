@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
@@ -13,7 +13,7 @@ from bot.domain.errors import GiveUp, Retry
 from bot.domain.findings import Level
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
 from bot.domain.ports import Clock
-from bot.domain.reminders import NoReminders
+from bot.domain.reminders import Reminders
 from bot.domain.reply import Reply
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 
@@ -60,12 +60,18 @@ def _kinds(clock: Clock, timeout: float) -> list[tuple[str, Probe]]:
         ("many scripts and emoji", said("שלום, नमस्ते, 你好 👩‍👩‍👧 \u202eabc\u202c e\u0301")),
         ("a long message", said("All work and no play. " * 500)),
         ("a blank message", said(" ")),
-        ("a photo with a caption", photo("What is this?")),
-        ("a pressed button", pressed("Yes", "answer-yes")),
+        (
+            "a photo with a caption",
+            replace(said("What is this?"), kind=InboundKind.PHOTO, attachments=(_Picture(),)),
+        ),
+        ("a pressed button", replace(said("Yes"), kind=InboundKind.BUTTON, button="answer-yes")),
     ]
     probes = [(name, replace(fresh, messages=(message,)).renamed(clock)) for name, message in cases]
-    several = replace(fresh, messages=(said("First."), said("Second."))).renamed(clock)
-    return [*probes, ("two messages in one turn, with history", several.with_history(50))]
+    began, roles = clock.wall() - 86_400, ("user", "assistant")
+    past = tuple(HistoryMessage(roles[n % 2], f"Message {n}", began + n) for n in range(50))
+    pair = (said("First."), said("Second."))
+    several = replace(fresh, messages=pair, history=past).renamed(clock)
+    return [*probes, ("two messages in one turn, with history", several)]
 
 
 async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial:
@@ -140,6 +146,7 @@ _PIXEL = bytes.fromhex(
     "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
 )
 """A PNG of one transparent pixel."""
+_CHAT = TurnChat(0, ChannelName("console"), "check", "", ChatKind.PRIVATE, "Check", "en")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +160,7 @@ class Probe:
     attempt: int = 1
     interrupted: bool = False
     run_id: int = 0
-    chat: TurnChat = field(
-        default_factory=lambda: TurnChat(
-            0, ChannelName("console"), "check", "", ChatKind.PRIVATE, "Check", "en"
-        )
-    )
+    chat: TurnChat = _CHAT
 
     @staticmethod
     def fresh(clock: Clock, seconds: float) -> Probe:
@@ -171,16 +174,9 @@ class Probe:
         messages = [replace(message, request_id=name, sent_at=now) for message in self.messages]
         return replace(self, request_id=name, messages=tuple(messages))
 
-    def with_history(self, count: int) -> Probe:
-        """The same turn after so many earlier messages, of both sides in turn."""
-        at = self.deadline - 86_400
-        roles = ("user", "assistant")
-        past = [HistoryMessage(roles[n % 2], f"Message {n}", at + n) for n in range(count)]
-        return replace(self, history=tuple(past))
-
     @property
-    def reminders(self) -> NoReminders:
-        return NoReminders()
+    def reminders(self) -> Reminders:
+        raise NotImplementedError("a server has no reminders of ours")
 
     @property
     def text(self) -> str:
@@ -200,9 +196,10 @@ class Probe:
         return f"{self.request_id}-{action}"
 
 
-@dataclass(frozen=True, slots=True)
 class _Picture:
-    info: Attachment
+    """The pixel, as a file of a message."""
+
+    info = Attachment("photo", "", "image/png", "pixel.png", len(_PIXEL))
 
     async def read(self) -> bytes:
         return _PIXEL
@@ -211,14 +208,3 @@ class _Picture:
 def said(text: str) -> TurnMessage:
     """A text message."""
     return TurnMessage("", text, InboundKind.TEXT, "check", "Check", 0.0)
-
-
-def photo(caption: str) -> TurnMessage:
-    """A tiny picture with words under it."""
-    picture = _Picture(Attachment("photo", "", "image/png", "pixel.png", len(_PIXEL)))
-    return replace(said(caption), kind=InboundKind.PHOTO, attachments=(picture,))
-
-
-def pressed(label: str, data: str) -> TurnMessage:
-    """A press of a button that the agent had offered."""
-    return replace(said(label), kind=InboundKind.BUTTON, button=data)

@@ -165,7 +165,10 @@ def _reply(answer: dict[str, object]) -> Reply:
         raise AgentFailed("silent is not true or false")
     reply = Reply(
         text=_text(answer, "text"),
-        buttons=tuple(_button(entry) for entry in _list(answer, "buttons")),
+        buttons=tuple(
+            Button(_filled(entry, "label"), _text(entry, "data"), _url(entry))
+            for entry in _list(answer, "buttons")
+        ),
         files=tuple(_file_out(entry) for entry in _list(answer, "attachments")),
         silent=silent,
     )
@@ -174,10 +177,6 @@ def _reply(answer: dict[str, object]) -> Reply:
     if not answer.keys() & {"text", "buttons", "attachments", "silent"}:
         raise AgentFailed("its answer has no text, buttons, attachments or silent")
     return reply
-
-
-def _button(entry: dict[str, object]) -> Button:
-    return Button(_filled(entry, "label"), _text(entry, "data"), _url(entry))
 
 
 def _file_out(entry: dict[str, object]) -> FileOut:
