@@ -346,7 +346,7 @@ async def test_b103_a_backlog_of_many_chats_is_answered_in_order_within_the_pace
         for person in people:
             assert (await process.post_update(person.text(f"{number}"))).status_code == 200
             person.at += 400
-    await world.settled(50)
+    await world.settled()
     for person in people:
         said = "\n".join(world.telegram.texts(person.number)).split("\n")
         assert said == [str(n) for n in range(25)]

@@ -203,7 +203,8 @@ async def test_typing_that_fails_or_hangs_delays_no_answer(world: World, fault: 
 
 
 async def test_a_rate_limit_is_waited_for_and_other_chats_go_on(world: World) -> None:
-    limited = world.twilio.fail("create", faults.flood_wait(37, extra=10), chat=PERSON)
+    of_one_chat = faults.flood_wait(37, extra=10, code=63017)
+    limited = world.twilio.fail("create", of_one_chat, chat=PERSON)
     worker = (await world.start(agent=repeats, **CALM)).process.worker
     assert worker is not None
     await world.twilio.inbound("hello")
