@@ -33,7 +33,7 @@ from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
-from tests.clocks import ShiftedClock, shift_database
+from tests.clocks import ShiftedClock, set_database
 from tests.fakes.faults import Fault, How, Script
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
@@ -103,6 +103,13 @@ class Running:
         """No heartbeat, no watch, no sweep any more, as after SIGSTOP."""
         for name in ("heartbeat", "watch", "sweep", "repair", "reminders"):
             self.process.tasks.tasks[name].cancel()
+
+    @property
+    def dead(self) -> bool:
+        """Whether it died."""
+        db = self.process.rt.db
+        assert isinstance(db, MortalDatabase)
+        return db.dead
 
     async def die(self) -> None:
         """End as `kill -9` would."""
@@ -210,10 +217,28 @@ class World:
         return started
 
     def advance(self, seconds: float) -> None:
-        """Set the clock of every process and of the database forward."""
+        """Set the clock of every process and of the database forward. Workers look at once: what
+        they wait for besides a hint is the loop's time."""
         self.clock.advance(seconds)
+        self._set_database()
+        for one in self.running:
+            if (worker := one.process.worker) is not None:
+                worker._wake.set()
+                worker._standalone.set()
+
+    def stop_time(self) -> None:
+        """Let the clock of every process and of the database move by `advance` alone."""
+        self.clock.stop()
+        self._set_database()
+
+    def let_time_go_on(self) -> None:
+        """Let the clocks move again, from where they stand."""
+        self.clock.go_on()
+        self._set_database()
+
+    def _set_database(self) -> None:
         if not self.database_url.startswith("sqlite"):
-            shift_database(self.database_url, self.clock.offset)
+            set_database(self.database_url, self.clock)
 
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
         """What a query answers, asked beside the processes."""

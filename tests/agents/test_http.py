@@ -20,6 +20,7 @@ from bot.domain.reply import Reply
 from bot.domain.turn import HistoryMessage
 from tests.agents.server import Behaviour, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
+from tests.limits import PATIENCE
 
 CLOCK = SystemClock()
 HI = ok({"text": "Hi"})
@@ -145,8 +146,9 @@ async def test_what_goes_wrong_is_named_without_the_servers_words(
     complaint: str,
 ) -> None:
     server.behaviour = behaviour
+    timeout = 0.3 if complaint == "no answer within" else PATIENCE
     with pytest.raises(error, match=complaint) as caught:
-        await connect(max_body=1000, timeout=0.3)(turn("a private question"))
+        await connect(max_body=1000, timeout=timeout)(turn("a private question"))
     assert "secret" not in str(caught.value).lower()
     assert "private" not in str(caught.value)
     assert len(server.asked) == 1

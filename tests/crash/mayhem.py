@@ -22,9 +22,9 @@ from bot.operations import chats, runs
 from bot.operations.actions import Acted, Operator, apply
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
-from tests.crash.play import moves
 from tests.fakes.faults import Fault
 from tests.fakes.updates import Person
+from tests.kit.passing import moves
 from tests.limits import PATIENCE
 from tests.world import PUBLIC, Running, World
 

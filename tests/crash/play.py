@@ -6,18 +6,18 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, assert_never
+from typing import assert_never
 
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint, nowhere
 from tests.crash.stages import Stage
-from tests.kit.conversation import PATIENT
+from tests.kit.conversation import MORTAL, PATIENT
+from tests.kit.passing import moves, outlive, settle
 from tests.limits import PATIENCE
 from tests.world import Running, World, dies_at
 
 FIRST, SECOND = "first", "second"
-IMPATIENT: dict[str, Any] = {**PATIENT, "lease_seconds": 1.5, "heartbeat_seconds": 0.3}
 
 
 class Plot(Enum):
@@ -135,18 +135,18 @@ async def play(
 
     reached = nowhere if death is None else dies_at(death, victim)
     twice = plot is Plot.TWICE and death is not None
-    early = {"reached": nowhere, **IMPATIENT} if twice else {"reached": reached, **PATIENT}
+    early = {"reached": nowhere, **MORTAL} if twice else {"reached": reached, **PATIENT}
     running = await stage.start(world, agent=agent, **early)
     victims.append(running)
     acknowledged = await _speak(stage, running, plot, agent, died)
     if twice:
-        victims.append(await stage.start(world, agent=agent, reached=reached, **IMPATIENT))
+        victims.append(await stage.start(world, agent=agent, reached=reached, **MORTAL))
         await running.die()
     else:
         agent.go.set()
     calls_then: Counter[str] = Counter()
     if death is not None:
-        await _until_dead(world, died, plot)
+        await _until_dead(world, died, plot, victims[-1])
         calls_then = Counter(agent.calls)
         stored = bool(await world.rows("SELECT 1 FROM replies WHERE text LIKE '%to first%'"))
         await victims[-1].die()
@@ -186,46 +186,15 @@ async def _say(stage: Stage, running: Running, text: str, plot: Plot) -> bool:
     return await stage.say(running, text)
 
 
-_LIVE = """
-SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
-       (SELECT count(*) FROM outbox WHERE state IN ('pending', 'sending')),
-       (SELECT count(*) FROM outbox o JOIN accounts a ON a.id = o.account
-        WHERE o.standalone AND o.state = 'uncertain' AND o.looks < 5
-          AND a.channel IN ('whatsapp', 'file')),
-       (SELECT count(*) FROM runs WHERE state = 'running'),
-       coalesce((SELECT min(not_before) FROM runs WHERE state = 'ready'), 0),
-       coalesce((SELECT min(not_before) FROM outbox WHERE standalone AND state = 'pending'), 0)
-"""
-
-
-async def settle(world: World, timeout: float = PATIENCE) -> None:
-    """Let time pass until nothing is live: quickly where everybody only waits for it."""
-    async with asyncio.timeout(timeout):
-        while await moves(world):
-            pass
-
-
-async def _until_dead(world: World, died: asyncio.Event, plot: Plot) -> None:
+async def _until_dead(world: World, died: asyncio.Event, plot: Plot, victim: Running) -> None:
     """Some deaths come late (after a back-off): time passes, but where a lease must end."""
     async with asyncio.timeout(PATIENCE):
         while not died.is_set():
             if plot is Plot.TWICE:
+                await outlive(world, victim)
                 await died.wait()
             else:
                 await moves(world)
-
-
-async def moves(world: World, at_most: float = 1e6) -> bool:
-    """Wait a moment, and let as much time pass as everybody waits for, up to `at_most` seconds.
-    False: nothing is live."""
-    [row] = await world.rows(_LIVE)
-    ahead = 0.0 if row[3] else max(row[4], row[5]) - world.clock.wall()
-    try:
-        async with asyncio.timeout(0.02):
-            await asyncio.Event().wait()
-    except TimeoutError:
-        world.advance(min(at_most, max(0.5, ahead + 0.01)))
-    return bool(row[0] or row[1] or row[2])
 
 
 async def _played(world: World, stage: Stage, agent: Counting) -> Played:

@@ -21,6 +21,7 @@ from storage.rate_limit import SharedRateLimit
 from tests.clocks import ShiftedClock
 from tests.fakes.updates import Person, entity, forum
 from tests.kit.agents import repeats
+from tests.limits import until
 from tests.servers import Valkey
 from tests.world import World
 
@@ -30,12 +31,6 @@ TELEGRAM = Pace(per_chat=1, overall=30, per_group_minute=20)
 def chat(number: int, topic: str = "") -> Recipient:
     kind = ChatKind.GROUP if number < 0 else ChatKind.PRIVATE
     return Recipient(Address(str(number), topic), kind)
-
-
-def fullest_second(world: World) -> int:
-    """The most messages that Telegram got within one second."""
-    times = sorted(message.at for message in world.telegram.all_messages())
-    return max(sum(at <= other < at + 1 for other in times) for at in times)
 
 
 class SleepersClock(SystemClock):
@@ -258,13 +253,14 @@ async def test_without_redis_each_process_keeps_to_its_share() -> None:
 async def test_with_redis_two_processes_share_one_rate(valkey_url: str) -> None:
     clock = SystemClock()
     shared = [SharedRateLimit(valkey_url, "telegram:1", clock) for _ in range(2)]
-    limiters = [RateLimiter(TELEGRAM, clock, one) for one in shared]
+    slow_chats = Pace(per_chat=0.05, overall=30)
+    limiters = [RateLimiter(slow_chats, clock, one) for one in shared]
     left: list[float] = []
     began = clock.monotonic()
     await asyncio.gather(*(leaving(limiters[n % 2], chat(n), left) for n in range(60)))
     assert left[-1] - began >= 59 / 29.1 - 0.01
     again = await limiters[1].place(chat(59))
-    assert 0 < again.wait <= 1.1
+    assert 0 < again.wait <= 1 / (0.05 * 0.95)
     for one in shared:
         await one.close()
 
@@ -273,10 +269,19 @@ async def test_with_redis_a_hold_and_the_moments_of_return_are_shared(valkey_url
     clock = SystemClock()
     shared = [SharedRateLimit(valkey_url, "telegram:2", clock) for _ in range(2)]
     limiters = [RateLimiter(TELEGRAM, clock, one) for one in shared]
+    held = clock.monotonic()
     await limiters[0].refused(chat(1), 20.0, account=True)
-    later = [(await limiters[n % 2].place(chat(n), 3.0)).wait for n in range(10)]
-    assert later[0] == pytest.approx(20.0, abs=1.0)
-    assert later[-1] - later[0] == pytest.approx(9 / 29.1, abs=0.2)
+    told: list[tuple[float, float]] = []
+    """The earliest and the latest moment that was meant: an answer may take its time."""
+    for n in range(10):
+        asked = clock.monotonic()
+        wait = (await limiters[n % 2].place(chat(n), 3.0)).wait
+        told.append((asked + wait, clock.monotonic() + wait))
+    (first, at_the_latest), (last, last_at_the_latest) = told[0], told[-1]
+    assert at_the_latest >= held + 20 - 0.01
+    assert first <= clock.monotonic() + 20
+    assert last <= at_the_latest + 9 / 29.1 + 0.01
+    assert last_at_the_latest >= first + 9 / 29.1 - 0.01
     for one in shared:
         await one.close()
 
@@ -302,17 +307,14 @@ async def test_with_redis_who_is_cancelled_leaves_its_place_to_the_next(valkey_u
     clock = SystemClock()
     shared = SharedRateLimit(valkey_url, "telegram:3", clock)
     limiter = RateLimiter(TELEGRAM, clock, shared)
-    waiting = [asyncio.create_task(leaving(limiter, chat(n), [])) for n in range(60)]
-    while len(limiter) < 120:  # Each has its place once the map knows its chat's name as well.
-        if len(limiter) == 61:
-            break
-        await others()
+    waiting = [asyncio.create_task(leaving(limiter, chat(n), [])) for n in range(900)]
+    await until(lambda: len(limiter) == 901)  # Each has its place once the map knows its chat.
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
     began, left = clock.monotonic(), list[float]()
     await leaving(limiter, chat(99), left)
-    assert left[0] - began < 1.0
+    assert left[0] - began < 15.0, "all 900 would take 30 s"
     await shared.close()
 
 
@@ -341,7 +343,8 @@ async def test_a_hot_group_does_not_hold_up_private_chats(world: World) -> None:
     marks = entity("mention", text, "@relay_test_bot")
     await asyncio.gather(*(process.post_update(person.text(text, marks)) for person in hot))
     await process.post_update(Person(700300100).text("hello"))
-    await world.telegram.wait_for(lambda: world.telegram.texts(700300100) == ["hello"], 8)
+    await world.telegram.wait_for(lambda: world.telegram.texts(700300100) == ["hello"])
+    assert len(world.telegram.texts(-1007000000901)) < 12
     assert world.telegram.main.rates.excess == []
 
 
@@ -354,13 +357,16 @@ async def test_two_processes_together_stay_within_the_pace(
     for process in processes:
         await process.process.share_rate_limits()
     people = [Person(700500000 + n) for n in range(80)]
+    began = world.clock.wall()
     await asyncio.gather(
         *(processes[n % 2].post_update(p.text("hi")) for n, p in enumerate(people))
     )
     await world.settled()
     assert all(world.telegram.texts(person.number) == ["hi"] for person in people)
-    # Each alone would send 29 in a second; what leaves evenly arrives unevenly.
-    assert fullest_second(world) <= 33
+    # None came before its moment in an even flow of 30 a second from the first: so however late
+    # a busy machine lets each of them leave. Each process alone would send 29 in a second.
+    came = sorted(message.at - began for message in world.telegram.all_messages())
+    assert all(at >= (n - 1) / 30 for n, at in enumerate(came))
 
 
 async def test_b103_a_backlog_of_many_chats_is_answered_in_order_within_the_pace(
@@ -372,7 +378,7 @@ async def test_b103_a_backlog_of_many_chats_is_answered_in_order_within_the_pace
         for person in people:
             assert (await process.post_update(person.text(f"{number}"))).status_code == 200
             person.at += 400
-    await world.settled(50)
+    await world.settled()
     for person in people:
         said = "\n".join(world.telegram.texts(person.number)).split("\n")
         assert said == [str(n) for n in range(25)]

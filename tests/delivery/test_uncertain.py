@@ -6,7 +6,6 @@ import pytest
 
 from bot.domain.turn import Turn
 from bot.texts import Text, Words
-from tests.crash.play import settle
 from tests.fakes.faults import Fault
 from tests.fakes.telegram import faults
 from tests.fakes.telegram.chats import Shown
@@ -15,6 +14,7 @@ from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo
 from tests.kit.conversation import ADA, PATIENT, endings, post
+from tests.kit.passing import settle
 from tests.world import Running, World
 
 ASK = Words.load().say(Text.UNCERTAIN_ASK_BUTTON)

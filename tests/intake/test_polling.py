@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +14,8 @@ from channels.telegram.settings import TelegramMode
 from tests.fakes.telegram.faults import bad_gateway, hang_before_storing, refused, unauthorized
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats
+from tests.kit.conversation import PATIENT
+from tests.limits import PATIENCE
 from tests.world import Running, World
 
 CHAT = 700100281
@@ -172,17 +176,15 @@ async def test_an_update_that_nobody_understands_does_not_stop_the_rest(world: W
 
 async def started(world: World, caplog: pytest.LogCaptureFixture) -> Running:
     caplog.set_level(logging.INFO, "answerback.poll")
-    return await world.start(agent=repeats, telegram_mode=POLLING)
+    return await world.start(agent=repeats, telegram_mode=POLLING, **PATIENT)
 
 
 async def answered(world: World, process: Running) -> None:
     """A message gets through, however long the poller wants to wait."""
     world.telegram.enqueue(Person(CHAT).text("hello"))
-    for _ in range(20):
-        world.advance(6)
-        try:
-            await world.telegram.wait_for(lambda: world.telegram.texts(CHAT), 1.0)
-        except AssertionError:
-            continue
-        break
+    async with asyncio.timeout(PATIENCE):
+        while not world.telegram.texts(CHAT):
+            world.advance(6)
+            with suppress(AssertionError):
+                await world.telegram.wait_for(lambda: world.telegram.texts(CHAT), 0.2)
     assert world.telegram.texts(CHAT) == ["hello"]

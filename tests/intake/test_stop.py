@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from bot.domain.turn import Turn
 from bot.texts import Text, Words
-from tests.crash.play import settle
 from tests.fakes.faults import Fault
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Gated
 from tests.kit.conversation import ADA, BOB, endings, post
+from tests.kit.passing import settle
 from tests.limits import until
 from tests.world import World
 

@@ -13,6 +13,7 @@ from tests.fakes.twilio import faults, forms
 from tests.fakes.twilio.signing import SharedKey
 from tests.kit.agents import Held, repeats
 from tests.kit.whatsapp import CALM, PERSON, answering, asked, echo, endings
+from tests.limits import until
 from tests.world import PUBLIC, World
 
 FALLBACK = f"{PUBLIC}/whatsapp/fallback"
@@ -199,6 +200,31 @@ async def test_typing_that_fails_or_hangs_delays_no_answer(world: World, fault: 
     async with asyncio.timeout(30):
         await world.settled()
     assert world.twilio.texts() == ["hello"]
+
+
+async def test_a_rate_limit_is_waited_for_and_other_chats_go_on(world: World) -> None:
+    of_one_chat = faults.flood_wait(37, extra=10, code=63017)
+    limited = world.twilio.fail("create", of_one_chat, chat=PERSON)
+    worker = (await world.start(agent=repeats, **CALM)).process.worker
+    assert worker is not None
+    await world.twilio.inbound("hello")
+    await world.twilio.wait_for(lambda: len(limited.hits) == 1)
+    other = "whatsapp:+15550100016"
+    await world.twilio.inbound("meanwhile", from_=other)
+    await world.twilio.wait_for(lambda: world.twilio.texts(other))
+    await world.until(
+        "SELECT count(*) FROM runs WHERE state = 'ready' AND not_before > 0",
+        lambda rows: rows[0][0] == 1,
+    )
+    world.stop_time()
+    world.advance(30)
+    await until(lambda: worker.claimless <= 0.0)
+    assert len(limited.hits) == 1
+    world.let_time_go_on()
+    world.advance(8)
+    await world.settled()
+    assert world.twilio.texts(PERSON) == ["hello"]
+    assert [call.status for call in world.twilio.calls_of("create", PERSON)] == [429, 201]
 
 
 async def test_a_limit_of_the_whole_account_is_waited_for_by_every_chat(world: World) -> None:

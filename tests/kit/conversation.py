@@ -18,8 +18,8 @@ PATIENT: dict[str, Any] = {
 }
 """For a test that sets the clock forward by minutes: no lease may end by that. It counts on this
 number of failures, whatever the default is."""
-SHORT: dict[str, Any] = {"lease_seconds": 1.5, "heartbeat_seconds": 0.3}
-"""A lease that a test can wait for."""
+MORTAL: dict[str, Any] = {**PATIENT, "lease_seconds": 300.0, "heartbeat_seconds": 10.0}
+"""A lease that `tests.kit.passing.outlive` lets the dead lose, and no slow machine the living."""
 
 
 async def endings(world: World) -> list[tuple[str, str]]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.clocks import shift_database
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
-from tests.kit.conversation import ADA, BOB, SHORT, post
+from tests.kit.conversation import ADA, BOB, MORTAL, post
+from tests.kit.passing import outlive
 from tests.world import Running, World, open_world
 
 HOUR = 3600.0
@@ -37,6 +37,12 @@ def set_wall(world: World, patch: pytest.MonkeyPatch, by: float) -> None:
         if name.startswith(_OURS) and getattr(module, "datetime", None) is datetime:
             patch.setattr(module, "datetime", Wrong)
     world.clock.wall_is_wrong_by = by
+
+
+def set_database(world: World, by: float) -> None:
+    """Set the clock of the database alone."""
+    world.clock.database_is_wrong_by = by
+    world.advance(0.0)
 
 
 async def beats(world: World, running: Running) -> None:
@@ -79,7 +85,7 @@ async def test_a_step_of_the_databases_clock_takes_nothing_from_the_living(
     judge = await world.start(agent=agent, holder_name="judge", **terms)
     assert await post(owner, Person(ADA).text("hello")) == [200]
     await agent.begun.wait()
-    shift_database(world.database_url, step)
+    set_database(world, step)
     for _ in range(2):
         await judge.process.sweep()
         await beats_of_all(world, 2)
@@ -104,11 +110,14 @@ async def test_after_a_step_back_of_the_databases_clock_the_dead_are_found_in_ti
     on_postgres: World,
 ) -> None:
     world, agent, heir = on_postgres, Gated(), Echo()
-    owner = await world.start(agent=agent, **SHORT)
+    owner = await world.start(agent=agent, **MORTAL)
     assert await post(owner, Person(ADA).text("hello")) == [200]
     await agent.begun.wait()
-    await world.start(agent=heir, holder_name="heir", **SHORT)
+    survivor = await world.start(agent=heir, holder_name="heir", **MORTAL)
     await owner.die()
-    shift_database(world.database_url, -HOUR)
+    set_database(world, -HOUR)
+    await survivor.process.sweep()
+    await outlive(world, survivor)
+    await survivor.process.sweep()
     sql = "SELECT count(*) FROM holders WHERE gone_at IS NOT NULL"
     await world.until(sql, lambda rows: rows[0][0] == 1)

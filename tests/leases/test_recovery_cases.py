@@ -10,11 +10,11 @@ import pytest
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.wiring import Role
-from tests.crash.play import settle
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import ADA, BOB, PATIENT, endings, post
+from tests.kit.passing import settle
 from tests.servers import Postgres
 from tests.servers.daemon import Stop
 from tests.world import Running, World, dies_at, open_world

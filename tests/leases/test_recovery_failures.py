@@ -13,11 +13,11 @@ from bot.domain.errors import GiveUp, Retry
 from bot.domain.turn import Turn
 from bot.texts import Text, Words
 from bot.threads import Threads
-from tests.crash.play import settle
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo
 from tests.kit.conversation import ADA, BOB, PATIENT, endings, post
+from tests.kit.passing import settle
 from tests.world import World
 
 WORDS = Words.load()

@@ -15,10 +15,10 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.leases import recovery
 from bot.wiring import Role
 from storage.engine.database import Database, DatabaseSettings
-from tests.crash.play import settle
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import ADA, BOB, PATIENT, endings, people, post
+from tests.kit.passing import settle
 from tests.limits import until
 from tests.servers import Postgres
 from tests.servers.daemon import Stop

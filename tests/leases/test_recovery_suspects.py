@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from bot.domain.turn import Turn
-from tests.crash.play import settle
 from tests.fakes.updates import Person
 from tests.kit.agents import Gated
 from tests.kit.conversation import ADA, PATIENT, endings, people, post, until_running
+from tests.kit.passing import settle
 from tests.world import Running, World
 
 BOOM = "BOOM"

@@ -16,6 +16,7 @@ from bot.leases.checkpoints import Checkpoint
 from bot.observability.otel import OtelTracer
 from bot.observability.tracing import NoTracer, story_of
 from tests.fakes.updates import Person
+from tests.kit.conversation import PATIENT
 from tests.observability.conftest import LogsTo
 from tests.world import Running, World, dies_at
 
@@ -76,11 +77,10 @@ async def test_a_run_that_is_taken_over_goes_on_in_the_same_trace(world: World) 
     spans = [Spans(), Spans()]
     first: list[Running] = []
     dies = dies_at(Checkpoint.AGENT_RETURNED, lambda: first[0])
-    first.append(await world.start(agent=answer, tracer=spans[0].tracer, reached=dies))
+    first.append(await world.start(agent=answer, tracer=spans[0].tracer, reached=dies, **PATIENT))
     await first[0].post_update(Person(ADA).text(TEXT))
     await asyncio.gather(first[0]._task, return_exceptions=True)
-    world.advance(60)
-    await world.start(agent=answer, tracer=spans[1].tracer)
+    await world.start(agent=answer, tracer=spans[1].tracer, **PATIENT)
     await world.settled()
     one, two = spans[0].one("run"), spans[1].one("run")
     assert context_of(one)[0] == context_of(two)[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.turn import Turn
@@ -14,7 +13,9 @@ from bot.wiring import Role, operator_session
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.updates import Person
+from tests.kit.conversation import MORTAL, PATIENT
 from tests.kit.operating import ANN, noted, requeue, runs_of
+from tests.kit.passing import outlive
 from tests.world import Running, World, dies_at
 
 ADA = 700100201
@@ -125,15 +126,12 @@ async def test_a_run_of_a_dead_process_is_taken_from_it_while_no_service_runs(
     world: World,
 ) -> None:
     dying: list[Running] = []
-    lease: dict[str, Any] = {"lease_seconds": 1.0, "heartbeat_seconds": 0.3}
     reached = dies_at(Checkpoint.CLAIMED, lambda: dying[0])
-    dying.append(await world.start(agent=Fickle(), reached=reached, **lease))
+    dying.append(await world.start(agent=Fickle(), reached=reached, **MORTAL))
     await dying[0].post_update(Person(ADA).text("hello"))
-    await world.until(
-        "SELECT answerback_lease_now() - renewed_at FROM holders",
-        lambda rows: rows[0][0] > 1.1,
-    )
-    async with operator_session(world.settings(**lease)) as session:
+    await asyncio.gather(dying[0]._task, return_exceptions=True)
+    await outlive(world)
+    async with operator_session(world.settings(**MORTAL)) as session:
         acted = await apply(session.rt, lambda tx: runs.requeue(tx, session.rt, ANN, 1))
     assert acted.result is Result.DONE
     assert "dead holder" in acted.said
@@ -165,7 +163,7 @@ async def test_a_run_that_was_put_off_becomes_due(world: World) -> None:
             raise Retry(after=3600)
         return "now"
 
-    process = await world.start(agent=later)
+    process = await world.start(agent=later, **PATIENT)
     await process.post_update(Person(ADA).text("hello"))
     put_off = "SELECT state FROM runs WHERE not_before > created_at + 60"
     await world.until(put_off, lambda r: r == [("ready",)])

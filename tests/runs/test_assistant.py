@@ -15,6 +15,7 @@ from storage.views import usage
 from storage.views.usage import Usage
 from tests.agents.models import WORDS, ScriptedModel, assistant, call, results
 from tests.fakes.updates import Person
+from tests.kit.conversation import PATIENT
 from tests.world import Running, World, dies_at
 
 ADA = 700100223
@@ -177,7 +178,7 @@ async def test_b76_eight_chats_wait_for_a_busy_model_and_all_are_answered(world:
         model = models.setdefault(turn.chat.address, busy())
         return await assistant(model, clock=world.clock)(turn)
 
-    process = await world.start(agent=agent)
+    process = await world.start(agent=agent, **PATIENT)
     for n in range(8):
         await process.post_update(Person(ADA + n).text("hi"))
     waits: list[list[float]] = []

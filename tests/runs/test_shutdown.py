@@ -9,11 +9,11 @@ import pytest
 
 from bot.domain.turn import Turn
 from bot.runs import shutdown
-from tests.crash.play import settle
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import ADA, BOB, PATIENT, endings, post
+from tests.kit.passing import settle
 from tests.limits import PATIENCE, until
 from tests.world import World
 
@@ -153,13 +153,13 @@ async def test_a_send_that_does_not_end_is_uncertain_and_the_rest_goes_on(
 
 async def test_leaving_without_a_database_ends_all_the_same(world: World) -> None:
     agent = Gated()
-    leaver = await world.start(agent=agent, lease_seconds=1.5, heartbeat_seconds=0.3)
+    leaver = await world.start(agent=agent, **PATIENT)
     assert await post(leaver, Person(ADA).text("hello")) == [200]
     await agent.begun.wait()
     leaver.away(True)
     async with asyncio.timeout(30.0):
         await leaver.stop(grace=0.5)
     agent.go.set()
-    await world.start(agent=agent, lease_seconds=1.5, heartbeat_seconds=0.3)
+    await world.start(agent=agent, **PATIENT)
     await world.settled()
     assert world.telegram.texts(ADA) == ["re: hello"]

@@ -15,6 +15,8 @@ from bot.leases.checkpoints import Checkpoint
 from bot.runs.steps import MAX_RESULT
 from bot.threads import Threads, wait
 from tests.fakes.updates import Person
+from tests.kit.conversation import PATIENT
+from tests.kit.passing import settle
 from tests.world import Running, World, dies_at
 
 ADA = 700100201
@@ -212,12 +214,9 @@ async def test_a_stored_step_is_progress(world: World) -> None:
             raise OSError
         return "done"
 
-    process = await world.start(agent=agent)
+    process = await world.start(agent=agent, **PATIENT)
     await process.post_update(Person(ADA).text("go"))
-    for _ in range(5):
-        await world.until("SELECT state FROM runs", lambda rows: rows[0][0] != "running")
-        world.advance(60)
-    await world.settled()
+    await settle(world)
     assert world.telegram.texts(ADA) == ["done"]
 
 

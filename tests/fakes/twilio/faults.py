@@ -48,9 +48,11 @@ def too_many(seconds: int | None = 1) -> Fault:
     return Fault("too_many", stores=False, answer=answer)
 
 
-def flood_wait(seconds: float, extra: float = 0.0) -> FloodWait:
+def flood_wait(seconds: float, extra: float = 0.0, code: int = 20429) -> FloodWait:
     """429 until `seconds` have passed; every early call adds `extra`."""
-    return FloodWait(seconds, extra, lambda wait: TwilioRefusal(20429, retry_after=wait).answer())
+    return FloodWait(
+        seconds, extra, lambda wait: TwilioRefusal(code, status=429, retry_after=wait).answer()
+    )
 
 
 def unauthorized() -> Fault:
