@@ -51,14 +51,12 @@ async def test_typing_is_shown_after_two_seconds_and_again_every_four(world: Wor
     process = await world.start(agent=agent)
     await process.post_update(Person(CHAT).text("hi"))
     await agent.begun.wait()
-    world.stop_time()
     assert actions(world) == []
     for shown in (1, 2, 3):
         world.advance(2.1 if shown == 1 else 4.1)
         await shown_times(world, shown)
     agent.go.set()
     await world.settled()
-    world.let_time_go_on()
     world.advance(10)
     assert len(actions(world)) == 3
 
