@@ -151,7 +151,9 @@ async def play(
         stored = bool(await world.rows("SELECT 1 FROM replies WHERE text LIKE '%to first%'"))
         await victims[-1].die()
         agent.go.set()
-        running = await stage.start(world, agent=agent, **PATIENT)
+        running = await stage.start(world, agent=agent, **(MORTAL if twice else PATIENT))
+        if twice:  # The second victim may have claimed what it had just taken from the first.
+            await outlive(world, running)
         for text, known in acknowledged.items():
             if not known:
                 assert await _say(stage, running, text, plot)

@@ -18,7 +18,7 @@ PATIENT: dict[str, Any] = {
 }
 """For a test that sets the clock forward by minutes: no lease may end by that. It counts on this
 number of failures, whatever the default is."""
-MORTAL: dict[str, Any] = {**PATIENT, "lease_seconds": 300.0, "heartbeat_seconds": 10.0}
+MORTAL: dict[str, Any] = {**PATIENT, "lease_seconds": 120.0, "heartbeat_seconds": 5.0}
 """A lease that `tests.kit.passing.outlive` lets the dead lose, and no slow machine the living."""
 
 

@@ -112,7 +112,11 @@ async def test_b65_a_zombie_that_goes_on_sends_nothing_and_moves_nothing(world: 
     """Its clock did not tell it that time passed: only the rows stop it."""
     clock = Stopping(world.clock)
     slow, quick = Gated("A: "), Gated("B: ")
-    terms: dict[str, Any] = {"lease_seconds": 30.0, "heartbeat_seconds": 10.0}
+    terms: dict[str, Any] = {
+        "lease_seconds": 30.0,
+        "heartbeat_seconds": 10.0,
+        "still_working_after": 1e6,
+    }
     zombie = await world.start(agent=slow, clock=clock, **terms)
     assert await post(zombie, Person(ADA).text("hello")) == [200]
     await slow.begun.wait()
@@ -177,7 +181,11 @@ async def test_a_part_that_a_zombie_proves_unsent_is_sent_and_not_uncertain(
 
     monkeypatch.setattr(TelegramChannel, "send", first_held)
     clock = Stopping(world.clock)
-    terms: dict[str, Any] = {"lease_seconds": 30.0, "heartbeat_seconds": 10.0}
+    terms: dict[str, Any] = {
+        "lease_seconds": 30.0,
+        "heartbeat_seconds": 10.0,
+        "still_working_after": 1e6,
+    }
     zombie = await world.start(agent=Echo(), clock=clock, **terms)
     assert await post(zombie, Person(ADA).text("hello")) == [200]
     await begun.wait()
