@@ -11,6 +11,7 @@ from tests.fakes.updates import Person
 from tests.kit.agents import Gated
 from tests.kit.conversation import ADA, PATIENT, endings, people, post, until_running
 from tests.kit.passing import settle
+from tests.limits import until
 from tests.world import Running, World
 
 BOOM = "BOOM"
@@ -44,6 +45,10 @@ class Deadly:
     async def _die(self, turn: Turn) -> None:
         if self.deaths < 2:
             await self.together.wait()
+        else:
+            # A neighbour whose send is cut off would rightly be uncertain: not what this tells.
+            others = "SELECT count(*) FROM runs WHERE state = 'running' AND id <> :run"
+            await until(lambda: self._none(others, turn.run_id))
         [row] = await self.world.rows("SELECT attempts FROM runs WHERE id = :run", run=turn.run_id)
         self.attempts_then.append(row[0])
         self.together.clear()
@@ -51,6 +56,10 @@ class Deadly:
         self.world.running[-1].kill()
         self.died.set()
         raise asyncio.CancelledError("the process died in its agent")
+
+    async def _none(self, counted: str, run: int) -> bool:
+        rows = await self.world.rows(counted, run=run)
+        return bool(rows[0][0] == 0)
 
 
 async def supervise(world: World, agent: Deadly, running: Running) -> int:
