@@ -17,6 +17,7 @@ from bot.observability.otel import OtelTracer
 from bot.observability.tracing import NoTracer, story_of
 from tests.fakes.updates import Person
 from tests.kit.conversation import PATIENT
+from tests.limits import until
 from tests.observability.conftest import LogsTo
 from tests.world import Running, World, dies_at
 
@@ -82,6 +83,7 @@ async def test_a_run_that_is_taken_over_goes_on_in_the_same_trace(world: World) 
     await asyncio.gather(first[0]._task, return_exceptions=True)
     await world.start(agent=answer, tracer=spans[1].tracer, **PATIENT)
     await world.settled()
+    await until(lambda: spans[1].named("run"))  # A span ends after its row.
     one, two = spans[0].one("run"), spans[1].one("run")
     assert context_of(one)[0] == context_of(two)[0]
     assert parent_of(one) == parent_of(two) == context_of(spans[0].one("webhook"))
