@@ -174,7 +174,8 @@ async def test_a_note_that_finds_the_window_closed_is_not_sent(world: World) -> 
     await world.twilio.refuse_connections()
     await world.twilio.inbound("/help")
     await world.until(
-        "SELECT attempts FROM outbox WHERE kind = 'notice'", lambda rows: rows[0][0] >= 1
+        "SELECT attempts, state FROM outbox WHERE kind = 'notice'",
+        lambda rows: rows[0][0] >= 1 and rows[0][1] == "pending",  # That call is over.
     )
     world.advance(25 * 3600)
     await world.twilio.accept_connections()
