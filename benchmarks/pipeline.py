@@ -1,4 +1,4 @@
-"""How many messages a second one process takes from intake to settled.
+"""Messages a second that one process takes from intake to settled.
 
 No platform is in between, since platforms limit how fast one sends (Telegram: 30 a second):
 the messages come from many chats and the answers go to a terminal that shows nothing.

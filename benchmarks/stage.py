@@ -1,4 +1,4 @@
-"""Where a benchmark plays: servers and fakes as processes of their own, all on 127.0.0.1."""
+"""The stage of a benchmark: servers and fakes as processes of their own, all on 127.0.0.1."""
 
 from __future__ import annotations
 

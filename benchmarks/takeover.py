@@ -1,4 +1,4 @@
-"""How soon another process goes on: woken for new work, after a death, after a hand-over."""
+"""Seconds until another process goes on: woken for new work, after a death, a hand-over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast webhooks are acknowledged while the agent takes 30 seconds for every turn."""
+"""Latency of acknowledged webhooks while the agent takes 30 seconds for every turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the author of an agent imports, and all of it.
+"""Everything that the author of an agent imports.
 
 from bot.api import Reply, Turn
 

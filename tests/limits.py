@@ -1,4 +1,4 @@
-"""How long a test waits, and how it waits for what gives no event."""
+"""The patience of tests, and a way to wait for what gives no event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every other test relies on: servers that start anywhere and leave nothing behind."""
+"""Servers for every other test: they start anywhere and leave nothing behind."""
 
 from __future__ import annotations
 

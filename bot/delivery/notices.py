@@ -1,4 +1,4 @@
-"""What we say in our own name: notices, apologies, and the buttons and words under them."""
+"""Words in our own name: notices, apologies, and the buttons and words under them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes for a whole conversation: its window, pauses, silence, limits."""
+"""Moves of a whole conversation: its window, pauses, silence, limits."""
 
 from __future__ import annotations
 

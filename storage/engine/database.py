@@ -1,4 +1,4 @@
-"""How a transaction is run.
+"""The database: transactions as plain functions.
 
 A transaction is a plain function of a connection and values: it can't wait for anything but
 the database, so none is ever open while an agent thinks or a message is sent. It has no

@@ -1,4 +1,4 @@
-"""What a database or Redis says of itself, for an examination."""
+"""Facts that a database or Redis tells of itself, for an examination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run comes to be, and takes messages until somebody claims it.
+"""Creation of runs, and messages that join one until somebody claims it.
 
 A message makes a run, or joins the one that waits; an edit is used while nobody has begun. Both
 hold only for a run that was never claimed, and a claim commits before it reads its messages.

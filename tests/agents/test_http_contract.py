@@ -1,4 +1,4 @@
-"""What an agent's server may answer, and what each answer becomes."""
+"""Answers that an agent's server may give, and what each becomes."""
 
 from __future__ import annotations
 

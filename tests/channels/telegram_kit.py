@@ -1,4 +1,4 @@
-"""What the tests of the Telegram channel share."""
+"""Shared parts of the Telegram channel's tests."""
 
 from __future__ import annotations
 

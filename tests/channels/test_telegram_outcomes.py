@@ -1,4 +1,4 @@
-"""What each failure of a send proves: the whole table, against a Bot API that misbehaves."""
+"""Proofs of failed sends: the whole table, against a Bot API that misbehaves."""
 
 from __future__ import annotations
 

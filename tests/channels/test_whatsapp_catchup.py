@@ -1,4 +1,4 @@
-"""What people wrote while nobody listened is listed wholly, or said not to be."""
+"""Messages that nobody listened for are listed wholly, or said not to be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a send proves, against a Twilio that misbehaves."""
+"""Proofs of a send, against a Twilio that misbehaves."""
 
 from __future__ import annotations
 

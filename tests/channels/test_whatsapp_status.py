@@ -1,4 +1,4 @@
-"""What a status callback says of a part of ours."""
+"""Status callbacks about a part of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the WhatsApp channel share."""
+"""Shared parts of the WhatsApp channel's tests."""
 
 from __future__ import annotations
 

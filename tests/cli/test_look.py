@@ -1,4 +1,4 @@
-"""What a person sees: a terminal of 80 columns, and a pipe."""
+"""Output as a person sees it: a terminal of 80 columns, and a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people wrote can't disturb an operator's terminal, and stays readable."""
+"""People's words can't disturb an operator's terminal, and stay readable."""
 
 from __future__ import annotations
 

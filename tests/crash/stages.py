@@ -1,4 +1,4 @@
-"""Who speaks to us in a crash test, on which platform, and what they get to see."""
+"""The people of a crash test: their platform, their words, and what they get to see."""
 
 from __future__ import annotations
 

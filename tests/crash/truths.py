@@ -1,4 +1,4 @@
-"""What must be true of the rows, and of what people were shown, when nothing moves any more."""
+"""Invariants of the rows, and of what people were shown, when nothing moves any more."""
 
 from __future__ import annotations
 

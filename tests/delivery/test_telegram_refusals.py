@@ -1,4 +1,4 @@
-"""What Telegram refuses: for a while, for ever, or because of our token."""
+"""Telegram's refusals: for a while, for ever, or because of our token."""
 
 from __future__ import annotations
 

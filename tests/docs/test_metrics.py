@@ -1,4 +1,4 @@
-"""What the dashboard, the alerts and the documentation say of metrics is what a process has."""
+"""Metrics named by the dashboard, the alerts and the pages are those a process has."""
 
 from __future__ import annotations
 

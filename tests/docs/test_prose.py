@@ -1,4 +1,4 @@
-"""What the prose names must exist."""
+"""Paths and commands that the pages name exist, and first lines are no questions."""
 
 from __future__ import annotations
 
@@ -57,3 +57,10 @@ def test_every_command_that_the_readme_names_is_one() -> None:
     assert known, "the help lists no commands"
     named = {match.split()[0] for match in _VERB.findall(text)}
     assert named <= known
+
+
+@pytest.mark.parametrize("place", ["bot", "channels", "storage", "tests", "benchmarks", "docs"])
+def test_no_module_begins_with_an_indirect_question(place: str) -> None:
+    asking = re.compile(r'"""(What|Who\w*|Where|When|Why|How|Which|Whether)\b')
+    code = sorted((ROOT / place).rglob("*.py"))
+    assert [str(path) for path in code if asking.match(path.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,4 @@
-"""What follows from what the agent's call came to."""
+"""Consequences of an agent's result, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a command to us, and what the agent reads."""
+"""Messages that are commands to us, and those that the agent reads."""
 
 from __future__ import annotations
 

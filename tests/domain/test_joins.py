@@ -1,4 +1,4 @@
-"""Which run takes a message that comes while it waits, and for how long it waits then."""
+"""The run that takes a message while it waits, and its wait from then on."""
 
 from __future__ import annotations
 

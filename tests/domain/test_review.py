@@ -1,4 +1,4 @@
-"""What an ended run is called once more is known of its parts."""
+"""Endings recomputed when more is known of a finished run's parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a part from leaving now, as a table."""
+"""Reasons that keep a part from leaving now, as a table."""
 
 from __future__ import annotations
 

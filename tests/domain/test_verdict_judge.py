@@ -1,4 +1,4 @@
-"""What may be done with a run: every verdict, at the bounds between them."""
+"""Verdicts on a run, each at the bounds between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part is next: every move, at the bounds between them."""
+"""The next part of a reply: every move, at the bounds between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a start is said in one line each: the variable, and the fix. Code 2."""
+"""A start that is refused names each variable and its fix in a line, and exits with 2."""
 
 from __future__ import annotations
 

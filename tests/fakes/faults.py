@@ -1,4 +1,4 @@
-"""How a provider misbehaves, and the script that says when."""
+"""Faults of a provider, and the script that says when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fake provider saw: every call in order, and a way to wait for it without sleeping."""
+"""The record of a fake provider: every call in order, and a way to wait for it."""
 
 from __future__ import annotations
 

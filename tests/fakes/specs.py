@@ -1,4 +1,4 @@
-"""Where the providers' machine-readable descriptions are, when they are there."""
+"""The providers' machine-readable descriptions, where they are there."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What people ask of the bot itself: stop, status, help, again."""
+"""Commands of people to the bot itself: stop, status, help, again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a person is on WhatsApp: a phone, a business-scoped id, or both, and what they want."""
+"""People on WhatsApp: a phone, a business-scoped id, or both, and what they want."""
 
 from __future__ import annotations
 

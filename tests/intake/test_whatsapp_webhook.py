@@ -1,4 +1,4 @@
-"""What arrives from Twilio, from its signature to the one answer, and what shows meanwhile."""
+"""Twilio's webhooks, from a signature to the one answer, and what shows meanwhile."""
 
 from __future__ import annotations
 

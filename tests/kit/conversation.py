@@ -1,4 +1,4 @@
-"""Who writes, on which terms a process answers, and short words for what tests wait for."""
+"""People who write, the terms of a process, and short words for what tests wait for."""
 
 from __future__ import annotations
 

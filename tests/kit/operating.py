@@ -1,4 +1,4 @@
-"""What tests of operators' acts share: an operator, and doing acts in a running process."""
+"""An operator for tests, and actions in a running process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real process prints, all of it: every level, both forms, no setting but its own."""
+"""The whole output of a real process: every level, both forms, no setting but its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may not stand in a line is taken out of it, and what is ours stays readable."""
+"""Secrets are taken out of a line, and what is ours stays readable."""
 
 from __future__ import annotations
 

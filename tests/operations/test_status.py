@@ -1,4 +1,4 @@
-"""What somebody is told who asks for a message by its request id."""
+"""Answers to whoever asks for a message by its request id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator is shown: what stands still, since when, why, and the next command."""
+"""The operator's list of what stands still: since when, why, and the next command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a message reaches the agent: quotes, forwards, files; and odd answers of it."""
+"""A message as it reaches the agent: quotes, forwards, files; and odd answers of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the database goes about a move: the statements that it runs, and what each of them reads."""
+"""Plans of a move: the statements that it runs, and what each of them reads."""
 
 from __future__ import annotations
 

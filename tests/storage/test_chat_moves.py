@@ -1,4 +1,4 @@
-"""What changes for a whole conversation, and that both databases take every statement."""
+"""Moves of a whole conversation, and every statement taken by both databases."""
 
 from __future__ import annotations
 

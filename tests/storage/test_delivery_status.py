@@ -1,4 +1,4 @@
-"""What a platform says of a part after it took it: every move, won and lost."""
+"""Delivery status after a part was taken: every move, won and lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moves cost with a long past and a long backlog: they read what they move, by index."""
+"""Cost of moves with a long past and a long backlog: they read what they move, by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator's questions cost with a long past: they read what is unusual, by index."""
+"""Cost of an operator's questions with a long past: they read by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says of WhatsApp reaches the channel, or is refused with the fix."""
+"""WhatsApp's variables reach the channel, or are refused with the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people sent."""
+"""Tables of messages from people: inbound, payloads, edits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are sent."""
+"""Tables of messages to people: outbox, receipts."""
 
 from __future__ import annotations
 

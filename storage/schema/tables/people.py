@@ -1,4 +1,4 @@
-"""Who is at which address of which account, and what they want to be told."""
+"""Tables of accounts, chats, their addresses, and what chats are told once or later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Bot API refuses: the rules of a text and of its entities."""
+"""Refusals of the Bot API: the rules of a text and of its entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Twilio refuses in a create call, and what its description does not allow."""
+"""Twilio's refusals in a create call, and what its description does not allow."""
 
 from __future__ import annotations
 
