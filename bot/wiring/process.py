@@ -39,7 +39,7 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
-from bot.schedule import CronCalendar
+from bot.schedule import DAY, CronCalendar
 from bot.settings import Settings
 from bot.supervisor import Supervisor
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
@@ -51,6 +51,7 @@ from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.notify import Wakeups
+from storage.retention import delete_old
 from storage.schema.migrate import upgrade
 
 _log = logging.getLogger("answerback")
@@ -58,6 +59,8 @@ _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_RETAIN_EVERY = 600.0
+_BETWEEN_PAGES = 0.1
 _PROBE_EVERY = 15.0
 _ASKED_EVERY = 1.0
 
@@ -164,6 +167,13 @@ class Process:
         for limiter in self.ctx.limiters.values():
             limiter.forget_idle()
 
+    async def retain(self) -> None:
+        """Delete the words of what is over for longer than they are kept, in pages between which
+        others work. Raises DatabaseUnavailable."""
+        older = self.settings.retention_days * DAY
+        while older and await self.rt.db.write(delete_old, older):
+            await self.rt.clock.sleep(_BETWEEN_PAGES)
+
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
@@ -195,6 +205,7 @@ class Process:
         tasks.every("watch", max(0.1, beat / 5), self._watch, vital=True)
         tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
         tasks.every("repair", _REPAIR_EVERY, self.repair)
+        tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
         tasks.every("share", beat, self.share_rate_limits)
         for introduction in self.introductions:
