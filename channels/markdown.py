@@ -189,7 +189,7 @@ class _Page:
         cells than the head, the parser drops them: such a table stands as it was written."""
         rows = [row for part in node.children for row in part.children]
         lines = self._lines(node)
-        if any(len(_PIPE.findall(line.strip("> |"))) >= len(rows[0].children) for line in lines):
+        if any(len(_PIPE.findall(line)) >= len(rows[0].children) for line in lines[2:]):
             self._block_of_code("\n".join(lines), "")
         elif max(map(columns, grid := _grid(rows))) <= _TABLE_WIDTH:
             self._block_of_code("\n".join(grid), "")
@@ -297,7 +297,8 @@ class _Page:
 
 _EMPHASIS = {"strong": Style.BOLD, "em": Style.ITALIC, "s": Style.STRIKE}
 _GLUED = regex.compile(r"[\w)\]]\Z")
-_PIPE = regex.compile(r"(?<!\\)\|")
+_PIPE = regex.compile(r"(?<!^[\s>]*)(?<!\\)\|(?!\s*$)")
+"""Between two cells of a row."""
 
 
 def _grid(rows: Sequence[SyntaxTreeNode]) -> list[str]:

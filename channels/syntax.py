@@ -12,7 +12,7 @@ from functools import cache
 
 import regex
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, blockquote
 from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline.state_inline import Delimiter
 
@@ -36,6 +36,7 @@ def parser() -> MarkdownIt:
     inline.at("escape", _escape)
     inline.at("emphasis", _marks)
     inline.disable("strikethrough")  # _marks reads its marks too
+    found.block.ruler.at("blockquote", _quote, {"alt": ["paragraph", "list"]})
     found.block.ruler.before("fence", "formula", _formula, {"alt": ["paragraph", "list"]})
     return found
 
@@ -46,6 +47,7 @@ _LITERAL = regex.compile(
         (?: \( [^\s()<>"`]* \) | \[ [^\s\[\]<>"`]* \]
         | [[^\s<>"`()\[\]|]--[\p{Pi}\p{Pf}、。《》「」『』【】！（），：；？]] )+ )
     | < (?P<inner> (?: https? | ftp | tg | mailto ) : [^\s<>]+ | [^\s<>@]+ @ [^\s<>@]+ ) >
+    | < [a-zA-Z][\w:-]* (?: \s+ [\w:.-]+ = (?: "[^"<>]*" | '[^'<>]*' ) )+ \s* /? >
     | (?<!\w) __ (?: [a-z0-9][a-z0-9_]*? | [A-Z0-9][A-Z0-9_]*? ) __ (?!\w)
     | \$\$ .{1,2000}? \$\$
     | \$ (?=\S) (?: (?!\*\*|__)[^$\n] )* [^\s$\\] \$ (?!\w)
@@ -67,7 +69,7 @@ def _literal(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the li
         text = _address(text, state.src[: state.pos])
         end = state.pos + len(text)
     if not silent:
-        state.pending += text
+        state.pending += regex.sub(r"\\([*_~])", r"\1", text) if found["address"] else text
     state.pos = end
     return True
 
@@ -105,8 +107,8 @@ def _escape(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the lib
 _WORD = r"[[\p{L}\p{N}\p{Mn}\p{Mc}]--[\uFE00-\uFE0F]]"
 _NARROW = r"[[\p{L}\p{N}\p{Mn}\p{Mc}]--[\uFE00-\uFE0F\p{EA=W}\p{EA=F}]]"
 """Scripts written wide have no spaces between words, so a mark has none around it either."""
-_BEGINS = r"""[[\p{L}\p{N}\p{M}\p{Cf}\p{Ps}\p{Pi}\p{Pd}\p{S}"'*_¿¡&@#%…!\\]--[=>|]]"""
-_BEFORE_END = r"[\s\p{Ps}\p{Pi}/\\<|&@]"
+_BEGINS = r"""[[\p{L}\p{N}\p{M}\p{Cf}\p{Ps}\p{Pi}\p{Pf}\p{Pd}\p{S}"'*_¿¡&@#%…!\\]--[=>|]]"""
+_BEFORE_END = r"[\s\p{Ps}/\\<|&@]"
 _AFTER_END = (
     r"""(?: \Z | [\s\p{Cf}\p{Pe}\p{Pf}\p{Pd}\p{So}_~`<] | [\p{Po}--[/\\@&#%.]] | \.(?!\w) )"""
 )
@@ -174,3 +176,12 @@ def _formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # 
         token.content = state.getLines(start, state.line, state.blkIndent, False)
         token.map = [start, state.line]
     return True
+
+
+_GREATER = regex.compile(r">(?=[\d=\p{Sc}])")
+
+
+def _quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as above
+    """A quote, but for a line such as `>50 seats`."""
+    greater = _GREATER.match(state.src, state.bMarks[start] + state.tShift[start])
+    return greater is None and blockquote(state, start, end, silent)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import NamedTuple
 
 from bot.domain.message import ChatKind
 from bot.domain.ports import Recipient
@@ -25,8 +26,7 @@ from channels.text import cleaned, cuts, is_blank, shorten, sizes, utf16_len
 NO_PREVIEW = {"is_disabled": True}
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(NamedTuple):
     """A text file that is sent along as parameter `field`."""
 
     field: str
@@ -49,16 +49,11 @@ class Wire:
     presses: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
-        """The same part gives the same JSON, whenever it is encoded."""
-        stored: dict[str, object] = {"method": self.method, "params": dict(self.params)}
-        if self.upload is not None:
-            stored["upload"] = [self.upload.field, self.upload.name, self.upload.content]
-        if self.chat:
-            stored["chat"] = self.chat
-        if self.plain is not None:
-            stored["plain"] = self.plain if self.plain != self.params.get("text") else True
-        if self.presses:
-            stored["presses"] = dict(self.presses)
+        """The same part gives the same JSON, whenever it is encoded. A plain text that is the
+        text itself is stored once."""
+        stored = {k: v for k, v in asdict(self).items() if v or k == "params"}
+        if self.plain is not None and self.plain == self.params.get("text"):
+            stored["plain"] = True
         return json.dumps(stored, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
@@ -66,15 +61,11 @@ class Wire:
         """Raises ValueError for what `encode` did not write."""
         try:
             stored = json.loads(text)
-            params, upload, plain = stored["params"], stored.get("upload"), stored.get("plain")
-            return Wire(
-                method=stored["method"],
-                params=params,
-                upload=Upload(*upload) if upload else None,
-                chat=stored.get("chat", ""),
-                plain=params["text"] if plain is True else plain,
-                presses=stored.get("presses", {}),
-            )
+            if stored.get("plain") is True:
+                stored["plain"] = stored["params"]["text"]
+            if "upload" in stored:
+                stored["upload"] = Upload(*stored["upload"])
+            return Wire(**stored)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("not a stored Telegram message") from error
 
