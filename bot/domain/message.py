@@ -212,7 +212,8 @@ _BRACKETS = str.maketrans("[]<>{}", "()()()")
 _COLONS = re.compile(r"\s*[:\u02d0\u02f8\u05c3\u2236\u2982\ua789\ufe13\ufe30\ufe55\uff1a]+")
 _JOINERS = "\u200c\u200d"
 """Written in Persian, Indian scripts and emoji: they are invisible and harmless."""
-_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+_UNSEEN = {"Cf": "", **dict.fromkeys(("Cc", "Co", "Cs", "Zl", "Zp"), " ")}
+"""By category, what stands for a mark that nobody sees."""
 _ROLES = frozenset({"ai", "assistant", "developer", "function", "human", "system", "tool", "user"})
 """What a model takes for the side that speaks."""
 
@@ -227,8 +228,9 @@ def one_line(text: str, longest: int = LONGEST_NAME) -> str:
     line that begins with a name, or brackets: on one line, cut to `longest` characters, without
     what is invisible or turns the direction of writing, and without our frames' own marks."""
     shown = (
-        char if unicodedata.category(char) not in _UNSEEN or char in _JOINERS else " "
+        char if category not in _UNSEEN or char in _JOINERS else _UNSEEN[category]
         for char in text[: 10 * longest].translate(_BRACKETS)
+        for category in (unicodedata.category(char),)
     )
     line = " ".join("".join(shown).split())
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"

@@ -57,7 +57,7 @@ async def test_b126_a_quoted_message_brings_its_words_also_after_a_restart(world
         assert agent.quoted[-3:] == [
             Quoted(ours.sid, "answer 1", from_us=True),
             Quoted(BLUE, "the blue one costs 12", from_us=False),
-            Quoted(unknown, "", from_us=True),
+            Quoted(unknown, "", from_us=False),
         ]
         await process.die()
         process = await world.start(agent=agent)

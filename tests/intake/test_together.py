@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.terms import Burst
+from bot.domain.turn import Turn
 from tests.fakes.updates import Person, entity, supergroup, user
 from tests.kit.agents import Echo, Held, repeats
 from tests.kit.conversation import until_running
@@ -15,12 +16,19 @@ ADA = 700200110
 GROUP = -1007000000910
 PIECE = "x" * 4096
 TAIL = "tail: what do you think?"
-WAIT = "SELECT not_before - created_at FROM runs ORDER BY id"
 
 
-def held() -> Held:
-    """An agent that answers at once and remembers its turns."""
-    agent = Held()
+class Brief(Held):
+    """Remembers its turns, and answers each with one word, once it may."""
+
+    async def __call__(self, turn: Turn) -> str:
+        await super().__call__(turn)
+        return "ok"
+
+
+def brief() -> Brief:
+    """One that may answer at once."""
+    agent = Brief()
     agent.go.set()
     return agent
 
@@ -30,7 +38,7 @@ def held() -> Held:
 async def test_b115_a_text_that_its_client_cut_is_one_turn(
     world: World, burst: Burst, later: float
 ) -> None:
-    agent = held()
+    agent = brief()
     process = await world.start(agent=agent, burst=burst)
     world.stop_time()
     ada = Person(ADA, first_message=501)
@@ -47,7 +55,7 @@ async def test_b115_a_text_that_its_client_cut_is_one_turn(
 async def test_b115_the_pieces_come_together_although_the_process_died_between_them(
     world: World,
 ) -> None:
-    agent = held()
+    agent = brief()
     process = await world.start(agent=agent)
     world.stop_time()
     ada = Person(ADA, first_message=501)
@@ -71,7 +79,7 @@ async def test_b115_a_short_text_alone_waits_for_nothing(world: World) -> None:
 
 
 async def test_a_text_of_many_pieces_is_waited_for_from_piece_to_piece(world: World) -> None:
-    agent = held()
+    agent = brief()
     process = await world.start(agent=agent)
     world.stop_time()
     ada = Person(ADA)
@@ -87,9 +95,8 @@ async def test_a_text_of_many_pieces_is_waited_for_from_piece_to_piece(world: Wo
 async def test_a_piece_behind_a_running_turn_takes_its_rest_and_nothing_later(
     world: World,
 ) -> None:
-    agent = Held()
+    agent = Brief()
     process = await world.start(agent=agent, burst="each", lease_seconds=1e6)
-    world.stop_time()
     ada = Person(ADA)
     await process.post_update(ada.text("first"))
     await until_running(world)
@@ -107,7 +114,7 @@ async def test_a_piece_behind_a_running_turn_takes_its_rest_and_nothing_later(
 async def test_in_a_group_the_whole_text_is_for_the_bot_if_a_piece_of_it_is(
     world: World, asked_in: int
 ) -> None:
-    agent = held()
+    agent = brief()
     process = await world.start(agent=agent)
     world.stop_time()
     ada = Person(ADA, supergroup(GROUP))
@@ -124,7 +131,7 @@ async def test_in_a_group_the_whole_text_is_for_the_bot_if_a_piece_of_it_is(
 
 
 async def test_messages_forwarded_at_once_are_one_turn(world: World) -> None:
-    agent = held()
+    agent = brief()
     process = await world.start(agent=agent)
     world.stop_time()
     ada = Person(ADA)
@@ -138,7 +145,7 @@ async def test_messages_forwarded_at_once_are_one_turn(world: World) -> None:
 
 
 async def test_pictures_picked_at_once_on_whatsapp_are_one_turn(world: World) -> None:
-    agent = held()
+    agent = brief()
     await world.start(agent=agent, lease_seconds=1e6)
     world.stop_time()
     for number, caption in enumerate(("which one?", "", "")):

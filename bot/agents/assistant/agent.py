@@ -19,8 +19,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
+from bot.agents.assistant.answers import ModelAnswer, of_error
 from bot.agents.assistant.model import ModelFailed, StoredModel, busy, spell
-from bot.agents.assistant.outcome import Outcome, of_error
 from bot.agents.assistant.prompt import Prompt, as_messages, past, prompt_of, tokens, within
 from bot.agents.assistant.tools import Tool
 from bot.domain.errors import GiveUp
@@ -88,26 +88,26 @@ class LlmAgent:
 
     async def _despite(self, error: exceptions.AgentRunError, model: StoredModel) -> str:
         """The answer to a run that ended with an error. Raises what follows instead of one."""
-        turn, outcome = model.turn, of_error(error)
-        match outcome:
-            case Outcome.BUSY:
+        turn, answer = model.turn, of_error(error)
+        match answer:
+            case ModelAnswer.BUSY:
                 raise busy(error, turn, self._clock) from None
-            case Outcome.REFUSES_US:
+            case ModelAnswer.REFUSES_US:
                 _log.error("the model refuses us: %s; check LLM_MODEL and its key", spell(error))
                 reason = f"the model refuses us: {spell(error)}"
                 raise GiveUp(self._say(Text.UNAVAILABLE, turn), reason) from None
-            case Outcome.FILTERED | Outcome.CUT_EMPTY:
-                return await model.remarked(outcome)
-            case Outcome.WINDOW:
+            case ModelAnswer.FILTERED | ModelAnswer.CUT_EMPTY:
+                return await model.remarked(answer)
+            case ModelAnswer.WINDOW:
                 reason = "the model's window is too small even without the history"
                 raise GiveUp(self._say(Text.APOLOGY, turn), reason) from None
-            case Outcome.UNFIT | Outcome.ENDLESS:
+            case ModelAnswer.UNFIT | ModelAnswer.ENDLESS:
                 # Played again, the stored responses would lead here again.
                 raise GiveUp(self._say(Text.APOLOGY, turn), f"the model: {spell(error)}") from None
-            case Outcome.REJECTED | Outcome.BROKEN | Outcome.REFUSES_FILES:
+            case ModelAnswer.REJECTED | ModelAnswer.BROKEN | ModelAnswer.REFUSES_FILES:
                 raise ModelFailed(spell(error)) from None
-            case Outcome.WHOLE | Outcome.CUT | Outcome.CUT_CALL | Outcome.EMPTY:
-                raise AssertionError(outcome)  # Responses, which `StoredModel` has dealt with.
+            case ModelAnswer.WHOLE | ModelAnswer.CUT | ModelAnswer.CUT_CALL | ModelAnswer.EMPTY:
+                raise AssertionError(answer)  # Responses, which `StoredModel` has dealt with.
             case other:
                 assert_never(other)
 

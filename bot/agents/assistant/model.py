@@ -4,7 +4,7 @@ A response is stored before anything acts on it: asked again after a crash, the 
 returns the stored one and costs nothing. So the whole conversation of a turn is played again
 up to the point where it was cut off, and only what is missing is done. A blank response is
 asked for once more and then replaced, so that none is ever acted on, shown or sent back to a
-provider, which would refuse it; `outcome.py` says what follows from every other one. None of a
+provider, which would refuse it; `answers.py` says what follows from every other one. None of a
 provider's words in an error go any further.
 """
 
@@ -29,7 +29,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from bot.agents.assistant.outcome import Outcome, of_response
+from bot.agents.assistant.answers import ModelAnswer, of_response
 from bot.agents.assistant.prompt import Files
 from bot.agents.assistant.reasoning import without_reasoning
 from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
@@ -61,7 +61,7 @@ _UNREADABLE = (
     ValueError,
 )
 """Errors of an adapter whose provider sent something else than an answer. They may quote it."""
-_ASKED_AGAIN = frozenset({Outcome.EMPTY, Outcome.CUT_CALL})
+_ASKED_AGAIN = frozenset({ModelAnswer.EMPTY, ModelAnswer.CUT_CALL})
 
 
 def make_model(name: str, base_url: str) -> Model:
@@ -124,8 +124,8 @@ class StoredModel(WrapperModel):
         response = await self._stored(name, call)
         if of_response(response) in _ASKED_AGAIN:
             response = await self._stored(f"{name}:again", call)
-        outcome = of_response(response)
-        return response if outcome is Outcome.WHOLE else await self._instead(outcome, response)
+        answer = of_response(response)
+        return response if answer is ModelAnswer.WHOLE else await self._instead(answer, response)
 
     async def _stored(self, key: str, call: Callable[[], Awaitable[Any]]) -> ModelResponse:
         stored = await self.turn.step(key, call, safe_to_repeat=True, cost=_cost)
@@ -133,19 +133,19 @@ class StoredModel(WrapperModel):
         assert isinstance(response, ModelResponse)
         return response
 
-    async def _instead(self, outcome: Outcome, response: ModelResponse) -> ModelResponse:
+    async def _instead(self, answer: ModelAnswer, response: ModelResponse) -> ModelResponse:
         """The response to act on in the place of one that is not whole."""
-        text = await self.remarked(outcome)
+        text = await self.remarked(answer)
         said = [part for part in response.parts if isinstance(part, TextPart)]
-        if outcome is Outcome.CUT:
+        if answer is ModelAnswer.CUT:
             return replace(response, parts=[*said, TextPart(f"\n\n{text}")], finish_reason="stop")
         return ModelResponse(parts=[TextPart(text)], model_name=self.model_name)
 
-    async def remarked(self, outcome: Outcome) -> str:
-        """Our own words about this outcome, which `runs show` tells from now on."""
-        remark = outcome.remark
+    async def remarked(self, answer: ModelAnswer) -> str:
+        """Our own words about this answer, which `runs show` tells from now on."""
+        remark = answer.remark
         await self.turn.step(f"{remark} ({self.number})", lambda: remark, safe_to_repeat=True)
-        return self.say(Text.CUT_OFF if outcome is Outcome.CUT else Text.EMPTY_ANSWER)
+        return self.say(Text.CUT_OFF if answer is ModelAnswer.CUT else Text.EMPTY_ANSWER)
 
     async def _ask(
         self,
@@ -170,7 +170,7 @@ class StoredModel(WrapperModel):
             except _UNREADABLE as error:
                 raise ModelFailed(spell(error)) from None
             else:
-                if of_response(response) is Outcome.BROKEN:
+                if of_response(response) is ModelAnswer.BROKEN:
                     raise ModelFailed("the response ended with an error")
                 return response
 

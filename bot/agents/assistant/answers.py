@@ -1,5 +1,5 @@
-"""The table of outcomes: all that a model, its provider or a gateway can answer, and the one
-thing that follows. `docs/agents.md` shows it.
+"""The table of what a model, its provider or a gateway can answer, each with the one thing that
+follows. `docs/agents.md` shows it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from bot.agents.assistant.prompt import is_blank
 
 
-class Outcome(Enum):
+class ModelAnswer(Enum):
     """What came of asking a model. `happens` and `follows` are a row of the table; `remark` is
     what `runs show` tells of an answer that is not the model's whole one."""
 
@@ -93,48 +93,48 @@ _ERRORS = frozenset({"error", "failed", "network_error"})
 """Reasons to end, as providers spell them."""
 
 
-def of_response(response: ModelResponse) -> Outcome:
-    """The outcome of a response that could be read."""
+def of_response(response: ModelResponse) -> ModelAnswer:
+    """The kind of a response that could be read."""
     raw = (response.provider_details or {}).get("finish_reason")
     ends = {str(reason).lower() for reason in (response.finish_reason, raw) if reason}
     calls = any(isinstance(part, ToolCallPart) for part in response.parts)
     says = any(isinstance(p, TextPart) and not is_blank(p.content) for p in response.parts)
     if ends & _FILTERS:
-        return Outcome.FILTERED
+        return ModelAnswer.FILTERED
     if ends & _ERRORS:
-        return Outcome.BROKEN
+        return ModelAnswer.BROKEN
     if ends & _LIMITS:
         if calls:
-            return Outcome.CUT_CALL
-        return Outcome.CUT if says else Outcome.CUT_EMPTY
-    return Outcome.WHOLE if says or calls else Outcome.EMPTY
+            return ModelAnswer.CUT_CALL
+        return ModelAnswer.CUT if says else ModelAnswer.CUT_EMPTY
+    return ModelAnswer.WHOLE if says or calls else ModelAnswer.EMPTY
 
 
-_OF_ERRORS: tuple[tuple[type[exceptions.AgentRunError], Outcome], ...] = (
-    (exceptions.ContentFilterError, Outcome.FILTERED),
-    (exceptions.OutputTokenLimitExceeded, Outcome.CUT_EMPTY),
-    (exceptions.UsageLimitExceeded, Outcome.ENDLESS),
-    (exceptions.UnexpectedModelBehavior, Outcome.UNFIT),
-    (exceptions.ModelContextWindowExceededError, Outcome.WINDOW),
-    (exceptions.ModelAuthenticationError, Outcome.REFUSES_US),
-    (exceptions.ModelNotFoundError, Outcome.REFUSES_US),
-    (exceptions.ModelQuotaExceededError, Outcome.REFUSES_US),
-    (exceptions.ModelConnectionError, Outcome.BUSY),
-    (exceptions.ModelRateLimitError, Outcome.BUSY),
-    (exceptions.ModelRequestTimeout, Outcome.BUSY),
-    (exceptions.ModelServerError, Outcome.BUSY),
-    (exceptions.ModelUnavailableError, Outcome.BUSY),
+_OF_ERRORS: tuple[tuple[type[exceptions.AgentRunError], ModelAnswer], ...] = (
+    (exceptions.ContentFilterError, ModelAnswer.FILTERED),
+    (exceptions.OutputTokenLimitExceeded, ModelAnswer.CUT_EMPTY),
+    (exceptions.UsageLimitExceeded, ModelAnswer.ENDLESS),
+    (exceptions.UnexpectedModelBehavior, ModelAnswer.UNFIT),
+    (exceptions.ModelContextWindowExceededError, ModelAnswer.WINDOW),
+    (exceptions.ModelAuthenticationError, ModelAnswer.REFUSES_US),
+    (exceptions.ModelNotFoundError, ModelAnswer.REFUSES_US),
+    (exceptions.ModelQuotaExceededError, ModelAnswer.REFUSES_US),
+    (exceptions.ModelConnectionError, ModelAnswer.BUSY),
+    (exceptions.ModelRateLimitError, ModelAnswer.BUSY),
+    (exceptions.ModelRequestTimeout, ModelAnswer.BUSY),
+    (exceptions.ModelServerError, ModelAnswer.BUSY),
+    (exceptions.ModelUnavailableError, ModelAnswer.BUSY),
 )
 _OF_STATUS = {
-    **dict.fromkeys((408, 409, 425, 429), Outcome.BUSY),
-    **dict.fromkeys((401, 402, 403, 404), Outcome.REFUSES_US),
+    **dict.fromkeys((408, 409, 425, 429), ModelAnswer.BUSY),
+    **dict.fromkeys((401, 402, 403, 404), ModelAnswer.REFUSES_US),
 }
 
 
-def of_error(error: exceptions.AgentRunError) -> Outcome:
-    """The outcome of a run that ended with an error of the library's."""
-    for kind, outcome in _OF_ERRORS:
+def of_error(error: exceptions.AgentRunError) -> ModelAnswer:
+    """The kind of an error by which the library ended a run."""
+    for kind, answer in _OF_ERRORS:
         if isinstance(error, kind):
-            return outcome
+            return answer
     status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
-    return Outcome.BUSY if status >= 500 else _OF_STATUS.get(status, Outcome.REJECTED)
+    return ModelAnswer.BUSY if status >= 500 else _OF_STATUS.get(status, ModelAnswer.REJECTED)

@@ -13,8 +13,8 @@ import pytest
 from pydantic_ai import models
 
 from bot.agents.assistant.agent import MAX_CALLS, LlmAgent
+from bot.agents.assistant.answers import ModelAnswer as Kind
 from bot.agents.assistant.model import ModelFailed
-from bot.agents.assistant.outcome import Outcome
 from bot.agents.assistant.reasoning import without_reasoning
 from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
@@ -88,7 +88,7 @@ def in_turn(server: FakeAgentServer, answers: Sequence[Json | bytes]) -> None:
 class Case:
     """What the server answers, what the turn gives or raises, and how often it asks."""
 
-    outcome: Outcome
+    kind: Kind
     answers: Sequence[Json | bytes]
     gives: str | type[Exception]
     asks: int = 1
@@ -98,74 +98,74 @@ EMPTY = WORDS.say(Text.EMPTY_ANSWER)
 CUT = WORDS.say(Text.CUT_OFF)
 STEP = "Step 1: turn off the gas. Step 2: never open the"
 CASES = {
-    "whole": Case(Outcome.WHOLE, [says("hi")], "hi"),
-    "end unknown": Case(Outcome.WHOLE, [says("hi", "eos_token")], "hi"),
-    "end missing": Case(Outcome.WHOLE, [says("hi", None)], "hi"),
-    "reasoning": Case(Outcome.WHOLE, [says("<think>He is mad.</think>\n\nhi")], "hi"),
-    "reasoning, its end": Case(Outcome.WHOLE, [says("He is mad.\n</think>\n\nhi")], "hi"),
-    "reasoning, large": Case(Outcome.WHOLE, [says("<THINKING>mad\n</THINKING>hi")], "hi"),
-    "reasoning, a field": Case(Outcome.WHOLE, [says("hi", reasoning_content="He is mad.")], "hi"),
-    "cut": Case(Outcome.CUT, [says(STEP, "length")], f"{STEP}\n\n{CUT}"),
-    "cut, as others say it": Case(Outcome.CUT, [says(STEP, "MAX_TOKENS")], f"{STEP}\n\n{CUT}"),
-    "cut call": Case(Outcome.CUT_CALL, [calls('{"a": "b', "length")], EMPTY, 2),
-    "cut call that looks whole": Case(Outcome.CUT_CALL, [calls("{}", "length")], EMPTY, 2),
-    "cut call, then whole": Case(Outcome.CUT_CALL, [calls("{", "length"), says("hi")], "hi", 2),
-    "cut before anything": Case(Outcome.CUT_EMPTY, [says("", "length")], EMPTY),
-    "cut in its reasoning": Case(Outcome.CUT_EMPTY, [says("<think>He is", "length")], EMPTY),
-    "empty": Case(Outcome.EMPTY, [says("")], EMPTY, 2),
-    "null": Case(Outcome.EMPTY, [says(None)], EMPTY, 2),
-    "reasoning alone": Case(Outcome.EMPTY, [says("<think>He is mad.")], EMPTY, 2),
-    "empty, then whole": Case(Outcome.EMPTY, [says(" \u200b"), says("hi")], "hi", 2),
-    "refusal": Case(Outcome.FILTERED, [says(None, refusal=SECRET)], EMPTY),
-    "filter": Case(Outcome.FILTERED, [says("", "content_filter")], EMPTY),
-    "filter in the middle": Case(Outcome.FILTERED, [says("First, mix", "content_filter")], EMPTY),
-    "filter of another name": Case(Outcome.FILTERED, [says("Mix", "guardrail_intervened")], EMPTY),
-    "filter at a call": Case(Outcome.FILTERED, [calls("{}", "content_filter")], EMPTY),
-    "arguments never fit": Case(Outcome.UNFIT, [calls('{"a": ')], GiveUp, 4),
-    "no such tool": Case(Outcome.UNFIT, [calls("{}", tool="rm"), says("hi")], "hi", 2),
-    "calls for ever": Case(Outcome.ENDLESS, [calls("{}")], GiveUp, MAX_CALLS),
-    "429": Case(Outcome.BUSY, [response(429, SECRET.encode())], Retry),
-    "502": Case(Outcome.BUSY, [response(502, b"<html>502</html>")], Retry),
-    "529": Case(Outcome.BUSY, [response(529, b"{}")], Retry),
-    "429 inside": Case(Outcome.BUSY, [error(429)], Retry),
-    "502 inside": Case(Outcome.BUSY, [error("502")], Retry),
-    "a limit inside, in words": Case(Outcome.BUSY, [error("rate_limit_exceeded")], Retry),
+    "whole": Case(Kind.WHOLE, [says("hi")], "hi"),
+    "end unknown": Case(Kind.WHOLE, [says("hi", "eos_token")], "hi"),
+    "end missing": Case(Kind.WHOLE, [says("hi", None)], "hi"),
+    "reasoning": Case(Kind.WHOLE, [says("<think>He is mad.</think>\n\nhi")], "hi"),
+    "reasoning, its end": Case(Kind.WHOLE, [says("He is mad.\n</think>\n\nhi")], "hi"),
+    "reasoning, large": Case(Kind.WHOLE, [says("<THINKING>mad\n</THINKING>hi")], "hi"),
+    "reasoning, a field": Case(Kind.WHOLE, [says("hi", reasoning_content="He is mad.")], "hi"),
+    "cut": Case(Kind.CUT, [says(STEP, "length")], f"{STEP}\n\n{CUT}"),
+    "cut, as others say it": Case(Kind.CUT, [says(STEP, "MAX_TOKENS")], f"{STEP}\n\n{CUT}"),
+    "cut call": Case(Kind.CUT_CALL, [calls('{"a": "b', "length")], EMPTY, 2),
+    "cut call that looks whole": Case(Kind.CUT_CALL, [calls("{}", "length")], EMPTY, 2),
+    "cut call, then whole": Case(Kind.CUT_CALL, [calls("{", "length"), says("hi")], "hi", 2),
+    "cut before anything": Case(Kind.CUT_EMPTY, [says("", "length")], EMPTY),
+    "cut in its reasoning": Case(Kind.CUT_EMPTY, [says("<think>He is", "length")], EMPTY),
+    "empty": Case(Kind.EMPTY, [says("")], EMPTY, 2),
+    "null": Case(Kind.EMPTY, [says(None)], EMPTY, 2),
+    "reasoning alone": Case(Kind.EMPTY, [says("<think>He is mad.")], EMPTY, 2),
+    "empty, then whole": Case(Kind.EMPTY, [says(" \u200b"), says("hi")], "hi", 2),
+    "refusal": Case(Kind.FILTERED, [says(None, refusal=SECRET)], EMPTY),
+    "filter": Case(Kind.FILTERED, [says("", "content_filter")], EMPTY),
+    "filter in the middle": Case(Kind.FILTERED, [says("First, mix", "content_filter")], EMPTY),
+    "filter of another name": Case(Kind.FILTERED, [says("Mix", "guardrail_intervened")], EMPTY),
+    "filter at a call": Case(Kind.FILTERED, [calls("{}", "content_filter")], EMPTY),
+    "arguments never fit": Case(Kind.UNFIT, [calls('{"a": ')], GiveUp, 4),
+    "no such tool": Case(Kind.UNFIT, [calls("{}", tool="rm"), says("hi")], "hi", 2),
+    "calls for ever": Case(Kind.ENDLESS, [calls("{}")], GiveUp, MAX_CALLS),
+    "429": Case(Kind.BUSY, [response(429, SECRET.encode())], Retry),
+    "502": Case(Kind.BUSY, [response(502, b"<html>502</html>")], Retry),
+    "529": Case(Kind.BUSY, [response(529, b"{}")], Retry),
+    "429 inside": Case(Kind.BUSY, [error(429)], Retry),
+    "502 inside": Case(Kind.BUSY, [error("502")], Retry),
+    "a limit inside, in words": Case(Kind.BUSY, [error("rate_limit_exceeded")], Retry),
     "an error beside a text": Case(
-        Outcome.BUSY, [says("half a", "error") | {"error": {"code": 503}}], Retry
+        Kind.BUSY, [says("half a", "error") | {"error": {"code": 503}}], Retry
     ),
     "an error of one choice": Case(
-        Outcome.BUSY,
+        Kind.BUSY,
         [{"choices": [{**says("x", "error")["choices"][0], "error": {"code": 502}}]}],
         Retry,
     ),
     "an error object": Case(
-        Outcome.BUSY, [{"object": "error", "message": SECRET, "type": "overloaded"}], Retry
+        Kind.BUSY, [{"object": "error", "message": SECRET, "type": "overloaded"}], Retry
     ),
-    "401": Case(Outcome.REFUSES_US, [response(401, b"{}")], GiveUp),
-    "402 inside": Case(Outcome.REFUSES_US, [error(402)], GiveUp),
-    "no quota inside": Case(Outcome.REFUSES_US, [error("insufficient_quota")], GiveUp),
-    "a window inside": Case(Outcome.WINDOW, [error("context_length_exceeded")], GiveUp, 2),
+    "401": Case(Kind.REFUSES_US, [response(401, b"{}")], GiveUp),
+    "402 inside": Case(Kind.REFUSES_US, [error(402)], GiveUp),
+    "no quota inside": Case(Kind.REFUSES_US, [error("insufficient_quota")], GiveUp),
+    "a window inside": Case(Kind.WINDOW, [error("context_length_exceeded")], GiveUp, 2),
     "a page": Case(
-        Outcome.BROKEN,
+        Kind.BROKEN,
         [response(200, b"<html>wait</html>", "content-type: text/html\r\n")],
         ModelFailed,
     ),
     "no JSON": Case(
-        Outcome.BROKEN,
+        Kind.BROKEN,
         [response(200, b"{oops", "content-type: application/json\r\n")],
         ModelFailed,
     ),
-    "choices null": Case(Outcome.BROKEN, [{"choices": None}], ModelFailed),
-    "no choices": Case(Outcome.BROKEN, [{"choices": []}], ModelFailed),
-    "no message": Case(Outcome.BROKEN, [{"choices": [{"index": 0}]}], ModelFailed),
-    "other JSON": Case(Outcome.BROKEN, [{"hello": SECRET}], ModelFailed),
-    "a nameless error inside": Case(Outcome.BROKEN, [{"error": "x"}], ModelFailed),
-    "an end by an error": Case(Outcome.BROKEN, [says("half a", "error")], ModelFailed),
+    "choices null": Case(Kind.BROKEN, [{"choices": None}], ModelFailed),
+    "no choices": Case(Kind.BROKEN, [{"choices": []}], ModelFailed),
+    "no message": Case(Kind.BROKEN, [{"choices": [{"index": 0}]}], ModelFailed),
+    "other JSON": Case(Kind.BROKEN, [{"hello": SECRET}], ModelFailed),
+    "a nameless error inside": Case(Kind.BROKEN, [{"error": "x"}], ModelFailed),
+    "an end by an error": Case(Kind.BROKEN, [says("half a", "error")], ModelFailed),
     "a list": Case(
-        Outcome.BROKEN, [response(200, b"[1]", "content-type: application/json\r\n")], ModelFailed
+        Kind.BROKEN, [response(200, b"[1]", "content-type: application/json\r\n")], ModelFailed
     ),
-    "400": Case(Outcome.REJECTED, [response(400, json.dumps(error("x")).encode())], ModelFailed),
-    "422": Case(Outcome.REJECTED, [response(422, b"{}")], ModelFailed),
+    "400": Case(Kind.REJECTED, [response(400, json.dumps(error("x")).encode())], ModelFailed),
+    "422": Case(Kind.REJECTED, [response(422, b"{}")], ModelFailed),
 }
 """Files have a test of their own below."""
 
@@ -177,7 +177,7 @@ async def test_what_a_provider_answers_has_one_outcome(
     case = CASES[name]
     in_turn(server, case.answers)
     history = (HistoryMessage("user", "hey", 1.0), HistoryMessage("assistant", "hey", 2.0))
-    asked = turn("hello", history=history if case.outcome is Outcome.WINDOW else ())
+    asked = turn("hello", history=history if case.kind is Kind.WINDOW else ())
     told = ""
     with caplog.at_level(logging.DEBUG, logger="answerback"):
         if isinstance(case.gives, str):
@@ -188,9 +188,9 @@ async def test_what_a_provider_answers_has_one_outcome(
             told = f"{raised.value} {getattr(raised.value, 'reason', '')}"
     assert len(server.asked) == case.asks
     assert SECRET not in told + caplog.text
-    remarks = [outcome.remark for outcome in Outcome if outcome.remark]
+    remarks = [kind.remark for kind in Kind if kind.remark]
     found = [r for r in remarks if any(key.startswith(r) for key in asked.results)]
-    assert found == ([case.outcome.remark] if case.outcome.remark and case.gives != "hi" else [])
+    assert found == ([case.kind.remark] if case.kind.remark and case.gives != "hi" else [])
 
 
 async def test_a_refusal_of_a_request_with_files_is_asked_once_more_with_their_description(
@@ -203,10 +203,10 @@ async def test_a_refusal_of_a_request_with_files_is_asked_once_more_with_their_d
 
 
 def test_every_outcome_has_a_case_and_its_row_on_the_page() -> None:
-    assert {case.outcome for case in CASES.values()} == set(Outcome) - {Outcome.REFUSES_FILES}
+    assert {case.kind for case in CASES.values()} == set(Kind) - {Kind.REFUSES_FILES}
     table = PAGE.read_text(encoding="utf-8").partition("| what happens | what follows |\n")[2]
     rows = table.partition("\n\n")[0].splitlines()[1:]
-    assert rows == [f"| {outcome.happens} | {outcome.follows} |" for outcome in Outcome]
+    assert rows == [f"| {kind.happens} | {kind.follows} |" for kind in Kind]
 
 
 async def test_what_was_decided_is_the_same_when_the_turn_is_played_again(
