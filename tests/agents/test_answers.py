@@ -65,7 +65,7 @@ async def server() -> AsyncIterator[FakeAgentServer]:
 @pytest.fixture
 async def local(server: FakeAgentServer) -> AsyncIterator[LlmAgent]:
     base = server.url.removesuffix("/turn") + "/v1"
-    settings = Settings(_env_file=None, agent="llm", llm_model="m", llm_base_url=base)  # type: ignore[call-arg]  # pydantic's own keyword
+    settings = Settings(_env_file=None, agent="llm", llm_model="m", llm_base_url=base)
     built = build_agent(settings, WORDS, SystemClock())
     assert isinstance(built.agent, LlmAgent)
     with models.override_allow_model_requests(True):
