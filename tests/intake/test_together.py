@@ -1,5 +1,5 @@
-"""What belongs together is one turn: pieces of a text, files picked at once, forwards; a link's
-payload and a quoted message reach the agent with it."""
+"""Messages that belong together are one turn: pieces of a text, files picked at once, forwards;
+and the payload of a link reaches the agent."""
 
 from __future__ import annotations
 
