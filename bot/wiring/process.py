@@ -24,6 +24,7 @@ from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import Site
+from bot.intake import batching
 from bot.intake.accept import Intake
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
@@ -177,7 +178,7 @@ class Process:
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        for first in (self.sweep, self.repair, self.share_rate_limits):
+        for first in (self.sweep, self.repair, self.share_rate_limits, self.gather_on):
             try:
                 await first()
             except DatabaseUnavailable as error:
@@ -217,6 +218,10 @@ class Process:
         count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         for limiter in self.ctx.limiters.values():
             limiter.share(count)
+
+    async def gather_on(self) -> None:
+        """Wait again for the rest of what was being gathered. Raises DatabaseUnavailable."""
+        await self.rt.db.write(batching.gather_on, self.rt)
 
     async def _watch(self) -> None:
         self.lease.watch()

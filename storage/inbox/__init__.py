@@ -13,6 +13,7 @@ from storage.inbox.messages import (
     known,
     listed_only,
     merge,
+    names_in,
     of_run,
     reassign,
     recent_messages,
@@ -20,6 +21,7 @@ from storage.inbox.messages import (
     store_message,
     store_reminder,
     use_edit,
+    words,
 )
 from storage.inbox.payloads import (
     blank,
