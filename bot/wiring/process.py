@@ -48,6 +48,7 @@ from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.demands import refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.schema.migrate import upgrade
@@ -104,7 +105,8 @@ class Process:
         fresh = since < 4 * _SWEEP_EVERY + 2 * self.lease.terms.heartbeat
         troubled = "; ".join(f"{name} {says}" for name, says in self.tasks.troubled.items())
         said = "nothing is due" if age is None else f"the oldest due run waits {age:.0f} s"
-        checks.append(Check("database", True, "answers"))
+        refused = self.rt.db.trouble
+        checks.append(Check("database", not refused, refused or "answers"))
         checks.append(Check("sweep", fresh, f"{since:.0f} s ago"))
         if self.worker is not None and not self.worker.draining:
             idle = self.worker.claimless
@@ -208,7 +210,7 @@ async def running(
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
         stack.push_async_callback(asyncio.to_thread, tracer.close)
-        await asyncio.to_thread(upgrade, settings.database_url)
+        await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
@@ -270,6 +272,14 @@ async def running(
             yield process
         finally:
             await process.end()
+
+
+def make_ready(url: str, clock: Clock) -> str:
+    """Refuse a database that can't serve, bring any other to our schema; returns its revision.
+    Raises ConfigurationError, DatabaseUnavailable."""
+    for finding in refuse_unfit(url, clock):
+        _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
+    return upgrade(url)
 
 
 async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:
