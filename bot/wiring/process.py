@@ -50,6 +50,7 @@ from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.demands import refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.retention import delete_old
@@ -97,7 +98,8 @@ class DatabaseCheck:
         if self._due is not None:
             waits = self._due + self._clock.monotonic() - self._heard_at
             said = f"the oldest due run waits {waits:.0f} s"
-        return Check("database", True, "answers"), Check("due", True, said)
+        refused = self._db.trouble
+        return Check("database", not refused, refused or "answers"), Check("due", True, said)
 
     async def _ask(self) -> None:
         self._trouble = ""
@@ -262,7 +264,7 @@ async def running(
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
         stack.push_async_callback(asyncio.to_thread, tracer.close)
-        await asyncio.to_thread(upgrade, settings.database_url)
+        await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
@@ -324,6 +326,14 @@ async def running(
             yield process
         finally:
             await process.end()
+
+
+def make_ready(url: str, clock: Clock) -> str:
+    """Refuse a database that can't serve, bring any other to our schema; returns its revision.
+    Raises ConfigurationError, DatabaseUnavailable."""
+    for finding in refuse_unfit(url, clock):
+        _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
+    return upgrade(url)
 
 
 async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:
