@@ -7,7 +7,6 @@ its plots; `--quick` is a short form of it that writes nothing.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import platform
@@ -15,7 +14,9 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from benchmarks import pipeline, report
+import uvloop
+
+from benchmarks import backlog, doorway, flat, pipeline, report
 from benchmarks.report import Figures
 from benchmarks.scale import FULL, QUICK, Scale
 from benchmarks.stage import Servers, servers
@@ -25,6 +26,9 @@ PARTS: dict[str, Part] = {
     "pipeline": pipeline.pipeline,
     "latency": pipeline.latency,
     "agents_200ms": pipeline.agents,
+    "doorway": doorway.doorway,
+    "backlog": backlog.backlog,
+    "flat": flat.flat,
 }
 
 
@@ -51,7 +55,7 @@ def main() -> None:
     if asked.load:
         figures = json.loads(asked.load.read_text())
     else:
-        figures = asyncio.run(measure(asked.only, QUICK if asked.quick else FULL))
+        figures = uvloop.run(measure(asked.only, QUICK if asked.quick else FULL))
     report.table(figures)
     if asked.json:
         asked.json.write_text(json.dumps(figures, indent=2) + "\n")
