@@ -221,10 +221,10 @@ class Postgres:
 
 def _committed(tx: Tx, begin: str, job: Callable[[Tx], T]) -> T:
     connection: psycopg.Connection[Any] = tx.connection
-    connection.execute(begin, prepare=False)
+    tx.send_later(begin)
     try:
         result = job(tx)
-        connection.commit()
+        tx.commit()
     except BaseException:
         if not connection.closed:
             connection.rollback()

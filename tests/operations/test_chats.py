@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import psycopg
 import pytest
 
@@ -12,6 +10,7 @@ from bot.domain.turn import Turn
 from bot.operations import chats, parts
 from bot.operations.actions import Acted, Result
 from bot.wiring import Role
+from storage.engine.tx import Tx
 from storage.views.parts import PartFilter, parts_listed
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
@@ -108,17 +107,17 @@ async def test_words_leave_once_although_the_answer_to_their_commit_is_lost(
     process = await world.start(agent=repeats)
     await process.post_update(Person(ADA).text("hello"))
     await world.settled()
-    commit, lost = psycopg.Connection.commit, list[str]()
+    commit, lost = Tx.commit, list[str]()
 
-    def loses_its_answer(connection: psycopg.Connection[Any]) -> None:
-        written = connection.execute("SELECT 1 FROM outbox WHERE kind = 'operator'").fetchone()
-        commit(connection)
+    def loses_its_answer(tx: Tx) -> None:
+        written = tx.run("SELECT 1 FROM outbox WHERE kind = 'operator'")
+        commit(tx)
         if written and not lost:
             lost.append("an answer")
-            connection.close()
+            tx.connection.close()
             raise psycopg.OperationalError("the server closed the connection")
 
-    monkeypatch.setattr(psycopg.Connection, "commit", loses_its_answer)
+    monkeypatch.setattr(Tx, "commit", loses_its_answer)
     acted = await reply(process, "your order left")
     await world.settled()
     assert acted.result is Result.DONE
