@@ -154,6 +154,12 @@ class Stage:
         found: list[dict[str, Any]] = answer.json()
         return found
 
+    async def calls(self, fake_url: str, method: str) -> list[dict[str, Any]]:
+        """The calls of one method that a fake was sent, in order."""
+        answer = await self.client.get(f"{fake_url}/_fake/calls?method={method}", timeout=60.0)
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
     async def texts(self, chat: int) -> list[str]:
         """What a person sees in a Telegram chat."""
         return [m["text"] for m in await self.shown(self.telegram_url) if m["chat"] == chat]
@@ -169,18 +175,21 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(postgres: Postgres | None) -> AsyncIterator[Stage]:
-    """A stage on a new database of this server, or on a new file of SQLite."""
+async def open_stage(
+    postgres: Postgres | None, telegram: str = "tests.fakes.telegram"
+) -> AsyncIterator[Stage]:
+    """A stage on a new database of this server, or on a new file of SQLite. `telegram` is the
+    program that plays the Bot API."""
     async with (
-        _fake("telegram") as telegram,
-        _fake("twilio") as twilio,
+        _fake(telegram) as telegram_url,
+        _fake("tests.fakes.twilio") as twilio_url,
         httpx.AsyncClient(
             trust_env=False, timeout=30.0, limits=httpx.Limits(max_connections=None)
         ) as client,
     ):
         with tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder:
             url = new_database(postgres) if postgres else f"sqlite:///{folder}/bench.db"
-            stage = Stage(url, telegram, twilio, client, Path(folder))
+            stage = Stage(url, telegram_url, twilio_url, client, Path(folder))
             try:
                 yield stage
             finally:
@@ -196,10 +205,10 @@ def new_database(postgres: Postgres) -> str:
 
 
 @asynccontextmanager
-async def _fake(name: str) -> AsyncIterator[str]:
+async def _fake(module: str) -> AsyncIterator[str]:
     """A fake provider's URL while it runs."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"tests.fakes.{name}", "--port", "0"),
+        *(sys.executable, "-m", module, "--port", "0"),
         cwd=ROOT,
         stdout=PIPE,
         stderr=DEVNULL,  # it tells of every caller that was killed
