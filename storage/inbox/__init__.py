@@ -14,6 +14,7 @@ from storage.inbox.messages import (
     listed_only,
     merge,
     of_run,
+    of_runs,
     reassign,
     recent_messages,
     recorded,
