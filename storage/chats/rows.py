@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -53,24 +52,28 @@ CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))
 IS_CHAT = chats.c.id == CHAT_ID
 
 _GET = sa.select(*CHAT.columns, chats.c.merged_into).where(IS_CHAT)
-_LOCK = _GET.with_for_update(key_share=True)
+# A row that is merged is never locked: it is younger than its survivor, and chats are locked in
+# the order of their ids.
+_LOCK = (
+    sa.select(*CHAT.columns)
+    .where(IS_CHAT, chats.c.merged_into.is_(None))
+    .with_for_update(key_share=True)
+)
 
 
 def lock(tx: Tx, chat: int) -> Chat:
     """Lock the chat's row and read it: every move that changes who is the head does so. Follows
     `merged_into`: returns the surviving chat."""
-    return _found(tx, _LOCK, chat)
+    while (found := CHAT.first(tx.execute(_LOCK, {"chat_id": chat}))) is None:
+        chat = get(tx, chat).id
+    return found
 
 
 def get(tx: Tx, chat: int) -> Chat:
     """One chat, read only. Follows `merged_into`: returns the surviving chat."""
-    return _found(tx, _GET, chat)
-
-
-def _found(tx: Tx, question: sa.Select[*tuple[Any, ...]], chat: int) -> Chat:
-    row = tx.execute(question, {"chat_id": chat}).one()
+    row = tx.execute(_GET, {"chat_id": chat}).one()
     while row.merged_into is not None:
-        row = tx.execute(question, {"chat_id": row.merged_into}).one()
+        row = tx.execute(_GET, {"chat_id": row.merged_into}).one()
     return CHAT.read(row)
 
 
