@@ -1,4 +1,4 @@
-"""What was said before: every kind of agent finds it in its turn."""
+"""The history of a chat: every kind of agent finds it in its turn."""
 
 from __future__ import annotations
 

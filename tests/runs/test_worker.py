@@ -1,4 +1,4 @@
-"""The worker's claims: what one of them brings, and who is told that there is more."""
+"""The worker's claims: all that one of them brings, and the hints that more is due."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import text as sql
 
 from bot.clock import SystemClock
 from bot.wiring import Role
+from storage.engine.tx import Tx
 from storage.notify import READY, Wakeups, stop_topic
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats
@@ -33,24 +34,23 @@ async def test_what_was_written_while_nobody_worked_is_claimed_together(world: W
     ]
 
 
+def spoil(tx: Tx, sender: int) -> None:
+    """Make the messages of this person unreadable."""
+    spoiled = sql("UPDATE inbound SET attachments = 'no list' WHERE sender_id = :sender")
+    tx.execute(spoiled, {"sender": str(sender)})
+
+
 async def test_a_message_that_breaks_its_reading_holds_up_nobody_else(world: World) -> None:
     web = await world.start(role=Role.WEB)
     broken, *others = people(4)
     for person in (broken, *others):
         await post(web, person.text("hello"))
-    spoil = sql("UPDATE inbound SET attachments = 'no list' WHERE sender_id = :who")
-    await web.process.rt.db.write(
-        lambda tx: tx.execute(spoil, {"who": str(broken.number)}).rowcount
-    )
+    await web.process.rt.db.write(spoil, broken.number)
     await world.start(agent=repeats, role=Role.WORKER)
-    for person in others:
-        await world.telegram.wait_for(
-            lambda who=person.number: world.telegram.texts(who) == ["hello"]
-        )
-    counted = await world.until(
-        "SELECT failures FROM runs WHERE failures > 0", lambda rows: len(rows) == 1
+    await world.telegram.wait_for(
+        lambda: all(world.telegram.texts(person.number) == ["hello"] for person in others)
     )
-    assert counted
+    await world.until("SELECT 1 FROM runs WHERE failures > 0", lambda rows: len(rows) == 1)
     assert world.telegram.texts(broken.number) == []
 
 
