@@ -23,4 +23,5 @@ from storage.chats.rows import (
     know_address,
     locate,
     lock,
+    lock_free,
 )
