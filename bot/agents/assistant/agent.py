@@ -38,8 +38,8 @@ from bot.texts import Text, Words
 
 MAX_CALLS = 30
 """Responses of the model in one turn: a model that calls tools for ever ends there."""
-_WRONG_ARGUMENTS = 3
-"""Times in a row that a model may call a tool with arguments that don't fit."""
+_WRONG_ARGUMENTS = 2
+"""Times in a row that a model is told that its arguments for a tool don't fit."""
 
 _log = logging.getLogger("answerback.llm")
 
@@ -135,8 +135,8 @@ class LlmAgent:
                     model_settings=self._settings,
                     usage_limits=UsageLimits(request_limit=MAX_CALLS),
                 )
-            except exceptions.ModelContextWindowExceededError:
-                if not history:
+            except exceptions.AgentRunError as error:
+                if of_error(error) is not ModelAnswer.WINDOW or not history:
                     raise
                 spent = sum(tokens(message.text) for message in history)
                 history = within(said, spent // 2)
