@@ -23,4 +23,12 @@ from storage.inbox.messages import (
     use_edit,
     words,
 )
-from storage.inbox.payloads import dismiss_dead_letter, forget, store_payload
+from storage.inbox.payloads import (
+    blank,
+    blank_naming,
+    blank_of_runs,
+    dismiss_dead_letter,
+    drop_old_payloads,
+    page,
+    store_payload,
+)

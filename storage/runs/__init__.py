@@ -52,9 +52,11 @@ from storage.runs.moves import (
 )
 from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (
+    blank,
     find,
     held_by,
     last_ended,
+    page,
     recent_turns,
     set_aside_reason,
     waiting_messages,
