@@ -176,10 +176,10 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(
-    postgres: Postgres | None, telegram: str = "tests.fakes.telegram"
+    postgres: Postgres, telegram: str = "tests.fakes.telegram"
 ) -> AsyncIterator[Stage]:
-    """A stage on a new database of this server, or on a new file of SQLite. `telegram` is the
-    program that plays the Bot API."""
+    """A stage on a new database of this server. `telegram` is the program that plays the Bot
+    API."""
     async with (
         _fake(telegram) as telegram_url,
         _fake("tests.fakes.twilio") as twilio_url,
@@ -188,7 +188,7 @@ async def open_stage(
         ) as client,
     ):
         with tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder:
-            url = new_database(postgres) if postgres else f"sqlite:///{folder}/bench.db"
+            url = new_database(postgres)
             stage = Stage(url, telegram_url, twilio_url, client, Path(folder))
             try:
                 yield stage
