@@ -51,7 +51,7 @@ async def _drained(
 
 
 async def _take_in(url: str, platform: str, waiting: int) -> None:
-    """Deliver so many messages, each chat's in order. Raises RuntimeError when one was refused."""
+    """Deliver so many messages, each chat's in order, and each until it is acknowledged."""
     job = Job(messages=waiting, chats=max(1, waiting // _EACH))
     people = [Person(870_000_000 + n) for n in range(job.chats)]
     lines = await open_lines([url], _TAKERS)
@@ -64,9 +64,8 @@ async def _take_in(url: str, platform: str, waiting: int) -> None:
                 if platform == "telegram"
                 else whatsapp(chat, number, text)
             )
-            status, _ = await lines[number_of_lane].post(request)
-            if status != 200:
-                raise RuntimeError(f"a delivery was answered with {status}")
+            while (await lines[number_of_lane].post(request))[0] != 200:
+                await asyncio.sleep(0.2)
 
     await asyncio.gather(*(lane(n) for n in range(_TAKERS)))
     close_lines(lines)

@@ -19,7 +19,7 @@ from benchmarks.job import Job
 from benchmarks.meters import PostgresMeter, cpu_seconds
 from benchmarks.report import Figures, progress
 from benchmarks.scale import Scale
-from benchmarks.stage import Servers, new_database
+from benchmarks.stage import Servers, new_database, spawn
 from storage.schema.migrate import upgrade
 from tests.e2e.forking import ROOT
 
@@ -58,7 +58,7 @@ class Program:
 @asynccontextmanager
 async def started(command: Sequence[str]) -> AsyncIterator[Program]:
     """This program, until the body ends."""
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE)
+    process = await spawn(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE)
     try:
         yield Program(process)
         async with asyncio.timeout(60):
