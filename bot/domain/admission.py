@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from bot.domain.commands import Command
 from bot.domain.ending import Worded
 from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
-from bot.domain.run import Run
 from bot.domain.terms import Burst, IntakeTerms
 
 
@@ -91,15 +90,21 @@ def wait_for_more(message: Inbound, terms: IntakeTerms) -> float:
 
 
 def joins_until(
-    run: Run, message: Inbound, album_began: float | None, now: float, terms: IntakeTerms
+    attempts: int,
+    made_at: float,
+    message: Inbound,
+    album_began: float | None,
+    now: float,
+    terms: IntakeTerms,
 ) -> float | None:
-    """The moment until which a run that takes this message waits for more; None when the message
-    needs a run of its own. `album_began` is when the message's album began in the run.
+    """The moment until which a run, claimed `attempts` times, waits for more when it takes this
+    message; None when the message needs a run of its own. `album_began` is when the message's
+    album began in the run.
 
     Only a run that was never claimed takes a message: an agent must not read half of one.
     """
-    if run.attempts > 0 or (terms.burst is Burst.EACH and album_began is None):
+    if attempts > 0 or (terms.burst is Burst.EACH and album_began is None):
         return None
     if message.album:
         return (now if album_began is None else album_began) + terms.album_longest
-    return run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
+    return made_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)

@@ -91,7 +91,7 @@ class Rows:
     """A list of rows to select from, under a name of its own. `c.place` is a row's place in the
     list, counted from 1."""
 
-    def __init__(self, name: str, **columns: TypeEngine[Any]) -> None:
+    def __init__(self, name: str, /, **columns: TypeEngine[Any]) -> None:
         self._name = name
         self._columns = columns
         self.table: FromClause = _Listed(name, columns).table_valued(

@@ -2,23 +2,23 @@
 
 from storage.inbox.edits import store_edit
 from storage.inbox.messages import (
+    NewMessage,
     StoredMessage,
     adopt_album,
     album_began,
     assign,
-    count_delivery,
+    count_deliveries,
     enrich,
     fill_sent_times,
     ignore,
     known,
-    listed_only,
     merge,
     of_run,
     reassign,
-    recent_messages,
     recorded,
-    store_message,
+    store_messages,
     store_reminder,
+    tells_more,
     use_edit,
 )
-from storage.inbox.payloads import dismiss_dead_letter, forget, store_payload
+from storage.inbox.payloads import NewPayload, dismiss_dead_letter, forget, store_payloads

@@ -47,7 +47,6 @@ from storage.runs.rows import (
     find,
     held_by,
     last_ended,
-    recent_turns,
     set_aside_reason,
     waiting_messages,
     written_after,

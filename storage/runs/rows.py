@@ -88,24 +88,6 @@ def set_aside_reason(tx: Tx, run: int) -> str:
     return tx.scalar(_SET_ASIDE_REASON, {"run_id": run}) or ""
 
 
-_SINCE = now - SECONDS
-_MADE_LATELY: sa.CompoundSelect[Any] = sa.union_all(
-    sa.select(sa.literal_column("1")).where(
-        runs.c.chat == CHAT_ID, runs.c.ended_at > _SINCE, runs.c.created_at > _SINCE
-    ),
-    sa.select(sa.literal_column("1")).where(
-        runs.c.chat == CHAT_ID, LIVE, runs.c.created_at > _SINCE
-    ),
-)
-_COUNT_TURNS = sa.select(sa.func.count()).select_from(_MADE_LATELY.limit(AT_MOST).subquery())
-
-
-def recent_turns(tx: Tx, chat: int, seconds: float, at_most: int) -> int:
-    """How many of the chat's runs were made within the last `seconds`, counted up to `at_most`."""
-    values = {"chat_id": chat, "seconds": seconds, "at_most": at_most}
-    return int(tx.scalars(_COUNT_TURNS, values).one())
-
-
 _COUNT_WAITING = sa.select(
     sa.func.coalesce(sa.func.sum(runs.c.messages), sa.literal_column("0"))
 ).where(runs.c.chat == CHAT_ID, WAITING, LIVE)
