@@ -7,15 +7,15 @@ albums, edits, refusals that are told) is left to `record.py`, before anything o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from bot.delivery.choices import chosen
 from bot.domain.admission import Unanswered, admit, joins_until, wait_for_more
 from bot.domain.commands import command_of
-from bot.domain.message import Ignored, Inbound, InboundKind
+from bot.domain.message import Address, Ignored, Inbound
 from bot.domain.run import Run, RunState
-from bot.domain.verdict import Evidence
 from bot.intake.batching import run_for
 from bot.intake.record import (
     REFUSALS,
@@ -33,37 +33,47 @@ from storage import chats, inbox, runs
 from storage.chats import Chat
 from storage.engine.lane import Left
 from storage.engine.tx import Tx
-from storage.inbox import NewMessage, NewPayload, StoredMessage
+from storage.inbox import NewMessage, StoredMessage
 from storage.runs import Claimant, NewRun
 from storage.views.arrivals import Standing, Taker, standing
-from storage.views.evidence import Case
+from storage.views.evidence import case_of
 
 
 @dataclass(frozen=True, slots=True)
-class _Joins:
-    """The message joins a run, which then waits for more until `until` (epoch seconds)."""
+class _Join:
+    """The message joins a run, which then waits for more: `wait` seconds again, at most to
+    `until` (epoch seconds)."""
 
     run: Taker
     wait: float
     until: float
 
 
-_Decision = Left | Became | Unanswered | _Joins | NewRun
-"""What becomes of a message. `Became.DUPLICATE`: it is known."""
+_Decision = Left | Became | Unanswered | _Join | NewRun
+"""What becomes of a message; `Became.DUPLICATE` when it is known."""
 
 
 @dataclass(slots=True, eq=False)
-class _Member:
-    """A message of the list on its way, and in the end its outcome."""
+class _Said:
+    """A message of the list on its way. `addresses` are where its sender is reached."""
 
+    place: int
     arrival: Arrival
     message: Inbound
     by: Claimant | None
-    outcome: Recorded | Left = Left.ALONE
-    chat: Chat | None = None
+    addresses: Sequence[Address]
+
+    def met_in(self, chat: Chat, met: Standing, becomes: _Decision) -> _Met:
+        return _Met(self, chat, met, becomes)
 
 
-def record_together(
-    tx: Tx, rt: Runtime, entries: Sequence[Entry]
-) -> Sequence[Recorded | Left]:
-    """Record events of as many chats. Those that are not ordinary are left out."""
+@dataclass(slots=True, eq=False)
+class _Met:
+    """A message in its chat, which is locked, with what it meets there and what becomes of it."""
+
+    said: _Said
+    chat: Chat
+    met: Standing
+    becomes: _Decision
+    run: Run | None = None
+    stored: StoredMessage | None = None

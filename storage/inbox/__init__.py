@@ -14,6 +14,7 @@ from storage.inbox.messages import (
     known,
     merge,
     of_run,
+    of_runs,
     reassign,
     recorded,
     store_messages,

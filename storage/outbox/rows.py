@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -15,7 +15,6 @@ from storage.engine.binds import (
     AT_MOST,
     CHAT_ID,
     HOLDER_ID,
-    MOMENT,
     PART_ID,
     RUN_ID,
     SECONDS,
@@ -23,6 +22,7 @@ from storage.engine.binds import (
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import outbox, receipts, runs
 
@@ -79,6 +79,7 @@ SENT = is_in(outbox.c.state, PartState.SENT)
 UNCERTAIN = is_in(outbox.c.state, PartState.UNCERTAIN)
 REFUSED = is_in(outbox.c.state, PartState.REFUSED)
 STANDALONE = outbox.c.standalone == sa.true()
+OPERATOR = is_in(outbox.c.kind, PartKind.OPERATOR)
 ANSWERS = is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
 IS_PART = outbox.c.id == PART_ID
 OF_RUN = outbox.c.run == RUN_ID
@@ -101,6 +102,22 @@ def get(tx: Tx, part: int) -> Part | None:
 def of_run(tx: Tx, run: int) -> Sequence[Part]:
     """The parts of the run's reply or apology, in order."""
     return PART.all(tx.execute(_OF_RUN, {"run_id": run}))
+
+
+_OF_RUNS = (
+    sa.select(*PART.columns)
+    .where(among(outbox.c.run, "run_ids"), ANSWERS, ~outbox.c.standalone)
+    .order_by(outbox.c.part)
+)
+
+
+def of_runs(tx: Tx, runs: Sequence[int]) -> Mapping[int, Sequence[Part]]:
+    """The same for several runs; one without parts is left out."""
+    found: dict[int, list[Part]] = {}
+    for part in PART.all(tx.execute(_OF_RUNS, {"run_ids": runs})) if runs else ():
+        assert part.run is not None
+        found.setdefault(part.run, []).append(part)
+    return found
 
 
 def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
@@ -163,21 +180,11 @@ def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
     return frozenset(tx.scalars(_OWNED_RECEIPTS, {"chat_id": chat}))
 
 
-_HUMAN_ANSWERED = sa.select(
-    sa.exists(
-        sa.select(1).where(
-            OF_CHAT,
-            is_in(outbox.c.kind, PartKind.OPERATOR),
-            outbox.c.sent_at > MOMENT,
-            is_in(outbox.c.state, *sorted(ARRIVED)),
-        )
-    )
-)
-
-
-def human_answered(tx: Tx, chat: int, after: float) -> bool:
-    """Whether an operator's words reached the chat after this moment."""
-    return bool(tx.scalar(_HUMAN_ANSWERED, {"chat_id": chat, "moment": after}))
+def answered_at(chat: sa.ColumnElement[int]) -> sa.ColumnElement[float | None]:
+    """When an operator's words last reached this chat, in epoch seconds."""
+    reached = (OPERATOR, is_in(outbox.c.state, *sorted(ARRIVED)), outbox.c.sent_at.is_not(None))
+    latest = sa.select(outbox.c.sent_at).where(outbox.c.chat == chat, *reached)
+    return latest.order_by(outbox.c.sent_at.desc()).limit(1).scalar_subquery()
 
 
 _COUNT_UNFINISHED = sa.select(sa.func.count()).where(

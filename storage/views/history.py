@@ -11,8 +11,9 @@ from bot.domain.ending import Ending
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine.binds import AT_MOST, CHAT_ID, RUN_ID
+from storage.engine.binds import AT_MOST
 from storage.engine.literals import is_in
+from storage.engine.sets import Rows, within
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, outbox, replies, runs
 
@@ -28,17 +29,29 @@ class HistoryLine(NamedTuple):
 
 _SHOWN = [ending for ending in Ending if ending.rule.shown]
 
-_turns = (
-    sa.select(runs.c.id, runs.c.ended_at, runs.c.ending)
-    .where(runs.c.chat == CHAT_ID, runs.c.id != RUN_ID, is_in(runs.c.state, RunState.ENDED))
-    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+_asked = Rows("asked", chat=sa.BigInteger(), before_run=sa.BigInteger())
+_ended, _said = runs.alias("ended"), outbox.alias("said")
+_latest = (
+    sa.select(_ended.c.id)
+    .where(
+        _ended.c.chat == _asked.c.chat,
+        _ended.c.id != _asked.c.before_run,
+        is_in(_ended.c.state, RunState.ENDED),
+    )
+    .order_by(_ended.c.ended_at.desc(), _ended.c.id.desc())
     .limit(AT_MOST)
+    .correlate(_asked.table)
+)
+_turns = (
+    sa.select(_asked.c.place, runs.c.id, runs.c.ended_at, runs.c.ending)
+    .select_from(_asked.join(runs, within(runs.c.id, _latest)))
     .cte("turns")
 )
 _MESSAGE, _ANSWER, _OPERATOR = (sa.literal_column(str(rank), sa.Integer) for rank in range(3))
 """What stands before what at one moment."""
 _nothing = sa.literal_column("''", sa.Text)
 _messages = sa.select(
+    _turns.c.place,
     _turns.c.ended_at.label("moment"),
     _MESSAGE.label("rank"),
     inbound.c.id,
@@ -49,6 +62,7 @@ _messages = sa.select(
 ).join(inbound, inbound.c.run == _turns.c.id)
 _answers = (
     sa.select(
+        _turns.c.place,
         _turns.c.ended_at,
         _ANSWER,
         replies.c.run,
@@ -60,46 +74,52 @@ _answers = (
     .join(replies, replies.c.run == _turns.c.id)
     .where(is_in(_turns.c.ending, *_SHOWN), replies.c.text != "")
 )
-_first_end = sa.select(sa.func.min(_turns.c.ended_at)).scalar_subquery()
+_first_end = (
+    sa.select(sa.func.min(_turns.c.ended_at))
+    .where(_turns.c.place == _asked.c.place)
+    .correlate(_asked.table)
+    .scalar_subquery()
+)
 _by_operators = (
-    sa.select(outbox.c.id, outbox.c.created_at, outbox.c.text)
+    sa.select(_said.c.id)
     .where(
-        outbox.c.chat == CHAT_ID,
-        is_in(outbox.c.kind, PartKind.OPERATOR),
-        outbox.c.created_at >= sa.func.coalesce(_first_end, sa.literal_column("0")),
+        _said.c.chat == _asked.c.chat,
+        is_in(_said.c.kind, PartKind.OPERATOR),
+        _said.c.created_at >= sa.func.coalesce(_first_end, sa.literal_column("0")),
     )
-    .order_by(outbox.c.id.desc())
+    .order_by(_said.c.id.desc())
     .limit(AT_MOST)
-    .subquery()
+    .correlate(_asked.table)
 )
 _LINES = sa.union_all(
     _messages,
     _answers,
     sa.select(
-        _by_operators.c.created_at,
+        _asked.c.place,
+        outbox.c.created_at,
         _OPERATOR,
-        _by_operators.c.id,
+        outbox.c.id,
         _nothing,
-        _by_operators.c.text,
-        _by_operators.c.created_at,
+        outbox.c.text,
+        outbox.c.created_at,
         _nothing,
-    ),
+    ).select_from(_asked.join(outbox, within(outbox.c.id, _by_operators))),
 ).order_by("moment", "rank", "id")
 
 
-def history(tx: Tx, chat: int, before_run: int, limit: int) -> Sequence[HistoryLine]:
-    """The lines of the chat's last `limit` ended runs, oldest first, `before_run` left out.
+def history(
+    tx: Tx, asked: Sequence[tuple[int, int]], limit: int
+) -> Sequence[Sequence[HistoryLine]]:
+    """For each chat, with the run that is left out: the lines of its last `limit` ended runs,
+    oldest first.
 
     Each run contributes its messages and then its answer, so that turns stay together.
     Notices and apologies are not part of the conversation; an operator's words are.
     """
-    asked = {"chat_id": chat, "run_id": before_run, "at_most": limit}
-    return [
-        HistoryLine(
-            "user" if kind else "assistant",
-            f"[reminder] {text}" if kind == InboundKind.REMINDER else text,
-            at,
-            sender,
-        )
-        for _, _, _, kind, text, at, sender in tx.execute(_LINES, asked)
-    ]
+    lines: list[list[HistoryLine]] = [[] for _ in asked]
+    for place, _, _, _, kind, text, at, sender in tx.execute(
+        _LINES, {**_asked.of(asked), "at_most": limit}
+    ):
+        words = f"[reminder] {text}" if kind == InboundKind.REMINDER else text
+        lines[place - 1].append(HistoryLine("user" if kind else "assistant", words, at, sender))
+    return lines
