@@ -10,17 +10,29 @@ from contextlib import asynccontextmanager
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Edited, Event, Inbound
 from bot.domain.run import RunState
-from bot.intake.record import Arrival, Became, Recorded, record_dead_letter, record_event
+from bot.intake.record import (
+    Arrival,
+    Became,
+    Entry,
+    Recorded,
+    record_dead_letter,
+    record_event,
+)
+from bot.intake.together import record_together
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import about
 from bot.observability.tracing import story_of_request
 from bot.runs.worker import Worker
 from bot.supervisor import Supervisor
+from storage.engine.lane import Lane
 from storage.notify import READY, stop_topic
 
 COMMIT_WITHIN = 1.8
 """Seconds in which a webhook is committed, or answered with 503."""
+
+_BOUND = 2_000
+"""Events that may wait for the database: more than are committed within that time."""
 
 _log = logging.getLogger("answerback.intake")
 
@@ -32,6 +44,13 @@ class Intake:
         self._rt = rt
         self._worker = worker
         self._tasks = tasks
+        self._lane: Lane[Entry, Recorded] = Lane(
+            rt.db.write,
+            lambda tx, entries: record_together(tx, rt, entries),
+            lambda tx, entry: record_event(tx, rt, entry),
+            lambda entry: entry.key,
+            bound=_BOUND,
+        )
         self.turned_away = 0
         """Payloads that could not be committed, so that their platform was told to try again."""
 
@@ -95,7 +114,7 @@ class Intake:
         by = None if worker is None else worker.reserve()
         try:
             async with in_time():
-                recorded = await self._rt.db.write(record_event, self._rt, arrival, event, by)
+                recorded = await self._lane.do(Entry(arrival, event, by))
         finally:
             if worker is not None and by is not None:
                 worker.release()

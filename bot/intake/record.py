@@ -9,7 +9,7 @@ messages share transactions (`together.py`); here is how one event is recorded b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
@@ -109,6 +109,19 @@ class Entry:
     event: Event
     by: Claimant | None
 
+    @property
+    def key(self) -> Hashable:
+        """What keeps its order: an address of the account. What is ignored has none."""
+        match self.event:
+            case Inbound(address=address) | Membership(address=address) | Migrated(new=address):
+                return self.arrival.account, address
+            case Edited(message):
+                return self.arrival.account, message.address
+            case Ignored():
+                return id(self)
+            case other:
+                assert_never(other)
+
 
 def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
     """Record one event by itself; everything that it leads to is in this transaction."""
@@ -165,7 +178,9 @@ def _record_message(
         chats.heard(tx, [chat])
     message = with_its_album(tx, chat, message)
     command = _command(tx, rt, chat, message)
-    reason = admit(message, command, met.facts(opted_out=chat.opted_out_at is not None), rt.terms.intake)
+    reason = admit(
+        message, command, met.facts(opted_out=chat.opted_out_at is not None), rt.terms.intake
+    )
     if reason is not None:
         inbox.ignore(tx, stored, reason)
         done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))

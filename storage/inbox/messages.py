@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -18,7 +17,7 @@ from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from bot.domain.run import LIVE
 from storage import runs as run_rows
 from storage.engine import clock
-from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
+from storage.engine.binds import ACCOUNT_ID, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
 from storage.engine.chat_rows import MoveChat
 from storage.engine.clock import now
 from storage.engine.entity import Entity
@@ -78,6 +77,7 @@ _IS_REQUEST = sa.and_(
     inbound.c.account == ACCOUNT_ID, inbound.c.request_id == sa.bindparam("request")
 )
 _TO_RUN = sa.bindparam("to_run", type_=sa.BigInteger)
+
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:

@@ -119,7 +119,7 @@ _JOIN = (
         messages=runs.c.messages + 1,
         not_before=sa.case(
             (_joined.c.wait == 0, runs.c.not_before),
-            (_LATER < _joined.c.until, _LATER),
+            (_joined.c.until > _LATER, _LATER),
             else_=_joined.c.until,
         ),
     )

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bot.domain.ending import Ending
 from bot.domain.retry import RETRY
 from bot.domain.run import Run, RunState
-from storage.engine.binds import AT_MOST, CHAT_ID, HOLDER_ID, MOMENT, RUN_ID, SECONDS
+from storage.engine.binds import CHAT_ID, HOLDER_ID, MOMENT, RUN_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in, is_not, word

@@ -68,7 +68,7 @@ class Standing(NamedTuple):
         return ChatFacts(opted_out, self.recent_messages, self.waiting or 0, self.recent_turns)
 
     @property
-    def takes(self) -> Taker | None:
+    def taker(self) -> Taker | None:
         """The last run of the chat that nobody has begun."""
         if self.last is not None and self.last_made_at is not None:
             return Taker(self.last, 0, self.last_made_at, ready=False)
@@ -128,34 +128,43 @@ _recent_turns = sa.union_all(
     )
 )
 _crossed = sa.select(1).where(runs.c.moves_to == _came.c.chat, LIVE).correlate(_came.table)
-_STANDING = sa.select(
-    now,
-    inbound.c.id,
-    inbound.c.run,
-    inbound.c.sent_at,
-    inbound.c.extra,
-    _head.c.id,
-    _head.c.state,
-    _head.c.attempts,
-    _head.c.created_at,
-    holders.c.id.is_not(None).label("deserted"),
-    sa.exists(_crossed).label("crossed"),
-    _scalar(sa.select(sa.func.sum(runs.c.messages)).where(_IN_CHAT, WAITING, LIVE)),
-    _last(runs.c.id),
-    _last(runs.c.created_at),
-    _counted(_recent_messages, "messages_per_minute"),
-    sa.case(
-        (sa.bindparam("turns_per_day", type_=sa.Integer) > 0, _counted(_recent_turns, "turns_per_day")),
-        else_=0,
-    ),
-).select_from(
-    _came.table.outerjoin(
-        inbound,
-        sa.and_(inbound.c.account == _came.c.account, inbound.c.request_id == _came.c.request_id),
+_STANDING = (
+    sa.select(
+        now,
+        inbound.c.id,
+        inbound.c.run,
+        inbound.c.sent_at,
+        inbound.c.extra,
+        _head.c.id,
+        _head.c.state,
+        _head.c.attempts,
+        _head.c.created_at,
+        holders.c.id.is_not(None).label("deserted"),
+        sa.exists(_crossed).label("crossed"),
+        _scalar(sa.select(sa.func.sum(runs.c.messages)).where(_IN_CHAT, WAITING, LIVE)),
+        _last(runs.c.id),
+        _last(runs.c.created_at),
+        _counted(_recent_messages, "messages_per_minute"),
+        sa.case(
+            (
+                sa.bindparam("turns_per_day", type_=sa.Integer) > 0,
+                _counted(_recent_turns, "turns_per_day"),
+            ),
+            else_=0,
+        ),
     )
-    .outerjoin(_head, sa.and_(_head.c.chat == _came.c.chat, is_in(_head.c.state, *HEADS)))
-    .outerjoin(holders, sa.and_(holders.c.id == _head.c.holder, holders.c.gone_at.is_not(None)))
-).order_by(_came.c.place)
+    .select_from(
+        _came.table.outerjoin(
+            inbound,
+            sa.and_(
+                inbound.c.account == _came.c.account, inbound.c.request_id == _came.c.request_id
+            ),
+        )
+        .outerjoin(_head, sa.and_(_head.c.chat == _came.c.chat, is_in(_head.c.state, *HEADS)))
+        .outerjoin(holders, sa.and_(holders.c.id == _head.c.holder, holders.c.gone_at.is_not(None)))
+    )
+    .order_by(_came.c.place)
+)
 
 
 def standing(
