@@ -69,6 +69,7 @@ async def _leave(ctx: WorkerContext) -> None:
 
 
 def _give_back_all(tx: Tx, holder: int, who: str) -> int:
+    holder_rows.retire(tx, holder)
     given = runs.release_own(tx, holder)
     for run in given:
         audit_log.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
@@ -76,6 +77,5 @@ def _give_back_all(tx: Tx, holder: int, who: str) -> int:
     for part in outbox.sending_by(tx, holder):
         outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
         reconsider(tx, part.run)
-    holder_rows.retire(tx, holder)
     accounts.leave_all_polling(tx, holder)
     return len(given)

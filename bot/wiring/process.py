@@ -51,6 +51,7 @@ from storage.engine.database import Database, DatabaseSettings
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.schema.migrate import upgrade
+from storage.views.history import history_lane
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -245,7 +246,15 @@ async def running(
             stack.enter_context(LoopWatchdog()).stood,
         )
         limiters = rate_limiters(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), built.agent, limiters)
+        ctx = WorkerContext(
+            rt,
+            lease,
+            InFlightSends(rt, lease, limiters),
+            built.agent,
+            limiters,
+            history_lane(rt.db, rt.terms.work.history_runs),
+            built.reads_history,
+        )
         worker = None if role is Role.WEB else Worker(ctx)
         tasks = Supervisor(rt.clock)
         process = Process(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -11,20 +12,21 @@ from bot.domain.ending import Ending
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
+from bot.domain.turn import HistoryMessage
 from storage.engine.binds import AT_MOST
+from storage.engine.database import Database
+from storage.engine.lane import Lane
 from storage.engine.literals import is_in
 from storage.engine.sets import Rows, within
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, outbox, replies, runs
 
 
-class HistoryLine(NamedTuple):
-    """Something that was said. `role` is user or assistant; `at` in epoch seconds."""
+class ChatBefore(NamedTuple):
+    """A chat, without its run `run`: what was said before it."""
 
-    role: str
-    text: str
-    at: float
-    sender: str
+    chat: int
+    run: int
 
 
 _SHOWN = [ending for ending in Ending if ending.rule.shown]
@@ -107,19 +109,31 @@ _LINES = sa.union_all(
 ).order_by("moment", "rank", "id")
 
 
-def history(
-    tx: Tx, asked: Sequence[tuple[int, int]], limit: int
-) -> Sequence[Sequence[HistoryLine]]:
-    """For each chat, with the run that is left out: the lines of its last `limit` ended runs,
-    oldest first.
+def history(tx: Tx, asked: Sequence[ChatBefore], limit: int) -> Sequence[Sequence[HistoryMessage]]:
+    """The lines of the last `limit` ended runs of each of these chats, oldest first.
 
     Each run contributes its messages and then its answer, so that turns stay together.
     Notices and apologies are not part of the conversation; an operator's words are.
     """
-    lines: list[list[HistoryLine]] = [[] for _ in asked]
+    lines: list[list[HistoryMessage]] = [[] for _ in asked]
     for place, _, _, _, kind, text, at, sender in tx.execute(
         _LINES, {**_asked.of(asked), "at_most": limit}
     ):
         words = f"[reminder] {text}" if kind == InboundKind.REMINDER else text
-        lines[place - 1].append(HistoryLine("user" if kind else "assistant", words, at, sender))
+        said = HistoryMessage("user" if kind else "assistant", words, at, sender)
+        lines[place - 1].append(said)
     return lines
+
+
+History = Lane[ChatBefore, Sequence[HistoryMessage]]
+"""Reads what was said before a turn, for all turns that ask at once."""
+
+
+def history_lane(db: Database, limit: int) -> History:
+    """The lane that reads the last `limit` runs of a chat."""
+    return Lane(
+        db.ask,
+        partial(history, limit=limit),
+        lambda tx, asked: history(tx, [asked], limit)[0],
+        key=lambda asked: asked,
+    )

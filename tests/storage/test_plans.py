@@ -12,7 +12,7 @@ from bot.domain.reply import PartKind
 from storage import chats, holders, inbox, outbox, runs
 from storage.runs import NewRun
 from storage.views.evidence import gather
-from storage.views.history import history
+from storage.views.history import ChatBefore, history
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
 
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         {"ix_outbox_operator", "ix_inbound_run"},
     ),
     "history": (
-        lambda hand: reading(hand, history, [(_chat(hand), 0)], 20),
+        lambda hand: reading(hand, history, [ChatBefore(_chat(hand), 0)], 20),
         {"ix_runs_chat", "ix_inbound_run"},
     ),
     "held_by": (lambda hand: reading(hand, runs.held_by, -1), {"ix_runs_running"}),
