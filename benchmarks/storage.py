@@ -25,7 +25,7 @@ from bot.domain.ports import Recipient
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
 from bot.domain.terms import Terms
-from bot.intake.record import Arrival, record_event
+from bot.intake.record import Arrival, Entry, record_event
 from bot.leases.runtime import Runtime
 from bot.schedule import CronCalendar
 from bot.texts import Words
@@ -77,7 +77,7 @@ class Turns:
             provider_id=f"{number}",
         )
         arrival = Arrival(self.account, '{"text": "hello"}')
-        recorded = await self.db.write(record_event, self.rt, arrival, message, by)
+        recorded = await self.db.write(record_event, self.rt, Entry(arrival, message, by))
         assert recorded.run is not None
         return recorded.run
 

@@ -120,7 +120,7 @@ class Intake:
                 worker.release()
         run = recorded.run
         if worker is not None and run is not None and run.state is RunState.RUNNING:
-            worker.take(run)
+            worker.take(run, recorded.case)
         self._count(arrival, recorded.became.value)
         self._follow(arrival, recorded)
         return recorded

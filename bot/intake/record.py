@@ -178,9 +178,7 @@ def _record_message(
         chats.heard(tx, [chat])
     message = with_its_album(tx, chat, message)
     command = _command(tx, rt, chat, message)
-    reason = admit(
-        message, command, met.facts(opted_out=chat.opted_out_at is not None), rt.terms.intake
-    )
+    reason = admit(message, command, met.facts(chat), rt.terms.intake)
     if reason is not None:
         inbox.ignore(tx, stored, reason)
         done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))

@@ -141,9 +141,7 @@ def _lock(tx: Tx, said: Sequence[_Said]) -> None:
     taken = set[tuple[int, str]]()
     for n, one in enumerate(said):
         one.becomes = Left.LOCKED
-        if (len(where[n]) > 1 and len(found[n]) < len(where[n])) or len(
-            {c.id for c in found[n]}
-        ) > 1:
+        if len(where[n]) > 1 and (len(found[n]) < len(where[n]) or len(set(found[n])) > 1):
             one.becomes = Left.ALONE  # The person has a new address, or is in several chats.
         elif found[n]:
             names = {(found[n][0].id, ""), (account[n], one.message.request_id)}
@@ -161,7 +159,7 @@ def _decision(tx: Tx, rt: Runtime, one: _Said, met: Standing) -> _Decision:
             met.known_sent_at is None and message.sent_at is not None
         )
         return Left.ALONE if learns else _Known(met.known)
-    reason = admit(message, None, met.facts(opted_out=chat.opted_out_at is not None), terms)
+    reason = admit(message, None, met.facts(chat), terms)
     if reason is not None:
         return Left.ALONE if reason in REFUSALS else reason
     if (taker := met.taker) is not None:

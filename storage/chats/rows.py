@@ -111,10 +111,11 @@ def locate(tx: Tx, account: int, addresses: Sequence[Address]) -> int | None:
     return None
 
 
-def _at(
-    table: sa.Table, row: sa.ReadOnlyColumnCollection[str, sa.Column[Any]]
-) -> sa.ColumnElement[bool]:
-    return sa.and_(*(table.c[name] == row[name] for name in ("account", "address", "topic")))
+_WHERE: Mapping[str, Any] = {"account": sa.BigInteger(), "address": sa.Text(), "topic": sa.Text()}
+
+
+def _at(table: sa.Table, row: Rows) -> sa.ColumnElement[bool]:
+    return sa.and_(*(table.c[name] == row.c[name] for name in _WHERE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +129,12 @@ class NewChat:
     language: str
 
 
-_WHERE = {"account": sa.BigInteger(), "address": sa.Text(), "topic": sa.Text()}
 _new = Rows("new", **_WHERE, kind=sa.Text(), name=sa.Text(), language=sa.Text())
-_unknown = ~sa.exists(sa.select(1).where(_at(chat_addresses, _new.c)))
+_unknown = ~sa.exists(sa.select(1).where(_at(chat_addresses, _new)))
 _in_order = (_new.c.account, _new.c.address, _new.c.topic)
 _CREATE = insert_rows(chats, _new, _unknown, _in_order, created_at=now).on_conflict_do_nothing()
 _KNOW_NEW = insert_rows(
-    chat_addresses, _new, _unknown, _in_order, _new.join(chats, _at(chats, _new.c)), chat=chats.c.id
+    chat_addresses, _new, _unknown, _in_order, _new.join(chats, _at(chats, _new)), chat=chats.c.id
 ).on_conflict_do_nothing()
 
 
@@ -160,7 +160,7 @@ _sought = Rows("sought", **_WHERE)
 _LOCK_AT = (
     sa.select(*CHAT.columns, _sought.c.place)
     .select_from(
-        _sought.join(chat_addresses, _at(chat_addresses, _sought.c)).join(
+        _sought.join(chat_addresses, _at(chat_addresses, _sought)).join(
             chats, chats.c.id == chat_addresses.c.chat
         )
     )

@@ -72,7 +72,8 @@ def _if_running(value: Any, otherwise: Any) -> sa.ColumnElement[Any]:
 
 
 _ready = sa.case((_new.c.head, word(RunState.READY)), else_=word(RunState.WAITING))
-_ONE, _ZERO = sa.literal_column("1"), sa.literal_column("0")
+_ONE: sa.ColumnElement[int] = sa.literal_column("1")
+_ZERO: sa.ColumnElement[int] = sa.literal_column("0")
 _CREATE = insert_rows(
     runs,
     _new,

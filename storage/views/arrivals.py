@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from bot.domain.admission import ChatFacts
 from bot.domain.message import Inbound
 from bot.domain.run import RunState
-from bot.domain.terms import IntakeTerms
+from bot.domain.terms import Burst, IntakeTerms
+from storage.chats import Chat
 from storage.engine.clock import now
 from storage.engine.literals import is_in
 from storage.engine.sets import Rows
@@ -38,7 +39,8 @@ class Standing(NamedTuple):
     The head is the run that is ready or running, with the number of its claims; `deserted` says
     that its holder is gone, `crossed` that a run of a chat that became part of this one is live.
     `waiting` counts the messages that wait behind, None where no run does; `last` is the last of
-    those runs that nobody has begun. The rest counts messages and turns that came lately.
+    those runs that nobody has begun, where messages join runs. The rest counts messages and
+    turns that came lately.
     """
 
     now: float
@@ -63,9 +65,10 @@ class Standing(NamedTuple):
         """Whether no run of the chat is live."""
         return self.head is None and self.waiting is None and not self.crossed
 
-    def facts(self, *, opted_out: bool) -> ChatFacts:
+    def facts(self, chat: Chat) -> ChatFacts:
         """The chat's side of the decision whether the message is answered."""
-        return ChatFacts(opted_out, self.recent_messages, self.waiting or 0, self.recent_turns)
+        out = chat.opted_out_at is not None
+        return ChatFacts(out, self.recent_messages, self.waiting or 0, self.recent_turns)
 
     @property
     def taker(self) -> Taker | None:
@@ -86,6 +89,9 @@ _came = Rows(
     request_id=sa.Text(),
     sent_at=sa.Double(),
 )
+_PER_MINUTE = sa.bindparam("messages_per_minute", type_=sa.Integer)
+_PER_DAY = sa.bindparam("turns_per_day", type_=sa.Integer)
+_MERGES = sa.bindparam("merges", type_=sa.Integer)
 _head = runs.alias("head")
 _IN_CHAT = runs.c.chat == _came.c.chat
 _UNBEGUN = sa.and_(_IN_CHAT, WAITING, LIVE, runs.c.attempts == 0)
@@ -95,21 +101,22 @@ def _scalar(select: sa.Select[Any]) -> sa.ScalarSelect[Any]:
     return select.correlate(_came.table).scalar_subquery()
 
 
-def _counted(found: sa.Select[Any] | sa.CompoundSelect[Any], at_most: str) -> sa.ScalarSelect[Any]:
-    """The number of rows, counted up to the limit bound as `at_most`."""
-    limited = found.limit(sa.bindparam(at_most, type_=sa.Integer))
-    return sa.select(sa.func.count()).select_from(limited.subquery()).scalar_subquery()
+def _counted(
+    found: sa.Select[Any] | sa.CompoundSelect[Any], at_most: sa.BindParameter[int]
+) -> sa.ScalarSelect[Any]:
+    limited = found.limit(at_most).subquery()
+    return sa.select(sa.func.count()).select_from(limited).scalar_subquery()
 
 
-def _last(column: sa.Column[Any]) -> sa.ScalarSelect[Any]:
+def _last(column: sa.Column[Any]) -> sa.Case[Any]:
     in_order = sa.select(column).where(_UNBEGUN).order_by(runs.c.order_at.desc(), runs.c.id.desc())
-    return _scalar(in_order.limit(1))
+    return sa.case((_MERGES == 1, _scalar(in_order.limit(1))))
 
 
 # What concerned somebody else or was refused counts nothing. A backlog that arrives at once was
 # not written at once: with the provider's time only what was written just before counts.
 _written_at = sa.func.coalesce(inbound.c.sent_at, inbound.c.received_at)
-_recent_messages = (
+_recent_messages: sa.Select[Any] = (
     sa.select(sa.literal_column("1"))
     .where(
         inbound.c.chat == _came.c.chat,
@@ -119,7 +126,7 @@ _recent_messages = (
     )
     .correlate(_came.table)
 )
-_recent_turns = sa.union_all(
+_recent_turns: sa.CompoundSelect[Any] = sa.union_all(
     *(
         sa.select(sa.literal_column("1"))
         .where(_IN_CHAT, condition, runs.c.created_at > now - _DAY)
@@ -144,14 +151,8 @@ _STANDING = (
         _scalar(sa.select(sa.func.sum(runs.c.messages)).where(_IN_CHAT, WAITING, LIVE)),
         _last(runs.c.id),
         _last(runs.c.created_at),
-        _counted(_recent_messages, "messages_per_minute"),
-        sa.case(
-            (
-                sa.bindparam("turns_per_day", type_=sa.Integer) > 0,
-                _counted(_recent_turns, "turns_per_day"),
-            ),
-            else_=0,
-        ),
+        _counted(_recent_messages, _PER_MINUTE),
+        sa.case((_PER_DAY > 0, _counted(_recent_turns, _PER_DAY)), else_=0),
     )
     .select_from(
         _came.table.outerjoin(
@@ -172,8 +173,9 @@ def standing(
 ) -> Sequence[Standing]:
     """What these messages (chat, account, message) meet, at most one of each chat."""
     rows = _came.of((chat, account, said.request_id, said.sent_at) for chat, account, said in came)
-    bounds = {
+    rows |= {
         "messages_per_minute": terms.messages_per_minute,
         "turns_per_day": terms.turns_per_day,
+        "merges": int(terms.burst is Burst.MERGE),
     }
-    return [Standing(*row) for row in tx.execute(_STANDING, rows | bounds)]
+    return [Standing(*row) for row in tx.execute(_STANDING, rows)]
