@@ -97,7 +97,7 @@ class Arrival:
         ignored: str | None = None,
         error: str | None = None,
     ) -> NewPayload:
-        """What came, to be kept with what it is: a message's, or answered by nothing."""
+        """The payload to be kept, with what it is: a message's, or answered by nothing."""
         return NewPayload(self.account, self.body, self.digest, message, ignored, error)
 
 
@@ -111,7 +111,8 @@ class Entry:
 
     @property
     def key(self) -> Hashable:
-        """What keeps its order: an address of the account. What is ignored has none."""
+        """The name under which events keep their order: an address of the account. What is ignored
+        keeps none."""
         match self.event:
             case Inbound(address=address) | Membership(address=address) | Migrated(new=address):
                 return self.arrival.account, address
@@ -213,7 +214,7 @@ def heard(chat: Chat, message: Inbound, now: float) -> Chat:
 
 
 def addresses_of(message: Inbound) -> Sequence[Address]:
-    """Where the sender of a message is reached, the address of this message first."""
+    """The addresses of the sender of a message, that of this message first."""
     topic = message.address.topic
     return list(dict.fromkeys((message.address, *(Address(a, topic) for a in message.aliases))))
 

@@ -105,7 +105,7 @@ def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[R
 
 
 def _is_plain(rt: Runtime, account: int, message: Inbound) -> bool:
-    """Whether a message is ordinary as far as it tells by itself."""
+    """Ordinary, as far as the message tells by itself."""
     if message.button or message.callback_id or message.album:
         return False
     if message.quoted is not None and account in rt.carriers:

@@ -120,7 +120,7 @@ def _at(table: sa.Table, row: Rows) -> sa.ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class NewChat:
-    """Who is at an address, as a first message tells it."""
+    """A chat to be made, as a first message tells of it."""
 
     account: int
     address: Address

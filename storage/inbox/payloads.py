@@ -17,7 +17,7 @@ from storage.schema.tables import edits, inbound, payloads
 
 
 class NewPayload(NamedTuple):
-    """What arrived, with what it is: a message's, answered by nothing for the reason `ignored`,
+    """A payload to be kept, with what it is: a message's, answered by nothing for the reason `ignored`,
     or, with `error`, a dead letter."""
 
     account: int

@@ -1,4 +1,4 @@
-"""What bears on messages that have just come, a row each, read while their chats are locked."""
+"""The standing of messages that have just come, a row each, read while their chats are locked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Taker(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What a message meets in its chat. Times in epoch seconds of the database's clock.
+    """The circumstances that a message meets in its chat. Times in epoch seconds of the database's clock.
 
     `known` is the row under its request id, with its run, its provider's time and its `extra`.
     The head is the run that is ready or running, with the number of its claims; `deserted` says
@@ -171,7 +171,7 @@ _STANDING = (
 def standing(
     tx: Tx, came: Sequence[tuple[int, int, Inbound]], terms: IntakeTerms
 ) -> Sequence[Standing]:
-    """What these messages (chat, account, message) meet, at most one of each chat."""
+    """The standing of these messages (chat, account, message), at most one of each chat."""
     rows = _came.of((chat, account, said.request_id, said.sent_at) for chat, account, said in came)
     rows |= {
         "messages_per_minute": terms.messages_per_minute,
