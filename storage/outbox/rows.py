@@ -180,11 +180,18 @@ def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
     return frozenset(tx.scalars(_OWNED_RECEIPTS, {"chat_id": chat}))
 
 
-def answered_at(chat: sa.ColumnElement[int]) -> sa.ColumnElement[float | None]:
+def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
     """When an operator's words last reached this chat, in epoch seconds."""
-    reached = (OPERATOR, is_in(outbox.c.state, *sorted(ARRIVED)), outbox.c.sent_at.is_not(None))
-    latest = sa.select(outbox.c.sent_at).where(outbox.c.chat == chat, *reached)
-    return latest.order_by(outbox.c.sent_at.desc()).limit(1).scalar_subquery()
+    lately = (
+        sa.select(outbox.c.sent_at, outbox.c.state)
+        .where(outbox.c.chat == chat, OPERATOR)
+        .order_by(outbox.c.id.desc())
+        .limit(sa.literal_column("50"))
+        .correlate(chat.table)
+        .subquery()
+    )
+    reached = is_in(lately.c.state, *sorted(ARRIVED))
+    return sa.select(sa.func.max(lately.c.sent_at)).where(reached).scalar_subquery()
 
 
 _COUNT_UNFINISHED = sa.select(sa.func.count()).where(

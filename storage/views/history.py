@@ -17,7 +17,7 @@ from storage.engine.binds import AT_MOST
 from storage.engine.database import Database
 from storage.engine.lane import Lane
 from storage.engine.literals import is_in
-from storage.engine.sets import Rows, within
+from storage.engine.sets import Rows, driving, within
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, outbox, replies, runs
 
@@ -48,8 +48,12 @@ _turns = (
     sa.select(_asked.c.place, runs.c.id, runs.c.ended_at, runs.c.ending)
     .select_from(_asked.join(runs, within(runs.c.id, _latest)))
     .cte("turns")
+    .prefix_with("MATERIALIZED")
 )
-_MESSAGE, _ANSWER, _OPERATOR = (sa.literal_column(str(rank), sa.Integer) for rank in range(3))
+_OPERATOR_RANK = 2
+_MESSAGE, _ANSWER, _OPERATOR = (
+    sa.literal_column(str(rank), sa.Integer) for rank in (0, 1, _OPERATOR_RANK)
+)
 """What stands before what at one moment."""
 _nothing = sa.literal_column("''", sa.Text)
 _messages = sa.select(
@@ -61,7 +65,7 @@ _messages = sa.select(
     inbound.c.text,
     sa.func.coalesce(inbound.c.sent_at, inbound.c.received_at),
     inbound.c.sender_name,
-).join(inbound, inbound.c.run == _turns.c.id)
+).select_from(driving(_turns, inbound, inbound.c.run == _turns.c.id))
 _answers = (
     sa.select(
         _turns.c.place,
@@ -73,22 +77,12 @@ _answers = (
         replies.c.stored_at,
         _nothing,
     )
-    .join(replies, replies.c.run == _turns.c.id)
+    .select_from(driving(_turns, replies, replies.c.run == _turns.c.id))
     .where(is_in(_turns.c.ending, *_SHOWN), replies.c.text != "")
-)
-_first_end = (
-    sa.select(sa.func.min(_turns.c.ended_at))
-    .where(_turns.c.place == _asked.c.place)
-    .correlate(_asked.table)
-    .scalar_subquery()
 )
 _by_operators = (
     sa.select(_said.c.id)
-    .where(
-        _said.c.chat == _asked.c.chat,
-        is_in(_said.c.kind, PartKind.OPERATOR),
-        _said.c.created_at >= sa.func.coalesce(_first_end, sa.literal_column("0")),
-    )
+    .where(_said.c.chat == _asked.c.chat, is_in(_said.c.kind, PartKind.OPERATOR))
     .order_by(_said.c.id.desc())
     .limit(AT_MOST)
     .correlate(_asked.table)
@@ -113,12 +107,15 @@ def history(tx: Tx, asked: Sequence[ChatBefore], limit: int) -> Sequence[Sequenc
     """The lines of the last `limit` ended runs of each of these chats, oldest first.
 
     Each run contributes its messages and then its answer, so that turns stay together.
-    Notices and apologies are not part of the conversation; an operator's words are.
+    Notices and apologies are not part of the conversation; an operator's words are, from the
+    first of these runs on.
     """
     lines: list[list[HistoryMessage]] = [[] for _ in asked]
-    for place, _, _, _, kind, text, at, sender in tx.execute(
-        _LINES, {**_asked.of(asked), "at_most": limit}
-    ):
+    found = tx.execute(_LINES, {**_asked.of(asked), "at_most": limit}).all()
+    with_turns = {line.place for line in found if line.rank != _OPERATOR_RANK}
+    for place, _, rank, _, kind, text, at, sender in found:
+        if rank == _OPERATOR_RANK and place in with_turns and not lines[place - 1]:
+            continue
         words = f"[reminder] {text}" if kind == InboundKind.REMINDER else text
         said = HistoryMessage("user" if kind else "assistant", words, at, sender)
         lines[place - 1].append(said)

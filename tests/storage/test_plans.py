@@ -122,7 +122,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         {"ix_outbox_operator", "ix_inbound_run"},
     ),
     "history": (
-        lambda hand: reading(hand, history, [ChatBefore(_chat(hand), 0)], 20),
+        lambda hand: reading(hand, history, [ChatBefore(_chat(hand), 0)], 12),
         {"ix_runs_chat", "ix_inbound_run"},
     ),
     "held_by": (lambda hand: reading(hand, runs.held_by, -1), {"ix_runs_running"}),

@@ -65,7 +65,7 @@ outbox = Table(
         **where("state = 'pending'", flag="standalone"),
     ),
     Index("ix_outbox_line", "chat", "id", **where("state = 'pending'", flag="standalone")),
-    Index("ix_outbox_operator", "chat", "sent_at", **where("kind = 'operator'")),
+    Index("ix_outbox_operator", "chat", "id", **where("kind = 'operator'")),
     Index("ix_outbox_sending", "chat", "holder", **where("state = 'sending'")),
     Index("ix_outbox_chat", "chat", "id"),
     Index("ix_outbox_receipt", "account", "receipt"),

@@ -239,7 +239,7 @@ CREATE INDEX ix_outbox_receipt ON outbox (account, receipt);
 CREATE INDEX ix_outbox_standalone ON outbox (account, not_before, id)
     WHERE standalone[=1] AND state = 'pending';
 CREATE INDEX ix_outbox_line ON outbox (chat, id) WHERE standalone[=1] AND state = 'pending';
-CREATE INDEX ix_outbox_operator ON outbox (chat, sent_at) WHERE kind = 'operator';
+CREATE INDEX ix_outbox_operator ON outbox (chat, id) WHERE kind = 'operator';
 CREATE INDEX ix_outbox_sending ON outbox (chat, holder) WHERE state = 'sending';
 CREATE INDEX ix_outbox_unsure ON outbox (account, id) WHERE standalone[=1] AND state = 'uncertain';
 CREATE INDEX ix_outbox_doubtful ON outbox (state, id) WHERE state IN ('uncertain', 'refused');
