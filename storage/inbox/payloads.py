@@ -17,8 +17,8 @@ from storage.schema.tables import edits, inbound, payloads
 
 
 class NewPayload(NamedTuple):
-    """A payload to be kept, with what it is: a message's, answered by nothing for the reason `ignored`,
-    or, with `error`, a dead letter."""
+    """A payload to be kept, with what it is: a message's, answered by nothing for the reason
+    `ignored`, or, with `error`, a dead letter."""
 
     account: int
     body: str

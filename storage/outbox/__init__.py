@@ -44,6 +44,7 @@ from storage.outbox.moves import (
     resend,
     rewrite,
     send_alone,
+    set_adrift,
     store_parts,
 )
 from storage.outbox.rows import (

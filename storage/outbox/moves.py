@@ -293,6 +293,7 @@ def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
 
 _DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
 _DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
+_SET_ADRIFT = sa.update(outbox).where(OF_RUN, SENDING).values(adrift=sa.true())
 _SEND_ALONE = (
     sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
 )
@@ -306,6 +307,11 @@ _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(repla
 def drop_pending(tx: Tx, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
+
+
+def set_adrift(tx: Tx, run: int) -> None:
+    """sending -> sending: the run that waited for the outcome was ended meanwhile."""
+    tx.execute(_SET_ADRIFT, {"run_id": run})
 
 
 def send_alone(tx: Tx, run: int) -> bool:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
+from bot.domain.run import RunState
 from bot.domain.verdict import PartFacts
 from storage.engine.binds import (
     ACCOUNT_ID,
@@ -24,7 +25,7 @@ from storage.engine.entity import Entity
 from storage.engine.literals import is_in
 from storage.engine.sets import among
 from storage.engine.tx import Tx
-from storage.schema.tables import outbox, receipts, runs
+from storage.schema.tables import Watched, outbox, receipts, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,22 @@ OF_CHAT = outbox.c.chat == CHAT_ID
 _GET = sa.select(*PART.columns).where(IS_PART)
 _OF_RUN_ANY = sa.select(*PART.columns).where(OF_RUN, ANSWERS).order_by(outbox.c.part)
 _OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
-_BY_RECEIPT = sa.select(*PART.columns).where(
-    outbox.c.account == ACCOUNT_ID, outbox.c.receipt == sa.bindparam("receipt_id")
+_BY_RECEIPT = (
+    sa.select(*PART.columns)
+    .join(receipts, receipts.c.outbox == outbox.c.id)
+    .where(receipts.c.receipt == sa.bindparam("receipt_id"), outbox.c.account == ACCOUNT_ID)
+    .where(outbox.c.receipt == receipts.c.receipt)
 )
-_SENDING_BY = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
+_begun = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
+_SENDING_BY = sa.union_all(
+    _begun.where(is_in(outbox.c.watched, Watched.LEAVING)),
+    _begun.join(runs, runs.c.id == outbox.c.run).where(
+        is_in(runs.c.state, RunState.RUNNING),
+        runs.c.holder == HOLDER_ID,
+        runs.c.replied == sa.true(),
+        outbox.c.watched.is_(None),
+    ),
+)
 
 
 def get(tx: Tx, part: int) -> Part | None:
@@ -126,12 +139,14 @@ def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
 
 
 def by_receipt(tx: Tx, account: int, receipt: str) -> Part | None:
-    """The part that a provider's id names, or None."""
+    """The part that a provider's id names, or None. For accounts whose platform reports on parts:
+    it looks among all receipts, where other platforms' numbers come again and again."""
     return PART.first(tx.execute(_BY_RECEIPT, {"account_id": account, "receipt_id": receipt}))
 
 
 def sending_by(tx: Tx, holder: int) -> Sequence[Part]:
-    """The parts that this holder has begun to send and not heard of."""
+    """The parts that this holder has begun to send and not heard of: those of its runs, and those
+    that no run waits for."""
     return PART.all(tx.execute(_SENDING_BY, {"holder_id": holder}))
 
 

@@ -33,7 +33,7 @@ class Taker(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The circumstances that a message meets in its chat. Times in epoch seconds of the database's clock.
+    """The circumstances that a message meets in its chat. Times in epoch seconds.
 
     `known` is the row under its request id, with its run, its provider's time and its `extra`.
     The head is the run that is ready or running, with the number of its claims; `deserted` says
