@@ -82,4 +82,4 @@ def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) ->
         began = inbox.album_began(tx, run.id, message.album)
     until = joins_until(run.attempts, run.created_at, message, began, now, terms)
     wait = wait_for_more(message, terms)
-    return until is not None and run.id in runs.join(tx, [(run.id, wait, until)])
+    return until is not None and run.id in runs.join(tx, [(run.id, wait, until)], at_once=False)

@@ -173,7 +173,8 @@ def _join(tx: Tx, said: Sequence[_Said]) -> None:
     """Join the runs that take a message; one that was claimed meanwhile is looked at again."""
     joins = {one: one.becomes for one in said if isinstance(one.becomes, _Join)}
     if joins:
-        joined = runs.join(tx, [(it.taker.run, it.wait, it.until) for it in joins.values()])
+        to_join = [(it.taker.run, it.wait, it.until) for it in joins.values()]
+        joined = runs.join(tx, to_join, at_once=True)
         for one, it in joins.items():
             if it.taker.run not in joined:
                 one.becomes = Left.LOCKED

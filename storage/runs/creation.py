@@ -17,7 +17,7 @@ from storage import holders as holder_rows
 from storage.engine.clock import now
 from storage.engine.insert import insert_rows
 from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows
+from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.runs.claims import Claimant
 from storage.runs.rows import IS_RUN, RUN
@@ -126,16 +126,26 @@ _JOIN = (
     )
     .returning(runs.c.id)
 )
+_free = sa.select(runs.c.id).where(among(runs.c.id, "run_ids"), _UNCLAIMED)
+_JOIN_FREE = _JOIN.where(
+    within(
+        runs.c.id,
+        sa.select(_free.with_for_update(skip_locked=True, key_share=True).cte("free").c.id),
+    )
+)
 
 
-def join(tx: Tx, joined: Sequence[tuple[int, float, float]]) -> frozenset[int]:
+def join(tx: Tx, joined: Sequence[tuple[int, float, float]], *, at_once: bool) -> frozenset[int]:
     """Add a message to each of these runs (run, wait, until) that was never claimed. Returns
-    those: the others somebody has claimed.
+    those: the others somebody has claimed, or, with `at_once`, somebody else has locked.
 
     A run that collects (an album, a quiet time) is put off again by `wait` seconds, at most
     to `until` (epoch seconds).
     """
-    return frozenset(tx.scalars(_JOIN, _joined.of(joined)))
+    rows = _joined.of(joined)
+    if not at_once:
+        return frozenset(tx.scalars(_JOIN, rows))
+    return frozenset(tx.scalars(_JOIN_FREE, rows | {"run_ids": [run for run, _, _ in joined]}))
 
 
 _LOCK_UNCLAIMED = sa.select(1).where(IS_RUN, _UNCLAIMED).with_for_update(key_share=True)

@@ -63,7 +63,10 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         ),
         set(),
     ),
-    "join": (lambda hand: reading(hand, runs.join, [(1, 0.0, 0.0), (2, 1.0, 5.0)]), set()),
+    "join": (
+        lambda hand: reading(hand, runs.join, [(1, 0.0, 0.0), (2, 1.0, 5.0)], at_once=True),
+        set(),
+    ),
     "store_messages": (
         lambda hand: reading(
             hand,

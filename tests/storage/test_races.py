@@ -104,7 +104,7 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
         assert len(rival.do(runs.claim, hand.claimant(), [hand.account], 1)) == 1
-        waiting = rival.rival(runs.join, [(run.id, 0.0, 0.0)])
+        waiting = rival.rival(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
         end(rival, commits=commits)
         assert bool(outcome(waiting)) is not commits
     assert hand.value("SELECT messages FROM runs") == (1 if commits else 2)
@@ -116,7 +116,7 @@ def test_a_claim_does_not_wait_for_a_message_that_is_joining_and_takes_it_along(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(runs.join, [(run.id, 0.0, 0.0)])
+        assert rival.do(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
         assert hand.claim() == []
         rival.commit()
     assert [claimed.id for claimed in hand.claim()] == [run.id]
