@@ -90,24 +90,27 @@ class Intake:
         return Recorded(Became.DEAD_LETTER)
 
     async def _take(self, arrival: Arrival, event: Event) -> Recorded:
-        """Commit an event, with its span and with lines that name its request."""
+        """Commit an event, and tell whoever listens."""
         rt, began = self._rt, self._rt.clock.monotonic()
+        recorded = await self._record(arrival, event)
+        if rt.tracer.listens or _log.isEnabledFor(logging.DEBUG):
+            self._tell(arrival, event, recorded, rt.clock.monotonic() - began)
+        return recorded
+
+    def _tell(self, arrival: Arrival, event: Event, recorded: Recorded, seconds: float) -> None:
+        """The span of an event, and a line that names its request."""
+        rt, run, became = self._rt, recorded.run, recorded.became.value
         about_message = event.message if isinstance(event, Edited) else event
         request = about_message.request_id if isinstance(about_message, Inbound) else None
+        account = rt.channels[arrival.account].account
+        story = story_of_request(account, request or arrival.digest)
         names = rt.names(arrival.account)
+        if run is not None:
+            story = rt.story(run.account, run.id)
+            names = {**rt.names(run.account, run.chat), "run": run.id}
         with about(request_id=request, **names):
-            recorded = await self._record(arrival, event)
-            run, became = recorded.run, recorded.became.value
-            account = rt.channels[arrival.account].account
-            story = story_of_request(account, request or arrival.digest)
-            if run is not None:
-                story = rt.story(run.account, run.id)
-                names = {**rt.names(run.account, run.chat), "run": run.id}
-            with about(**names):
-                _log.debug("recorded: %s", became)
-            seconds = rt.clock.monotonic() - began
-            rt.tracer.first(arrival.via, story, seconds, became=became, **names)
-            return recorded
+            _log.debug("recorded: %s", became)
+        rt.tracer.first(arrival.via, story, seconds, became=became, **names)
 
     async def _record(self, arrival: Arrival, event: Event) -> Recorded:
         worker = self._worker

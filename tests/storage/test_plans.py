@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
             [(_chat(hand), hand.account, message(1))],
             IntakeTerms(turns_per_day=50),
         ),
-        {"ix_inbound_chat", "ix_runs_chat", "ix_runs_live", "uq_runs_head"},
+        {"ix_inbound_chat", "ix_runs_live", "uq_runs_head"},
     ),
     "waiting_messages": (
         lambda hand: reading(hand, runs.waiting_messages, _chat(hand)),
