@@ -16,7 +16,7 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.admission import Unanswered, admit
+from bot.domain.admission import Unanswered, admit, invited, names_of
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
@@ -29,7 +29,7 @@ from bot.domain.message import (
     Migrated,
 )
 from bot.domain.run import Run
-from bot.intake.batching import place, with_its_album
+from bot.intake.batching import place, with_its_bundle
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
@@ -131,7 +131,8 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
         case Inbound() as message:
             return _record_message(tx, rt, arrival, message, entry.by)
         case Edited(message, edited_at):
-            known = _record_edit(tx, arrival.account, message, edited_at)
+            may_change = invited(names_of(message), rt.terms.intake.allowed)
+            known = _record_edit(tx, arrival.account, message, edited_at, may_change=may_change)
             unknown = "an edit of a message that was never recorded" if known is None else None
             _keep(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
@@ -168,7 +169,7 @@ def _record_message(
     if message.button:
         sent_before = outbox.bodies(tx, chat.id, message.provider_id)
         message = rt.channels[chat.account].recall(message, sent_before)
-    message = chosen(tx, rt, chat, message)
+    message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
     if met.known is not None:
         return _record_duplicate(tx, arrival, chat, message, met)
@@ -177,7 +178,7 @@ def _record_message(
     if not message.sender.is_bot:
         chat = heard(chat, message, met.now)
         chats.heard(tx, [chat])
-    message = with_its_album(tx, chat, message)
+    message = with_its_bundle(tx, rt, chat, message)
     command = _command(tx, rt, chat, message)
     reason = admit(message, command, met.facts(chat), rt.terms.intake)
     if reason is not None:
@@ -225,6 +226,21 @@ def new_chat(account: int, message: Inbound) -> NewChat:
     return NewChat(account, message.address, message.chat_kind, name, message.sender.language)
 
 
+def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
+    """The message with the words that it answers, where its platform only names them. Those of
+    another chat are nobody's business here."""
+    quoted = message.quoted
+    if quoted is None or quoted.text or not quoted.provider_id:
+        return message
+    ours = outbox.by_receipt(tx, chat.account, quoted.provider_id)
+    if ours is not None and ours.chat == chat.id:
+        return replace(message, quoted=replace(quoted, text=ours.body.text, from_us=True))
+    theirs = inbox.words(tx, chat.id, quoted.provider_id)
+    if theirs is None:
+        return message
+    return replace(message, quoted=replace(quoted, text=theirs, from_us=False))
+
+
 def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
     """The chat of a message, made if it is new, locked, with its further addresses known."""
     addresses = addresses_of(message)
@@ -254,9 +270,12 @@ def _record_duplicate(
     return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
 
 
-def _record_edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None:
-    """Record an edit of a message; it is read by a run that was never claimed. Returns the
-    message, or None when it was never recorded: an edit alone is answered by nothing."""
+def _record_edit(
+    tx: Tx, account: int, message: Inbound, edited_at: float, *, may_change: bool
+) -> int | None:
+    """Record an edit of a message; if its author may change anything, it is read by a run that
+    was never claimed. Returns the message, or None when it was never recorded: an edit alone is
+    answered by nothing."""
     known = inbox.known(tx, account, message.request_id)
     if known is None:
         return None
@@ -265,7 +284,7 @@ def _record_edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> in
     used = False
     if found is not None:
         chats.lock(tx, found.chat)
-        used = runs.lock_unclaimed(tx, found.id)
+        used = may_change and runs.lock_unclaimed(tx, found.id)
     now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
     before = "" if now is None else now[2]
     if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:

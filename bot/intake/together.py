@@ -1,8 +1,8 @@
 """Recording ordinary messages together: a few statements for all that came.
 
-Ordinary is a message of words or files in a chat that nobody else has locked, which makes a run,
-joins one, is passed over in silence, or is known already. Whatever takes more (commands, buttons,
-albums, edits, refusals that are told) is left to `record.py`, before anything of it is written.
+Ordinary is a message in a chat that nobody else has locked, which makes a run, joins one, is passed
+over in silence, or is known already. Whatever takes more (commands, buttons, albums, texts in
+pieces, edits, refusals that are told) is left to `record.py`, before anything of it is written.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import assert_never
 from bot.delivery.choices import chosen
 from bot.domain.admission import Unanswered, admit, joins_until, wait_for_more
 from bot.domain.commands import command_of
-from bot.domain.message import Ignored, Inbound
+from bot.domain.message import ChatKind, Ignored, Inbound
 from bot.domain.run import Run, RunState
+from bot.domain.terms import Burst
 from bot.intake.batching import run_for
 from bot.intake.record import (
     REFUSALS,
@@ -106,10 +107,10 @@ def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[R
 
 def _is_plain(rt: Runtime, account: int, message: Inbound) -> bool:
     """Ordinary, as far as the message tells by itself."""
-    if message.button or message.callback_id or message.album:
+    if message.button or message.callback_id or message.gathers:
         return False
-    if message.quoted is not None and account in rt.carriers:
-        return False  # It may choose what an older message of ours offered.
+    if (quoted := message.quoted) is not None and (account in rt.carriers or not quoted.text):
+        return False  # What it answers is to be read: a choice of it, or its words.
     return command_of(message, rt.channels[account].traits.commands, rt.command_words) is None
 
 
@@ -152,7 +153,10 @@ def _lock(tx: Tx, said: Sequence[_Said]) -> None:
 
 def _decision(tx: Tx, rt: Runtime, one: _Said, met: Standing) -> _Decision:
     chat, message, terms = one.here, one.message, rt.terms.intake
-    if met.deserted or met.crossed or chosen(tx, rt, chat, message) is not message:
+    group = message.chat_kind is ChatKind.GROUP
+    if met.deserted or met.crossed or (met.gathers and (group or terms.burst is Burst.EACH)):
+        return Left.ALONE
+    if met.left_behind or chosen(tx, rt, chat, message) is not message:
         return Left.ALONE
     if met.known is not None:
         learns = inbox.tells_more(message, met.known_extra or "{}") or (

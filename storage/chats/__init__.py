@@ -25,4 +25,5 @@ from storage.chats.rows import (
     locate,
     lock,
     lock_at,
+    lock_free,
 )

@@ -14,6 +14,7 @@ from storage.engine.insert import InsertOrSkip
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.schema.tables import chats, told
+from storage.schema.tables.words import WORDS
 
 _OR_NOW = sa.func.coalesce(MOMENT, now)
 _heard = Rows(
@@ -108,7 +109,7 @@ def hold_back(tx: Tx, chat: int, seconds: float) -> None:
 _OPT_OUT = sa.update(chats).where(IS_CHAT).values(opted_out_at=now)
 _OPT_IN = sa.update(chats).where(IS_CHAT).values(opted_out_at=None)
 _OFFER = sa.update(chats).where(IS_CHAT).values(offered=sa.bindparam("options"))
-_FORGET = sa.update(chats).where(IS_CHAT).values(name="", offered=None)
+_FORGET = sa.update(chats).where(IS_CHAT).values(**WORDS[chats])
 
 
 def opt_out(tx: Tx, chat: int, *, out: bool) -> None:

@@ -13,6 +13,7 @@ from storage.inbox.messages import (
     ignore,
     known,
     merge,
+    names_in,
     of_run,
     of_runs,
     reassign,
@@ -21,5 +22,15 @@ from storage.inbox.messages import (
     store_reminder,
     tells_more,
     use_edit,
+    words,
 )
-from storage.inbox.payloads import NewPayload, dismiss_dead_letter, forget, store_payloads
+from storage.inbox.payloads import (
+    NewPayload,
+    blank,
+    blank_naming,
+    blank_of_runs,
+    dismiss_dead_letter,
+    drop_old_payloads,
+    page,
+    store_payloads,
+)

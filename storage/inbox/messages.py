@@ -17,7 +17,7 @@ from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from bot.domain.run import LIVE
 from storage import runs as run_rows
 from storage.engine import clock
-from storage.engine.binds import ACCOUNT_ID, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
+from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
 from storage.engine.chat_rows import MoveChat
 from storage.engine.clock import now
 from storage.engine.entity import Entity
@@ -129,6 +129,7 @@ _CONTENT = (
 
 
 def _content(said: Inbound) -> tuple[str | None, ...]:
+    extra = said.extra | _username(said)
     return (
         said.kind.value,
         said.text,
@@ -138,7 +139,7 @@ def _content(said: Inbound) -> tuple[str | None, ...]:
         json.dumps([asdict(file) for file in said.attachments]) if said.attachments else "[]",
         None if said.quoted is None else json.dumps(asdict(said.quoted)),
         said.forwarded_from,
-        json.dumps(said.extra) if said.extra else "{}",
+        json.dumps(extra) if extra else "{}",
     )
 
 
@@ -173,7 +174,7 @@ def store_messages(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage 
             row.message.request_id,
             row.message.provider_id,
             row.message.address.chat,
-            row.message.album,
+            row.message.bundle if row.message.gathers else "",
             row.message.sent_at,
             *_content(row.message),
         )
@@ -182,6 +183,10 @@ def store_messages(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage 
     stored = {(row[0], row[1]): (row[2], row[3]) for row in tx.execute(_STORE, rows)}
     found = ((row, stored.get((row.account, row.message.request_id))) for row in new)
     return [None if at is None else row.stored(*at) for row, at in found]
+
+
+def _username(message: Inbound) -> dict[str, str]:
+    return {"username": message.sender.username} if message.sender.username else {}
 
 
 _STORE_REMINDER = sa.insert(inbound).values(received_at=now).returning(inbound.c.id)
@@ -268,6 +273,35 @@ def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] 
     """(message, run, text) recorded under this request id."""
     row = tx.execute(_KNOWN, {"account_id": account, "request": request_id}).first()
     return None if row is None else (row.id, row.run, row.text)
+
+
+_WORDS = (
+    sa.select(inbound.c.text)
+    .where(_OF_CHAT, inbound.c.provider_id == sa.bindparam("provider"))
+    .order_by(inbound.c.id)
+    .limit(sa.literal_column("1"))
+)
+
+
+def words(tx: Tx, chat: int, provider_id: str) -> str | None:
+    """The text of the chat's message that its platform calls so; None when it has none."""
+    text: str | None = tx.scalar(_WORDS, {"chat_id": chat, "provider": provider_id})
+    return text
+
+
+_ANSWERED = (
+    sa.select(inbound.c.address, inbound.c.sender_id, inbound.c.extra)
+    .where(_OF_CHAT, inbound.c.run.is_not(None), inbound.c.sender_id != sa.literal_column("''"))
+    .order_by(inbound.c.id.desc())
+    .limit(AT_MOST)
+)
+
+
+def names_in(tx: Tx, chat: int, at_most: int) -> frozenset[str]:
+    """The addresses, ids and @usernames of those whose messages in the chat were taken last."""
+    found = tx.execute(_ANSWERED, {"chat_id": chat, "at_most": at_most}).all()
+    usernames = {f"@{json.loads(row.extra).get('username', '')}" for row in found}
+    return frozenset({name for row in found for name in (row.address, row.sender_id)} | usernames)
 
 
 _MESSAGES_OF_RUNS = sa.select(*_MESSAGE.columns).where(among(inbound.c.run, "run_ids"))

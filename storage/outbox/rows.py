@@ -195,13 +195,17 @@ def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
     return frozenset(tx.scalars(_OWNED_RECEIPTS, {"chat_id": chat}))
 
 
+_WORDS = 200
+"""Of operators, the newest of a chat: they leave in their order."""
+
+
 def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
     """When an operator's words last reached this chat, in epoch seconds."""
     lately = (
         sa.select(outbox.c.sent_at, outbox.c.state)
         .where(outbox.c.chat == chat, OPERATOR)
         .order_by(outbox.c.id.desc())
-        .limit(sa.literal_column("50"))
+        .limit(sa.literal_column(str(_WORDS)))
         .correlate(chat.table)
         .subquery()
     )

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
+from storage.engine.binds import WAIT
 from storage.engine.clock import now
 from storage.engine.insert import insert_rows
 from storage.engine.literals import is_in, word
@@ -146,6 +147,23 @@ def join(tx: Tx, joined: Sequence[tuple[int, float, float]], *, at_once: bool) -
     if not at_once:
         return frozenset(tx.scalars(_JOIN, rows))
     return frozenset(tx.scalars(_JOIN_FREE, rows | {"run_ids": [run for run, _, _ in joined]}))
+
+
+_GATHER_ON = (
+    sa.update(runs)
+    .where(
+        among(runs.c.account, "account_ids"),
+        _UNCLAIMED,
+        runs.c.album != sa.literal_column("''"),
+        runs.c.not_before < now + WAIT,
+    )
+    .values(not_before=now + WAIT)
+)
+
+
+def gather_on(tx: Tx, account_ids: Sequence[int], wait: float) -> None:
+    """Runs that collect, and that nobody has claimed, wait `wait` seconds for more."""
+    tx.execute(_GATHER_ON, {"account_ids": list(account_ids), "wait": wait})
 
 
 _LOCK_UNCLAIMED = sa.select(1).where(IS_RUN, _UNCLAIMED).with_for_update(key_share=True)

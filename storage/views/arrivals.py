@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from bot.domain.admission import ChatFacts
-from bot.domain.message import Inbound
+from bot.domain.admission import ChatFacts, Unanswered
+from bot.domain.message import ChatKind, Inbound
 from bot.domain.run import RunState
 from bot.domain.terms import Burst, IntakeTerms
 from storage.chats import Chat
@@ -39,8 +39,9 @@ class Standing(NamedTuple):
     The head is the run that is ready or running, with the number of its claims; `deserted` says
     that its holder is gone, `crossed` that a run of a chat that became part of this one is live.
     `waiting` counts the messages that wait behind, None where no run does; `last` is the last of
-    those runs that nobody has begun, where messages join runs. The rest counts messages and
-    turns that came lately.
+    those runs that nobody has begun, where messages join runs. `gathers` says that a run which
+    nobody has begun waits for the rest of a bundle, `left_behind` that what came before of this
+    message's own bundle concerned nobody. The rest counts messages and turns that came lately.
     """
 
     now: float
@@ -57,6 +58,8 @@ class Standing(NamedTuple):
     waiting: int | None
     last: int | None
     last_made_at: float | None
+    gathers: bool
+    left_behind: bool
     recent_messages: int
     recent_turns: int
 
@@ -88,6 +91,7 @@ _came = Rows(
     account=sa.BigInteger(),
     request_id=sa.Text(),
     sent_at=sa.Double(),
+    bundle=sa.Text(),
 )
 _PER_MINUTE = sa.bindparam("messages_per_minute", type_=sa.Integer)
 _PER_DAY = sa.bindparam("turns_per_day", type_=sa.Integer)
@@ -134,6 +138,21 @@ _recent_turns: sa.CompoundSelect[Any] = sa.union_all(
         for condition in (runs.c.ended_at > now - _DAY, LIVE)
     )
 )
+_left_behind: sa.Select[Any] = (
+    sa.select(sa.literal_column("1"))
+    .where(
+        inbound.c.chat == _came.c.chat,
+        inbound.c.received_at > now - sa.bindparam("longest", type_=sa.Double),
+        inbound.c.album == _came.c.bundle,
+        is_in(inbound.c.ignored, Unanswered.NOT_ADDRESSED),
+    )
+    .correlate(_came.table)
+)
+_gathering = (
+    sa.select(1)
+    .where(_IN_CHAT, LIVE, runs.c.attempts == 0, runs.c.album != sa.literal_column("''"))
+    .correlate(_came.table)
+)
 _crossed = sa.select(1).where(runs.c.moves_to == _came.c.chat, LIVE).correlate(_came.table)
 _STANDING = (
     sa.select(
@@ -151,6 +170,10 @@ _STANDING = (
         _scalar(sa.select(sa.func.sum(runs.c.messages)).where(_IN_CHAT, WAITING, LIVE)),
         _last(runs.c.id),
         _last(runs.c.created_at),
+        sa.exists(_gathering).label("gathers"),
+        sa.case((_came.c.bundle.is_not(None), sa.exists(_left_behind)), else_=sa.false()).label(
+            "left_behind"
+        ),
         _counted(_recent_messages, _PER_MINUTE),
         sa.case((_PER_DAY > 0, _counted(_recent_turns, _PER_DAY)), else_=0),
     )
@@ -172,8 +195,18 @@ def standing(
     tx: Tx, came: Sequence[tuple[int, int, Inbound]], terms: IntakeTerms
 ) -> Sequence[Standing]:
     """The standing of these messages (chat, account, message), at most one of each chat."""
-    rows = _came.of((chat, account, said.request_id, said.sent_at) for chat, account, said in came)
+    rows = _came.of(
+        (
+            chat,
+            account,
+            said.request_id,
+            said.sent_at,
+            said.bundle if said.chat_kind is ChatKind.GROUP else None,
+        )
+        for chat, account, said in came
+    )
     rows |= {
+        "longest": terms.album_longest,
         "messages_per_minute": terms.messages_per_minute,
         "turns_per_day": terms.turns_per_day,
         "merges": int(terms.burst is Burst.MERGE),
