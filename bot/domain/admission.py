@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from bot.domain.commands import Command
 from bot.domain.ending import Worded
 from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
-from bot.domain.run import Run
 from bot.domain.terms import Burst, IntakeTerms
 
 
@@ -108,16 +107,22 @@ def belongs(message: Inbound, began: float | None, now: float, terms: IntakeTerm
 
 
 def joins_until(
-    run: Run, message: Inbound, began: float | None, now: float, terms: IntakeTerms
+    attempts: int,
+    made_at: float,
+    message: Inbound,
+    began: float | None,
+    now: float,
+    terms: IntakeTerms,
 ) -> float | None:
-    """The moment until which a run that takes this message waits for more; None when the message
-    needs a run of its own. `began` is when the message's bundle began in the run.
+    """The moment until which a run, claimed `attempts` times, waits for more when it takes this
+    message; None when the message needs a run of its own. `began` is when the message's bundle
+    began in the run.
 
     Only a run that was never claimed takes a message: an agent must not read half of one.
     """
     together = belongs(message, began, now, terms)
-    if run.attempts > 0 or (terms.burst is Burst.EACH and not together):
+    if attempts > 0 or (terms.burst is Burst.EACH and not together):
         return None
     if message.gathers:
         return (began if began is not None and together else now) + terms.album_longest
-    return run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
+    return made_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
