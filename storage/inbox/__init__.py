@@ -11,6 +11,7 @@ from storage.inbox.messages import (
     fill_sent_times,
     ignore,
     known,
+    last_of_bundle,
     listed_only,
     merge,
     names_in,

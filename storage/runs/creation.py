@@ -99,8 +99,8 @@ _GATHER_ON = (
     sa.update(runs)
     .where(
         among(runs.c.account, "account_ids"),
+        is_in(runs.c.state, RunState.READY),
         runs.c.attempts == 0,
-        is_in(runs.c.state, RunState.WAITING, RunState.READY),
         runs.c.album != sa.literal_column("''"),
         runs.c.not_before < _LATER,
     )
@@ -109,7 +109,7 @@ _GATHER_ON = (
 
 
 def gather_on(tx: Tx, account_ids: Sequence[int], wait: float) -> None:
-    """Runs that collect, and that nobody has claimed, wait `wait` seconds for more."""
+    """Runs that collect, and that could be claimed for the first time, wait for more."""
     tx.execute(_GATHER_ON, {"account_ids": list(account_ids), "wait": wait})
 
 
