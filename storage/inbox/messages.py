@@ -246,6 +246,7 @@ def ignore(tx: Tx, message: int, reason: Unanswered, command: Command | None = N
 
 _ALBUM = inbound.c.album == sa.bindparam("album_id")
 _ALBUM_BEGAN = sa.select(sa.func.min(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
+_LAST_OF_BUNDLE = sa.select(sa.func.max(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
 _ADOPT_ALBUM = (
     sa.update(inbound)
     .where(_OF_CHAT, inbound.c.received_at > now - SECONDS, _ALBUM, inbound.c.ignored == REASON)
@@ -257,6 +258,12 @@ def album_began(tx: Tx, run: int, album: str) -> float | None:
     """When the first member of this album came to the run; None when it has none."""
     began: float | None = tx.scalar(_ALBUM_BEGAN, {"run_id": run, "album_id": album})
     return began
+
+
+def last_of_bundle(tx: Tx, run: int, bundle: str) -> float | None:
+    """When the newest member of this bundle came to the run; None when it has none."""
+    last: float | None = tx.scalar(_LAST_OF_BUNDLE, {"run_id": run, "album_id": bundle})
+    return last
 
 
 def adopt_album(tx: Tx, chat: int, album: str, ignored: Unanswered, within: float, run: int) -> int:
