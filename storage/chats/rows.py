@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
+from storage.engine.lane import Left
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
 
@@ -60,6 +62,38 @@ def lock(tx: Tx, chat: int) -> Chat:
     """Lock the chat's row and read it: every move that changes who is the head does so. Follows
     `merged_into`: returns the surviving chat."""
     return _found(tx, _LOCK, chat)
+
+
+_LOCK_FREE = (
+    sa.select(*CHAT.columns, chats.c.merged_into, now.label("at"))
+    .where(among(chats.c.id, "chat_ids"))
+    .order_by(chats.c.id)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Chats that could be locked without waiting. `left` says why the others were not: somebody
+    else has them, or they became part of another chat. `now` is the database's clock."""
+
+    free: Mapping[int, Chat]
+    left: Mapping[int, Left]
+    now: float
+
+
+def lock_free(tx: Tx, of: Sequence[int]) -> Locked:
+    """Lock and read those of the chats that nobody else has locked."""
+    free: dict[int, Chat] = {}
+    left = dict.fromkeys(of, Left.LOCKED)
+    now = 0.0
+    for row in tx.execute(_LOCK_FREE, {"chat_ids": list(left)}):
+        now = row.at
+        if row.merged_into is None:
+            free[row.id] = CHAT.read(row)
+        else:
+            left[row.id] = Left.ALONE
+    return Locked(free, left, now)
 
 
 def get(tx: Tx, chat: int) -> Chat:

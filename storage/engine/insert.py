@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table
+from sqlalchemy import ColumnElement, Insert, Table, select, true
 from sqlalchemy.dialects.postgresql import insert
 
+from storage.engine.sets import Rows
 from storage.engine.tx import Row, Tx
+
+
+def insert_listed(table: Table, rows: Rows, **computed: ColumnElement[Any]) -> Insert:
+    """INSERT of a list's rows, in its order, each unless it is there. The list's columns that are
+    the table's are stored as they are; `computed` are further ones, as SQL."""
+    given = {column.name: column for column in rows.c if column.name in table.c}
+    values = given | computed
+    # SQLite reads ON CONFLICT as a part of a join if no WHERE stands between.
+    listed = select(*values.values()).where(true())
+    return insert(table).from_select(list(values), listed).on_conflict_do_nothing()
 
 
 class InsertOrSkip:

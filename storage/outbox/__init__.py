@@ -6,14 +6,15 @@
     sending | uncertain               -> pending               not_sent
     sending | uncertain               -> refused               refuse
     sending                           -> uncertain             doubt, doubt_orphans
-    any unfinished                    -> sent                  receive
+    any unfinished                    -> sent                  receive, receive_first
     uncertain                         -> sent                  believe_arrived
     uncertain | refused | dropped     -> pending               resend
     sent                              -> delivered -> read     confirm
     sent                              -> refused               refuse_sent
     refused                           -> pending               send_again
     pending                           -> dropped               drop_pending, drop_notice,
-                                                               drop_standalone, drop_others
+                                                               drop_notices, drop_standalone,
+                                                               drop_others
 
 A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
 standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it
@@ -23,11 +24,13 @@ counts whoever holds the run by now, and a second one for a part is kept and rep
 from storage.outbox.delivery_status import confirm, refuse_sent, send_again
 from storage.outbox.moves import (
     Attempt,
+    NewParts,
     Notice,
     PartOwner,
     believe_arrived,
     doubt,
     drop_notice,
+    drop_notices,
     drop_others,
     drop_pending,
     drop_standalone,
@@ -35,16 +38,19 @@ from storage.outbox.moves import (
     give_up_looking,
     looked,
     mark_sending,
+    mark_sending_each,
     merge,
     move_run,
     not_sent,
     post,
     receive,
+    receive_first,
     refuse,
     resend,
     rewrite,
     send_alone,
     store_parts,
+    store_parts_each,
 )
 from storage.outbox.rows import (
     Part,
@@ -55,9 +61,11 @@ from storage.outbox.rows import (
     get,
     human_answered,
     last_sent_at,
+    of_held,
     of_run,
     of_run_any,
     owned_receipts,
+    receipts_of,
     sending_by,
     unreported,
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
+from bot.domain.run import Claim, RunState
 from bot.domain.verdict import PartFacts
 from storage.engine.binds import (
     ACCOUNT_ID,
@@ -23,6 +24,7 @@ from storage.engine.binds import (
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in
+from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.schema.tables import outbox, receipts, runs
 
@@ -72,6 +74,7 @@ class Part:
 
 
 PART = Entity(Part, outbox, number=outbox.c.part)
+FACTS = Entity(PartFacts, outbox, number=outbox.c.part)
 
 PENDING = is_in(outbox.c.state, PartState.PENDING)
 SENDING = is_in(outbox.c.state, PartState.SENDING)
@@ -101,6 +104,38 @@ def get(tx: Tx, part: int) -> Part | None:
 def of_run(tx: Tx, run: int) -> Sequence[Part]:
     """The parts of the run's reply or apology, in order."""
     return PART.all(tx.execute(_OF_RUN, {"run_id": run}))
+
+
+_claims = Rows("claims", run_id=sa.BigInteger(), holder_id=sa.BigInteger(), fence=sa.BigInteger())
+_OF_HELD = (
+    sa.select(*FACTS.columns, outbox.c.run)
+    .select_from(
+        _claims.join(
+            runs,
+            sa.and_(
+                runs.c.id == _claims.c.run_id,
+                runs.c.holder == _claims.c.holder_id,
+                runs.c.fence == _claims.c.fence,
+                is_in(runs.c.state, RunState.RUNNING),
+            ),
+        ).join(outbox, outbox.c.run == runs.c.id)
+    )
+    .where(is_in(outbox.c.kind, PartKind.REPLY), ~outbox.c.standalone)
+    .order_by(outbox.c.part)
+    .with_for_update(of=runs, key_share=True)
+)
+
+
+def of_held(tx: Tx, claims: Sequence[Claim]) -> Mapping[int, Sequence[PartFacts]]:
+    """The parts of replies, in order, by their runs, which are locked: of those that are still
+    held under these claims. The chats are locked."""
+    if not claims:
+        return {}
+    found: dict[int, list[PartFacts]] = {}
+    rows = [(claim.run, claim.holder, claim.fence) for claim in claims]
+    for *facts, run in tx.execute(_OF_HELD, _claims.of(rows)):
+        found.setdefault(run, []).append(FACTS.read(facts))
+    return found
 
 
 def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
@@ -148,13 +183,23 @@ def last_sent_at(tx: Tx, chat: int) -> float | None:
     return max(tx.scalars(_LAST_SENT_AT, {"chat_id": chat}).all(), default=None)
 
 
-_OWNED_RECEIPTS = (
-    sa.select(receipts.c.receipt)
-    .join(outbox, outbox.c.id == receipts.c.outbox)
-    .where(OF_CHAT)
-    .order_by(outbox.c.id.desc())
-    .limit(sa.literal_column("500"))
+_lately = sa.select(outbox.c.id, outbox.c.receipt).where(OF_CHAT, outbox.c.receipt.is_not(None))
+_lately_owned = (
+    _lately.order_by(outbox.c.id.desc()).limit(sa.literal_column("500")).subquery("lately")
 )
+_OWNED_RECEIPTS = sa.union_all(
+    sa.select(_lately_owned.c.receipt),
+    sa.select(receipts.c.receipt).join(_lately_owned, _lately_owned.c.id == receipts.c.outbox),
+)
+_RECEIPTS_OF = sa.union_all(
+    sa.select(outbox.c.receipt).where(IS_PART, outbox.c.receipt.is_not(None)),
+    sa.select(receipts.c.receipt).where(receipts.c.outbox == PART_ID),
+)
+
+
+def receipts_of(tx: Tx, part: int) -> frozenset[str]:
+    """Every receipt that a part got."""
+    return frozenset(tx.scalars(_RECEIPTS_OF, {"part_id": part}))
 
 
 def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:

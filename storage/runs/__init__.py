@@ -25,7 +25,14 @@ it ends; `moves_to` is the chat that counts it as its head meanwhile.
 
 from storage.runs.claims import Claimant, claim, oldest_due
 from storage.runs.creation import NewRun, create, join, lock_unclaimed, recount_messages, written_at
-from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
+from storage.runs.heads import (
+    live_in_chat,
+    merge,
+    promote,
+    promote_each,
+    step_back,
+    stranded_chats,
+)
 from storage.runs.moves import (
     correct_ending,
     end_live,
@@ -36,11 +43,13 @@ from storage.runs.moves import (
     hold,
     make_due,
     mark_replied,
+    mark_replied_each,
     owe_apology,
     progress,
     retry_later,
     set_aside,
     settle,
+    settle_each,
 )
 from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (
