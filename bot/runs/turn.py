@@ -249,7 +249,7 @@ def _store_in(
     held = [one for one in to if one.run.id in marked]
     replies.store_each(tx, [kept for one in held for kept in one.kept()])
     late = [one.run.id for one in held if one.outlasted(now)]
-    outbox.drop_notices(tx, late, Notice.STILL_WORKING)
+    outbox.drop_notice_each(tx, late, Notice.STILL_WORKING)
     for one in held:
         if one.owed is None:
             choices.offer(tx, one.rt, to[one], one.parts)

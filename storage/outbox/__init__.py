@@ -13,12 +13,12 @@
     sent                              -> refused               refuse_sent
     refused                           -> pending               send_again
     pending                           -> dropped               drop_pending, drop_notice,
-                                                               drop_notices, drop_standalone,
-                                                               drop_others
+                                                               drop_standalone, drop_others
 
 A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
 standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it
 counts whoever holds the run by now, and a second one for a part is kept and reported: a double.
+`move_each` is `move` for a list, and returns what moved.
 """
 
 from storage.outbox.delivery_status import confirm, refuse_sent, send_again
@@ -30,7 +30,7 @@ from storage.outbox.moves import (
     believe_arrived,
     doubt,
     drop_notice,
-    drop_notices,
+    drop_notice_each,
     drop_others,
     drop_pending,
     drop_standalone,

@@ -196,9 +196,11 @@ _RECEIVED: dict[str, Any] = {
 }
 _NOT_ARRIVED = ~is_in(outbox.c.state, *sorted(ARRIVED))
 _taken = Rows("taken", part_id=sa.BigInteger(), receipt=sa.Text())
+# Not IS NULL: PostgreSQL could look through the index of receipts for all that have none.
+_HAS_NONE = sa.func.coalesce(outbox.c.receipt, "") == ""
 _RECEIVE_FIRST = (
     sa.update(outbox)
-    .where(outbox.c.id == _taken.c.part_id, _NOT_ARRIVED, outbox.c.receipt.is_(None))
+    .where(outbox.c.id == _taken.c.part_id, _NOT_ARRIVED, _HAS_NONE)
     .values(**_RECEIVED | {"receipt": _taken.c.receipt})
     .returning(outbox.c.id)
 )
@@ -387,7 +389,7 @@ def drop_notice(tx: Tx, run: int, notice: Notice) -> bool:
     return tx.execute(_DROP_NOTICE, {"run_ids": [run], "number": notice.value}).rowcount == 1
 
 
-def drop_notices(tx: Tx, of: Sequence[int], notice: Notice) -> None:
+def drop_notice_each(tx: Tx, of: Sequence[int], notice: Notice) -> None:
     """As `drop_notice`, for several runs."""
     if of:
         tx.later(_DROP_NOTICE, {"run_ids": list(of), "number": notice.value})

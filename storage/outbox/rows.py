@@ -132,7 +132,7 @@ def of_held(tx: Tx, claims: Sequence[Claim]) -> Mapping[int, Sequence[PartFacts]
     if not claims:
         return {}
     found: dict[int, list[PartFacts]] = {}
-    rows = [(claim.run, claim.holder, claim.fence) for claim in claims]
+    rows = [(one.run, one.holder, one.fence) for one in claims]
     for *facts, run in tx.execute(_OF_HELD, _claims.of(rows)):
         found.setdefault(run, []).append(FACTS.read(facts))
     return found

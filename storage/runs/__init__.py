@@ -14,7 +14,8 @@ In a paused chat, what would become ready becomes waiting instead. An ended run 
 `correct_ending` changes what it ended as.
 
 Each move is one guarded statement, and losing is an ordinary result. A worker's move names its
-`Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now.
+`Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now;
+`move_each` is `move` for a list, and returns who moved.
 Moves that change who is the head of a chat, or may find it paused, expect the chat's row to be
 locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere: chat,
 run, part.

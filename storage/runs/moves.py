@@ -97,9 +97,8 @@ _claims = Rows("claims", run_id=sa.BigInteger(), holder_id=sa.BigInteger(), fenc
 
 def _held_among(listed: Rows) -> sa.ColumnElement[bool]:
     """The run is held under one of these claims."""
-    of, claim = listed.c, runs.c
-    same = (claim.id == of.run_id, claim.holder == of.holder_id, claim.fence == of.fence)
-    return sa.and_(*same, RUNNING)
+    of, run = listed.c, runs.c
+    return sa.and_(run.id == of.run_id, run.holder == of.holder_id, run.fence == of.fence, RUNNING)
 
 
 _PROGRESS = sa.update(runs).where(_HELD).values(failures=0, deaths=0, quarantined=sa.false())
@@ -128,7 +127,7 @@ def mark_replied_each(tx: Tx, claims: Sequence[Claim]) -> frozenset[int]:
     """As `mark_replied`, for the runs that were not taken over before; returns those."""
     if not claims:
         return frozenset()
-    rows = [(claim.run, claim.holder, claim.fence) for claim in claims]
+    rows = [(one.run, one.holder, one.fence) for one in claims]
     return frozenset(tx.scalars(_REPLIED, _claims.of(rows)))
 
 
