@@ -9,8 +9,8 @@ import signal
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -25,11 +25,27 @@ from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.twilio.signing import signed_headers
 from tests.limits import PATIENCE
-from tests.servers import Postgres
+from tests.servers import Postgres, Valkey
 from tests.world import PUBLIC, SECRET, SECRET_HEADER
 
 _databases = count(1)
 Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Both servers, each with its processes; PostgreSQL waits for the disk."""
+
+    postgres: Postgres
+    valkey: Valkey
+    pids: Sequence[int]
+
+
+@contextmanager
+def servers() -> Iterator[Servers]:
+    """Servers of their own for one run of benchmarks."""
+    with Postgres(durable=True) as postgres, Valkey() as valkey:
+        yield Servers(postgres, valkey, (postgres.pid, valkey.pid))
 
 
 @dataclass

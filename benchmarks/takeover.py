@@ -7,7 +7,7 @@ import random
 import signal
 import time
 
-from benchmarks.figures import milliseconds, show
+from benchmarks.report import milliseconds, show
 from benchmarks.stage import Stage, open_stage
 from tests.fakes.updates import Person
 from tests.servers import Postgres, Valkey

@@ -34,7 +34,7 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.lane import Left
 from storage.engine.tx import Tx
-from storage.outbox import Attempt, Part
+from storage.outbox import Attempt, Part, Receipt
 from storage.views.evidence import address_now
 
 LOST_IN_SENDING = "the process died while it was being sent"
@@ -304,18 +304,23 @@ class Taken:
         """The run whose part it is."""
         return self.way.run
 
+    @property
+    def receipt(self) -> Receipt:
+        """What it got."""
+        named = receipt_of(self.attempt, self.sent)
+        return Receipt(self.attempt, named, reported=self.run.account in self.way.rt.carriers)
+
 
 def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] | Left]:
     """`advance` for those after whose receipt something common follows; that is decided before
     anything is written."""
-    locked = chats.lock_free(tx, [one.run.chat for one in taken])
-    free = {one: chat for one in taken if (chat := locked.free.get(one.run.chat)) is not None}
+    locked, now = chats.lock_free(tx, [one.run.chat for one in taken])
+    free = {one: locked[one.run.chat] for one in taken if one.run.chat in locked}
     held = outbox.of_held(tx, [one.run.claim for one in free])
     parts = {one: _received(one.attempt, held.get(one.run.id, ())) for one in free}
-    steps = {one: _common(one.way, chat, parts[one], locked.now) for one, chat in free.items()}
+    steps = {one: _common(one.way, chat, parts[one], now) for one, chat in free.items()}
     common = [one for one, step in steps.items() if step is not None]
-    receipts = [(one.attempt, receipt_of(one.attempt, one.sent)) for one in common]
-    recorded = outbox.receive_first(tx, receipts)
+    recorded = outbox.receive_first(tx, [one.receipt for one in common])
     moves = {one: steps[one] for one in common if one.attempt.part in recorded}
     ends = [(one.run.claim, step) for one, step in moves.items() if isinstance(step, Close)]
     waits = runs.settle_each(tx, ends)
@@ -326,7 +331,7 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
     def told(one: Taken) -> tuple[Next, bool] | Left:
         match moves.get(one):
             case None:
-                return Left.ALONE if one in free else locked.left[one.run.chat]
+                return Left.ALONE if one in free else Left.LOCKED
             case Close(ending) if one.run.id in waits:
                 return Ended(ending, one.run.chat in ready), False
             case SendPart(facts) if facts.id in begun:

@@ -235,10 +235,9 @@ def _store_one(tx: Tx, answer: _Answer) -> Send | None:
 
 
 def _store_each(tx: Tx, answers: Sequence[_Answer]) -> Sequence[Send | StaleLease | Left | None]:
-    locked = chats.lock_free(tx, [one.run.chat for one in answers])
-    to = {one: chat for one in answers if (chat := locked.free.get(one.run.chat)) is not None}
-    told = _store_in(tx, to, locked.now)
-    return [told[one] if one in told else locked.left[one.run.chat] for one in answers]
+    locked, now = chats.lock_free(tx, [one.run.chat for one in answers])
+    told = _store_in(tx, {a: locked[a.run.chat] for a in answers if a.run.chat in locked}, now)
+    return [told.get(answer, Left.LOCKED) for answer in answers]
 
 
 def _store_in(

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from math import inf
 from urllib.parse import urlsplit
 
 from bot.clock import SystemClock
@@ -58,6 +59,7 @@ _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
 _PROBE_EVERY = 15.0
+_ASKED_EVERY = 1.0
 
 
 class Role(StrEnum):
@@ -66,6 +68,43 @@ class Role(StrEnum):
     ALL = "all"
     WEB = "web"
     WORKER = "worker"
+
+
+class DatabaseCheck:
+    """Whether the database answers, and how long the oldest due run waits. It is asked at most
+    once a second: who asks meanwhile hears the last answer, or waits for the one on its way."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._heard_at = -inf
+        self._due: float | None = None
+        self._trouble = ""
+
+    async def ask(self) -> tuple[Check, Check | None]:
+        """The database's check, and that of what is due if it answered."""
+        async with self._asking:
+            if self._clock.monotonic() - self._heard_at >= _ASKED_EVERY:
+                await self._ask()
+        if self._trouble:
+            return Check("database", False, self._trouble), None
+        said = "nothing is due"
+        if self._due is not None:
+            waits = self._due + self._clock.monotonic() - self._heard_at
+            said = f"the oldest due run waits {waits:.0f} s"
+        return Check("database", True, "answers"), Check("due", True, said)
+
+    async def _ask(self) -> None:
+        self._trouble = ""
+        try:
+            async with asyncio.timeout(2.0):
+                self._due = await self._db.read(runs.oldest_due)
+        except DatabaseUnavailable as error:
+            self._trouble = str(error)
+        except TimeoutError:
+            self._trouble = "no answer in 2 s"
+        self._heard_at = self._clock.monotonic()
 
 
 @dataclass(slots=True)
@@ -84,6 +123,10 @@ class Process:
     introductions: Sequence[Introduction]
     tasks: Supervisor
     last_sweep: float = 0.0
+    _heard: DatabaseCheck = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._heard = DatabaseCheck(self.rt.db, self.rt.clock)
 
     @property
     def ids(self) -> Mapping[str, int]:
@@ -93,18 +136,13 @@ class Process:
     async def readiness(self) -> Sequence[Check]:
         """Check everything that could keep this process from its job."""
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
-        try:
-            async with asyncio.timeout(2.0):
-                age = await self.rt.db.read(runs.oldest_due)
-        except DatabaseUnavailable as error:
-            return [*checks, Check("database", False, str(error))]
-        except TimeoutError:
-            return [*checks, Check("database", False, "no answer in 2 s")]
+        database, due = await self._heard.ask()
+        checks.append(database)
+        if due is None:
+            return checks
         since = self.rt.clock.monotonic() - self.last_sweep
         fresh = since < 4 * _SWEEP_EVERY + 2 * self.lease.terms.heartbeat
         troubled = "; ".join(f"{name} {says}" for name, says in self.tasks.troubled.items())
-        said = "nothing is due" if age is None else f"the oldest due run waits {age:.0f} s"
-        checks.append(Check("database", True, "answers"))
         checks.append(Check("sweep", fresh, f"{since:.0f} s ago"))
         if self.worker is not None and not self.worker.draining:
             idle = self.worker.claimless
@@ -112,7 +150,7 @@ class Process:
         return [
             *checks,
             Check("tasks", not troubled, troubled or "all run"),
-            Check("due", True, said),
+            due,
         ]
 
     async def sweep(self) -> None:

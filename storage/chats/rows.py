@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,7 +13,6 @@ from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
-from storage.engine.lane import Left
 from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
@@ -55,56 +53,43 @@ CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))
 IS_CHAT = chats.c.id == CHAT_ID
 
 _GET = sa.select(*CHAT.columns, chats.c.merged_into).where(IS_CHAT)
-_LOCK = _GET.with_for_update(key_share=True)
+# A row that is merged is never locked: it is younger than its survivor, and chats are locked in
+# the order of their ids.
+_LOCK = (
+    sa.select(*CHAT.columns)
+    .where(IS_CHAT, chats.c.merged_into.is_(None))
+    .with_for_update(key_share=True)
+)
 
 
 def lock(tx: Tx, chat: int) -> Chat:
     """Lock the chat's row and read it: every move that changes who is the head does so. Follows
     `merged_into`: returns the surviving chat."""
-    return _found(tx, _LOCK, chat)
+    while (found := CHAT.first(tx.execute(_LOCK, {"chat_id": chat}))) is None:
+        chat = get(tx, chat).id
+    return found
 
 
 _LOCK_FREE = (
-    sa.select(*CHAT.columns, chats.c.merged_into, now.label("at"))
-    .where(among(chats.c.id, "chat_ids"))
+    sa.select(*CHAT.columns, now.label("at"))
+    .where(among(chats.c.id, "chat_ids"), chats.c.merged_into.is_(None))
     .order_by(chats.c.id)
     .with_for_update(key_share=True, skip_locked=True)
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Locked:
-    """Chats that could be locked without waiting. `left` says why the others were not: somebody
-    else has them, or they became part of another chat. `now` is the database's clock."""
-
-    free: Mapping[int, Chat]
-    left: Mapping[int, Left]
-    now: float
-
-
-def lock_free(tx: Tx, of: Sequence[int]) -> Locked:
-    """Lock and read those of the chats that nobody else has locked."""
-    free: dict[int, Chat] = {}
-    left = dict.fromkeys(of, Left.LOCKED)
-    now = 0.0
-    for row in tx.execute(_LOCK_FREE, {"chat_ids": list(left)}):
-        now = row.at
-        if row.merged_into is None:
-            free[row.id] = CHAT.read(row)
-        else:
-            left[row.id] = Left.ALONE
-    return Locked(free, left, now)
+def lock_free(tx: Tx, of: Sequence[int]) -> tuple[Mapping[int, Chat], float]:
+    """Lock and read those of the chats that nobody else has locked, without waiting, and the
+    database's clock. A chat that became part of another one is not among them."""
+    found = tx.execute(_LOCK_FREE, {"chat_ids": list(of)}).all()
+    return {row.id: CHAT.read(row) for row in found}, found[0].at if found else 0.0
 
 
 def get(tx: Tx, chat: int) -> Chat:
     """One chat, read only. Follows `merged_into`: returns the surviving chat."""
-    return _found(tx, _GET, chat)
-
-
-def _found(tx: Tx, question: sa.Select[*tuple[Any, ...]], chat: int) -> Chat:
-    row = tx.execute(question, {"chat_id": chat}).one()
+    row = tx.execute(_GET, {"chat_id": chat}).one()
     while row.merged_into is not None:
-        row = tx.execute(question, {"chat_id": row.merged_into}).one()
+        row = tx.execute(_GET, {"chat_id": row.merged_into}).one()
     return CHAT.read(row)
 
 

@@ -27,6 +27,7 @@ from storage.outbox.moves import (
     NewParts,
     Notice,
     PartOwner,
+    Receipt,
     believe_arrived,
     doubt,
     drop_notice,
@@ -49,6 +50,7 @@ from storage.outbox.moves import (
     resend,
     rewrite,
     send_alone,
+    set_adrift,
     store_parts,
     store_parts_each,
 )
@@ -65,7 +67,6 @@ from storage.outbox.rows import (
     of_run,
     of_run_any,
     owned_receipts,
-    receipts_of,
     sending_by,
     unreported,
 )

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
@@ -31,7 +32,6 @@ from storage.outbox.rows import (
     UNCERTAIN,
     Part,
     of_run,
-    receipts_of,
 )
 from storage.schema.tables import outbox, receipts
 
@@ -185,6 +185,15 @@ class Attempt:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The provider's id for what an attempt sent. `reported`: its platform speaks of it later."""
+
+    attempt: Attempt
+    name: str
+    reported: bool
+
+
 _RECEIVED: dict[str, Any] = {
     "state": word(PartState.SENT),
     "holder": None,
@@ -195,58 +204,54 @@ _RECEIVED: dict[str, Any] = {
     "scope": None,
 }
 _NOT_ARRIVED = ~is_in(outbox.c.state, *sorted(ARRIVED))
+_RECEIVE = sa.update(outbox).where(IS_PART, _NOT_ARRIVED).values(**_RECEIVED)
 _taken = Rows("taken", part_id=sa.BigInteger(), receipt=sa.Text())
-# Not IS NULL: PostgreSQL could look through the index of receipts for all that have none.
-_HAS_NONE = sa.func.coalesce(outbox.c.receipt, "") == ""
 _RECEIVE_FIRST = (
     sa.update(outbox)
-    .where(outbox.c.id == _taken.c.part_id, _NOT_ARRIVED, _HAS_NONE)
+    .where(outbox.c.id == _taken.c.part_id, _NOT_ARRIVED, outbox.c.receipt.is_(None))
     .values(**_RECEIVED | {"receipt": _taken.c.receipt})
     .returning(outbox.c.id)
 )
-_RECEIVE_AGAIN = sa.update(outbox).where(IS_PART, _NOT_ARRIVED).values(**_RECEIVED)
-_KEEP = InsertOrSkip(receipts, receipts.c.outbox, at=now)
-_KEEP_EARLIER = sa.insert(receipts).from_select(
-    ["outbox", "receipt", "attempt", "at"],
-    sa.select(
-        outbox.c.id,
-        outbox.c.receipt,
-        sa.bindparam("attempt", type_=sa.Integer) - 1,
-        sa.func.coalesce(outbox.c.sent_at, now),
-    ).where(
-        IS_PART,
-        outbox.c.receipt.is_not(None),
-        ~sa.exists(
-            sa.select(1).where(
-                receipts.c.outbox == outbox.c.id, receipts.c.receipt == outbox.c.receipt
-            )
+_kept = Rows("kept", outbox=sa.BigInteger(), receipt=sa.Text(), attempt=sa.Integer())
+_KEEP = insert_listed(receipts, _kept, at=now)
+_KEEP_OWN = (
+    insert(receipts)
+    .from_select(
+        ["outbox", "receipt", "attempt", "at"],
+        sa.select(outbox.c.id, outbox.c.receipt, outbox.c.attempts, outbox.c.sent_at).where(
+            IS_PART, outbox.c.receipt.is_not(None)
         ),
-    ),
+    )
+    .on_conflict_do_nothing()
 )
-
-
-def receive_first(tx: Tx, taken: Sequence[tuple[Attempt, str]]) -> frozenset[int]:
-    """Any unfinished state -> sent, whatever the fence, for parts that had no receipt before;
-    returns those."""
-    if not taken:
-        return frozenset()
-    rows = [(attempt.part, receipt) for attempt, receipt in taken]
-    return frozenset(tx.scalars(_RECEIVE_FIRST, _taken.of(rows)))
 
 
 def receive(tx: Tx, attempt: Attempt, receipt: str) -> bool:
     """Any unfinished state -> sent, whatever the fence. A receipt that is known changes
-    nothing. False: it is new for a part that had arrived, so the person has this part twice.
+    nothing. False: it is new for a part that had arrived, so the person has this part twice."""
+    tx.later(_KEEP_OWN, {"part_id": attempt.part})
+    kept = tx.execute(_KEEP, _kept.of([(attempt.part, receipt, attempt.number)]))
+    if not kept.rowcount:
+        return True
+    values = {"part_id": attempt.part, "new_receipt": receipt}
+    return tx.execute(_RECEIVE, values).rowcount == 1
 
-    The part's row has its receipt; `receipts` has those of a part that got further ones."""
-    if receive_first(tx, [(attempt, receipt)]) or receipt in receipts_of(tx, attempt.part):
-        return True
-    values = {"part_id": attempt.part, "attempt": attempt.number}
-    tx.execute(_KEEP_EARLIER, values)
-    if tx.execute(_RECEIVE_AGAIN, {"part_id": attempt.part, "new_receipt": receipt}).rowcount:
-        return True
-    _KEEP.run(tx, {"outbox": attempt.part, "receipt": receipt, "attempt": attempt.number})
-    return False
+
+def receive_first(tx: Tx, taken: Sequence[Receipt]) -> frozenset[int]:
+    """As `receive`, for parts that had no receipt before; returns those. Where no platform speaks
+    of it, the row of the part is all that tells of its receipt."""
+    if not taken:
+        return frozenset()
+    rows = [(one.attempt.part, one.name) for one in taken]
+    moved = frozenset(tx.scalars(_RECEIVE_FIRST, _taken.of(rows)))
+    kept = [
+        (one.attempt.part, one.name, one.attempt.number)
+        for one in taken
+        if one.reported and one.attempt.part in moved
+    ]
+    if kept:
+        tx.later(_KEEP, _kept.of(kept))
+    return moved
 
 
 _THIS_ATTEMPT = outbox.c.attempts == sa.bindparam("attempt")
@@ -260,7 +265,7 @@ _BELIEVE_ARRIVED = (
 def believe_arrived(tx: Tx, attempt: Attempt, receipt: str) -> bool:
     """uncertain -> sent, on an operator's word instead of the provider's. False: it moved on."""
     values = {"part_id": attempt.part, "attempt": attempt.number}
-    tx.later(_KEEP_EARLIER, values)
+    tx.later(_KEEP_OWN, {"part_id": attempt.part})
     return tx.execute(_BELIEVE_ARRIVED, values | {"new_receipt": receipt}).rowcount == 1
 
 
@@ -362,6 +367,7 @@ def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
 
 _DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
 _DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
+_SET_ADRIFT = sa.update(outbox).where(OF_RUN, SENDING).values(adrift=sa.true())
 _SEND_ALONE = (
     sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
 )
@@ -377,6 +383,11 @@ _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(repla
 def drop_pending(tx: Tx, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
+
+
+def set_adrift(tx: Tx, run: int) -> None:
+    """sending -> sending: the run that waited for the outcome was ended meanwhile."""
+    tx.execute(_SET_ADRIFT, {"run_id": run})
 
 
 def send_alone(tx: Tx, run: int) -> bool:

@@ -26,7 +26,7 @@ from storage.engine.entity import Entity
 from storage.engine.literals import is_in
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
-from storage.schema.tables import outbox, receipts, runs
+from storage.schema.tables import Watched, outbox, receipts, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,22 @@ OF_CHAT = outbox.c.chat == CHAT_ID
 _GET = sa.select(*PART.columns).where(IS_PART)
 _OF_RUN_ANY = sa.select(*PART.columns).where(OF_RUN, ANSWERS).order_by(outbox.c.part)
 _OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
-_BY_RECEIPT = sa.select(*PART.columns).where(
-    outbox.c.account == ACCOUNT_ID, outbox.c.receipt == sa.bindparam("receipt_id")
+_BY_RECEIPT = (
+    sa.select(*PART.columns)
+    .join(receipts, receipts.c.outbox == outbox.c.id)
+    .where(receipts.c.receipt == sa.bindparam("receipt_id"), outbox.c.account == ACCOUNT_ID)
+    .where(outbox.c.receipt == receipts.c.receipt)
 )
-_SENDING_BY = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
+_begun = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
+_SENDING_BY = sa.union_all(
+    _begun.where(is_in(outbox.c.watched, Watched.LEAVING)),
+    _begun.join(runs, runs.c.id == outbox.c.run).where(
+        is_in(runs.c.state, RunState.RUNNING),
+        runs.c.holder == HOLDER_ID,
+        runs.c.replied == sa.true(),
+        outbox.c.watched.is_(None),
+    ),
+)
 
 
 def get(tx: Tx, part: int) -> Part | None:
@@ -144,12 +156,14 @@ def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
 
 
 def by_receipt(tx: Tx, account: int, receipt: str) -> Part | None:
-    """The part that a provider's id names, or None."""
+    """The part that a provider's id names, or None. For accounts whose platform reports on parts:
+    it looks among all receipts, where other platforms' numbers come again and again."""
     return PART.first(tx.execute(_BY_RECEIPT, {"account_id": account, "receipt_id": receipt}))
 
 
 def sending_by(tx: Tx, holder: int) -> Sequence[Part]:
-    """The parts that this holder has begun to send and not heard of."""
+    """The parts that this holder has begun to send and not heard of: those of its runs, and those
+    that no run waits for."""
     return PART.all(tx.execute(_SENDING_BY, {"holder_id": holder}))
 
 
@@ -191,15 +205,6 @@ _OWNED_RECEIPTS = sa.union_all(
     sa.select(_lately_owned.c.receipt),
     sa.select(receipts.c.receipt).join(_lately_owned, _lately_owned.c.id == receipts.c.outbox),
 )
-_RECEIPTS_OF = sa.union_all(
-    sa.select(outbox.c.receipt).where(IS_PART, outbox.c.receipt.is_not(None)),
-    sa.select(receipts.c.receipt).where(receipts.c.outbox == PART_ID),
-)
-
-
-def receipts_of(tx: Tx, part: int) -> frozenset[str]:
-    """Every receipt that a part got."""
-    return frozenset(tx.scalars(_RECEIPTS_OF, {"part_id": part}))
 
 
 def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
@@ -208,14 +213,18 @@ def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
     return frozenset(tx.scalars(_OWNED_RECEIPTS, {"chat_id": chat}))
 
 
+_WORDS = 200
+"""Of operators, the newest of a chat: they leave in their order."""
+_words = (
+    sa.select(outbox.c.sent_at, outbox.c.state)
+    .where(OF_CHAT, is_in(outbox.c.kind, PartKind.OPERATOR))
+    .order_by(outbox.c.id.desc())
+    .limit(sa.literal_column(str(_WORDS)))
+    .subquery()
+)
 _HUMAN_ANSWERED = sa.select(
     sa.exists(
-        sa.select(1).where(
-            OF_CHAT,
-            is_in(outbox.c.kind, PartKind.OPERATOR),
-            outbox.c.sent_at > MOMENT,
-            is_in(outbox.c.state, *sorted(ARRIVED)),
-        )
+        sa.select(1).where(_words.c.sent_at > MOMENT, is_in(_words.c.state, *sorted(ARRIVED)))
     )
 )
 

@@ -17,8 +17,8 @@ Each move is one guarded statement, and losing is an ordinary result. A worker's
 `Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now;
 `move_each` is `move` for a list, and returns who moved.
 Moves that change who is the head of a chat, or may find it paused, expect the chat's row to be
-locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere: chat,
-run, part.
+locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere:
+holder, chats by their ids, run, part.
 
 A run whose chat was merged into another one while both had a running run stays where it is until
 it ends; `moves_to` is the chat that counts it as its head meanwhile.

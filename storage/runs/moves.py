@@ -207,6 +207,7 @@ def end_live(tx: Tx, run: int, end: Close, fence: int | None = None) -> bool:
     ended = tx.execute(_END_LIVE, values | _new_end(end)).first()
     if ended is not None:
         _moved(tx, run, ended.moves_to)
+        outbox.set_adrift(tx, run)
     return ended is not None
 
 

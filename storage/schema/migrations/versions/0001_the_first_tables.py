@@ -226,6 +226,12 @@ CREATE TABLE outbox (
     provider_status TEXT NOT NULL DEFAULT '', confirmed BOOLEAN NOT NULL DEFAULT false,
     scope TEXT, code TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '',
     replaced_by BIGINT,
+    adrift BOOLEAN NOT NULL DEFAULT false,
+    watched TEXT GENERATED ALWAYS AS (
+        CASE WHEN standalone AND state = 'pending' THEN 'due'
+        WHEN (standalone OR adrift) AND state = 'sending' THEN 'leaving'
+        WHEN standalone AND state = 'uncertain' THEN 'unsure'
+        WHEN state IN ('uncertain', 'refused') THEN state END) STORED,
     CONSTRAINT uq_outbox_run_kind_part UNIQUE (run, kind, part),
     CONSTRAINT ck_outbox_kind CHECK (kind IN ('reply', 'apology', 'notice', 'operator')),
     CONSTRAINT ck_outbox_state CHECK (state IN ('pending', 'sending', 'sent', 'delivered', 'read',
@@ -235,14 +241,11 @@ CREATE TABLE outbox (
         state NOT IN ('sent', 'delivered', 'read') OR receipt IS NOT NULL)
 )[UPDATED OFTEN];
 CREATE INDEX ix_outbox_chat ON outbox (chat, id);
-CREATE INDEX ix_outbox_receipt ON outbox (account, receipt);
-CREATE INDEX ix_outbox_standalone ON outbox (account, not_before, id)
-    WHERE standalone[=1] AND state = 'pending';
-CREATE INDEX ix_outbox_line ON outbox (chat, id) WHERE standalone[=1] AND state = 'pending';
-CREATE INDEX ix_outbox_operator ON outbox (chat, sent_at) WHERE kind = 'operator';
-CREATE INDEX ix_outbox_sending ON outbox (chat, holder) WHERE state = 'sending';
-CREATE INDEX ix_outbox_unsure ON outbox (account, id) WHERE standalone[=1] AND state = 'uncertain';
-CREATE INDEX ix_outbox_doubtful ON outbox (state, id) WHERE state IN ('uncertain', 'refused');
+CREATE INDEX ix_outbox_operator ON outbox (chat, id) WHERE kind = 'operator';
+CREATE INDEX ix_outbox_due ON outbox (account, not_before, id) WHERE watched = 'due';
+CREATE INDEX ix_outbox_line ON outbox (chat, watched, id) WHERE watched IS NOT NULL;
+CREATE INDEX ix_outbox_unsure ON outbox (account, looks, id) WHERE watched = 'unsure';
+CREATE INDEX ix_outbox_watched ON outbox (watched, id) WHERE watched IS NOT NULL;
 
 CREATE TABLE receipts (
     outbox BIGINT NOT NULL CONSTRAINT fk_receipts_outbox REFERENCES outbox (id),
@@ -251,6 +254,7 @@ CREATE TABLE receipts (
     at FLOAT8 NOT NULL,
     CONSTRAINT pk_receipts PRIMARY KEY (outbox, receipt)
 );
+CREATE INDEX ix_receipts_receipt ON receipts (receipt);
 
 CREATE TABLE holders (
     id [ID] CONSTRAINT pk_holders PRIMARY KEY,
