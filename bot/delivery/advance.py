@@ -316,15 +316,17 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
     anything is written."""
     locked, now = chats.lock_free(tx, [one.run.chat for one in taken])
     free = {one: locked[one.run.chat] for one in taken if one.run.chat in locked}
-    held = outbox.of_held(tx, [one.run.claim for one in free])
-    parts = {one: _received(one.attempt, held.get(one.run.id, ())) for one in free}
-    steps = {one: _common(one.way, chat, parts[one], now) for one, chat in free.items()}
+    replies = outbox.of_held(tx, [one.run.claim for one in free])
+    held = {one: replies[one.run.id] for one in free if one.run.id in replies}
+    parts = {one: _received(one.attempt, reply.parts) for one, reply in held.items()}
+    steps = {one: _common(one.way, free[one], parts[one], now) for one in held}
     common = [one for one, step in steps.items() if step is not None]
     recorded = outbox.receive_first(tx, [one.receipt for one in common])
     moves = {one: steps[one] for one in common if one.attempt.part in recorded}
     ends = [(one.run.claim, step) for one, step in moves.items() if isinstance(step, Close)]
-    waits = runs.settle_each(tx, ends)
-    ready = runs.promote_each(tx, [one.run.chat for one in moves if waits.get(one.run.id)])
+    ended = runs.settle_each(tx, ends)
+    followed = [one.run.chat for one in held if one.run.id in ended and held[one].waits]
+    ready = runs.promote_each(tx, followed)
     goes = [(one.run.claim, s.part.id) for one, s in moves.items() if isinstance(s, SendPart)]
     begun = outbox.mark_sending_each(tx, goes)
 
@@ -332,7 +334,7 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
         match moves.get(one):
             case None:
                 return Left.ALONE if one in free else Left.LOCKED
-            case Close(ending) if one.run.id in waits:
+            case Close(ending) if one.run.id in ended:
                 return Ended(ending, one.run.chat in ready), False
             case SendPart(facts) if facts.id in begun:
                 return _send(one.way, free[one], begun[facts.id], parts[one]), False

@@ -55,6 +55,7 @@ from storage.outbox.moves import (
     store_parts_each,
 )
 from storage.outbox.rows import (
+    HeldReply,
     Part,
     bodies,
     by_receipt,

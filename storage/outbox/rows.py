@@ -23,7 +23,7 @@ from storage.engine.binds import (
 )
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.literals import is_in
+from storage.engine.literals import is_in, is_not
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.schema.tables import Watched, outbox, receipts, runs
@@ -119,8 +119,16 @@ def of_run(tx: Tx, run: int) -> Sequence[Part]:
 
 
 _claims = Rows("claims", run_id=sa.BigInteger(), holder_id=sa.BigInteger(), fence=sa.BigInteger())
+_waiter = runs.alias("waiter")
+_SOMEBODY_WAITS = sa.exists(
+    sa.select(1).where(
+        _waiter.c.chat == runs.c.chat,
+        is_in(_waiter.c.state, RunState.WAITING),
+        is_not(_waiter.c.state, RunState.ENDED),
+    )
+).correlate(runs)
 _OF_HELD = (
-    sa.select(*FACTS.columns, outbox.c.run)
+    sa.select(*FACTS.columns, outbox.c.run, _SOMEBODY_WAITS)
     .select_from(
         _claims.join(
             runs,
@@ -138,15 +146,23 @@ _OF_HELD = (
 )
 
 
-def of_held(tx: Tx, claims: Sequence[Claim]) -> Mapping[int, Sequence[PartFacts]]:
-    """The parts of replies, in order, by their runs, which are locked: of those that are still
-    held under these claims. The chats are locked."""
+@dataclass(frozen=True, slots=True)
+class HeldReply:
+    """The parts of a running run's reply, in order, and whether another run waits behind it."""
+
+    parts: list[PartFacts]
+    waits: bool
+
+
+def of_held(tx: Tx, claims: Sequence[Claim]) -> Mapping[int, HeldReply]:
+    """The replies of those runs that are still held under these claims. It locks the runs; their
+    chats are locked."""
     if not claims:
         return {}
-    found: dict[int, list[PartFacts]] = {}
+    found: dict[int, HeldReply] = {}
     rows = [(one.run, one.holder, one.fence) for one in claims]
-    for *facts, run in tx.execute(_OF_HELD, _claims.of(rows)):
-        found.setdefault(run, []).append(FACTS.read(facts))
+    for *facts, run, waits in tx.execute(_OF_HELD, _claims.of(rows)):
+        found.setdefault(run, HeldReply([], waits)).parts.append(FACTS.read(facts))
     return found
 
 

@@ -7,7 +7,7 @@ now: `StaleLease`, and the worker stops quietly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
 from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, WAIT
 from storage.engine.clock import now
-from storage.engine.literals import is_in, is_not, word
+from storage.engine.literals import is_in, word
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.runs.rows import ENDED, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
@@ -147,14 +147,6 @@ _END: dict[str, Any] = {
     "detail": REASON,
     "ended_at": now,
 }
-_waiter = runs.alias("waiter")
-_SOMEBODY_WAITS = sa.exists(
-    sa.select(1).where(
-        _waiter.c.chat == runs.c.chat,
-        is_in(_waiter.c.state, RunState.WAITING),
-        is_not(_waiter.c.state, RunState.ENDED),
-    )
-).correlate(runs)
 _ends = Rows(
     "ends",
     run_id=sa.BigInteger(),
@@ -168,7 +160,7 @@ _SETTLE = (
     sa.update(runs)
     .where(_held_among(_ends))
     .values(**_END | {name: _ends.c[name] for name in ("ending", "cause", "detail")})
-    .returning(runs.c.id, runs.c.moves_to, _SOMEBODY_WAITS)
+    .returning(runs.c.id, runs.c.moves_to)
 )
 _END_LIVE = (
     sa.update(runs)
@@ -184,20 +176,18 @@ def settle(tx: Tx, claim: Claim, end: Close) -> None:
         raise StaleLease(f"run {claim.run} was taken over before it could be settled")
 
 
-def settle_each(tx: Tx, ends: Sequence[tuple[Claim, Close]]) -> Mapping[int, bool]:
-    """As `settle`, for the runs that were not taken over before; returns of each of them whether
-    another run may wait in its chat."""
+def settle_each(tx: Tx, ends: Sequence[tuple[Claim, Close]]) -> frozenset[int]:
+    """As `settle`, for the runs that were not taken over before; returns those."""
     if not ends:
-        return {}
+        return frozenset()
     rows = [
         (claim.run, claim.holder, claim.fence, end.ending.value, end.cause.value, end.words)
         for claim, end in ends
     ]
-    ended = {}
-    for run, moves_to, waits in tx.execute(_SETTLE, _ends.of(rows)):
+    ended = tx.execute(_SETTLE, _ends.of(rows)).all()
+    for run, moves_to in ended:
         _moved(tx, run, moves_to)
-        ended[run] = bool(waits) or moves_to is not None
-    return ended
+    return frozenset(run for run, _ in ended)
 
 
 def end_live(tx: Tx, run: int, end: Close, fence: int | None = None) -> bool:

@@ -115,7 +115,7 @@ LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
     ),
     "settle_each": (
         lambda hand, held: reading(hand, runs.settle_each, [(run.claim, ENDED) for run in held]),
-        {"ix_runs_live"},
+        set(),
     ),
     "promote_each": (
         lambda hand, held: reading(hand, runs.promote_each, [run.chat + 150 for run in held]),
@@ -139,7 +139,7 @@ LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
     ),
     "of_held": (
         lambda hand, held: reading(hand, outbox.of_held, [run.claim for run in held]),
-        {"uq_outbox_run_kind_part"},
+        {"ix_runs_live", "uq_outbox_run_kind_part"},
     ),
     "receive_first": (
         lambda hand, held: reading(
