@@ -162,7 +162,7 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
     if not bodies:
         reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
         bodies = channel.compose(reply, to)
-    answer = _Answer(rt, case, PartKind.REPLY, bodies, reply=reply)
+    answer = NewAnswer(rt, case, PartKind.REPLY, bodies, reply=reply)
     first = await _store(ctx, answer)
     await rt.reached(Checkpoint.REPLY_STORED)
     await deliver(ctx, case.run, to, first)
@@ -173,13 +173,13 @@ async def _apologise(ctx: WorkerContext, case: Case, owed: Apologise) -> None:
     usual = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
     text = owed.text or rt.words.say(usual, case.chat.language)
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
-    first = await _store(ctx, _Answer(rt, case, PartKind.APOLOGY, bodies, owed=owed))
+    first = await _store(ctx, NewAnswer(rt, case, PartKind.APOLOGY, bodies, owed=owed))
     await rt.reached(Checkpoint.APOLOGY_STORED)
     await deliver(ctx, case.run, to, first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
+class NewAnswer:
     """A reply, or an apology with what is `owed`, as it is stored before anything is sent.
     `may_send` says that the rate limits let its first part leave now."""
 
@@ -214,19 +214,19 @@ class _Answer:
         return waited or self.run.attempts > 1
 
 
-async def _store(ctx: WorkerContext, answer: _Answer) -> Send | None:
+async def _store(ctx: WorkerContext, answer: NewAnswer) -> Send | None:
     """Commit the answer and its parts; the first one already `sending` if nothing delays it."""
     place = await ctx.limiters[answer.run.account].place(answer.case.recipient)
     first: Send | None = None
     try:
-        first = await ctx.share(_STORE, replace(answer, may_send=place.taken))
+        first = await ctx.share(STORE, replace(answer, may_send=place.taken))
     finally:
         if first is None:
             place.refund()
     return first
 
 
-def _store_one(tx: Tx, answer: _Answer) -> Send | None:
+def _store_one(tx: Tx, answer: NewAnswer) -> Send | None:
     chat = chats.lock(tx, answer.run.chat)
     [told] = _store_in(tx, {answer: chat}, clock.read(tx)).values()
     if isinstance(told, StaleLease):
@@ -234,15 +234,15 @@ def _store_one(tx: Tx, answer: _Answer) -> Send | None:
     return told
 
 
-def _store_each(tx: Tx, answers: Sequence[_Answer]) -> Sequence[Send | StaleLease | Left | None]:
+def _store_each(tx: Tx, answers: Sequence[NewAnswer]) -> Sequence[Send | StaleLease | Left | None]:
     locked, now = chats.lock_free(tx, [one.run.chat for one in answers])
     told = _store_in(tx, {a: locked[a.run.chat] for a in answers if a.run.chat in locked}, now)
     return [told.get(answer, Left.LOCKED) for answer in answers]
 
 
 def _store_in(
-    tx: Tx, to: Mapping[_Answer, Chat], now: float
-) -> Mapping[_Answer, Send | StaleLease | None]:
+    tx: Tx, to: Mapping[NewAnswer, Chat], now: float
+) -> Mapping[NewAnswer, Send | StaleLease | None]:
     """Store answers in their chats, which are locked, as far as their runs are still held."""
     marked = runs.mark_replied_each(tx, [one.run.claim for one in to])
     held = [one for one in to if one.run.id in marked]
@@ -264,11 +264,11 @@ def _store_in(
     }
 
 
-def _first(answer: _Answer, chat: Chat, parts: Sequence[Part]) -> Send | None:
+def _first(answer: NewAnswer, chat: Chat, parts: Sequence[Part]) -> Send | None:
     """The first part, if it is being sent."""
     begun = bool(parts) and parts[0].state is PartState.SENDING
     to = answer.case.recipient
     return Send(parts[0], address_now(to, chat), len(parts) > 1) if begun else None
 
 
-_STORE = Shared(_store_each, _store_one, lambda answer: answer.run.chat)
+STORE = Shared(_store_each, _store_one, lambda answer: answer.run.chat)
