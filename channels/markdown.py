@@ -7,18 +7,24 @@ deep for the parser is shown as it was written.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
 
-from markdown_it import MarkdownIt
+import regex
 from markdown_it.tree import SyntaxTreeNode
 
-_NESTING = 100
-_LINKABLE = ("http://", "https://", "tg://")
+from channels.syntax import NESTING, parser
+from channels.text import columns
+
 _RULE = "———"
+_TABLE_WIDTH = 48
+"""Columns of a table that a phone still shows in one line; a wider one is shown row by row."""
+_LINKABLE = regex.compile(r"(?i)https?://[^\s/?#]*\.[^\s/?#]\S*|tg://\S+")
+_ADDRESS_LIMIT = 1000
+"""A longer address is written out: what holds it may have to be cut."""
 
 
 class Style(StrEnum):
@@ -66,26 +72,38 @@ class Styled:
         )
         return Styled(self.text[start:end], spans)
 
+    def flat(self) -> Styled:
+        """The same without links: the address of each stands behind its words."""
+        links = sorted((s for s in self.spans if s.style is Style.LINK), key=lambda s: s.end)
+        ends = [link.end for link in links]
+        written: list[str] = []
+        added, at = [0], 0
+        for link in links:
+            address = f" ({link.value})"
+            written += (self.text[at : link.end], address)
+            added.append(added[-1] + len(address))
+            at = link.end
+        moved = tuple(
+            replace(
+                span,
+                start=span.start + added[bisect_right(ends, span.start)],
+                end=span.end + added[bisect_left(ends, span.end)],
+            )
+            for span in self.spans
+            if span.style is not Style.LINK
+        )
+        return Styled("".join((*written, self.text[at:])), moved)
+
     def written_out(self) -> str:
         """The text without styles, the address of every link behind its words."""
-        text = self.text
-        for span in sorted(self.spans, key=lambda s: s.end, reverse=True):
-            if span.style is Style.LINK:
-                text = f"{text[: span.end]} ({span.value}){text[span.end :]}"
-        return text
-
-
-@cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTING})
-    return parser.enable(["table", "strikethrough"]).disable(["reference", "lheading"])
+        return self.flat().text
 
 
 def render(markdown: str) -> Styled:
     """The styled text of a Markdown source."""
-    tokens = _parser().parse(markdown)
+    tokens = parser().parse(markdown)
     levels = [t.level for token in tokens for t in (token, *(token.children or ()))]
-    if max(levels, default=0) >= _NESTING - 1:
+    if max(levels, default=0) >= NESTING - 1:
         return Styled(markdown)
     page = _Page(markdown.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     page.blocks(SyntaxTreeNode(tokens).children)
@@ -104,6 +122,7 @@ class _Page:
         self._indent_due = False
         self._at_block_start = True
         self._quotes = 0
+        self._links = 0
 
     def styled(self) -> Styled:
         spans = sorted(self._spans, key=lambda s: (s.start, -s.end))
@@ -111,17 +130,21 @@ class _Page:
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> None:
         for node in nodes:
-            if node.type not in ("bullet_list", "ordered_list"):
-                self._new_block(node)
-                self._block(node)
-                continue
-            for item in node.children:
-                self._new_block(item)
-                marker = f"{item.info}{item.markup} " if item.info else "• "
-                self._marked(marker, " " * len(marker), item)
+            for block in node.children if node.type.endswith("_list") else (node,):
+                self._new_block(block)
+                before = self._length
+                self._block(block)
+                if self._length == before:  # marks around nothing
+                    self._put("\n".join(self._lines(block)).strip())
+
+    def _lines(self, node: SyntaxTreeNode) -> Sequence[str]:
+        return self._source[slice(*(node.map or (0, 0)))]
 
     def _block(self, node: SyntaxTreeNode) -> None:
         match node.type:
+            case "list_item":
+                marker = f"{node.info}{node.markup} " if node.info else "• "
+                self._marked(marker, " " * len(marker), node)
             case "blockquote":
                 self._quote(node)
             case "heading":
@@ -129,8 +152,10 @@ class _Page:
                     self.inline(node.children)
             case "fence" | "code_block":
                 self._fence(node)
+            case "formula":
+                self._block_of_code(node.content, "")
             case "table":
-                self._block_of_code(_table(node), "")
+                self._table(node)
             case "hr":
                 self._write(_RULE)
             case _:
@@ -159,6 +184,27 @@ class _Page:
                 self._marked("", "", node)
         self._quotes -= 1
 
+    def _table(self, node: SyntaxTreeNode) -> None:
+        """A grid as a block of code, or a line for each row of a wide one. Where a row has more
+        cells than the head, the parser drops them: such a table stands as it was written."""
+        rows = [row for part in node.children for row in part.children]
+        lines = self._lines(node)
+        if any(len(_PIPE.findall(line)) >= len(rows[0].children) for line in lines[2:]):
+            self._block_of_code("\n".join(lines), "")
+        elif max(map(columns, grid := _grid(rows))) <= _TABLE_WIDTH:
+            self._block_of_code("\n".join(grid), "")
+        else:
+            for number, row in enumerate(rows):
+                if number:
+                    self._break()
+                with self._styled(Style.BOLD) if number == 0 else nullcontext():
+                    self._row(row.children)
+
+    def _row(self, cells: Sequence[SyntaxTreeNode]) -> None:
+        for number, cell in enumerate(cells):
+            self._write(" | " if number else "")
+            self.inline(cell.children)
+
     def _marked(self, marker: str, hanging: str, node: SyntaxTreeNode) -> None:
         self._write(marker)
         self._indents.append(hanging)
@@ -173,8 +219,8 @@ class _Page:
             first = line = node.map[0] if node.map else 0
             while line > 0 and not self._source[line - 1].strip(" \t>"):
                 line -= 1
-            self._put("\n" * (1 + first - line))
-            self._indent_due = True
+            self._put("\n" * (first - line))
+            self._break()
         self._at_block_start = False
 
     def inline(self, nodes: Sequence[SyntaxTreeNode]) -> None:
@@ -183,8 +229,7 @@ class _Page:
                 case "inline":
                     self.inline(node.children)
                 case "softbreak" | "hardbreak":
-                    self._put("\n")
-                    self._indent_due = True
+                    self._break()
                 case "code_inline":
                     with self._styled(Style.CODE):
                         self._write(node.content)
@@ -192,24 +237,36 @@ class _Page:
                     with self._styled(_EMPHASIS[node.type]):
                         self.inline(node.children)
                 case "link":
-                    self._link(node, str(node.attrs.get("href", "")))
+                    self._link(node, str(node.attrs.get("href", "")), "[")
                 case "image":
-                    self._link(node, str(node.attrs.get("src", "")))
+                    self._link(node, str(node.attrs.get("src", "")), "![")
                 case _:
                     self._write(node.content)
 
-    def _link(self, node: SyntaxTreeNode, address: str) -> None:
+    def _link(self, node: SyntaxTreeNode, address: str, opening: str) -> None:
+        """Words with an address; code like `handlers[name](event)` stays as it was written."""
+        linkable = _LINKABLE.fullmatch(address) is not None and len(address) <= _ADDRESS_LIMIT
+        title = str(node.attrs.get("title", ""))
+        glued = bool(self._pieces) and _GLUED.search(self._pieces[-1]) is not None
+        if not address or (glued and not linkable):
+            self._write(opening)
+            self.inline(node.children)
+            self._write(f']({address} "{title}")' if title else f"]({address})")
+            return
         first = len(self._pieces)
+        self._links += 1
         with self._styled(Style.LINK, address):
             self.inline(node.children)
+        self._links -= 1
         shown = "".join(self._pieces[first:]).strip()
         if not shown:
             self._write(address)
         elif shown in (address, address.removeprefix("mailto:")):
             self._spans.pop()
-        elif not address.startswith(_LINKABLE):
+        elif not linkable or self._links:
             self._spans.pop()
-            self._write(f" ({address})" if address else "")
+            self._write(f" ({address})")
+        self._write(f" ({title})" if title else "")
 
     @contextmanager
     def _styled(self, style: Style, value: str = "") -> Iterator[None]:
@@ -218,6 +275,10 @@ class _Page:
         yield
         if self._length > start:
             self._spans.append(Span(style, start, self._length, value))
+
+    def _break(self) -> None:
+        self._put("\n")
+        self._indent_due = True
 
     def _write(self, text: str) -> None:
         if text:
@@ -235,17 +296,23 @@ class _Page:
 
 
 _EMPHASIS = {"strong": Style.BOLD, "em": Style.ITALIC, "s": Style.STRIKE}
+_GLUED = regex.compile(r"[\w)\]]\Z")
+_PIPE = regex.compile(r"(?<!^[\s>]*)(?<!\\)\|(?!\s*$)")
+"""Between two cells of a row."""
 
 
-def _table(node: SyntaxTreeNode) -> str:
+def _grid(rows: Sequence[SyntaxTreeNode]) -> list[str]:
     """Columns padded to one width, a rule under the head."""
-    lines_of_cells = [row for part in node.children for row in part.children]
-    rows = [[_cell(cell) for cell in row.children] for row in lines_of_cells]
-    count = max(len(row) for row in rows)
-    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(count)]
-    lines = [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=False)) for row in rows]
+    cells = [[_cell(cell) for cell in row.children] for row in rows]
+    widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        " | ".join(
+            cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)
+        )
+        for row in cells
+    ]
     lines.insert(1, "-+-".join("-" * width for width in widths))
-    return "\n".join(line.rstrip() for line in lines)
+    return [line.rstrip() for line in lines]
 
 
 def _cell(node: SyntaxTreeNode) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 
 import regex
 
@@ -24,6 +25,7 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Cs", "Zs", "Zl", "Zp"})
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _VARIATION_SELECTORS = regex.compile(r"[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
+_WIDE = regex.compile(r"[\p{EA=W}\p{EA=F}]|.\ufe0f")
 _GRAPHEME = regex.compile(r"\X")
 _PARAGRAPH = regex.compile(r"(?=\n[ \t]*\n)")
 _LINE = regex.compile(r"(?=\n)")
@@ -56,6 +58,11 @@ def utf16_len(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def columns(text: str) -> int:
+    """Width in a font of one width, where East Asian characters and emoji take two."""
+    return sum(1 + (_WIDE.match(m.group()) is not None) for m in _GRAPHEME.finditer(text))
+
+
 def split(text: str, limit: int, measure: Callable[[str], int] = len) -> list[str]:
     """Pieces of at most `limit` by `measure`, equal to `text` but for white space at the cuts.
 
@@ -72,24 +79,44 @@ def shorten(text: str, limit: int, measure: Callable[[str], int] = len) -> str:
     return pieces[0] + "…" if pieces else ""
 
 
-def cuts(
-    text: str, limit: int, size: Size, whole: Sequence[tuple[int, int]] = ()
-) -> list[tuple[int, int]]:
+def sizes(text: str, costs: Iterable[tuple[int, int, int]] = ()) -> Size:
+    """UTF-16 length, and for every range (start, end, cost) that a piece touches its cost."""
+    units = [0, *accumulate(1 + (char > "\uffff") for char in text)]
+    opened, closed = [0] * (len(text) + 1), [0] * (len(text) + 1)
+    for start, end, cost in costs:
+        opened[start + 1] += cost
+        closed[end] += cost
+    opened, closed = list(accumulate(opened)), list(accumulate(closed))
+    return lambda start, end: units[end] - units[start] + opened[end] - closed[start]
+
+
+Block = tuple[int, int]
+"""A block of code: kept in one piece where one piece can hold it, and cut at lines if not."""
+
+
+def cuts(text: str, limit: int, size: Size, blocks: Sequence[Block] = ()) -> list[tuple[int, int]]:
     """The pieces as (start, end), none larger than `limit` by `size`.
 
-    A paragraph's end is better than a line's, then a sentence's, then a word's. `whole` are
-    ranges (code blocks) that are kept in one piece where one piece can hold them.
+    A paragraph's end is better than a line's, then a sentence's, then a word's. White space is
+    dropped at a cut between words; in a block of code only the line break at the cut is.
     """
-    kept = [r for r in whole if r[1] - r[0] <= limit and size(*r) <= limit]
     found: list[tuple[int, int]] = []
     start = 0
     while start < len(text):
         reach = _reach(len(text), start, limit, size)
-        end = reach if reach == len(text) else _best_cut(text, start, reach, kept)
-        last = start + len(text[start:end].rstrip()) if end < len(text) else end
+        near = [block for block in blocks if block[0] < reach and block[1] > start]
+        end = reach if reach == len(text) else _best_cut(text, start, reach, limit, size, near)
+        if end == len(text):
+            last = following = end
+        elif any(a < end < b for a, b in near):
+            last, following = end, end + (text[end] == "\n")
+        else:
+            code_end = max((b for _, b in near if b <= end), default=start)
+            last = max(start + len(text[start:end].rstrip()), code_end)
+            following = min([_resume(text, end), *(a for a, _ in blocks if a >= end)])
         if not is_blank(text[start:last]):
             found.append((start, last))
-        start = _resume(text, end)
+        start = following
     return found
 
 
@@ -115,25 +142,38 @@ def _resume(text: str, end: int) -> int:
     return after_newline if after_newline > end and at < len(text) else at
 
 
-def _best_cut(text: str, start: int, reach: int, kept: Sequence[tuple[int, int]]) -> int:
+def _best_cut(
+    text: str, start: int, reach: int, limit: int, size: Size, blocks: Sequence[Block]
+) -> int:
     ends = [m.end() for m in _GRAPHEME.finditer(text, start, min(reach + 1, len(text)))]
     allowed = {end for end in ends if end <= reach}
+    prose = {end for end in allowed if not any(a < end < b for a, b in blocks)}
     middle = start + (reach - start) // 2
-    outside = {end for end in allowed if not any(a < end < b for a, b in kept)}
-    before = outside if any(a < reach < b for a, b in kept) else set()
-    tries: tuple[tuple[regex.Pattern[str], int, set[int]], ...] = (
-        (_PARAGRAPH, middle, outside),
-        (_LINE, middle, outside),
-        (_PARAGRAPH, start + 1, before),
-        (_LINE, start + 1, before),
-        (_SENTENCE, middle, allowed),
-        (_WORD, middle, allowed),
-        (_LINE, start + 1, allowed),
-        (_WORD, start + 1, allowed),
-    )
+    tries = [
+        (_PARAGRAPH, middle, prose),
+        (_LINE, middle, prose),
+        (_SENTENCE, middle, prose),
+        (_WORD, middle, prose),
+        (_LINE, start + 1, prose),
+        (_WORD, start + 1, prose),
+    ]
+    for a, b in blocks:
+        if a < reach < b:
+            lines = (_LINE, _code_floor(text, max(a, start), reach, limit, size), allowed)
+            before = [(_PARAGRAPH, start + 1, prose), (_LINE, start + 1, prose)]
+            tries = before if b - a <= limit and size(a, b) <= limit else [lines, *before]
     for pattern, floor, positions in tries:
         matches = pattern.finditer(text, floor, min(reach + 2, len(text)))
         found = [match.end() for match in matches if match.end() in positions]
         if found:
             return found[-1]
     return max(allowed, default=reach)
+
+
+def _code_floor(text: str, start: int, reach: int, limit: int, size: Size) -> int:
+    """The first place in a block for a cut: where the line at `reach` is longer than a piece,
+    the second half of this piece, so that no scrap of the block goes alone."""
+    line = text.rfind("\n", start, reach) + 1 or start
+    line_end = text.find("\n", reach)
+    whole = size(line, line_end if line_end > 0 else len(text)) <= limit
+    return start + 1 if whole else start + (reach - start) // 2

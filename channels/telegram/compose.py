@@ -14,19 +14,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import NamedTuple
 
 from bot.domain.message import ChatKind
 from bot.domain.ports import Recipient
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
-from channels.text import cleaned, cuts, is_blank, shorten, utf16_len
+from channels.text import cleaned, cuts, is_blank, shorten, sizes, utf16_len
 
 NO_PREVIEW = {"is_disabled": True}
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(NamedTuple):
     """A text file that is sent along as parameter `field`."""
 
     field: str
@@ -49,16 +49,11 @@ class Wire:
     presses: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
-        """The same part gives the same JSON, whenever it is encoded."""
-        stored: dict[str, object] = {"method": self.method, "params": dict(self.params)}
-        if self.upload is not None:
-            stored["upload"] = [self.upload.field, self.upload.name, self.upload.content]
-        if self.chat:
-            stored["chat"] = self.chat
-        if self.plain is not None:
-            stored["plain"] = self.plain if self.plain != self.params.get("text") else True
-        if self.presses:
-            stored["presses"] = dict(self.presses)
+        """The same part gives the same JSON, whenever it is encoded. A plain text that is the
+        text itself is stored once."""
+        stored = {k: v for k, v in asdict(self).items() if v or k == "params"}
+        if self.plain is not None and self.plain == self.params.get("text"):
+            stored["plain"] = True
         return json.dumps(stored, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
@@ -66,15 +61,11 @@ class Wire:
         """Raises ValueError for what `encode` did not write."""
         try:
             stored = json.loads(text)
-            params, upload, plain = stored["params"], stored.get("upload"), stored.get("plain")
-            return Wire(
-                method=stored["method"],
-                params=params,
-                upload=Upload(*upload) if upload else None,
-                chat=stored.get("chat", ""),
-                plain=params["text"] if plain is True else plain,
-                presses=stored.get("presses", {}),
-            )
+            if stored.get("plain") is True:
+                stored["plain"] = stored["params"]["text"]
+            if "upload" in stored:
+                stored["upload"] = Upload(*stored["upload"])
+            return Wire(**stored)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("not a stored Telegram message") from error
 
@@ -151,6 +142,8 @@ _TYPES = {
     Style.QUOTE: "blockquote",
     Style.LINK: "text_link",
 }
+_FIRST_DROPPED = {Style.BOLD: 2, Style.ITALIC: 2, Style.STRIKE: 2, Style.CODE: 1}
+"""What goes first where entities are too many: looks, then code, and never an address."""
 _CODE = (Style.CODE, Style.PRE)
 _FONTS = (Style.BOLD, Style.ITALIC, Style.STRIKE)
 
@@ -158,7 +151,8 @@ _FONTS = (Style.BOLD, Style.ITALIC, Style.STRIKE)
 def entities(styled: Styled) -> list[dict[str, object]]:
     """MessageEntity objects; offsets and lengths in UTF-16 code units."""
     found: list[dict[str, object]] = []
-    for span in _compatible(styled)[:ENTITY_LIMIT]:
+    shown = sorted(_compatible(styled), key=lambda s: _FIRST_DROPPED.get(s.style, 0))[:ENTITY_LIMIT]
+    for span in sorted(shown, key=lambda s: (s.start, -s.end)):
         offset = utf16_len(styled.text[: span.start])
         length = utf16_len(styled.text[span.start : span.end])
         entity: dict[str, object] = {"type": _TYPES[span.style], "offset": offset, "length": length}
@@ -184,8 +178,7 @@ def _compatible(styled: Styled) -> list[Span]:
             spans += _without(span, code)
         elif span.style not in _CODE or span in code:
             spans.append(span)
-    shown = [s for s in spans if styled.text[s.start : s.end].strip()]
-    return sorted(shown, key=lambda s: (s.start, -s.end))
+    return [s for s in spans if styled.text[s.start : s.end].strip()]
 
 
 def _without(span: Span, holes: Iterable[Span]) -> Iterator[Span]:
@@ -240,15 +233,20 @@ def _texts(markdown: str, max_parts: int, over_file: str) -> list[_Part]:
     if len(markdown) > 2 * max_parts * TEXT_LIMIT:
         return [_as_document(markdown, Styled(markdown[:TEXT_LIMIT]), over_file)]
     styled = _visible(markdown)
-    places = cuts(
-        styled.text,
-        TEXT_LIMIT,
-        lambda start, end: utf16_len(styled.text[start:end]),
-        styled.blocks(),
-    )
+    places = cuts(styled.text, TEXT_LIMIT, sizes(styled.text, _costs(styled)), styled.blocks())
     if len(places) > max_parts:
         return [_as_document(markdown, styled, over_file)]
     return [_text(styled.clip(start, end)) for start, end in places]
+
+
+def _costs(styled: Styled) -> Iterator[tuple[int, int, int]]:
+    """What a link adds to a part's size: its address, so that the words and addresses of a
+    part fit in one message when its entities are refused, and enough that Telegram shows
+    every link of a part."""
+    for span in styled.spans:
+        if span.style is Style.LINK:
+            address = utf16_len(f" ({span.value})")
+            yield span.start, span.end, max(address, TEXT_LIMIT // ENTITY_LIMIT + 1)
 
 
 def _visible(markdown: str) -> Styled:
@@ -260,10 +258,7 @@ def _text(styled: Styled) -> _Part:
     params: dict[str, object] = {"text": styled.text, "link_preview_options": NO_PREVIEW}
     if marks := entities(styled):
         params["entities"] = marks
-    plain = styled.written_out()
-    if utf16_len(plain) > TEXT_LIMIT:
-        plain = styled.text
-    return styled.text, Wire("sendMessage", params, plain=plain)
+    return styled.text, Wire("sendMessage", params, plain=styled.written_out())
 
 
 def _as_document(markdown: str, styled: Styled, over: str) -> _Part:
@@ -273,14 +268,14 @@ def _as_document(markdown: str, styled: Styled, over: str) -> _Part:
     caption = f"{shorten(over, _OVER_FILE, utf16_len)}\n\n{teaser}" if over else teaser
     params: dict[str, object] = {"caption": caption}
     upload = Upload("document", "answer.md", markdown)
-    plain = shorten(styled.text, TEXT_LIMIT, utf16_len)
+    plain = shorten(styled.written_out(), TEXT_LIMIT, utf16_len)
     return markdown, Wire("sendDocument", params, upload, plain=plain)
 
 
 def _file(file: FileOut, max_parts: int, over_file: str) -> list[_Part]:
     caption = Styled("") if is_blank(file.caption) else _visible(file.caption)
     before: list[_Part] = []
-    if utf16_len(caption.text) > CAPTION_LIMIT:
+    if utf16_len(caption.written_out()) > CAPTION_LIMIT:
         before, caption = _texts(file.caption, max_parts, over_file), Styled("")
     params: dict[str, object] = {}
     if caption.text:
@@ -290,13 +285,13 @@ def _file(file: FileOut, max_parts: int, over_file: str) -> list[_Part]:
     if file.url:
         kind = file.kind if file.kind in _METHODS else "document"
         params[kind] = file.url
-        plain = "\n".join(line for line in (caption.text, file.url) if line)
+        plain = "\n".join(line for line in (caption.written_out(), file.url) if line)
         wire = Wire(_METHODS[kind], params, plain=plain)
         return [*before, (caption.text or file.name or file.url, wire)]
     if not file.content:
         return before + ([_text(caption)] if caption.text else [])
     upload = Upload("document", file.name or "file.txt", file.content)
-    plain = f"{caption.text}\n\n{file.content}".lstrip("\n")
+    plain = f"{caption.written_out()}\n\n{file.content}".lstrip("\n")
     fits = utf16_len(plain) <= TEXT_LIMIT and not is_blank(plain)
     wire = Wire("sendDocument", params, upload, plain=plain if fits else None)
     return [*before, (caption.text or upload.name, wire)]

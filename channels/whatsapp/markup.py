@@ -6,13 +6,11 @@ within one line and between words only; where it would show as a stray sign it i
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 
 from channels.markdown import Span, Style, Styled, render
-from channels.text import cuts, utf16_len
+from channels.text import cuts, sizes
 
 LIMIT = 1600
 """Twilio refuses a longer body (21617). Counted in UTF-16 units, the larger of the two
@@ -30,62 +28,19 @@ def pieces(markdown: str) -> list[str]:
 
 def cut(styled: Styled) -> list[str]:
     """The same for a text whose styles are known. Blank pieces are left out."""
-    flat = _with_addresses(styled)
-    ranges = cuts(flat.text, LIMIT, _Sizes(flat).of, flat.blocks())
+    flat = styled.flat()
+    ranges = cuts(flat.text, LIMIT, sizes(flat.text, _costs(flat)), flat.blocks())
     return [_marked(flat.clip(start, end)).strip("\n") for start, end in ranges]
 
 
-def _with_addresses(styled: Styled) -> Styled:
-    """Links written out: WhatsApp has no words that hide an address."""
-    links = sorted((s for s in styled.spans if s.style is Style.LINK), key=lambda s: s.end)
-    ends = [link.end for link in links]
-    written: list[str] = []
-    added = [0]
-    at = 0
-    for link in links:
-        address = f" ({link.value})"
-        written += (styled.text[at : link.end], address)
-        added.append(added[-1] + len(address))
-        at = link.end
-    written.append(styled.text[at:])
-    moved = tuple(
-        replace(
-            span,
-            start=span.start + added[bisect_right(ends, span.start)],
-            end=span.end + added[bisect_left(ends, span.end)],
-        )
-        for span in styled.spans
-        if span.style is not Style.LINK
-    )
-    return Styled("".join(written), moved)
-
-
-class _Sizes:
-    """The lengths of pieces of a text with their marks, at most."""
-
-    def __init__(self, styled: Styled) -> None:
-        self._text = styled.text
-        self._spans = styled.spans
-        self._starts = [span.start for span in styled.spans]
-        self._at = -1
-        self._open: list[Span] = []
-
-    def of(self, start: int, end: int) -> int:
-        within = self._spans[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
-        marks = sum(self._marks(span, start, end) for span in (*self._reaching(start), *within))
-        return utf16_len(self._text[start:end]) + marks
-
-    def _reaching(self, start: int) -> list[Span]:
-        """The spans that begin before `start` and reach over it; asked for many ends in a row."""
-        if start != self._at:
-            earlier = self._spans[: bisect_left(self._starts, start)]
-            self._at, self._open = start, [span for span in earlier if span.end > start]
-        return self._open
-
-    def _marks(self, span: Span, start: int, end: int) -> int:
+def _costs(styled: Styled) -> Iterator[tuple[int, int, int]]:
+    """The marks that a piece may need, for its size."""
+    for span in styled.spans:
         if span.style is Style.PRE:
-            return 2 * (len(_FENCE) + 1)
-        return 2 * (self._text.count("\n", max(span.start, start), min(span.end, end)) + 1)
+            yield span.start, span.end, 2 * (len(_FENCE) + 1)
+        else:
+            for start, end in _lines(styled.text, span):
+                yield start, end, 2
 
 
 def _marked(styled: Styled) -> str:
