@@ -45,7 +45,7 @@ class WorkerContext:
     sends: InFlightSends
     agent: Agent
     limiters: Mapping[int, RateLimiter]
-    _lanes: dict[Shared[Any, Any], Lane[Any, Any]] = field(default_factory=dict)
+    _lanes: dict[Shared[Any, Any], Lane[Any, Any]] = field(default_factory=dict, init=False)
 
     async def persist(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs

@@ -278,7 +278,7 @@ def _lives_through(hand: Hand, move: Any, members: Sequence[Any], statements: in
     """Run the move on a connection that breaks after so many statements."""
 
     class Dying(Tx):
-        __slots__ = ("left",)
+        left = statements
 
         def execute(self, *args: Any) -> Result[Any]:
             self.left -= 1
@@ -287,8 +287,6 @@ def _lives_through(hand: Hand, move: Any, members: Sequence[Any], statements: in
             return super().execute(*args)
 
     with connected(hand.url, hand.clock, Dying) as tx:
-        assert isinstance(tx, Dying)
-        tx.left = statements
         tx.run("BEGIN")
         try:
             move(tx, members)
