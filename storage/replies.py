@@ -8,12 +8,12 @@ from dataclasses import astuple, dataclass
 import sqlalchemy as sa
 
 from storage.engine.binds import RUN_ID
-from storage.engine.chat_rows import Erasure
+from storage.engine.chat_rows import Blank
 from storage.engine.clock import now
 from storage.engine.insert import insert_listed
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
-from storage.schema.tables import replies, runs
+from storage.schema.tables import replies
 
 _told = Rows("told", run=sa.BigInteger(), text=sa.Text(), body=sa.Text(), attempt=sa.Integer())
 _STORE = insert_listed(replies, _told, stored_at=now)
@@ -48,7 +48,4 @@ def stored(tx: Tx, run: int) -> tuple[str, str] | None:
     return None if row is None else (row.text, row.body)
 
 
-forget = Erasure(
-    runs,
-    lambda page: [sa.update(replies).where(replies.c.run.in_(page)).values(text="", body="{}")],
-)
+blank = Blank(replies, replies.c.run)

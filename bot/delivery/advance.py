@@ -314,7 +314,7 @@ class Taken:
 def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] | Left]:
     """`advance` for those after whose receipt something common follows; that is decided before
     anything is written."""
-    locked, now = chats.lock_free(tx, [one.run.chat for one in taken])
+    locked, now = chats.lock_each(tx, [one.run.chat for one in taken])
     free = {one: locked[one.run.chat] for one in taken if one.run.chat in locked}
     replies = outbox.of_held(tx, [one.run.claim for one in free])
     held = {one: replies[one.run.id] for one in free if one.run.id in replies}

@@ -235,7 +235,7 @@ def _store_one(tx: Tx, answer: NewAnswer) -> Send | None:
 
 
 def _store_each(tx: Tx, answers: Sequence[NewAnswer]) -> Sequence[Send | StaleLease | Left | None]:
-    locked, now = chats.lock_free(tx, [one.run.chat for one in answers])
+    locked, now = chats.lock_each(tx, [one.run.chat for one in answers])
     told = _store_in(tx, {a: locked[a.run.chat] for a in answers if a.run.chat in locked}, now)
     return [told.get(answer, Left.LOCKED) for answer in answers]
 

@@ -24,6 +24,7 @@ from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import Site
+from bot.intake import batching
 from bot.intake.accept import Intake
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
@@ -39,7 +40,7 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
-from bot.schedule import CronCalendar
+from bot.schedule import DAY, CronCalendar
 from bot.settings import Settings
 from bot.supervisor import Supervisor
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
@@ -49,8 +50,10 @@ from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.demands import refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
+from storage.retention import delete_old
 from storage.schema.migrate import upgrade
 
 _log = logging.getLogger("answerback")
@@ -58,6 +61,8 @@ _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_RETAIN_EVERY = 600.0
+_BETWEEN_PAGES = 0.1
 _PROBE_EVERY = 15.0
 _ASKED_EVERY = 1.0
 
@@ -93,7 +98,8 @@ class DatabaseCheck:
         if self._due is not None:
             waits = self._due + self._clock.monotonic() - self._heard_at
             said = f"the oldest due run waits {waits:.0f} s"
-        return Check("database", True, "answers"), Check("due", True, said)
+        refused = self._db.trouble
+        return Check("database", not refused, refused or "answers"), Check("due", True, said)
 
     async def _ask(self) -> None:
         self._trouble = ""
@@ -164,10 +170,17 @@ class Process:
         for limiter in self.ctx.limiters.values():
             limiter.forget_idle()
 
+    async def retain(self) -> None:
+        """Delete the words of what is over for longer than they are kept, in pages between which
+        others work. Raises DatabaseUnavailable."""
+        older = self.settings.retention_days * DAY
+        while older and await self.rt.db.write(delete_old, older):
+            await self.rt.clock.sleep(_BETWEEN_PAGES)
+
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        for first in (self.sweep, self.repair, self.share_rate_limits):
+        for first in (self.sweep, self.repair, self.share_rate_limits, self.gather_on):
             try:
                 await first()
             except DatabaseUnavailable as error:
@@ -195,6 +208,7 @@ class Process:
         tasks.every("watch", max(0.1, beat / 5), self._watch, vital=True)
         tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
         tasks.every("repair", _REPAIR_EVERY, self.repair)
+        tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
         tasks.every("share", beat, self.share_rate_limits)
         for introduction in self.introductions:
@@ -206,6 +220,10 @@ class Process:
         count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         for limiter in self.ctx.limiters.values():
             limiter.share(count)
+
+    async def gather_on(self) -> None:
+        """Wait again for the rest of what was being gathered. Raises DatabaseUnavailable."""
+        await self.rt.db.write(batching.gather_on, self.rt)
 
     async def _watch(self) -> None:
         self.lease.watch()
@@ -246,7 +264,7 @@ async def running(
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
         stack.push_async_callback(asyncio.to_thread, tracer.close)
-        await asyncio.to_thread(upgrade, settings.database_url)
+        await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
@@ -308,6 +326,14 @@ async def running(
             yield process
         finally:
             await process.end()
+
+
+def make_ready(url: str, clock: Clock) -> str:
+    """Refuse a database that can't serve, bring any other to our schema; returns its revision.
+    Raises ConfigurationError, DatabaseUnavailable."""
+    for finding in refuse_unfit(url, clock):
+        _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
+    return upgrade(url)
 
 
 async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:

@@ -22,5 +22,6 @@ from storage.chats.rows import (
     know_address,
     locate,
     lock,
+    lock_each,
     lock_free,
 )

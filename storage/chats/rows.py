@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -70,7 +70,7 @@ def lock(tx: Tx, chat: int) -> Chat:
     return found
 
 
-_LOCK_FREE = (
+_LOCK_EACH = (
     sa.select(*CHAT.columns, now.label("at"))
     .where(among(chats.c.id, "chat_ids"), chats.c.merged_into.is_(None))
     .order_by(chats.c.id)
@@ -78,11 +78,24 @@ _LOCK_FREE = (
 )
 
 
-def lock_free(tx: Tx, of: Sequence[int]) -> tuple[Mapping[int, Chat], float]:
-    """Lock and read those of the chats that nobody else has locked, without waiting, and the
+def lock_each(tx: Tx, of: Sequence[int]) -> tuple[Mapping[int, Chat], float]:
+    """As `lock`, for those of the chats that nobody else has locked, without waiting, and the
     database's clock. A chat that became part of another one is not among them."""
-    found = tx.execute(_LOCK_FREE, {"chat_ids": list(of)}).all()
+    found = tx.execute(_LOCK_EACH, {"chat_ids": list(of)}).all()
     return {row.id: CHAT.read(row) for row in found}, found[0].at if found else 0.0
+
+
+_LOCK_FREE = (
+    sa.select(chats.c.id)
+    .where(among(chats.c.id, "chat_ids"))
+    .order_by(chats.c.id)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+def lock_free(tx: Tx, ids: Collection[int]) -> frozenset[int]:
+    """Lock those of these chats that nobody is at work on, and return them. Waits for nobody."""
+    return frozenset(tx.scalars(_LOCK_FREE, {"chat_ids": sorted(ids)}))
 
 
 def get(tx: Tx, chat: int) -> Chat:

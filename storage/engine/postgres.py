@@ -41,7 +41,10 @@ _WRITE = "BEGIN"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """How a transaction begins; the second sees one snapshot."""
 
-_SESSION = "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'"
+_SESSION = (
+    "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s';"
+    " SET default_transaction_isolation = 'read committed'"
+)
 _LINE: dict[str, Any] = {
     "connect_timeout": 2,
     "keepalives_idle": 5,
@@ -50,12 +53,14 @@ _LINE: dict[str, Any] = {
     "tcp_user_timeout": 10_000,
     "application_name": "answerback",
 }
+_TEXT: dict[str, Any] = {"client_encoding": "UTF8"}
+"""Whatever a role, a URL or the environment says."""
 
 
 def connect(url: URL) -> psycopg.Connection[Any]:
     """One connection, without an open transaction. Raises psycopg.OperationalError."""
     _, options = POSTGRES.create_connect_args(url)
-    connection = psycopg.connect(**{**_LINE, **options}, autocommit=True)
+    connection = psycopg.connect(**{**_LINE, **options, **_TEXT}, autocommit=True)
     connection.execute(_SESSION)
     # One type for every number: else each size of it would be prepared as a statement of its own.
     connection.adapters.register_dumper(int, Int8Dumper)

@@ -202,13 +202,13 @@ def test_chats_that_somebody_has_locked_are_left_out_without_waiting(postgres_ha
     of = [hand.new_chat() for _ in range(4)]
     with first(hand) as rival:
         rival.do(chats.lock, of[2])
-        locked, now = hand.do(chats.lock_free, of[::-1])
+        locked, now = hand.do(chats.lock_each, of[::-1])
     assert list(locked) == [of[0], of[1], of[3]]
     assert now == pytest.approx(hand.clock.wall(), abs=60)
-    assert list(hand.do(chats.lock_free, of)[0]) == of
+    assert list(hand.do(chats.lock_each, of)[0]) == of
 
 
 def test_a_chat_that_became_part_of_another_is_left_out(hand: Hand) -> None:
     kept, gone = hand.new_chat(), hand.new_chat()
     hand.do(lambda tx: tx.run(f"UPDATE chats SET merged_into = {kept} WHERE id = {gone}"))
-    assert list(hand.do(chats.lock_free, [gone, kept])[0]) == [kept]
+    assert list(hand.do(chats.lock_each, [gone, kept])[0]) == [kept]

@@ -131,7 +131,7 @@ def test_a_proof_that_comes_after_the_attempt_was_doubted_still_counts(
 ) -> None:
     part = begun(hand)
     hand.do(outbox.doubt, attempt(part), "the process died")
-    hand.do(outbox.looked, part.id, part.attempts)
+    hand.do(outbox.looked, attempt(part))
     assert not hand.do(OUTCOMES["doubt"], attempt(part))
     assert not hand.do(OUTCOMES[proof], Attempt(part.id, part.attempts + 1))
     assert hand.do(OUTCOMES[proof], attempt(part))
@@ -163,9 +163,16 @@ def test_a_resend_of_what_arrived_is_lost(hand: Hand) -> None:
 def test_a_look_after_the_receipt_counts_nothing(hand: Hand) -> None:
     part = begun(hand)
     hand.do(outbox.doubt, attempt(part), "a time-out")
-    assert hand.do(outbox.looked, part.id, part.attempts)
+    assert hand.do(outbox.looked, attempt(part))
     hand.do(outbox.receive, attempt(part), "m1")
-    assert not hand.do(outbox.looked, part.id, part.attempts)
+    assert not hand.do(outbox.looked, attempt(hand.part(part.id)))
+    assert hand.part(part.id).looks == 1
+
+
+def test_a_look_whose_commit_is_repeated_counts_once(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(outbox.doubt, attempt(part), "a time-out")
+    assert [hand.do(outbox.looked, attempt(part)) for _ in range(2)] == [True, False]
     assert hand.part(part.id).looks == 1
 
 
@@ -280,6 +287,6 @@ def test_parts_that_were_looked_for_long_enough_do_not_hide_the_others(hand: Han
         hand.do(outbox.doubt, attempt(part), "a time-out")
         doubted.append(part)
     for part in doubted[:2]:
-        hand.do(outbox.looked, part.id, part.attempts)
+        hand.do(outbox.looked, attempt(part))
     found = hand.do(outbox.doubtful, hand.account, 1, 2)
     assert [part.id for part in found] == [doubted[2].id]

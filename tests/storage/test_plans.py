@@ -105,8 +105,8 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
 
 ENDED = Close(Ending.ANSWERED, Cause.DELIVERED)
 LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
-    "lock_free": (
-        lambda hand, held: reading(hand, chats.lock_free, [run.chat for run in held]),
+    "lock_each": (
+        lambda hand, held: reading(hand, chats.lock_each, [run.chat for run in held]),
         set(),
     ),
     "mark_replied_each": (
