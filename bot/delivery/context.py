@@ -19,6 +19,7 @@ from bot.leases.runtime import Runtime
 from storage.engine.lane import Lane, Left
 from storage.engine.tx import Tx
 from storage.notify import READY
+from storage.views.history import History
 
 _log = logging.getLogger("answerback.turn")
 P = ParamSpec("P")
@@ -38,13 +39,17 @@ class Shared(Generic[Item, Result]):
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """Where turns are worked on. `limiters` has each account's rate limiter."""
+    """Where turns are worked on. `limiters` has each account's rate limiter; `history` reads
+    what was said in a chat before a run, and `reads_history` says that the agent wants it read
+    before it is called."""
 
     rt: Runtime
     lease: LeaseKeeper
     sends: InFlightSends
     agent: Agent
     limiters: Mapping[int, RateLimiter]
+    history: History
+    reads_history: bool
     _lanes: dict[Shared[Any, Any], Lane[Any, Any]] = field(default_factory=dict, init=False)
 
     async def persist(

@@ -14,6 +14,7 @@ from storage.chats.moves import (
     unpark,
 )
 from storage.chats.rows import (
+    CHAT,
     Chat,
     addresses,
     at_address,
@@ -24,4 +25,5 @@ from storage.chats.rows import (
     lock,
     lock_each,
     lock_free,
+    names,
 )

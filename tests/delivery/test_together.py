@@ -27,7 +27,7 @@ from storage.engine.lane import Left
 from storage.engine.tx import Result, Tx
 from storage.notify import Wakeups
 from storage.outbox import Attempt, Notice, PartOwner
-from storage.views.evidence import gather
+from storage.views.evidence import gather_one
 from tests.storage.kit import Hand, connected, opened
 from tests.storage.rivals import first
 
@@ -45,7 +45,7 @@ class Desk:
         return [self.hand.running() for _ in range(number)]
 
     def answer(self, run: Run, *texts: str, may_send: bool = True) -> NewAnswer:
-        case = self.hand.do(gather, run, 0)
+        case = self.hand.do(gather_one, run)
         reply = Reply(" ".join(texts or ("hi",)))
         bodies = [PartBody(text, "{}") for text in texts or ("hi",)]
         return NewAnswer(self.rt, case, PartKind.REPLY, bodies, reply=reply, may_send=may_send)
@@ -60,7 +60,7 @@ class Desk:
 
     def taken(self, run: Run, send: object, *, placed: bool = True) -> Taken:
         assert isinstance(send, Send)
-        to = self.hand.do(gather, run, 0).recipient
+        to = self.hand.do(gather_one, run).recipient
         way = Way(self.rt, run, to, placed, lambda _part: False)
         attempt = Attempt(send.part.id, send.part.attempts)
         return Taken(way, attempt, Sent(f"m{send.part.id}-{send.part.attempts}"))
