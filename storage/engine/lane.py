@@ -94,9 +94,14 @@ class Lane(Generic[Item, Result]):
             self._runs = asyncio.create_task(self._run(), name="lane", context=Context())
 
     async def _run(self) -> None:
+        taken: list[_Member[Item, Result]] = []
         try:
             while taken := self._take():
                 await self._together(taken)
+        except asyncio.CancelledError:
+            for member in (*taken, *self._waiting):
+                member.told.cancel()
+            raise
         finally:
             self._runs = None
 
@@ -119,10 +124,6 @@ class Lane(Generic[Item, Result]):
     async def _together(self, taken: list[_Member[Item, Result]]) -> None:
         try:
             outcomes = await self._write(self._move, [member.item for member in taken])
-        except asyncio.CancelledError:
-            for member in (*taken, *self._waiting):
-                member.told.cancel()
-            raise
         except DatabaseUnavailable as away:
             for member in taken:
                 member.fail(DatabaseUnavailable(str(away)))
