@@ -25,7 +25,7 @@ from bot.runs.shutdown import shut_down
 from bot.supervisor import Supervisor
 from bot.wiring import Process
 from storage.schema.migrate import upgrade
-from storage.views.history import history
+from storage.views.history import ChatBefore, history
 from tests.servers import Postgres
 
 _UNTIMED = {"wakeups"}
@@ -144,7 +144,7 @@ class _People:
 
         async def last_turns() -> None:
             [(chat,)] = await db.read(lambda tx: tx.run("SELECT min(id) FROM chats"))
-            await db.read(history, chat, -1, limit)
+            await db.read(history, [ChatBefore(chat, -1)], limit)
 
         return {"history": last_turns, "readiness": self.process.readiness}
 
