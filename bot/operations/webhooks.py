@@ -107,7 +107,8 @@ class WebhookWatch:
         finding = webhook_finding(state)
         new = (finding.level, state.url, state.error, state.trouble)
         if finding.level is Level.PROBLEM and new != self._told:
-            _log.error("%s: %s; %s", finding.name, finding.says, finding.fix)
+            level = logging.ERROR if self.cut_off else logging.WARNING
+            _log.log(level, "%s: %s; %s", finding.name, finding.says, finding.fix)
         elif finding.level is not Level.PROBLEM and self._told is not None:
             _log.info("%s: %s", finding.name, finding.says)
         self._told = new if finding.level is Level.PROBLEM else None
