@@ -41,6 +41,7 @@ class Run:
 
     `attempts` counts claims, `failures` failures without progress, `deaths` undrained
     deaths of the holder during the agent. `cause` is why it ended, or why an apology is owed.
+    `messages` counts what it answers, and is 0 once their words were deleted.
     """
 
     id: int
@@ -58,6 +59,7 @@ class Run:
     ending: Ending | None
     cause: Cause | None
     detail: str
+    messages: int = 1
 
     @property
     def claim(self) -> Claim:

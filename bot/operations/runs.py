@@ -90,6 +90,8 @@ def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplica
     assert s.run.ending is not None
     if said := s.run.ending.rule.not_requeued:
         return s.refused(said)
+    if not s.run.messages:
+        return s.refused("the words of its messages were deleted")
     if not inbox.of_run(tx, s.run.id):
         return s.too_late("its messages belong to a later run by now")
     if closed := cannot_write(tx, rt, s.chat):

@@ -24,6 +24,7 @@ from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import Site
+from bot.intake import batching
 from bot.intake.accept import Intake
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
@@ -40,7 +41,7 @@ from bot.observability.tracing import Tracer
 from bot.operations.webhooks import WebhookWatch
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
-from bot.schedule import CronCalendar
+from bot.schedule import DAY, CronCalendar
 from bot.settings import Settings
 from bot.supervisor import Supervisor
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
@@ -53,6 +54,7 @@ from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
+from storage.retention import delete_old
 from storage.schema.migrate import upgrade
 
 _log = logging.getLogger("answerback")
@@ -60,6 +62,8 @@ _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_RETAIN_EVERY = 600.0
+_BETWEEN_PAGES = 0.1
 _PROBE_EVERY = 15.0
 _ASKED_EVERY = 1.0
 
@@ -181,10 +185,17 @@ class Process:
         for limiter in self.ctx.limiters.values():
             limiter.forget_idle()
 
+    async def retain(self) -> None:
+        """Delete the words of what is over for longer than they are kept, in pages between which
+        others work. Raises DatabaseUnavailable."""
+        older = self.settings.retention_days * DAY
+        while older and await self.rt.db.write(delete_old, older):
+            await self.rt.clock.sleep(_BETWEEN_PAGES)
+
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        for first in (self.sweep, self.repair, self.share_rate_limits):
+        for first in (self.sweep, self.repair, self.share_rate_limits, self.gather_on):
             try:
                 await first()
             except DatabaseUnavailable as error:
@@ -219,6 +230,7 @@ class Process:
         tasks.every("watch", max(0.1, beat / 5), self._watch, vital=True)
         tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
         tasks.every("repair", _REPAIR_EVERY, self.repair)
+        tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
         tasks.every("share", beat, self.share_rate_limits)
         for introduction in self.introductions:
@@ -230,6 +242,10 @@ class Process:
         count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         for limiter in self.ctx.limiters.values():
             limiter.share(count)
+
+    async def gather_on(self) -> None:
+        """Wait again for the rest of what was being gathered. Raises DatabaseUnavailable."""
+        await self.rt.db.write(batching.gather_on, self.rt)
 
     async def _watch(self) -> None:
         self.lease.watch()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
 
@@ -67,6 +68,19 @@ def lock(tx: Tx, chat: int) -> Chat:
     while (found := CHAT.first(tx.execute(_LOCK, {"chat_id": chat}))) is None:
         chat = get(tx, chat).id
     return found
+
+
+_LOCK_FREE = (
+    sa.select(chats.c.id)
+    .where(among(chats.c.id, "chat_ids"))
+    .order_by(chats.c.id)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+def lock_free(tx: Tx, ids: Collection[int]) -> frozenset[int]:
+    """Lock those of these chats that nobody is at work on, and return them. Waits for nobody."""
+    return frozenset(tx.scalars(_LOCK_FREE, {"chat_ids": sorted(ids)}))
 
 
 def get(tx: Tx, chat: int) -> Chat:

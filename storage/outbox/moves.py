@@ -14,11 +14,11 @@ from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim
 from storage.engine.binds import ACCOUNT_ID, CHAT_ID, HOLDER_ID, PART_ID, RUN_ID, WAIT
-from storage.engine.chat_rows import Erasure, MoveChat
+from storage.engine.chat_rows import Blank, MoveChat, Page
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows
+from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.outbox.rows import (
     ANSWERS,
@@ -257,7 +257,7 @@ def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
 
 _RESEND_ANY = (
     sa.update(outbox)
-    .where(IS_PART, _THIS_ATTEMPT)
+    .where(IS_PART, _THIS_ATTEMPT, outbox.c.wire != "")  # Deleted words can't be sent.
     .values(
         state=word(PartState.PENDING),
         resends=outbox.c.resends + 1,
@@ -341,6 +341,20 @@ def drop_others(tx: Tx, run: int, but: int) -> int:
 
 merge = MoveChat(outbox, outbox.c.chat)
 move_run = MoveChat(outbox, outbox.c.run)
-forget = Erasure(
-    outbox, lambda page: [sa.update(outbox).where(outbox.c.id.in_(page)).values(text="", wire="")]
-)
+page = Page(outbox)
+blank = Blank(outbox, outbox.c.id)
+blank_of_runs = Blank(outbox, outbox.c.run)
+
+_of_runs = sa.select(outbox.c.id).where(among(outbox.c.run, "ids"))
+_DROP_RECEIPTS = sa.delete(receipts).where(among(receipts.c.outbox, "ids"))
+_DROP_RECEIPTS_OF_RUNS = sa.delete(receipts).where(within(receipts.c.outbox, _of_runs))
+
+
+def drop_receipts(tx: Tx, parts: Sequence[int]) -> None:
+    """Delete the receipts of these parts; each part keeps the one that it has."""
+    tx.execute(_DROP_RECEIPTS, {"ids": list(parts)})
+
+
+def drop_receipts_of_runs(tx: Tx, runs: Sequence[int]) -> None:
+    """Delete the receipts of the parts of these runs."""
+    tx.execute(_DROP_RECEIPTS_OF_RUNS, {"ids": list(runs)})

@@ -24,7 +24,15 @@ it ends; `moves_to` is the chat that counts it as its head meanwhile.
 """
 
 from storage.runs.claims import Claimant, claim, oldest_due
-from storage.runs.creation import NewRun, create, join, lock_unclaimed, recount_messages, written_at
+from storage.runs.creation import (
+    NewRun,
+    create,
+    gather_on,
+    join,
+    lock_unclaimed,
+    recount_messages,
+    written_at,
+)
 from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
 from storage.runs.moves import (
     correct_ending,
@@ -44,9 +52,11 @@ from storage.runs.moves import (
 )
 from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (
+    blank,
     find,
     held_by,
     last_ended,
+    page,
     recent_turns,
     set_aside_reason,
     waiting_messages,

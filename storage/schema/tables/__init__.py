@@ -12,7 +12,7 @@ from storage.schema.tables.base import metadata
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
-from storage.schema.tables.processes import events, holders
+from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.work import replies, runs, steps
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "receipts",
     "reminders",
     "replies",
+    "retention",
     "runs",
     "steps",
     "told",

@@ -84,6 +84,7 @@ CREATE TABLE reminders (
     CONSTRAINT ck_reminders_state CHECK (state IN ('waiting', 'done', 'cancelled'))
 );
 CREATE INDEX ix_reminders_due ON reminders (due_at) WHERE state = 'waiting';
+CREATE INDEX ix_reminders_past ON reminders (due_at) WHERE state <> 'waiting' AND text <> '';
 CREATE INDEX ix_reminders_chat ON reminders (chat, id);
 
 CREATE TABLE runs (
@@ -195,7 +196,7 @@ CREATE TABLE payloads (
     ignored TEXT, error TEXT,
     digest TEXT NOT NULL
 );
-CREATE INDEX ix_payloads_inbound ON payloads (inbound);
+CREATE INDEX ix_payloads_inbound ON payloads (inbound, id);
 CREATE INDEX ix_payloads_received_at ON payloads (received_at);
 CREATE UNIQUE INDEX uq_payloads_dead_letter ON payloads (account, digest) WHERE error IS NOT NULL;
 
@@ -275,6 +276,12 @@ CREATE TABLE events (
 CREATE INDEX ix_events_run ON events (run, id);
 CREATE INDEX ix_events_chat ON events (chat, id);
 CREATE INDEX ix_events_at ON events (at);
+
+CREATE TABLE retention (
+    what TEXT NOT NULL CONSTRAINT pk_retention PRIMARY KEY,
+    id BIGINT NOT NULL DEFAULT 0,
+    at FLOAT8 NOT NULL DEFAULT 0
+);
 """
 
 _SPELLED = {
