@@ -166,9 +166,10 @@ def top(
 
 def _look(tx: Tx, lease_seconds: float) -> _Picture:
     rates = gauges.read_rates(tx, _LATELY)
+    errors = tuple((run, shortened(says), ago) for run, says, ago in rates.errors)
     return _Picture(
         gauges.read_gauges(tx),
-        replace(rates, errors=tuple((run, shortened(says), ago) for run, says, ago in rates.errors)),
+        replace(rates, errors=errors),
         holders.listed(tx, lease_seconds)[:_HOLDERS],
         accounts.listed(tx),
     )
