@@ -45,7 +45,9 @@ class Poller:
     account: int
     source: Updates
     cut_off: str = ""
-    """Why nothing comes in, empty while it does, or while another process polls."""
+    """Why nothing comes in until somebody acts; empty while another process polls."""
+    failing: str = ""
+    """Why nothing comes in just now."""
     _offset: int | None = None
     _failures: int = 0
 
@@ -53,11 +55,11 @@ class Poller:
         """Ask once for updates and commit them; returns the seconds until the next time."""
         try:
             if not await self._may_poll():
-                self._offset, self.cut_off = None, ""
+                self._offset, self.cut_off, self.failing = None, "", ""
                 return _STANDBY
             updates = await self._ask(self._offset)
             if self._failures:
-                self._failures, self.cut_off = 0, ""
+                self._failures, self.cut_off, self.failing = 0, "", ""
                 _log.info("polling works again")
                 await self.rt.db.write(accounts.comes_in, self.account)
                 if await self.rt.db.write(accounts.mark_up, self.account):
@@ -124,7 +126,7 @@ class Poller:
                 wait = max(wait, seconds)
             case _:
                 if self._failures >= _AWAY_FROM:
-                    self.cut_off = str(error)
+                    self.failing = str(error)
                 _log.warning("can't poll, again in %.0f s: %s", wait, error)
         return wait
 

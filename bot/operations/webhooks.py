@@ -75,14 +75,15 @@ def webhook_finding(state: WebhookState) -> Finding:
 
 
 def cut_off(state: WebhookState) -> str:
-    """Why nothing comes in by this webhook; empty where it does, or where nobody can tell."""
-    if state.refused:
-        return state.trouble
-    if state.trouble or state.by_hand:
-        return ""
-    failing = state.error_age is not None and state.error_age < _FAILS_NOW
-    elsewhere = state.url != state.wanted
-    return webhook_finding(state).says if elsewhere or (failing and state.pending) else ""
+    """Why nothing comes in by this webhook until somebody acts; empty where something does."""
+    elsewhere = not state.by_hand and state.url != state.wanted
+    return webhook_finding(state).says if state.refused or elsewhere else ""
+
+
+def failing(state: WebhookState) -> str:
+    """The trouble of a webhook that is as it should be and does not get through just now."""
+    now = state.error_age is not None and state.error_age < _FAILS_NOW
+    return webhook_finding(state).says if state.trouble or (now and state.pending) else ""
 
 
 @dataclass(slots=True)
@@ -92,7 +93,10 @@ class WebhookWatch:
 
     webhook: Webhook
     cut_off: str = ""
-    """Why nothing comes in any more; empty while it does, and as long as it was never ours."""
+    """Why nothing comes in until somebody acts; empty as long as it was never ours."""
+    failing: str = ""
+    """Why nothing comes in just now. Readiness only names it: who turns away from a process for
+    a delivery that failed would make the next one fail."""
     _was_ours: bool = False
     _told: object = None
 
@@ -103,7 +107,9 @@ class WebhookWatch:
         if state.missing and state.url == state.wanted:
             state = await self._repaired(state)
         self._was_ours = self._was_ours or state.url == state.wanted != ""
-        self.cut_off = cut_off(state) if self._was_ours or state.refused else ""
+        self.failing = failing(state)
+        if state.refused or (self._was_ours and not state.trouble):
+            self.cut_off = cut_off(state)
         finding = webhook_finding(state)
         new = (finding.level, state.url, state.error, state.trouble)
         if finding.level is Level.PROBLEM and new != self._told:

@@ -164,15 +164,15 @@ class Process:
         ]
 
     def _comes_in(self) -> Check:
-        """Named is every account that is cut off; a process that still hears one is ready."""
-        cut_off = self.cut_off
-        well = not cut_off or len(cut_off) < len(self.doors)
-        return Check("intake", well, "; ".join(cut_off) or "nothing keeps messages out")
+        """Named is every account of which nothing comes in; a process that hears one is ready."""
+        well = not self.doors or any(not door.cut_off for door in self.doors)
+        return Check("intake", well, "; ".join(self.cut_off) or "nothing keeps messages out")
 
     @property
     def cut_off(self) -> Sequence[str]:
         """Why nothing comes in, for each account of which it is so."""
-        return [door.cut_off for door in self.doors if door.cut_off]
+        reasons = (door.cut_off or door.failing for door in self.doors)
+        return [reason for reason in reasons if reason]
 
     async def sweep(self) -> None:
         """One recovery pass. Raises DatabaseUnavailable."""

@@ -13,6 +13,7 @@ from bot.operations.stuck import Stuck, Trouble, find_stuck
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio import faults as twilio_faults
+from tests.fakes.updates import Person
 from tests.limits import until
 from tests.world import PUBLIC, SECRET, Running, World, open_world
 
@@ -108,6 +109,15 @@ async def test_a_process_that_still_hears_one_platform_stays_ready(world: World)
     await until(lambda: len(running.process.cut_off) == 2)
     assert not (await intake(running)).well
     assert {item.id for item in await stuck(running)} == {"telegram", "whatsapp"}
+
+
+async def test_a_delivery_that_failed_is_named_and_turns_nobody_away(world: World) -> None:
+    running = await world.start(**NO_TWILIO)
+    await another_sets(world, running.client, secret_token="another-secret")
+    world.telegram.enqueue(Person(700_100_261).text("hello"))
+    check = await cut_off(running)
+    assert (check.well, "403" in check.says) == (True, True)
+    assert "403" in (await stuck(running))[0].why
 
 
 async def test_another_poller_is_named_to_whoever_asks(world: World) -> None:
