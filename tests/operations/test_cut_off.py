@@ -111,6 +111,35 @@ async def test_a_process_that_still_hears_one_platform_stays_ready(world: World)
     assert {item.id for item in await stuck(running)} == {"telegram", "whatsapp"}
 
 
+async def test_a_webhook_that_another_program_took_away_is_named(world: World) -> None:
+    running = await world.start(**NO_TWILIO)
+    await another_sets(world, running.client)
+    [watch] = running.process.doors
+    assert isinstance(watch, webhooks.WebhookWatch)
+    await until(lambda: watch._was_ours)
+    await another_sets(world, running.client, url="")
+    assert "is not set" in (await cut_off(running)).says
+
+
+async def test_a_webhook_of_twilios_that_leads_elsewhere_is_named(world: World) -> None:
+    running = await world.start()
+    watch = running.process.doors[1]
+    assert isinstance(watch, webhooks.WebhookWatch)
+    await until(lambda: watch._was_ours)
+    world.twilio.webhook_url = ELSEWHERE
+    check = await cut_off(running)
+    assert (check.well, ELSEWHERE in check.says) == (True, True)
+
+
+async def test_a_token_that_is_taken_back_while_it_is_polled_is_named(world: World) -> None:
+    running = await world.start(**POLLS)
+    world.telegram.fail("getUpdates", telegram_faults.unauthorized(), times=None)
+    world.telegram.enqueue(Person(700_100_262).text("ends the poll that is under way"))
+    check = await cut_off(running)
+    assert (check.well, "token" in check.says) == (False, True)
+    assert {item.kind for item in await stuck(running)} >= {Trouble.CHANNEL_DOWN}
+
+
 async def test_a_delivery_that_failed_is_named_and_turns_nobody_away(world: World) -> None:
     running = await world.start(**NO_TWILIO)
     await another_sets(world, running.client, secret_token="another-secret")
