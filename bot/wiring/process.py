@@ -56,6 +56,7 @@ from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.retention import delete_old
 from storage.schema.migrate import upgrade
+from storage.views.history import history_lane
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -323,7 +324,15 @@ async def running(
             stack.enter_context(LoopWatchdog()).stood,
         )
         limiters = rate_limiters(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), built.agent, limiters)
+        ctx = WorkerContext(
+            rt,
+            lease,
+            InFlightSends(rt, lease, limiters),
+            built.agent,
+            limiters,
+            history_lane(rt.db, rt.terms.work.history_runs),
+            built.reads_history,
+        )
         worker = None if role is Role.WEB else Worker(ctx)
         tasks = Supervisor(rt.clock)
         process = Process(

@@ -14,6 +14,7 @@ from storage.chats.moves import (
     unpark,
 )
 from storage.chats.rows import (
+    CHAT,
     Chat,
     addresses,
     at_address,
@@ -23,4 +24,5 @@ from storage.chats.rows import (
     locate,
     lock,
     lock_free,
+    names,
 )

@@ -75,6 +75,8 @@ class _Lanes(Protocol):
 
     async def read(self, job: Callable[[Tx], T]) -> T: ...
 
+    async def ask(self, job: Callable[[Tx], T]) -> T: ...
+
     async def renew(self, job: Callable[[Tx], T]) -> T: ...
 
     def write_sync(self, job: Callable[[Tx], T]) -> T: ...
@@ -120,6 +122,13 @@ class Database:
     ) -> T:
         """Run `question`, which changes nothing, on one snapshot."""
         return await self._lanes.read(self._waited(partial(_bound, question, args, kwargs)))
+
+    async def ask(
+        self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run `question`, which is one statement that changes nothing: without a transaction
+        around it, it is one round trip."""
+        return await self._lanes.ask(self._waited(partial(_bound, question, args, kwargs)))
 
     async def renew(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs

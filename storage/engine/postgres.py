@@ -39,7 +39,8 @@ _READ_ONLY = "25006"
 """A standby, or a server that is about to become one."""
 _WRITE = "BEGIN"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-"""How a transaction begins; the second sees one snapshot."""
+_NONE = ""
+"""How a transaction begins: the second sees one snapshot, the last is a statement's own."""
 
 _SESSION = (
     "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s';"
@@ -181,6 +182,10 @@ class Postgres:
         """Run the job on one snapshot."""
         return await self._in_thread(self._work_threads, self._work, _READ, job)
 
+    async def ask(self, job: Callable[[Tx], T]) -> T:
+        """Run a job of one statement, in no transaction but its own."""
+        return await self._in_thread(self._work_threads, self._work, _NONE, job)
+
     async def renew(self, job: Callable[[Tx], T]) -> T:
         """Run the job in the lease's own lane."""
         return await self._in_thread(self._lease_thread, self._lease, _WRITE, job)
@@ -226,6 +231,8 @@ class Postgres:
 
 def _committed(tx: Tx, begin: str, job: Callable[[Tx], T]) -> T:
     connection: psycopg.Connection[Any] = tx.connection
+    if begin is _NONE:
+        return job(tx)
     tx.send_later(begin)
     try:
         result = job(tx)

@@ -15,6 +15,7 @@ from storage.inbox.messages import (
     merge,
     names_in,
     of_run,
+    of_runs,
     reassign,
     recent_messages,
     recorded,

@@ -224,13 +224,23 @@ def names_in(tx: Tx, chat: int, at_most: int) -> frozenset[str]:
     return frozenset({name for row in found for name in (row.address, row.sender_id)} | usernames)
 
 
-_MESSAGES_OF_RUN = sa.select(*_MESSAGE.columns).where(_OF_RUN)
+_MESSAGES_OF_RUNS = sa.select(*_MESSAGE.columns).where(among(inbound.c.run, "run_ids"))
+
+
+def of_runs(tx: Tx, runs: Sequence[int]) -> Mapping[int, Sequence[StoredMessage]]:
+    """The messages that each of these runs answers, in the order in which they were written."""
+    found: dict[int, list[StoredMessage]] = {}
+    for message in _MESSAGE.all(tx.execute(_MESSAGES_OF_RUNS, {"run_ids": runs})):
+        assert message.run is not None
+        found.setdefault(message.run, []).append(message)
+    for messages in found.values():
+        messages.sort(key=lambda message: message.place)
+    return found
 
 
 def of_run(tx: Tx, run: int) -> Sequence[StoredMessage]:
-    """The messages that a run answers, in the order in which they were written."""
-    found = _MESSAGE.all(tx.execute(_MESSAGES_OF_RUN, {"run_id": run}))
-    return sorted(found, key=lambda message: message.place)
+    """The messages that a run answers, in their order."""
+    return of_runs(tx, [run]).get(run, ())
 
 
 _RECENT: sa.Select[Any] = (
