@@ -158,7 +158,7 @@ def _marks(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the libr
 
 _FORMULA = regex.compile(
     "|".join(
-        rf"{begin}(?!.*{end}).*\n(?:(?!.*(?:```|~~~)).*\S.*\n)*?.*{end}.*"
+        rf"{begin}(?!.*{end}).*\n(?:(?!.*(?:```|~~~))[ \t]*+\S.*+\n){{0,99}}?.*{end}.*"
         for begin, end in ((r"\$\$", r"\$\$"), (r"\\\[", r"\\\]"), (r"\\begin\{", r"\\end\{"))
     )
 )
