@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.figures import show
+from benchmarks.report import show
 from benchmarks.stage import Stage, Worker, open_stage
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER

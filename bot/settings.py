@@ -105,6 +105,7 @@ class Settings(ChannelList):
     still_working_after: float = Field(45.0, gt=0)
     answer_max_age: float = Field(86_400.0, gt=0)
     uncertain_delivery: UncertainDelivery = UncertainDelivery.ASK
+    retention_days: int = Field(90, ge=0)
 
     burst: Burst = Burst.MERGE
     quiet_ms: int = Field(0, ge=0, le=60_000)

@@ -12,14 +12,13 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from bot.domain.delivery import PartState
 from bot.domain.run import RunState
 from storage.engine.binds import HOLDER_ID, LEASE_SECONDS, SECONDS
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in
 from storage.engine.tx import Tx
-from storage.schema.tables import holders, outbox, runs
+from storage.schema.tables import Watched, holders, outbox, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ _HOLDS_RUN = sa.exists(
     sa.select(1).where(runs.c.holder == holders.c.id, is_in(runs.c.state, RunState.RUNNING))
 )
 _HOLDS_PART = sa.exists(
-    sa.select(1).where(outbox.c.holder == holders.c.id, is_in(outbox.c.state, PartState.SENDING))
+    sa.select(1).where(outbox.c.holder == holders.c.id, is_in(outbox.c.watched, Watched.LEAVING))
 )
 _FORGET = sa.delete(holders).where(holders.c.gone_at < now - SECONDS, ~_HOLDS_RUN, ~_HOLDS_PART)
 

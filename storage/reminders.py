@@ -13,15 +13,16 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.reminders import ReminderState, Schedule
-from storage.engine.binds import AT_MOST, CHAT_ID, MOMENT
+from storage.engine.binds import AT_MOST, CHAT_ID, MOMENT, SECONDS
 from storage.engine.chat_rows import MoveChat
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
-from storage.engine.literals import is_in, word
+from storage.engine.literals import is_in, is_not, word
 from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import reminders
+from storage.schema.tables.words import WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ _DUE = _SOONEST_FIRST.where(
 ).limit(AT_MOST)
 _COUNT_WAITING = sa.select(sa.func.count()).where(_OF_CHAT, _WAITING)
 _CANCEL = (
-    sa.update(reminders).where(_IS_REMINDER, _WAITING).values(state=word(ReminderState.CANCELLED))
+    sa.update(reminders)
+    .where(_IS_REMINDER, _WAITING)
+    .values(state=word(ReminderState.CANCELLED), due_at=now)
 )
 _FIRE = (
     sa.update(reminders)
@@ -63,12 +66,16 @@ _FIRE = (
         fired=reminders.c.fired + 1,
     )
 )
-_FORGET = (
+_CANCELLED = sa.case((_WAITING, word(ReminderState.CANCELLED)), else_=reminders.c.state)
+_FORGET = sa.update(reminders).where(_OF_CHAT).values(state=_CANCELLED, **WORDS[reminders])
+_FORGET_PAST = (
     sa.update(reminders)
-    .where(_OF_CHAT)
-    .values(
-        state=sa.case((_WAITING, word(ReminderState.CANCELLED)), else_=reminders.c.state), text=""
+    .where(
+        is_not(reminders.c.state, ReminderState.WAITING),
+        reminders.c.text != sa.literal_column("''"),
+        reminders.c.due_at < now - SECONDS,
     )
+    .values(**WORDS[reminders])
 )
 
 
@@ -133,6 +140,11 @@ def fire(tx: Tx, reminder: StoredReminder, following: float | None) -> bool:
 def forget(tx: Tx, chat: int) -> None:
     """Cancel what waits and take the words out of every reminder of the chat."""
     tx.execute(_FORGET, {"chat_id": chat})
+
+
+def forget_past(tx: Tx, older: float) -> None:
+    """Take the words out of what was due, or cancelled, more than `older` seconds ago."""
+    tx.execute(_FORGET_PAST, {"seconds": older})
 
 
 merge = MoveChat(reminders, reminders.c.chat)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from storage.engine.binds import RUN_ID
-from storage.engine.chat_rows import Erasure
+from storage.engine.chat_rows import Blank
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.tx import Tx
-from storage.schema.tables import replies, runs
+from storage.schema.tables import replies
 
 _STORE = InsertOrSkip(replies, replies.c.run, stored_at=now)
 _STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == RUN_ID)
@@ -27,7 +27,4 @@ def stored(tx: Tx, run: int) -> tuple[str, str] | None:
     return None if row is None else (row.text, row.body)
 
 
-forget = Erasure(
-    runs,
-    lambda page: [sa.update(replies).where(replies.c.run.in_(page)).values(text="", body="{}")],
-)
+blank = Blank(replies, replies.c.run)

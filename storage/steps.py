@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from storage.engine.binds import RUN_ID
-from storage.engine.chat_rows import Erasure
+from storage.engine.chat_rows import Blank
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
 from storage.engine.tx import Tx
-from storage.schema.tables import runs, steps
+from storage.schema.tables import steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,4 @@ def finish(tx: Tx, run: int, key: str, done: Done) -> bool:
     return tx.execute(_FINISH, values).rowcount == 1
 
 
-forget = Erasure(
-    runs,
-    lambda page: [
-        sa.update(steps).where(steps.c.run.in_(page), steps.c.state == "done").values(result="null")
-    ],
-)
+blank = Blank(steps, steps.c.run)

@@ -17,6 +17,8 @@ import pytest
 from hypothesis import settings
 from psycopg import sql
 
+from storage.engine import postgres as engine
+from tests import lock_order
 from tests.servers import Postgres, Server, ServerUnavailable, Valkey
 from tests.world import World, open_world
 
@@ -73,6 +75,15 @@ def _is_for_the_other_database(item: pytest.Item) -> bool:
     both = item.nodeid.replace("postgresql", "*").replace("sqlite", "*")
     number = zlib.crc32(both.encode()) if alternating is None else alternating.args[0]
     return bool(name != ("sqlite", "postgresql")[number % 2])
+
+
+@pytest.fixture(autouse=True)
+def _locks_are_taken_in_order(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hold every move that a test makes in its own process to the one order of locks."""
+    monkeypatch.setattr(engine, "Tx", lock_order.WatchedTx)
+    lock_order.violations.clear()
+    yield
+    assert lock_order.violations == []
 
 
 @pytest.fixture(scope="session")

@@ -121,7 +121,12 @@ def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
     none, or none any more."""
     own = notices.pressed(message.button)
     found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, leading_to(ask))
-    if found is None or found.chat != chat.id or found.ending not in leading_to(ask):
+    if (
+        found is None
+        or found.chat != chat.id
+        or found.ending not in leading_to(ask)
+        or not found.messages
+    ):
         return None
     return found
 

@@ -180,12 +180,12 @@ def _begin(
 ) -> tuple[int, str]:
     name = names.take(tx)
     holder = holder_rows.register(tx, replace(identity, name=name))
+    holder_rows.mark_earlier_dead(tx, name, holder)
     if lapsed is not None:
         holder_rows.retire(tx, lapsed)
         why = "the loop was blocked" if blocked else "the lease lapsed"
         for released in runs.release_own(tx, lapsed, count=blocked):
             audit_log.note(tx, name, "given back", why, run=released.run)
-    holder_rows.mark_earlier_dead(tx, name, holder)
     return holder, name
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
@@ -14,7 +16,7 @@ from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from storage import audit_log, chats, inbox, outbox, reminders, replies, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
-from storage.engine.chat_rows import Erasure
+from storage.engine.chat_rows import Page
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
 from storage.outbox import PartOwner
@@ -104,15 +106,16 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     last = await rt.db.read(newest)
     if last is None:
         return it.refused("something of it is still open; `runs close` it first")
-    for page, until in (
-        (inbox.forget, last.message),
-        (outbox.forget, last.part),
-        (replies.forget, last.run),
-        (steps.forget, last.run),
+    for erase, until in (
+        (partial(_of_chat, inbox.page, inbox.blank), last.message),
+        (partial(_of_chat, outbox.page, outbox.blank), last.part),
+        (partial(_of_chat, runs.page, _blank_runs), last.run),
+        (partial(_of_chat, audit_log.page, audit_log.blank), last.event),
+        (_payloads_naming, last.payload),
     ):
         after: int | None = 0
         while after is not None:
-            after = await rt.db.write(_forget_page, page, chat, after, until)
+            after = await rt.db.write(erase, chat, after, until)
 
     def forget_chat(tx: Tx) -> Acted:
         chats.lock(tx, chat)
@@ -124,6 +127,28 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     return await rt.db.write(forget_chat)
 
 
-def _forget_page(tx: Tx, page: Erasure, chat: int, after: int, until: int) -> int | None:
+def _of_chat(
+    page: Page,
+    blank: Callable[[Tx, Sequence[int]], None],
+    tx: Tx,
+    chat: int,
+    after: int,
+    until: int,
+) -> int | None:
+    """Erase one page of a chat's rows; returns its last id, or None when there were no more."""
     chats.lock(tx, chat)
-    return page(tx, chat, after, until)
+    ids = page(tx, chat, after, until)
+    blank(tx, ids)
+    return ids[-1] if ids else None
+
+
+def _blank_runs(tx: Tx, ids: Sequence[int]) -> None:
+    for blank in (replies.blank, steps.blank, runs.blank, audit_log.blank_of_runs):
+        blank(tx, ids)
+
+
+def _payloads_naming(tx: Tx, chat: int, after: int, until: int) -> int | None:
+    """The same for payloads that are no message's, but name an address of the chat."""
+    account = chats.get(tx, chat).account
+    names = {address.chat for address in chats.addresses(tx, chat)}
+    return inbox.blank_naming(tx, account, names, after, until)

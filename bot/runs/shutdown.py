@@ -69,13 +69,14 @@ async def _leave(ctx: WorkerContext) -> None:
 
 
 def _give_back_all(tx: Tx, holder: int, who: str) -> int:
+    holder_rows.retire(tx, holder)
+    sending = outbox.sending_by(tx, holder)
     given = runs.release_own(tx, holder)
     for run in given:
         audit_log.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
     # Every call has told its outcome or was given up: what is still marked was never called.
-    for part in outbox.sending_by(tx, holder):
+    for part in sending:
         outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
         reconsider(tx, part.run)
-    holder_rows.retire(tx, holder)
     accounts.leave_all_polling(tx, holder)
     return len(given)

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from math import inf
 from urllib.parse import urlsplit
 
 from bot.clock import SystemClock
@@ -23,6 +24,7 @@ from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import Site
+from bot.intake import batching
 from bot.intake.accept import Intake
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
@@ -38,7 +40,7 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
-from bot.schedule import CronCalendar
+from bot.schedule import DAY, CronCalendar
 from bot.settings import Settings
 from bot.supervisor import Supervisor
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
@@ -48,16 +50,22 @@ from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.demands import refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
+from storage.retention import delete_old
 from storage.schema.migrate import upgrade
+from storage.views.history import history_lane
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_RETAIN_EVERY = 600.0
+_BETWEEN_PAGES = 0.1
 _PROBE_EVERY = 15.0
+_ASKED_EVERY = 1.0
 
 
 class Role(StrEnum):
@@ -66,6 +74,44 @@ class Role(StrEnum):
     ALL = "all"
     WEB = "web"
     WORKER = "worker"
+
+
+class DatabaseCheck:
+    """Whether the database answers, and how long the oldest due run waits. It is asked at most
+    once a second: who asks meanwhile hears the last answer, or waits for the one on its way."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._heard_at = -inf
+        self._due: float | None = None
+        self._trouble = ""
+
+    async def ask(self) -> tuple[Check, Check | None]:
+        """The database's check, and that of what is due if it answered."""
+        async with self._asking:
+            if self._clock.monotonic() - self._heard_at >= _ASKED_EVERY:
+                await self._ask()
+        if self._trouble:
+            return Check("database", False, self._trouble), None
+        said = "nothing is due"
+        if self._due is not None:
+            waits = self._due + self._clock.monotonic() - self._heard_at
+            said = f"the oldest due run waits {waits:.0f} s"
+        refused = self._db.trouble
+        return Check("database", not refused, refused or "answers"), Check("due", True, said)
+
+    async def _ask(self) -> None:
+        self._trouble = ""
+        try:
+            async with asyncio.timeout(2.0):
+                self._due = await self._db.read(runs.oldest_due)
+        except DatabaseUnavailable as error:
+            self._trouble = str(error)
+        except TimeoutError:
+            self._trouble = "no answer in 2 s"
+        self._heard_at = self._clock.monotonic()
 
 
 @dataclass(slots=True)
@@ -84,6 +130,10 @@ class Process:
     introductions: Sequence[Introduction]
     tasks: Supervisor
     last_sweep: float = 0.0
+    _heard: DatabaseCheck = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._heard = DatabaseCheck(self.rt.db, self.rt.clock)
 
     @property
     def ids(self) -> Mapping[str, int]:
@@ -93,18 +143,13 @@ class Process:
     async def readiness(self) -> Sequence[Check]:
         """Check everything that could keep this process from its job."""
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
-        try:
-            async with asyncio.timeout(2.0):
-                age = await self.rt.db.read(runs.oldest_due)
-        except DatabaseUnavailable as error:
-            return [*checks, Check("database", False, str(error))]
-        except TimeoutError:
-            return [*checks, Check("database", False, "no answer in 2 s")]
+        database, due = await self._heard.ask()
+        checks.append(database)
+        if due is None:
+            return checks
         since = self.rt.clock.monotonic() - self.last_sweep
         fresh = since < 4 * _SWEEP_EVERY + 2 * self.lease.terms.heartbeat
         troubled = "; ".join(f"{name} {says}" for name, says in self.tasks.troubled.items())
-        said = "nothing is due" if age is None else f"the oldest due run waits {age:.0f} s"
-        checks.append(Check("database", True, "answers"))
         checks.append(Check("sweep", fresh, f"{since:.0f} s ago"))
         if self.worker is not None and not self.worker.draining:
             idle = self.worker.claimless
@@ -112,7 +157,7 @@ class Process:
         return [
             *checks,
             Check("tasks", not troubled, troubled or "all run"),
-            Check("due", True, said),
+            due,
         ]
 
     async def sweep(self) -> None:
@@ -126,10 +171,17 @@ class Process:
         for limiter in self.ctx.limiters.values():
             limiter.forget_idle()
 
+    async def retain(self) -> None:
+        """Delete the words of what is over for longer than they are kept, in pages between which
+        others work. Raises DatabaseUnavailable."""
+        older = self.settings.retention_days * DAY
+        while older and await self.rt.db.write(delete_old, older):
+            await self.rt.clock.sleep(_BETWEEN_PAGES)
+
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        for first in (self.sweep, self.repair, self.share_rate_limits):
+        for first in (self.sweep, self.repair, self.share_rate_limits, self.gather_on):
             try:
                 await first()
             except DatabaseUnavailable as error:
@@ -157,6 +209,7 @@ class Process:
         tasks.every("watch", max(0.1, beat / 5), self._watch, vital=True)
         tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
         tasks.every("repair", _REPAIR_EVERY, self.repair)
+        tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
         tasks.every("share", beat, self.share_rate_limits)
         for introduction in self.introductions:
@@ -168,6 +221,10 @@ class Process:
         count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         for limiter in self.ctx.limiters.values():
             limiter.share(count)
+
+    async def gather_on(self) -> None:
+        """Wait again for the rest of what was being gathered. Raises DatabaseUnavailable."""
+        await self.rt.db.write(batching.gather_on, self.rt)
 
     async def _watch(self) -> None:
         self.lease.watch()
@@ -208,7 +265,7 @@ async def running(
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
         stack.push_async_callback(asyncio.to_thread, tracer.close)
-        await asyncio.to_thread(upgrade, settings.database_url)
+        await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
@@ -245,7 +302,15 @@ async def running(
             stack.enter_context(LoopWatchdog()).stood,
         )
         limiters = rate_limiters(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), built.agent, limiters)
+        ctx = WorkerContext(
+            rt,
+            lease,
+            InFlightSends(rt, lease, limiters),
+            built.agent,
+            limiters,
+            history_lane(rt.db, rt.terms.work.history_runs),
+            built.reads_history,
+        )
         worker = None if role is Role.WEB else Worker(ctx)
         tasks = Supervisor(rt.clock)
         process = Process(
@@ -270,6 +335,14 @@ async def running(
             yield process
         finally:
             await process.end()
+
+
+def make_ready(url: str, clock: Clock) -> str:
+    """Refuse a database that can't serve, bring any other to our schema; returns its revision.
+    Raises ConfigurationError, DatabaseUnavailable."""
+    for finding in refuse_unfit(url, clock):
+        _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
+    return upgrade(url)
 
 
 async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:

@@ -10,6 +10,7 @@ from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import ConfigurationError
 from bot.domain.message import Inbound
 from bot.domain.plugin import Known
+from bot.domain.ports import Clock
 from channels.whatsapp import records
 from channels.whatsapp.api import CallFailed, ErrorAnswer, Resource, TwilioApi, TwilioHttp
 from channels.whatsapp.parse import TwilioMessage, delivery_status_of
@@ -38,8 +39,9 @@ class WebhookInfo:
 class TwilioAccount:
     """One sender and the account that it belongs to."""
 
-    def __init__(self, settings: TwilioSettings) -> None:
+    def __init__(self, settings: TwilioSettings, clock: Clock) -> None:
         self.settings = settings
+        self._clock = clock
         self.account = settings.twilio_whatsapp_from
         self._http = TwilioHttp(settings.twilio_timeout)
         self._api = TwilioApi(settings, self._http)
@@ -103,12 +105,14 @@ class TwilioAccount:
                 return row
         raise ConfigurationError("TWILIO_WHATSAPP_FROM is not a WhatsApp sender of this account")
 
-    async def check_credentials(self) -> None:
-        """Ask Twilio for one message of the account. Raises TwilioUnavailable."""
+    async def clock_ahead(self) -> float | None:
+        """Seconds by which our clock is ahead of Twilio's, as its answer to our credentials
+        tells; None when it tells no time. Raises TwilioUnavailable."""
         try:
-            await self._api.messages({"To": self.account, "PageSize": "1"})
+            theirs = await self._api.now(self.account)
         except CallFailed as failure:
             raise TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
+        return None if theirs is None else self._clock.wall() - theirs
 
 
 def _with_retries(url: str) -> str:

@@ -14,6 +14,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -204,6 +205,16 @@ class TwilioApi:
         created = await self._post(f"{self._messages}.json", asked)
         sid = created.get("sid")
         return sid if isinstance(sid, str) else ""
+
+    async def now(self, sender: str) -> float | None:
+        """Twilio's clock in epoch seconds, by the answer to a question about one message; None
+        when the answer has no date."""
+        asked = {"To": sender, "PageSize": "1"}
+        answer = await self._client.request_async("GET", f"{self._messages}.json", params=asked)
+        try:
+            return parsedate_to_datetime((answer.headers or {}).get("date", "")).timestamp()
+        except ValueError:
+            return None
 
     async def messages(self, asked: Mapping[str, str]) -> Page:
         """The first page of the messages that fit, newest first."""

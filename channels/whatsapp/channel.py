@@ -15,7 +15,7 @@ from channels.whatsapp.account import TwilioAccount
 from channels.whatsapp.api import CallFailed, ErrorAnswer, NothingReached
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage, callback_url
-from channels.whatsapp.records import EARLIER, find
+from channels.whatsapp.records import DOUBTED, find
 from channels.whatsapp.settings import TwilioSettings
 
 WINDOW_MARGIN = 60.0
@@ -46,9 +46,8 @@ class WhatsAppChannel(TwilioAccount):
     explain = staticmethod(errors.explain)
 
     def __init__(self, settings: TwilioSettings, clock: Clock) -> None:
-        super().__init__(settings)
+        super().__init__(settings, clock)
         self.traits = replace(TRAITS, outside_window=compose.outside_window(settings))
-        self._clock = clock
 
     async def open(self) -> None:
         """Nothing is connected before the first call."""
@@ -100,7 +99,7 @@ class WhatsAppChannel(TwilioAccount):
     ) -> Sent | Lookup:
         try:
             wire = Wire.loads(body.wire)
-            rows = await self._sent_since(to, ref.started_at - EARLIER)
+            rows = await self._sent_since(to, ref.started_at - DOUBTED)
         except (ValueError, CallFailed):
             return Lookup.CANNOT_TELL
         if rows is None:

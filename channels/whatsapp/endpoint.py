@@ -33,6 +33,7 @@ from bot.domain.plugin import (
 from channels.whatsapp.account import RETRIES
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp.parse import parse, parse_status
+from channels.whatsapp.records import EARLIER
 from channels.whatsapp.settings import STATUS_PATH, TwilioSettings
 
 PATH = "/whatsapp/webhook"
@@ -201,11 +202,16 @@ class _Sender:
 
     async def examine(self) -> Sequence[Finding]:
         try:
-            await self.channel.check_credentials()
+            ahead = await self.channel.clock_ahead()
         except RecordsUnavailable as error:
             fix = "copy TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN from Twilio's console"
             return [problem("twilio", str(error), fix)]
         found = [fine("twilio", "it takes the credentials")]
+        if ahead is not None and abs(ahead) > EARLIER / 2:
+            said = f"ours is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} Twilio's"
+            found.append(warning("twilio clock", said, "let the machine set its clock (NTP)"))
+        elif ahead is not None:
+            found.append(fine("twilio clock", f"ours differs by {abs(ahead):.0f} s"))
         if self.channel.settings.twilio_sandbox:
             fix = "each person sends the join words; after three days again"
             found.append(warning("twilio sandbox", "only joined numbers are reached", fix))

@@ -2,7 +2,9 @@
 wrote while nobody listened.
 
 The list carries nothing of ours, so an attempt is recognised by what it is: from us, through
-the API, with these words, made since the attempt began, and not known as another part.
+the API, with these words, made about when the attempt began or later, and not known as another
+part. When it was made is told by Twilio's clock and when it began by ours, so that only words that
+are nowhere in the list are taken for not sent: an earlier message that fits may be the attempt.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ from channels.whatsapp.api import CallFailed, ErrorAnswer, Page, TwilioApi
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage, attachment, parse_message
 
-EARLIER = 5.0
-"""Seconds by which Twilio's clock may be behind ours. There is no later bound: what is in the
-list exists, and a clock of ours that is slow must not hide it."""
+EARLIER = 60.0
+"""Seconds by which Twilio's clock may be behind ours for a message to be taken for the attempt.
+There is no later bound: what is in the list exists, and a clock of ours that is slow must not
+hide it."""
+DOUBTED = 3600.0
+"""Seconds before the attempt in which a message that nobody owns leaves it in doubt."""
 
 
 def find(
@@ -41,22 +46,25 @@ def find(
             and row.sid
             and row.sid not in owned
             and row.created is not None
-            and row.created >= ref.started_at - EARLIER
+            and row.created >= ref.started_at - DOUBTED
         ),
         key=lambda row: row.created or 0.0,
     )
-    bodies = {_comparable(body) for body in (wire.body, wire.fallback) if body}
-    for row in candidates:
-        with_a_file_not_ours = row.media_count and not wire.media
-        if _comparable(row.body) in bodies and not with_a_file_not_ours:
-            return Sent(row.sid)
-    if wire.content and candidates:
+    lately = [row for row in candidates if (row.created or 0.0) >= ref.started_at - EARLIER]
+    found = next((row for row in lately if _fits(row, wire)), None)
+    if found is not None:
+        return Sent(found.sid)
+    if (wire.content and lately) or any(_fits(row, wire) for row in candidates):
         return Lookup.CANNOT_TELL
-    # A file without words is recognised by having no words.
-    bare = [row for row in candidates if row.media_count and not row.body.strip()]
-    if wire.media and not wire.body and bare:
-        return Sent(bare[0].sid)
     return Lookup.NOT_FOUND
+
+
+def _fits(row: TwilioMessage, wire: Wire) -> bool:
+    """Whether the message may be this one: by its words, or as a file by having none."""
+    if wire.media and not wire.body and row.media_count and not row.body.strip():
+        return True
+    bodies = {_comparable(body) for body in (wire.body, wire.fallback) if body}
+    return _comparable(row.body) in bodies and not (row.media_count and not wire.media)
 
 
 def _comparable(body: str) -> str:

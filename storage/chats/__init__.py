@@ -13,4 +13,16 @@ from storage.chats.moves import (
     tell_once,
     unpark,
 )
-from storage.chats.rows import Chat, addresses, at_address, create, get, know_address, locate, lock
+from storage.chats.rows import (
+    CHAT,
+    Chat,
+    addresses,
+    at_address,
+    create,
+    get,
+    know_address,
+    locate,
+    lock,
+    lock_free,
+    names,
+)

@@ -26,9 +26,7 @@ def link(tx: Tx, account: int, chat: int, addresses: Sequence[Address]) -> Chat:
     if len(addresses) == 1:
         return lock(tx, chat)  # It was found, or made, under this very address.
     known = {locate(tx, account, [address]) for address in addresses}
-    for other in sorted(found for found in known if found is not None and found != chat):
-        chat = _merge(tx, chat, other)
-    locked = lock(tx, chat)
+    locked = _united(tx, {chat, *(found for found in known if found is not None)})
     for address in addresses:
         know_address(tx, account, address, locked.id)
     return locked
@@ -49,9 +47,7 @@ def migrate(tx: Tx, account: int, old: Address, new: Address) -> None:
         if after is not None:
             know_address(tx, account, old, after)
         return
-    if after is not None and after != before:
-        before = _merge(tx, before, after)
-    before = lock(tx, before).id
+    before = _united(tx, {before} if after is None else {before, after}).id
     know_address(tx, account, new, before)
     tx.execute(_READDRESS, {"chat_id": before, "new_address": new.chat, "new_topic": new.topic})
     audit_log.note(tx, "platform", "chat migrated", chat=before)
@@ -91,16 +87,16 @@ _LEAD_ON = (
 _MOVE_ADDRESSES = sa.update(chat_addresses).where(chat_addresses.c.chat == GONE).values(chat=KEPT)
 
 
-def _merge(tx: Tx, one: int, other: int) -> int:
-    """Let the older chat take over everything of the younger; returns it."""
-    kept, gone = (lock(tx, chat).id for chat in sorted((one, other)))
-    if gone == kept:
-        return kept  # Somebody else merged them while we waited.
-    both = {"gone": gone, "kept": kept}
-    tx.execute(_CARRY_OVER, both)
-    tx.execute(_LEAD_ON, both | {"gone_address": f"merged:{gone}"})
-    tx.execute(_MOVE_ADDRESSES, both)
-    for table in (runs, inbox, outbox, reminders, audit_log):
-        table.merge(tx, gone, kept)
-    audit_log.note(tx, "platform", "chats merged", f"chat {gone} is part of it", chat=kept)
-    return kept
+def _united(tx: Tx, several: set[int]) -> Chat:
+    """Lock these chats, in the order of their ids, and let the oldest take over everything of the
+    others."""
+    kept, *others = sorted({lock(tx, chat).id for chat in sorted(several)})
+    for gone in others:
+        both = {"gone": gone, "kept": kept}
+        tx.execute(_CARRY_OVER, both)
+        tx.execute(_LEAD_ON, both | {"gone_address": f"merged:{gone}"})
+        tx.execute(_MOVE_ADDRESSES, both)
+        for table in (runs, inbox, outbox, reminders, audit_log):
+            table.merge(tx, gone, kept)
+        audit_log.note(tx, "platform", "chats merged", f"chat {gone} is part of it", chat=kept)
+    return lock(tx, kept)

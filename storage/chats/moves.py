@@ -12,6 +12,7 @@ from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.tx import Tx
 from storage.schema.tables import chats, told
+from storage.schema.tables.words import WORDS
 
 _OR_NOW = sa.func.coalesce(MOMENT, now)
 _NAME, _LANGUAGE = (sa.bindparam(name, type_=sa.Text) for name in ("new_name", "new_language"))
@@ -100,7 +101,7 @@ def hold_back(tx: Tx, chat: int, seconds: float) -> None:
 _OPT_OUT = sa.update(chats).where(IS_CHAT).values(opted_out_at=now)
 _OPT_IN = sa.update(chats).where(IS_CHAT).values(opted_out_at=None)
 _OFFER = sa.update(chats).where(IS_CHAT).values(offered=sa.bindparam("options"))
-_FORGET = sa.update(chats).where(IS_CHAT).values(name="", offered=None)
+_FORGET = sa.update(chats).where(IS_CHAT).values(**WORDS[chats])
 
 
 def opt_out(tx: Tx, chat: int, *, out: bool) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,6 +13,7 @@ from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
 
@@ -53,24 +53,41 @@ CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))
 IS_CHAT = chats.c.id == CHAT_ID
 
 _GET = sa.select(*CHAT.columns, chats.c.merged_into).where(IS_CHAT)
-_LOCK = _GET.with_for_update(key_share=True)
+# A row that is merged is never locked: it is younger than its survivor, and chats are locked in
+# the order of their ids.
+_LOCK = (
+    sa.select(*CHAT.columns)
+    .where(IS_CHAT, chats.c.merged_into.is_(None))
+    .with_for_update(key_share=True)
+)
 
 
 def lock(tx: Tx, chat: int) -> Chat:
     """Lock the chat's row and read it: every move that changes who is the head does so. Follows
     `merged_into`: returns the surviving chat."""
-    return _found(tx, _LOCK, chat)
+    while (found := CHAT.first(tx.execute(_LOCK, {"chat_id": chat}))) is None:
+        chat = get(tx, chat).id
+    return found
+
+
+_LOCK_FREE = (
+    sa.select(chats.c.id)
+    .where(among(chats.c.id, "chat_ids"))
+    .order_by(chats.c.id)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+def lock_free(tx: Tx, ids: Collection[int]) -> frozenset[int]:
+    """Lock those of these chats that nobody is at work on, and return them. Waits for nobody."""
+    return frozenset(tx.scalars(_LOCK_FREE, {"chat_ids": sorted(ids)}))
 
 
 def get(tx: Tx, chat: int) -> Chat:
     """One chat, read only. Follows `merged_into`: returns the surviving chat."""
-    return _found(tx, _GET, chat)
-
-
-def _found(tx: Tx, question: sa.Select[*tuple[Any, ...]], chat: int) -> Chat:
-    row = tx.execute(question, {"chat_id": chat}).one()
+    row = tx.execute(_GET, {"chat_id": chat}).one()
     while row.merged_into is not None:
-        row = tx.execute(question, {"chat_id": row.merged_into}).one()
+        row = tx.execute(_GET, {"chat_id": row.merged_into}).one()
     return CHAT.read(row)
 
 
@@ -141,3 +158,8 @@ def at_address(tx: Tx, account: int, address: str) -> Sequence[int]:
 def addresses(tx: Tx, chat: int) -> Sequence[Address]:
     """Every address under which this chat was ever known."""
     return [Address(*row) for row in tx.execute(_ADDRESSES, {"chat_id": chat})]
+
+
+def names(tx: Tx, chat: int) -> frozenset[str]:
+    """All addresses under which the chat was ever reached, without topics."""
+    return frozenset(address.chat for address in addresses(tx, chat))

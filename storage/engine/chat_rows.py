@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from storage.engine.binds import CHAT_ID
+from storage.engine.sets import among
 from storage.engine.tx import Tx
+from storage.schema.tables.words import WORDS
 
-_AT_ONCE = 200
+AT_ONCE = 200
 """Rows from which one transaction takes the words."""
+_AFTER = sa.bindparam("after", type_=sa.BigInteger)
 
 
 class MoveChat:
@@ -25,28 +28,23 @@ class MoveChat:
         tx.execute(self._move, {"owner_id": owner, "to_chat": chat})
 
 
-class Erasure:
-    """Takes the words out of a chat's rows, a page in a transaction.
+class Blank:
+    """Takes the words out of the rows that `owner`, a column of theirs, counts to some ids."""
 
-    `counted` has the rows by which it goes (messages, parts, runs); `blank` makes the updates
-    for a page of their ids.
-    """
+    def __init__(self, table: sa.Table, owner: sa.Column[Any]) -> None:
+        self._move = sa.update(table).where(among(owner, "ids")).values(**WORDS[table])
 
-    def __init__(
-        self, counted: sa.Table, blank: Callable[[sa.Select[int]], Sequence[sa.Update]]
-    ) -> None:
-        ids = sa.select(counted.c.id).where(
-            counted.c.chat == CHAT_ID, counted.c.id > sa.bindparam("after", type_=sa.BigInteger)
-        )
-        found = ids.where(counted.c.id <= sa.bindparam("until")).order_by(counted.c.id)
-        self._last = sa.select(sa.func.max(found.limit(_AT_ONCE).subquery().c.id))
-        self._blank = blank(ids.where(counted.c.id <= sa.bindparam("last")))
+    def __call__(self, tx: Tx, ids: Sequence[int]) -> None:
+        tx.execute(self._move, {"ids": list(ids)})
 
-    def __call__(self, tx: Tx, chat: int, after: int, until: int) -> int | None:
-        """Erase one page of the rows from id `after` to `until`; returns its last id, or None
-        when there were no more."""
-        page = {"chat_id": chat, "after": after}
-        last: int | None = tx.scalar(self._last, page | {"until": until})
-        for blank in self._blank if last is not None else ():
-            tx.execute(blank, page | {"last": last})
-        return last
+
+class Page:
+    """The next ids of a chat's rows behind `after`, up to `until`."""
+
+    def __init__(self, table: sa.Table) -> None:
+        ids = sa.select(table.c.id).where(table.c.chat == CHAT_ID, table.c.id > _AFTER)
+        found = ids.where(table.c.id <= sa.bindparam("until", type_=sa.BigInteger))
+        self._ids = found.order_by(table.c.id).limit(sa.literal_column(str(AT_ONCE)))
+
+    def __call__(self, tx: Tx, chat: int, after: int, until: int) -> Sequence[int]:
+        return tx.scalars(self._ids, {"chat_id": chat, "after": after, "until": until}).all()

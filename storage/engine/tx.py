@@ -124,7 +124,7 @@ def _compile(statement: Executable, dialect: Dialect, given: tuple[str, ...]) ->
 class Tx:
     """Runs statements in the transaction that is open on a driver's connection."""
 
-    __slots__ = ("_cursor", "connection", "dialect", "statement")
+    __slots__ = ("_cursor", "_unsent", "connection", "dialect", "statement")
 
     def __init__(self, connection: Any, dialect: Dialect) -> None:
         self.connection = connection
@@ -132,6 +132,7 @@ class Tx:
         self.statement = ""
         """The last one, for the error that it may meet."""
         self._cursor = connection.cursor()
+        self._unsent: list[tuple[str, Mapping[str, object]]] = []
 
     @property
     def is_sqlite(self) -> bool:
@@ -142,12 +143,7 @@ class Tx:
         self, statement: Executable, values: Mapping[str, object] = _NOTHING
     ) -> Result[Row]:
         """Run a statement with these values for its binds."""
-        given = tuple(values)
-        known = _compiled.setdefault(statement, {})
-        compiled = known.get((self.dialect.name, given))
-        if compiled is None:
-            compiled = _compile(statement, self.dialect, given)
-            known[self.dialect.name, given] = compiled
+        compiled = self._compiled(statement, values)
         self._send(compiled.sql, {**compiled.bound, **values})
         if not compiled.answered:
             described = self._cursor.description
@@ -160,14 +156,47 @@ class Tx:
             found = [_with_booleans(row, compiled.booleans) for row in found]
         return Result([compiled.row(row) for row in found], len(found))
 
+    def later(self, statement: Executable, values: Mapping[str, object] = _NOTHING) -> None:
+        """Run a statement whose answer nobody needs: PostgreSQL gets it together with the next
+        one, or with the commit, and so without a round trip of its own."""
+        compiled = self._compiled(statement, values)
+        self.send_later(compiled.sql, {**compiled.bound, **values})
+
+    def send_later(self, sql: str, values: Mapping[str, object] = _NOTHING) -> None:
+        """As `later`, for SQL in the driver's own spelling."""
+        if self.is_sqlite:
+            self._send(sql, values)
+        else:
+            self._unsent.append((sql, values))
+
+    def commit(self) -> None:
+        """Commit, with what was left for later."""
+        self._send("COMMIT", _NOTHING)
+
     def run(self, sql: str, values: Mapping[str, object] = _NOTHING) -> list[tuple[Any, ...]]:
         """Run SQL in the driver's own spelling."""
         self._send(sql, values)
         return self._cursor.fetchall() if self._cursor.description else []
 
+    def _compiled(self, statement: Executable, values: Mapping[str, object]) -> _Compiled:
+        given = tuple(values)
+        known = _compiled.setdefault(statement, {})
+        compiled = known.get((self.dialect.name, given))
+        if compiled is None:
+            compiled = _compile(statement, self.dialect, given)
+            known[self.dialect.name, given] = compiled
+        return compiled
+
     def _send(self, sql: str, values: Mapping[str, object]) -> None:
         self.statement = sql
-        self._cursor.execute(sql, values)
+        if not self._unsent:
+            self._cursor.execute(sql, values)
+            return
+        unsent, self._unsent = self._unsent, []
+        with self.connection.pipeline():
+            for before, with_values in unsent:
+                self.connection.execute(before, with_values)
+            self._cursor.execute(sql, values)
 
     @overload
     def scalars(

@@ -13,12 +13,23 @@ from storage.inbox.messages import (
     known,
     listed_only,
     merge,
+    names_in,
     of_run,
+    of_runs,
     reassign,
     recent_messages,
     recorded,
     store_message,
     store_reminder,
     use_edit,
+    words,
 )
-from storage.inbox.payloads import dismiss_dead_letter, forget, store_payload
+from storage.inbox.payloads import (
+    blank,
+    blank_naming,
+    blank_of_runs,
+    dismiss_dead_letter,
+    drop_old_payloads,
+    page,
+    store_payload,
+)

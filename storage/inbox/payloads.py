@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
+
 import sqlalchemy as sa
 
-from storage.engine.binds import REASON
-from storage.engine.chat_rows import Erasure
+from storage.engine.binds import ACCOUNT_ID, REASON, SECONDS
+from storage.engine.chat_rows import AT_ONCE, Blank, Page
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
+from storage.engine.sets import among, within
 from storage.engine.tx import Tx
 from storage.schema.tables import edits, inbound, payloads
 
@@ -48,14 +52,65 @@ def dismiss_dead_letter(tx: Tx, payload: int, reason: str) -> bool:
     return tx.execute(_DISMISS, {"payload_id": payload, "reason": reason}).rowcount == 1
 
 
-_NO_WORDS = dict.fromkeys(("text", "sender_name", "forwarded_from", "button"), "")
-forget = Erasure(
-    inbound,
-    lambda page: [
-        sa.update(payloads).where(payloads.c.inbound.in_(page)).values(body=""),
-        sa.update(edits).where(edits.c.inbound.in_(page)).values(text="", text_before=""),
-        sa.update(inbound)
-        .where(inbound.c.id.in_(page))
-        .values(**_NO_WORDS, attachments="[]", extra="{}", quoted=None),
-    ],
+page = Page(inbound)
+_blank_payloads = Blank(payloads, payloads.c.inbound)
+_blank_edits = Blank(edits, edits.c.inbound)
+_blank_messages = Blank(inbound, inbound.c.id)
+_blank_loose = Blank(payloads, payloads.c.id)
+
+
+def blank(tx: Tx, messages: Sequence[int]) -> None:
+    """Take the words out of these messages, their payloads and their edits."""
+    for take in (_blank_payloads, _blank_edits, _blank_messages):
+        take(tx, messages)
+
+
+_of_runs = sa.select(inbound.c.id).where(among(inbound.c.run, "run_ids"))
+
+
+def blank_of_runs(tx: Tx, runs: Sequence[int]) -> None:
+    """Take the words out of the messages that these runs answered."""
+    blank(tx, tx.scalars(_of_runs, {"run_ids": list(runs)}).all())
+
+
+_LOOSE = (
+    sa.select(payloads.c.id, payloads.c.body)
+    .where(
+        payloads.c.inbound.is_(None),
+        payloads.c.account == ACCOUNT_ID,
+        payloads.c.id > sa.bindparam("after", type_=sa.BigInteger),
+        payloads.c.id <= sa.bindparam("until", type_=sa.BigInteger),
+    )
+    .order_by(payloads.c.id)
+    .limit(sa.literal_column(str(AT_ONCE)))
 )
+_NUMBER = re.compile(r"\d{5,}")
+
+
+def blank_naming(
+    tx: Tx, account: int, addresses: Collection[str], after: int, until: int
+) -> int | None:
+    """Of one page of payloads that are no message's, ids from `after` to `until`, delete those that
+    name one of these addresses, dead letters among them. Returns the page's last id, or None."""
+    rows = tx.execute(_LOOSE, {"account_id": account, "after": after, "until": until}).all()
+    # A number is written alike everywhere, what stands around it is not: %2B, a prefix.
+    spelled = (max(_NUMBER.findall(name), key=len, default=name) for name in addresses)
+    named = re.compile("|".join(rf"(?<!\d){re.escape(name)}(?!\d)" for name in spelled))
+    _blank_loose(tx, [row.id for row in rows if named.search(row.body)])
+    return rows[-1].id if rows else None
+
+
+_DROP_OLD = sa.delete(payloads).where(
+    within(
+        payloads.c.id,
+        sa.select(payloads.c.id)
+        .where(payloads.c.received_at < now - SECONDS)
+        .order_by(payloads.c.received_at)
+        .limit(sa.literal_column(str(AT_ONCE))),
+    )
+)
+
+
+def drop_old_payloads(tx: Tx, older: float) -> bool:
+    """Delete some payloads that came more than `older` seconds ago. True: there may be more."""
+    return tx.execute(_DROP_OLD, {"seconds": older}).rowcount == AT_ONCE

@@ -14,11 +14,11 @@ from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim
 from storage.engine.binds import ACCOUNT_ID, CHAT_ID, HOLDER_ID, PART_ID, RUN_ID, WAIT
-from storage.engine.chat_rows import Erasure, MoveChat
+from storage.engine.chat_rows import Blank, MoveChat, Page
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows
+from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.outbox.rows import (
     ANSWERS,
@@ -144,10 +144,12 @@ def mark_sending(tx: Tx, claim: Claim, part: int) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to send one part: what an outcome is written on."""
+    """One try to send one part: what an outcome is written on. `looks` counts the looks at the
+    provider's list that were known when this one was begun."""
 
     part: int
     number: int
+    looks: int = 0
 
 
 _RECEIVED: dict[str, Any] = {
@@ -230,7 +232,9 @@ def doubt(tx: Tx, attempt: Attempt, error: str, code: str = "") -> bool:
 
 
 _LOOKED = (
-    sa.update(outbox).where(IS_PART, UNCERTAIN, _THIS_ATTEMPT).values(looks=outbox.c.looks + 1)
+    sa.update(outbox)
+    .where(IS_PART, UNCERTAIN, _THIS_ATTEMPT, outbox.c.looks == sa.bindparam("known"))
+    .values(looks=sa.bindparam("known") + 1)
 )
 _NEVER = 1_000
 """More looks, or sends, than there ever are."""
@@ -239,9 +243,10 @@ _GIVE_UP_LOOKING = (
 )
 
 
-def looked(tx: Tx, part: int, attempts: int) -> bool:
-    """One more look at the provider's list found nothing."""
-    return tx.execute(_LOOKED, {"part_id": part, "attempt": attempts}).rowcount == 1
+def looked(tx: Tx, attempt: Attempt) -> bool:
+    """One more look at the provider's list found nothing. False: it is counted already."""
+    values = {"part_id": attempt.part, "attempt": attempt.number, "known": attempt.looks}
+    return tx.execute(_LOOKED, values).rowcount == 1
 
 
 def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
@@ -252,7 +257,7 @@ def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
 
 _RESEND_ANY = (
     sa.update(outbox)
-    .where(IS_PART, _THIS_ATTEMPT)
+    .where(IS_PART, _THIS_ATTEMPT, outbox.c.wire != "")  # Deleted words can't be sent.
     .values(
         state=word(PartState.PENDING),
         resends=outbox.c.resends + 1,
@@ -293,6 +298,7 @@ def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
 
 _DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
 _DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
+_SET_ADRIFT = sa.update(outbox).where(OF_RUN, SENDING).values(adrift=sa.true())
 _SEND_ALONE = (
     sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
 )
@@ -306,6 +312,11 @@ _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(repla
 def drop_pending(tx: Tx, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
+
+
+def set_adrift(tx: Tx, run: int) -> None:
+    """sending -> sending: the run that waited for the outcome was ended meanwhile."""
+    tx.execute(_SET_ADRIFT, {"run_id": run})
 
 
 def send_alone(tx: Tx, run: int) -> bool:
@@ -330,6 +341,20 @@ def drop_others(tx: Tx, run: int, but: int) -> int:
 
 merge = MoveChat(outbox, outbox.c.chat)
 move_run = MoveChat(outbox, outbox.c.run)
-forget = Erasure(
-    outbox, lambda page: [sa.update(outbox).where(outbox.c.id.in_(page)).values(text="", wire="")]
-)
+page = Page(outbox)
+blank = Blank(outbox, outbox.c.id)
+blank_of_runs = Blank(outbox, outbox.c.run)
+
+_of_runs = sa.select(outbox.c.id).where(among(outbox.c.run, "ids"))
+_DROP_RECEIPTS = sa.delete(receipts).where(among(receipts.c.outbox, "ids"))
+_DROP_RECEIPTS_OF_RUNS = sa.delete(receipts).where(within(receipts.c.outbox, _of_runs))
+
+
+def drop_receipts(tx: Tx, parts: Sequence[int]) -> None:
+    """Delete the receipts of these parts; each part keeps the one that it has."""
+    tx.execute(_DROP_RECEIPTS, {"ids": list(parts)})
+
+
+def drop_receipts_of_runs(tx: Tx, runs: Sequence[int]) -> None:
+    """Delete the receipts of the parts of these runs."""
+    tx.execute(_DROP_RECEIPTS_OF_RUNS, {"ids": list(runs)})

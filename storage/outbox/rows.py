@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
+from bot.domain.run import RunState
 from bot.domain.verdict import PartFacts
 from storage.engine.binds import (
     ACCOUNT_ID,
     AT_MOST,
     CHAT_ID,
     HOLDER_ID,
-    MOMENT,
     PART_ID,
     RUN_ID,
     SECONDS,
@@ -23,8 +23,9 @@ from storage.engine.binds import (
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in
+from storage.engine.sets import among
 from storage.engine.tx import Tx
-from storage.schema.tables import outbox, receipts, runs
+from storage.schema.tables import Watched, outbox, receipts, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ SENT = is_in(outbox.c.state, PartState.SENT)
 UNCERTAIN = is_in(outbox.c.state, PartState.UNCERTAIN)
 REFUSED = is_in(outbox.c.state, PartState.REFUSED)
 STANDALONE = outbox.c.standalone == sa.true()
+OPERATOR = is_in(outbox.c.kind, PartKind.OPERATOR)
 ANSWERS = is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
 IS_PART = outbox.c.id == PART_ID
 OF_RUN = outbox.c.run == RUN_ID
@@ -87,10 +89,22 @@ OF_CHAT = outbox.c.chat == CHAT_ID
 _GET = sa.select(*PART.columns).where(IS_PART)
 _OF_RUN_ANY = sa.select(*PART.columns).where(OF_RUN, ANSWERS).order_by(outbox.c.part)
 _OF_RUN = _OF_RUN_ANY.where(~outbox.c.standalone)
-_BY_RECEIPT = sa.select(*PART.columns).where(
-    outbox.c.account == ACCOUNT_ID, outbox.c.receipt == sa.bindparam("receipt_id")
+_BY_RECEIPT = (
+    sa.select(*PART.columns)
+    .join(receipts, receipts.c.outbox == outbox.c.id)
+    .where(receipts.c.receipt == sa.bindparam("receipt_id"), outbox.c.account == ACCOUNT_ID)
+    .where(outbox.c.receipt == receipts.c.receipt)
 )
-_SENDING_BY = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
+_begun = sa.select(*PART.columns).where(SENDING, outbox.c.holder == HOLDER_ID)
+_SENDING_BY = sa.union_all(
+    _begun.where(is_in(outbox.c.watched, Watched.LEAVING)),
+    _begun.join(runs, runs.c.id == outbox.c.run).where(
+        is_in(runs.c.state, RunState.RUNNING),
+        runs.c.holder == HOLDER_ID,
+        runs.c.replied == sa.true(),
+        outbox.c.watched.is_(None),
+    ),
+)
 
 
 def get(tx: Tx, part: int) -> Part | None:
@@ -103,18 +117,36 @@ def of_run(tx: Tx, run: int) -> Sequence[Part]:
     return PART.all(tx.execute(_OF_RUN, {"run_id": run}))
 
 
+_OF_RUNS = (
+    sa.select(*PART.columns)
+    .where(among(outbox.c.run, "run_ids"), ANSWERS, ~outbox.c.standalone)
+    .order_by(outbox.c.part)
+)
+
+
+def of_runs(tx: Tx, runs: Sequence[int]) -> Mapping[int, Sequence[Part]]:
+    """The same for several runs; one without parts is left out."""
+    found: dict[int, list[Part]] = {}
+    for part in PART.all(tx.execute(_OF_RUNS, {"run_ids": runs})) if runs else ():
+        assert part.run is not None
+        found.setdefault(part.run, []).append(part)
+    return found
+
+
 def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
     """The parts of the run's answer, those that go out by themselves by now among them."""
     return PART.all(tx.execute(_OF_RUN_ANY, {"run_id": run}))
 
 
 def by_receipt(tx: Tx, account: int, receipt: str) -> Part | None:
-    """The part that a provider's id names, or None."""
+    """The part that a provider's id names, or None. For accounts whose platform reports on parts:
+    it looks among all receipts, where other platforms' numbers come again and again."""
     return PART.first(tx.execute(_BY_RECEIPT, {"account_id": account, "receipt_id": receipt}))
 
 
 def sending_by(tx: Tx, holder: int) -> Sequence[Part]:
-    """The parts that this holder has begun to send and not heard of."""
+    """The parts that this holder has begun to send and not heard of: those of its runs, and those
+    that no run waits for."""
     return PART.all(tx.execute(_SENDING_BY, {"holder_id": holder}))
 
 
@@ -163,21 +195,22 @@ def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
     return frozenset(tx.scalars(_OWNED_RECEIPTS, {"chat_id": chat}))
 
 
-_HUMAN_ANSWERED = sa.select(
-    sa.exists(
-        sa.select(1).where(
-            OF_CHAT,
-            is_in(outbox.c.kind, PartKind.OPERATOR),
-            outbox.c.sent_at > MOMENT,
-            is_in(outbox.c.state, *sorted(ARRIVED)),
-        )
+_WORDS = 200
+"""Of operators, the newest of a chat: they leave in their order."""
+
+
+def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
+    """When an operator's words last reached this chat, in epoch seconds."""
+    lately = (
+        sa.select(outbox.c.sent_at, outbox.c.state)
+        .where(outbox.c.chat == chat, OPERATOR)
+        .order_by(outbox.c.id.desc())
+        .limit(sa.literal_column(str(_WORDS)))
+        .correlate(chat.table)
+        .subquery()
     )
-)
-
-
-def human_answered(tx: Tx, chat: int, after: float) -> bool:
-    """Whether an operator's words reached the chat after this moment."""
-    return bool(tx.scalar(_HUMAN_ANSWERED, {"chat_id": chat, "moment": after}))
+    reached = is_in(lately.c.state, *sorted(ARRIVED))
+    return sa.select(sa.func.max(lately.c.sent_at)).where(reached).scalar_subquery()
 
 
 _COUNT_UNFINISHED = sa.select(sa.func.count()).where(

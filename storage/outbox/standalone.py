@@ -18,34 +18,39 @@ from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
 from storage.outbox.moves import BEGUN
-from storage.outbox.rows import IS_PART, PART, PENDING, SENDING, STANDALONE, UNCERTAIN, Part
-from storage.schema.tables import accounts, chats, holders, outbox, runs
+from storage.outbox.rows import IS_PART, PART, PENDING, STANDALONE, Part
+from storage.schema.tables import Watched, accounts, chats, holders, outbox, runs
 
-_busy = outbox.alias("busy")
-_ON_ITS_WAY = sa.exists(
-    sa.select(1).where(_busy.c.chat == outbox.c.chat, is_in(_busy.c.state, PartState.SENDING))
-).correlate(outbox)
-_earlier = outbox.alias("earlier")
-_BEHIND = sa.exists(
-    sa.select(1).where(
-        _earlier.c.chat == outbox.c.chat,
-        _earlier.c.id < outbox.c.id,
-        _earlier.c.standalone == sa.true(),
-        is_in(_earlier.c.state, PartState.PENDING),
+_IS_DUE = is_in(outbox.c.watched, Watched.DUE)
+_other = outbox.alias("other")
+_another = sa.select(1).where(_other.c.chat == outbox.c.chat)
+_EARLIER, _LEAVING, _OF_ITS_RUN = (
+    sa.exists(found).correlate(outbox)
+    for found in (
+        _another.where(is_in(_other.c.watched, Watched.DUE), _other.c.id < outbox.c.id),
+        _another.where(is_in(_other.c.watched, Watched.LEAVING)),
+        sa.select(1)
+        .join(_other, _other.c.run == runs.c.id)
+        .where(
+            runs.c.chat == outbox.c.chat,
+            is_in(runs.c.state, RunState.READY, RunState.RUNNING),
+            is_in(_other.c.state, PartState.SENDING),
+        ),
     )
-).correlate(outbox)
+)
+"""What a part waits behind in its chat: one that came before, one that is being sent."""
 _DUE = (
     sa.select(*PART.columns)
     .join(chats, chats.c.id == outbox.c.chat)
     .where(
-        STANDALONE,
-        PENDING,
+        _IS_DUE,
         outbox.c.not_before <= now,
         chats.c.not_before <= now,
         outbox.c.account == ACCOUNT_ID,
         sa.exists(sa.select(1).where(accounts.c.id == ACCOUNT_ID, accounts.c.down_since.is_(None))),
-        ~_ON_ITS_WAY,
-        ~_BEHIND,
+        ~_EARLIER,
+        ~_LEAVING,
+        ~_OF_ITS_RUN,
     )
     .order_by(outbox.c.not_before, outbox.c.id)
     .limit(AT_MOST)
@@ -90,14 +95,9 @@ def put_off(tx: Tx, part: int, wait: float) -> None:
 _HOLDER_GONE = sa.exists(
     sa.select(1).where(holders.c.id == outbox.c.holder, holders.c.gone_at.is_not(None))
 ).correlate(outbox)
-_RUN_LOOKS_AFTER = sa.exists(
-    sa.select(1).where(
-        runs.c.id == outbox.c.run, is_in(runs.c.state, RunState.READY, RunState.RUNNING)
-    )
-).correlate(outbox)
 _DOUBT_ORPHANS = (
     sa.update(outbox)
-    .where(SENDING, _HOLDER_GONE, sa.or_(STANDALONE, ~_RUN_LOOKS_AFTER))
+    .where(is_in(outbox.c.watched, Watched.LEAVING), _HOLDER_GONE)
     .values(
         state=word(PartState.UNCERTAIN),
         holder=None,
@@ -115,18 +115,17 @@ def doubt_orphans(tx: Tx) -> Sequence[int]:
 _DOUBTFUL = (
     sa.select(*PART.columns)
     .where(
-        UNCERTAIN,
-        STANDALONE,
+        is_in(outbox.c.watched, Watched.UNSURE),
         outbox.c.account == ACCOUNT_ID,
         outbox.c.looks < sa.bindparam("looks_made"),
     )
-    .order_by(outbox.c.id)
+    .order_by(outbox.c.looks, outbox.c.id)
     .limit(AT_MOST)
 )
 
 
 def doubtful(tx: Tx, account: int, looks: int, limit: int) -> Sequence[Part]:
     """Standalone parts of this account that may have arrived and were looked for fewer than `looks`
-    times, oldest first."""
+    times, those that were looked for least first."""
     values = {"account_id": account, "looks_made": looks, "at_most": limit}
     return PART.all(tx.execute(_DOUBTFUL, values))

@@ -16,15 +16,23 @@ In a paused chat, what would become ready becomes waiting instead. An ended run 
 Each move is one guarded statement, and losing is an ordinary result. A worker's move names its
 `Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now.
 Moves that change who is the head of a chat, or may find it paused, expect the chat's row to be
-locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere: chat,
-run, part.
+locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere:
+holder, chats by their ids, run, part.
 
 A run whose chat was merged into another one while both had a running run stays where it is until
 it ends; `moves_to` is the chat that counts it as its head meanwhile.
 """
 
 from storage.runs.claims import Claimant, claim, oldest_due
-from storage.runs.creation import NewRun, create, join, lock_unclaimed, recount_messages, written_at
+from storage.runs.creation import (
+    NewRun,
+    create,
+    gather_on,
+    join,
+    lock_unclaimed,
+    recount_messages,
+    written_at,
+)
 from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
 from storage.runs.moves import (
     correct_ending,
@@ -44,9 +52,11 @@ from storage.runs.moves import (
 )
 from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (
+    blank,
     find,
     held_by,
     last_ended,
+    page,
     recent_turns,
     set_aside_reason,
     waiting_messages,

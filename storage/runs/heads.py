@@ -82,8 +82,11 @@ def step_back(tx: Tx, chat: int) -> None:
 
 _HEADS_OF_BOTH = (
     sa.select(runs.c.id, runs.c.chat, runs.c.state)
-    .where(runs.c.chat.in_([GONE, KEPT]), is_in(runs.c.state, *HEADS))
-    .order_by(runs.c.id)
+    .where(
+        sa.or_(runs.c.chat.in_([GONE, KEPT]), runs.c.moves_to.in_([GONE, KEPT])),
+        is_in(runs.c.state, *HEADS),
+    )
+    .order_by(runs.c.chat.desc(), runs.c.id)
     .with_for_update(key_share=True)
 )
 _STAYS = sa.update(runs).where(IS_RUN).values(moves_to=KEPT)
@@ -93,17 +96,18 @@ _LEAD_ON = sa.update(runs).where(runs.c.moves_to == GONE).values(moves_to=KEPT)
 
 def merge(tx: Tx, gone: int, kept: int) -> None:
     """Move every run of the chat `gone` to `kept`; both are locked, and the chats' own rows are
-    merged already. Of two heads one that is ready steps back (ready -> waiting). A second
-    running one stays where it is until it ends: it is counted as a head of `kept`
-    (`moves_to`), which promotes nobody before."""
+    merged already. Of several heads all that are ready step back (ready -> waiting), but one
+    where none is running. A second running one stays where it is until it ends: it is counted as
+    a head of `kept` (`moves_to`), which promotes nobody before."""
     both = {"gone": gone, "kept": kept}
-    heads = {row.chat: row for row in tx.execute(_HEADS_OF_BOTH, both)}
-    if len(heads) == 2:
-        ready = [heads[chat].id for chat in (gone, kept) if heads[chat].state == RunState.READY]
-        if ready:
-            tx.execute(_STEP_BACK_ONE, {"run_id": ready[0]})
-        else:
-            tx.execute(_STAYS, {"run_id": heads[gone].id, "kept": kept})
+    heads = tx.execute(_HEADS_OF_BOTH, both).all()
+    ready = [head for head in heads if head.state == RunState.READY]
+    running = [head for head in heads if head.state == RunState.RUNNING]
+    for head in ready if running else ready[:-1]:
+        tx.execute(_STEP_BACK_ONE, {"run_id": head.id})
+    if {gone, kept} <= {head.chat for head in running}:
+        stays = next(head for head in running if head.chat == gone)
+        tx.execute(_STAYS, {"run_id": stays.id, "kept": kept})
     tx.execute(_LEAD_ON, both)
     tx.execute(_MOVE, both)
     tx.execute(_STEP_BACK_IF_PAUSED, {"chat_id": kept})

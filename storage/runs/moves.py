@@ -141,7 +141,10 @@ def end_live(tx: Tx, run: int, end: Close, fence: int | None = None) -> bool:
     """waiting | ready | running -> ended, by a stop or an operator. The chat is locked.
     False: it had ended already, or moved on from `fence`."""
     values: dict[str, object] = {"run_id": run, "held_fence": -1 if fence is None else fence}
-    return _end(tx, _END_LIVE, run, values | _new_end(end))
+    ended = _end(tx, _END_LIVE, run, values | _new_end(end))
+    if ended:
+        outbox.set_adrift(tx, run)
+    return ended
 
 
 def _new_end(end: Close) -> dict[str, object]:

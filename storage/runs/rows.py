@@ -11,6 +11,7 @@ from bot.domain.ending import Ending
 from bot.domain.retry import RETRY
 from bot.domain.run import Run, RunState
 from storage.engine.binds import AT_MOST, CHAT_ID, HOLDER_ID, MOMENT, RUN_ID, SECONDS
+from storage.engine.chat_rows import Blank, Page
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in, is_not, word
@@ -124,3 +125,7 @@ def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
     if moment is None:
         return frozenset()
     return frozenset(tx.scalars(_WRITTEN_AFTER, {"chat_id": chat, "moment": moment}))
+
+
+page = Page(runs)
+blank = Blank(runs, runs.c.id)

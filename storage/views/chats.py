@@ -15,7 +15,7 @@ from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_not
 from storage.engine.tx import Tx
-from storage.schema.tables import accounts, chats, inbound, outbox, runs
+from storage.schema.tables import accounts, chats, events, inbound, outbox, payloads, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,14 @@ def chats_listed(
 
 
 class LastIds(NamedTuple):
-    """The newest message, part and run of a chat; 0 where there is none."""
+    """The newest message, part, run and event of a chat, and the newest payload of all; 0 where
+    there is none."""
 
     message: int
     part: int
     run: int
+    event: int
+    payload: int
 
 
 _LAST_IDS = sa.select(
@@ -86,8 +89,9 @@ _LAST_IDS = sa.select(
         sa.func.coalesce(
             sa.select(sa.func.max(table.c.id)).where(table.c.chat == CHAT_ID).scalar_subquery(), 0
         )
-        for table in (inbound, outbox, runs)
-    )
+        for table in (inbound, outbox, runs, events)
+    ),
+    sa.func.coalesce(sa.select(sa.func.max(payloads.c.id)).scalar_subquery(), 0),
 )
 
 

@@ -15,9 +15,10 @@ from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
+from storage.engine.name_lock import is_held
 from storage.engine.tx import Tx
-from storage.holders import alive
-from storage.schema.tables import accounts, chats, holders, outbox, payloads, runs
+from storage.holders import HolderRow, alive, listed
+from storage.schema.tables import Watched, accounts, chats, holders, outbox, payloads, runs
 
 AT_MOST = 200
 """Rows of one kind."""
@@ -42,10 +43,7 @@ class Fact:
 _LIVE = is_not(runs.c.state, RunState.ENDED)
 _READY = is_in(runs.c.state, RunState.READY)
 _RUNNING = is_in(runs.c.state, RunState.RUNNING)
-_DOUBTFUL = is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)
-_STANDALONE_PENDING = sa.and_(
-    outbox.c.standalone == sa.true(), is_in(outbox.c.state, PartState.PENDING)
-)
+_STANDALONE_PENDING = is_in(outbox.c.watched, Watched.DUE)
 
 
 def _later(one: sa.ColumnElement[float], other: sa.ColumnElement[float]) -> sa.ColumnElement[float]:
@@ -72,11 +70,11 @@ def dead_runs(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
 
 
 def orphan_parts(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
-    """Parts that a dead holder was sending."""
+    """Parts that a dead holder was sending and no run looks after."""
     return _facts(
         tx,
         sa.select(outbox.c.id, now - outbox.c.started_at, outbox.c.kind, outbox.c.run).where(
-            is_in(outbox.c.state, PartState.SENDING), ~alive(outbox.c.holder, lease_seconds)
+            is_in(outbox.c.watched, Watched.LEAVING), ~alive(outbox.c.holder, lease_seconds)
         ),
     )
 
@@ -193,27 +191,28 @@ def _part_facts(tx: Tx, *conditions: sa.ColumnElement[bool]) -> Sequence[Fact]:
             outbox.c.error,
             outbox.c.run,
             outbox.c.account,
-        )
-        .outerjoin(runs, runs.c.id == outbox.c.run)
-        .where(outbox.c.kind != PartKind.NOTICE.value, *conditions),
+        ).where(outbox.c.kind != PartKind.NOTICE.value, *conditions),
     )
 
 
+_ending = sa.select(runs.c.ending).where(runs.c.id == outbox.c.run).correlate(outbox)
 _UNATTENDED = sa.or_(
-    is_in(runs.c.ending, *(ending for ending in Ending if ending.needs_eyes)), runs.c.id.is_(None)
+    outbox.c.run.is_(None),
+    is_in(_ending.scalar_subquery(), *(ending for ending in Ending if ending.needs_eyes)),
 )
 """No run looks after the part any more, and nobody has settled what became of it."""
 
 
 def uncertain_parts(tx: Tx) -> Sequence[Fact]:
     """Parts that may have arrived and that no process looks after any more."""
-    return _part_facts(tx, _DOUBTFUL, is_in(outbox.c.state, PartState.UNCERTAIN), _UNATTENDED)
+    unsure = is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)
+    return _part_facts(tx, unsure, _UNATTENDED)
 
 
 def refused_parts(tx: Tx, newer: float) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
-    refused = is_in(outbox.c.state, PartState.REFUSED)
-    return _part_facts(tx, _DOUBTFUL, refused, _UNATTENDED, outbox.c.created_at > now - newer)
+    refused = is_in(outbox.c.watched, Watched.REFUSED)
+    return _part_facts(tx, refused, _UNATTENDED, outbox.c.created_at > now - newer)
 
 
 def unsent_words(tx: Tx, older: float) -> Sequence[Fact]:
@@ -275,6 +274,12 @@ def overdue_holders(tx: Tx, lease_seconds: float) -> int:
         holders.c.gone_at.is_(None), ~alive(holders.c.id, lease_seconds)
     )
     return int(tx.scalars(question).one())
+
+
+def silent_holders(tx: Tx, late: float) -> Sequence[HolderRow]:
+    """Processes that are there by their names' locks and have not renewed for `late` seconds."""
+    newest = {row.name: row for row in sorted(listed(tx, late), key=lambda row: row.id)}
+    return [row for row in newest.values() if row.gone and is_held(tx, row.name)]
 
 
 def live_senders(tx: Tx, lease_seconds: float) -> int:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.run import RunState
 from storage.engine.binds import SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, is_not
 from storage.engine.tx import Tx
-from storage.schema.tables import outbox, payloads, runs
+from storage.schema.tables import Watched, outbox, payloads, runs
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
@@ -36,8 +35,6 @@ class Gauges:
 _READY = sa.and_(is_in(runs.c.state, RunState.READY), runs.c.not_before <= now)
 _WAITING = sa.and_(is_not(runs.c.state, RunState.ENDED), is_in(runs.c.state, RunState.WAITING))
 _DUE = sa.case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since)
-_DOUBTFUL = is_in(outbox.c.state, PartState.UNCERTAIN, PartState.REFUSED)
-"""In the words of its index."""
 
 
 def _up_to(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
@@ -57,8 +54,8 @@ _GAUGES = sa.select(
     _up_to(_READY),
     _up_to(is_in(runs.c.state, RunState.RUNNING)),
     _up_to(_WAITING),
-    _up_to(_DOUBTFUL, is_in(outbox.c.state, PartState.UNCERTAIN)),
-    _up_to(outbox.c.standalone == sa.true(), is_in(outbox.c.state, PartState.PENDING)),
+    _up_to(is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)),
+    _up_to(is_in(outbox.c.watched, Watched.DUE)),
     _oldest(_DUE, _READY, runs.c.set_aside.is_(None)),
     _oldest(runs.c.created_at, _WAITING),
 )

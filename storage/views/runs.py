@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
@@ -18,7 +17,7 @@ from storage.engine.literals import is_in, is_not
 from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.holders import alive
-from storage.schema.tables import accounts, chats, holders, inbound, outbox, runs
+from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +147,7 @@ _PENDING_IN_ACCOUNT = sa.select(
         sa.exists(
             sa.select(1).where(
                 outbox.c.account == ACCOUNT_ID,
-                outbox.c.standalone == sa.true(),
-                is_in(outbox.c.state, PartState.PENDING, PartState.SENDING),
+                is_in(outbox.c.watched, Watched.DUE, Watched.LEAVING),
             )
         ),
     )

@@ -173,7 +173,16 @@ async def test_the_doctor_finds_a_well_service_well(
         await set_webhooks(made.endpoints, PUBLIC, drop_pending=False)
     found = await examined()
     assert [f for f in found.values() if f.level is Level.PROBLEM] == []
-    assert {"database", "disk", "telegram", "twilio", "telegram webhook", "agent"} <= set(found)
+    expected = {
+        "database",
+        "disk",
+        "telegram",
+        "twilio",
+        "twilio clock",
+        "telegram webhook",
+        "agent",
+    }
+    assert expected <= set(found)
     assert all(f.fix for f in found.values() if f.level is not Level.OK)
 
 

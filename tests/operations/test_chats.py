@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import psycopg
 import pytest
 
+from bot.domain.errors import GiveUp
 from bot.domain.reply import PartKind
 from bot.domain.turn import Turn
 from bot.operations import chats, parts
+from bot.operations import runs as run_acts
 from bot.operations.actions import Acted, Result
 from bot.wiring import Role
+from storage.engine.tx import Tx
+from storage.schema.tables import metadata
 from storage.views.parts import PartFilter, parts_listed
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
@@ -108,17 +110,17 @@ async def test_words_leave_once_although_the_answer_to_their_commit_is_lost(
     process = await world.start(agent=repeats)
     await process.post_update(Person(ADA).text("hello"))
     await world.settled()
-    commit, lost = psycopg.Connection.commit, list[str]()
+    commit, lost = Tx.commit, list[str]()
 
-    def loses_its_answer(connection: psycopg.Connection[Any]) -> None:
-        written = connection.execute("SELECT 1 FROM outbox WHERE kind = 'operator'").fetchone()
-        commit(connection)
+    def loses_its_answer(tx: Tx) -> None:
+        written = tx.run("SELECT 1 FROM outbox WHERE kind = 'operator'")
+        commit(tx)
         if written and not lost:
             lost.append("an answer")
-            connection.close()
+            tx.connection.close()
             raise psycopg.OperationalError("the server closed the connection")
 
-    monkeypatch.setattr(psycopg.Connection, "commit", loses_its_answer)
+    monkeypatch.setattr(Tx, "commit", loses_its_answer)
     acted = await reply(process, "your order left")
     await world.settled()
     assert acted.result is Result.DONE
@@ -186,6 +188,39 @@ async def test_a_forgotten_chat_keeps_what_happened_and_none_of_its_words(world:
     assert ("ann@session", "forgotten") in [
         tuple(row) for row in await world.rows("SELECT who, what FROM events")
     ]
+
+
+async def test_a_forgotten_chat_leaves_no_word_anywhere(world: World) -> None:
+    secret = "my-password-is-swordfish"
+
+    async def gives_up(turn: Turn) -> str:
+        if turn.text == "mine":
+            return "yours"
+        await turn.reminders.add("in 3 hours", f"say {secret}", key="one")
+        await turn.step("look", lambda: secret)
+        raise GiveUp("that is too much for me", reason=f"they said {secret}")
+
+    process = await world.start(agent=gives_up)
+    ada, ben = Person(ADA), Person(ADA + 1)
+    said = ada.text(secret)
+    for update in (said, ada.edit(said, f"{secret}!"), ben.text("mine")):
+        await process.post_update(update)
+    await world.settled()
+    unknown = ada.edit(ada.text("never delivered"), f"{secret}, edited")
+    broken = {**ada.text(secret), "message": {"chat": {"id": ADA}, "text": secret}}
+    for update in (unknown, broken):
+        await process.post_update(update)
+    rt = process.process.rt
+    tables = [name for name in metadata.tables if name != "alembic_version"]
+    before = [name for name in tables if secret in str(await world.rows(f"SELECT * FROM {name}"))]
+    assert {"inbound", "payloads", "edits", "reminders", "runs", "steps", "events"} <= set(before)
+    assert await world.rows("SELECT count(*) FROM payloads WHERE error IS NOT NULL") == [(1,)]
+    assert (await chats.forget(rt, ANN, 1)).result is Result.DONE
+    after = [name for name in tables if secret in str(await world.rows(f"SELECT * FROM {name}"))]
+    assert after == []
+    assert "mine" in str(await world.rows("SELECT body FROM payloads"))
+    acted = await act(process, lambda tx: run_acts.requeue(tx, rt, ANN, 1))
+    assert acted.result is Result.REFUSED
 
 
 async def test_an_open_chat_is_not_forgotten(world: World) -> None:

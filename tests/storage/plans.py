@@ -40,6 +40,10 @@ class _Noting(Tx):
         self.noted.append((sql, values))
         super()._send(sql, values)
 
+    def send_later(self, sql: str, values: Any = None) -> None:
+        """At once: every statement is noted with its own answer."""
+        self.run(sql, values or {})
+
 
 def reading(hand: Hand, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Reading:
     """Run the move, undo it, and ask how its statements were carried out."""

@@ -63,17 +63,17 @@ async def test_a_transaction_whose_session_is_killed_is_done_once_more(
 async def test_what_has_no_key_is_made_once_although_the_answer_to_its_commit_is_lost(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, commits: bool
 ) -> None:
-    commit, lost = psycopg.Connection.commit, list[str]()
+    commit, lost = Tx.commit, list[str]()
 
-    def loses_its_answer(connection: psycopg.Connection[object]) -> None:
+    def loses_its_answer(tx: Tx) -> None:
         if commits or lost:
-            commit(connection)
+            commit(tx)
         if not lost:
             lost.append("an answer")
-            connection.close()
+            tx.connection.close()
             raise psycopg.OperationalError("the server closed the connection")
 
-    monkeypatch.setattr(psycopg.Connection, "commit", loses_its_answer)
+    monkeypatch.setattr(Tx, "commit", loses_its_answer)
     assert await db.write_once(note, "words") == "words"
     assert lost
     assert await db.read(count) == 1

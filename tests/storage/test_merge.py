@@ -172,6 +172,36 @@ def test_a_chat_that_was_merged_twice_is_found_under_every_name(hand: Hand) -> N
     assert [end(hand, run) for run in running] == [None, None, waiter.id]
 
 
+def test_a_third_merge_while_a_run_of_the_first_goes_on_leaves_one_head(hand: Hand) -> None:
+    first, second, third = (hand.new_chat(name) for name in ("a", "b", "c"))
+    ready, ends, goes_on = hand.ready(first), hand.running(second), hand.running(third)
+
+    def join(tx: Tx, *names: str) -> int:
+        addresses = [Address(name) for name in names]
+        found = chats.locate(tx, hand.account, addresses)
+        assert found is not None
+        return link(tx, hand.account, found, addresses).id
+
+    hand.do(join, "b", "c")
+    end(hand, ends)
+    hand.do(join, "a", "b")
+    assert hand.claim() == []
+    assert end(hand, goes_on) == ready.id
+
+
+def test_three_chats_of_one_message_become_one_with_one_head(hand: Hand) -> None:
+    names = ("a", "b", "c")
+    known = [hand.new_chat(name) for name in names]
+    ready = [hand.ready(chat) for chat in known]
+
+    def arrive(tx: Tx) -> int:
+        return link(tx, hand.account, known[1], [Address(name) for name in names]).id
+
+    assert hand.do(arrive) == known[0]
+    assert [run.chat for run in hand.claim()] == [known[0]]
+    assert len(hand.do(runs.live_in_chat, known[0])) == len(ready)
+
+
 def test_what_was_known_of_the_person_is_kept(hand: Hand, pair: tuple[int, int]) -> None:
     kept, gone = pair
     hand.do(chats.heard, gone, 1_000.0, "Ada", "en", Address("whatsapp:user-1"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -65,6 +66,8 @@ def definitions(connection: Connection) -> dict[str, str]:
                 "UNION ALL SELECT conrelid::regclass || '.' || conname, "
                 "pg_get_constraintdef(oid) FROM pg_constraint "
                 "WHERE connamespace = 'public'::regnamespace "
+                "UNION ALL SELECT adrelid::regclass || '.' || attname, pg_get_expr(adbin, adrelid) "
+                "FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum "
                 "UNION ALL SELECT relname, array_to_string(reloptions, ',') FROM pg_class "
                 "WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL"
             )
@@ -78,7 +81,10 @@ def test_the_migrations_make_what_the_tables_say(blank_database_url: str) -> Non
         context = MigrationContext.configure(
             connection, opts={"compare_server_default": connection.dialect.name == "postgresql"}
         )
-        assert compare_metadata(context, metadata) == []
+        with warnings.catch_warnings():
+            # PostgreSQL tells generated columns in words of its own; `definitions` compares those.
+            warnings.filterwarnings("ignore", message="Computed default on outbox.watched")
+            assert compare_metadata(context, metadata) == []
         migrated = definitions(connection)
         metadata.drop_all(connection)
         metadata.create_all(connection)

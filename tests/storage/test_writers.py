@@ -28,12 +28,13 @@ FOLDERS = {
     "receipts": "outbox",
     "reminders": "reminders",
     "replies": "replies",
+    "retention": "retention",
     "runs": "runs",
     "steps": "steps",
 }
 """Table -> the package or module under storage/ that has every writer of it."""
 
-WRITING = {"insert", "update", "delete", "insert_or_skip", "InsertOrSkip", "MoveChat"}
+WRITING = {"insert", "update", "delete", "insert_or_skip", "InsertOrSkip", "MoveChat", "Blank"}
 """What makes a statement that writes, ours and SQLAlchemy's."""
 
 

@@ -10,12 +10,13 @@ An index with a condition serves a statement that spells the condition out:
 
 from storage.schema.tables.base import metadata
 from storage.schema.tables.incoming import edits, inbound, payloads
-from storage.schema.tables.outgoing import outbox, receipts
+from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
-from storage.schema.tables.processes import events, holders
+from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.work import replies, runs, steps
 
 __all__ = [
+    "Watched",
     "accounts",
     "chat_addresses",
     "chats",
@@ -29,6 +30,7 @@ __all__ = [
     "receipts",
     "reminders",
     "replies",
+    "retention",
     "runs",
     "steps",
     "told",

@@ -69,7 +69,7 @@ payloads = Table(
     Column("ignored", Text),
     Column("error", Text),
     Column("digest", Text, nullable=False),
-    Index("ix_payloads_inbound", "inbound"),
+    Index("ix_payloads_inbound", "inbound", "id"),
     Index("ix_payloads_received_at", "received_at"),
     Index(
         "uq_payloads_dead_letter", "account", "digest", unique=True, **where("error IS NOT NULL")

@@ -1,12 +1,21 @@
-"""Tables of messages to people: outbox, receipts."""
+"""Tables of messages to people: outbox, receipts.
+
+A part's receipt is an update that touches no index, so that on PostgreSQL it stays within the
+page: no index has a column that it changes, be it in its condition. What is looked for by its
+state has a word in `watched`, which is empty as long as the part's own run looks after it. A part
+is found by its receipt through `receipts`.
+"""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     Double,
     ForeignKey,
     Index,
@@ -20,6 +29,28 @@ from sqlalchemy import (
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of, where
+
+
+class Watched(StrEnum):
+    """What a part is looked for as, by others than its run."""
+
+    DUE = "due"
+    """Standalone, and to be sent."""
+    LEAVING = "leaving"
+    """Being sent, and no run waits for its outcome."""
+    UNSURE = "unsure"
+    """Standalone, and it may have arrived."""
+    UNCERTAIN = "uncertain"
+    """A run's, and it may have arrived."""
+    REFUSED = "refused"
+
+
+_WATCHED = (
+    "CASE WHEN standalone AND state = 'pending' THEN 'due' "
+    "WHEN (standalone OR adrift) AND state = 'sending' THEN 'leaving' "
+    "WHEN standalone AND state = 'uncertain' THEN 'unsure' "
+    "WHEN state IN ('uncertain', 'refused') THEN state END"
+)
 
 outbox = Table(
     "outbox",
@@ -50,6 +81,8 @@ outbox = Table(
     Column("code", Text, nullable=False, server_default=""),
     Column("error", Text, nullable=False, server_default=""),
     Column("replaced_by", BigInteger),
+    Column("adrift", Boolean, nullable=False, server_default=FALSE),
+    Column("watched", Text, Computed(_WATCHED, persisted=True)),
     UniqueConstraint("run", "kind", "part"),
     one_of("kind", PartKind),
     one_of("state", PartState),
@@ -57,20 +90,12 @@ outbox = Table(
     CheckConstraint(
         "state NOT IN ('sent', 'delivered', 'read') OR receipt IS NOT NULL", name="receipt"
     ),
-    Index(
-        "ix_outbox_standalone",
-        "account",
-        "not_before",
-        "id",
-        **where("state = 'pending'", flag="standalone"),
-    ),
-    Index("ix_outbox_line", "chat", "id", **where("state = 'pending'", flag="standalone")),
-    Index("ix_outbox_operator", "chat", "sent_at", **where("kind = 'operator'")),
-    Index("ix_outbox_sending", "chat", "holder", **where("state = 'sending'")),
     Index("ix_outbox_chat", "chat", "id"),
-    Index("ix_outbox_receipt", "account", "receipt"),
-    Index("ix_outbox_unsure", "account", "id", **where("state = 'uncertain'", flag="standalone")),
-    Index("ix_outbox_doubtful", "state", "id", **where("state IN ('uncertain', 'refused')")),
+    Index("ix_outbox_operator", "chat", "id", **where("kind = 'operator'")),
+    Index("ix_outbox_due", "account", "not_before", "id", **where("watched = 'due'")),
+    Index("ix_outbox_line", "chat", "watched", "id", **where("watched IS NOT NULL")),
+    Index("ix_outbox_unsure", "account", "looks", "id", **where("watched = 'unsure'")),
+    Index("ix_outbox_watched", "watched", "id", **where("watched IS NOT NULL")),
     postgresql_with={"fillfactor": "70"},
 )
 
@@ -82,5 +107,6 @@ receipts = Table(
     Column("attempt", Integer, nullable=False),
     Column("at", Double, nullable=False),
     PrimaryKeyConstraint("outbox", "receipt"),
+    Index("ix_receipts_receipt", "receipt"),
 )
 """Every receipt ever seen for a part. More than one for a part is a double: alarmed."""

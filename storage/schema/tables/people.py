@@ -95,6 +95,7 @@ reminders = Table(
     UniqueConstraint("key"),
     one_of("state", ReminderState),
     Index("ix_reminders_due", "due_at", **where("state = 'waiting'")),
+    Index("ix_reminders_past", "due_at", **where("state <> 'waiting' AND text <> ''")),
     Index("ix_reminders_chat", "chat", "id"),
 )
 """What a chat wants to be told later. Apart from `runs`, since a run that is due in a month

@@ -1,4 +1,4 @@
-"""Processes, and the trail of what anybody moved."""
+"""Processes, the trail of what anybody moved, and how far old words are deleted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from storage.schema.tables.base import FALSE, Id, metadata
+from storage.schema.tables.base import FALSE, ZERO, Id, metadata
 
 holders = Table(
     "holders",
@@ -49,3 +49,12 @@ events = Table(
     Index("ix_events_at", "at"),
 )
 """The audit trail: append only."""
+
+retention = Table(
+    "retention",
+    metadata,
+    Column("what", Text, primary_key=True),
+    Column("id", BigInteger, nullable=False, server_default=ZERO),
+    Column("at", Double, nullable=False, server_default=ZERO),
+)
+"""How far each walk through old rows has come: the last row whose words are deleted."""

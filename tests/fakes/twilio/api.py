@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -146,7 +147,8 @@ class Api:
             token=given.get("PageToken", ""),
         )
         try:
-            return Answer.of(200, self._fake.book.page(query))
+            shown = self._fake.book.page(query)
+            return Answer.of(200, shown, ("Date", formatdate(self._fake.now(), usegmt=True)))
         except ValueError:
             raise TwilioRefusal(20001) from None
 

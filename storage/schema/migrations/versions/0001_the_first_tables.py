@@ -84,6 +84,7 @@ CREATE TABLE reminders (
     CONSTRAINT ck_reminders_state CHECK (state IN ('waiting', 'done', 'cancelled'))
 );
 CREATE INDEX ix_reminders_due ON reminders (due_at) WHERE state = 'waiting';
+CREATE INDEX ix_reminders_past ON reminders (due_at) WHERE state <> 'waiting' AND text <> '';
 CREATE INDEX ix_reminders_chat ON reminders (chat, id);
 
 CREATE TABLE runs (
@@ -195,7 +196,7 @@ CREATE TABLE payloads (
     ignored TEXT, error TEXT,
     digest TEXT NOT NULL
 );
-CREATE INDEX ix_payloads_inbound ON payloads (inbound);
+CREATE INDEX ix_payloads_inbound ON payloads (inbound, id);
 CREATE INDEX ix_payloads_received_at ON payloads (received_at);
 CREATE UNIQUE INDEX uq_payloads_dead_letter ON payloads (account, digest) WHERE error IS NOT NULL;
 
@@ -226,6 +227,12 @@ CREATE TABLE outbox (
     provider_status TEXT NOT NULL DEFAULT '', confirmed BOOLEAN NOT NULL DEFAULT false,
     scope TEXT, code TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '',
     replaced_by BIGINT,
+    adrift BOOLEAN NOT NULL DEFAULT false,
+    watched TEXT GENERATED ALWAYS AS (
+        CASE WHEN standalone AND state = 'pending' THEN 'due'
+        WHEN (standalone OR adrift) AND state = 'sending' THEN 'leaving'
+        WHEN standalone AND state = 'uncertain' THEN 'unsure'
+        WHEN state IN ('uncertain', 'refused') THEN state END) STORED,
     CONSTRAINT uq_outbox_run_kind_part UNIQUE (run, kind, part),
     CONSTRAINT ck_outbox_kind CHECK (kind IN ('reply', 'apology', 'notice', 'operator')),
     CONSTRAINT ck_outbox_state CHECK (state IN ('pending', 'sending', 'sent', 'delivered', 'read',
@@ -235,14 +242,11 @@ CREATE TABLE outbox (
         state NOT IN ('sent', 'delivered', 'read') OR receipt IS NOT NULL)
 )[UPDATED OFTEN];
 CREATE INDEX ix_outbox_chat ON outbox (chat, id);
-CREATE INDEX ix_outbox_receipt ON outbox (account, receipt);
-CREATE INDEX ix_outbox_standalone ON outbox (account, not_before, id)
-    WHERE standalone[=1] AND state = 'pending';
-CREATE INDEX ix_outbox_line ON outbox (chat, id) WHERE standalone[=1] AND state = 'pending';
-CREATE INDEX ix_outbox_operator ON outbox (chat, sent_at) WHERE kind = 'operator';
-CREATE INDEX ix_outbox_sending ON outbox (chat, holder) WHERE state = 'sending';
-CREATE INDEX ix_outbox_unsure ON outbox (account, id) WHERE standalone[=1] AND state = 'uncertain';
-CREATE INDEX ix_outbox_doubtful ON outbox (state, id) WHERE state IN ('uncertain', 'refused');
+CREATE INDEX ix_outbox_operator ON outbox (chat, id) WHERE kind = 'operator';
+CREATE INDEX ix_outbox_due ON outbox (account, not_before, id) WHERE watched = 'due';
+CREATE INDEX ix_outbox_line ON outbox (chat, watched, id) WHERE watched IS NOT NULL;
+CREATE INDEX ix_outbox_unsure ON outbox (account, looks, id) WHERE watched = 'unsure';
+CREATE INDEX ix_outbox_watched ON outbox (watched, id) WHERE watched IS NOT NULL;
 
 CREATE TABLE receipts (
     outbox BIGINT NOT NULL CONSTRAINT fk_receipts_outbox REFERENCES outbox (id),
@@ -251,6 +255,7 @@ CREATE TABLE receipts (
     at FLOAT8 NOT NULL,
     CONSTRAINT pk_receipts PRIMARY KEY (outbox, receipt)
 );
+CREATE INDEX ix_receipts_receipt ON receipts (receipt);
 
 CREATE TABLE holders (
     id [ID] CONSTRAINT pk_holders PRIMARY KEY,
@@ -271,6 +276,12 @@ CREATE TABLE events (
 CREATE INDEX ix_events_run ON events (run, id);
 CREATE INDEX ix_events_chat ON events (chat, id);
 CREATE INDEX ix_events_at ON events (at);
+
+CREATE TABLE retention (
+    what TEXT NOT NULL CONSTRAINT pk_retention PRIMARY KEY,
+    id BIGINT NOT NULL DEFAULT 0,
+    at FLOAT8 NOT NULL DEFAULT 0
+);
 """
 
 _SPELLED = {

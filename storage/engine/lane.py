@@ -1,0 +1,158 @@
+"""Lanes: everything that waits for one move shares its next transaction.
+
+What costs is the statement, not the row: a move is written for a list, and a lane hands over
+whatever came while its last transaction ran. Idle, a list of one goes at once.
+
+* Members of one key (a chat) keep their order: a list has at most one of them.
+* A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
+  stalled process nor another list holds up everybody: it leaves that member out. It comes along
+  in the next list, and is then moved by itself, where it may wait.
+* A list that fails is halved until what broke it is alone: nobody else is hurt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from bot.domain.errors import DatabaseUnavailable
+from storage.engine.tx import Tx
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Left(Enum):
+    """A move's word on a member of its list that it did not move."""
+
+    LOCKED = "somebody else has its rows just now"
+    ALONE = "it takes more than the common case"
+
+
+@dataclass(slots=True, eq=False)
+class _Member(Generic[Item, Result]):
+    item: Item
+    key: Hashable
+    told: asyncio.Future[Result]
+    left_out: bool = False
+
+    def fail(self, error: Exception) -> None:
+        if not self.told.done():
+            self.told.set_exception(error)
+
+    def tell(self, result: Result) -> None:
+        if not self.told.done():
+            self.told.set_result(result)
+
+
+class Lane(Generic[Item, Result]):
+    """One move, for lists. `together` answers for each member, in their order: its result, the
+    error that its caller is to get, or why it was left out; `alone` moves one member by itself.
+
+    `longest` bounds a list, `bound` those who wait: past it `do` raises DatabaseUnavailable.
+    """
+
+    def __init__(
+        self,
+        write: Callable[..., Awaitable[Any]],
+        together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | Left]],
+        alone: Callable[[Tx, Item], Result],
+        key: Callable[[Item], Hashable],
+        *,
+        longest: int = 100,
+        bound: int = 10_000,
+    ) -> None:
+        self._write = write
+        self._move = together
+        self._alone = alone
+        self._key = key
+        self._longest = longest
+        self._bound = bound
+        self._waiting: list[_Member[Item, Result]] = []
+        self._busy: set[Hashable] = set()
+        self._runs: asyncio.Task[None] | None = None
+        self._singles: set[asyncio.Task[None]] = set()
+
+    async def do(self, item: Item) -> Result:
+        """Move one member, with whatever else waits. A caller that is cancelled before its list
+        began takes it along. Raises DatabaseUnavailable, and what the move raises for it."""
+        if len(self._waiting) >= self._bound:
+            raise DatabaseUnavailable(f"{self._bound} others wait for the database already")
+        told: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Member(item, self._key(item), told))
+        self._start()
+        return await told
+
+    def _start(self) -> None:
+        if self._runs is None and self._waiting:
+            # In a context of its own: log lines of a list are nobody's in particular.
+            self._runs = asyncio.create_task(self._run(), name="lane", context=Context())
+
+    async def _run(self) -> None:
+        try:
+            while taken := self._take():
+                await self._together(taken)
+        finally:
+            self._runs = None
+
+    def _take(self) -> list[_Member[Item, Result]]:
+        """The next list: the oldest member of each key with which nobody is busy."""
+        keys = set(self._busy)
+        taken: list[_Member[Item, Result]] = []
+        rest: list[_Member[Item, Result]] = []
+        for member in self._waiting:
+            if member.told.cancelled():
+                continue
+            if len(taken) < self._longest and member.key not in keys:
+                taken.append(member)
+            else:
+                rest.append(member)
+            keys.add(member.key)
+        self._waiting = rest
+        return taken
+
+    async def _together(self, taken: list[_Member[Item, Result]]) -> None:
+        try:
+            outcomes = await self._write(self._move, [member.item for member in taken])
+        except DatabaseUnavailable as away:
+            for member in taken:
+                member.fail(DatabaseUnavailable(str(away)))
+        except Exception as error:  # noqa: BLE001 - the list's edge: it belongs to one of them
+            if len(taken) == 1:
+                taken[0].fail(error)
+                return
+            half = len(taken) // 2
+            await self._together(taken[:half])
+            await self._together(taken[half:])
+        else:
+            again = []
+            for member, outcome in zip(taken, outcomes, strict=True):
+                if outcome is Left.LOCKED and not member.left_out:
+                    member.left_out = True
+                    again.append(member)
+                elif isinstance(outcome, Left):
+                    self._move_alone(member)
+                elif isinstance(outcome, Exception):
+                    member.fail(outcome)
+                else:
+                    member.tell(outcome)
+            self._waiting[:0] = again
+
+    def _move_alone(self, member: _Member[Item, Result]) -> None:
+        self._busy.add(member.key)
+        single = asyncio.create_task(self._single(member), name="lane-single", context=Context())
+        self._singles.add(single)
+        single.add_done_callback(self._singles.discard)
+
+    async def _single(self, member: _Member[Item, Result]) -> None:
+        try:
+            member.tell(await self._write(self._alone, member.item))
+        except Exception as error:  # noqa: BLE001 - the member's edge: it belongs to its caller
+            member.fail(error)
+        finally:
+            self._busy.discard(member.key)
+            self._start()

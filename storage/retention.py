@@ -1,0 +1,127 @@
+"""Retention: what people wrote is deleted once it is older than it is kept, a page a transaction.
+
+Of what ended, the runs give the order: their rows stay, emptied, and with them every id by which
+a message is known as a duplicate. What belongs to no run (messages that nobody answered, an
+operator's words) is walked through by its ids. A row of `retention` says how far a walk has come.
+A page takes no chat that somebody is at work on, and waits for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import sqlalchemy as sa
+
+from storage import audit_log, chats, inbox, outbox, reminders, replies, runs, steps
+from storage.engine.binds import SECONDS
+from storage.engine.chat_rows import AT_ONCE
+from storage.engine.clock import now
+from storage.engine.insert import InsertOrSkip
+from storage.engine.tx import Tx
+from storage.schema.tables import inbound as inbound_rows
+from storage.schema.tables import outbox as outbox_rows
+from storage.schema.tables import retention
+from storage.schema.tables import runs as run_rows
+
+_BEGIN = InsertOrSkip(retention, retention.c.what)
+_WHAT = retention.c.what == sa.bindparam("name")
+_MARK = (
+    sa.select(retention.c.id, retention.c.at)
+    .where(_WHAT)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+_MOVE_MARK = (
+    sa.update(retention).where(_WHAT).values(id=sa.bindparam("new_id"), at=sa.bindparam("new_at"))
+)
+_PAGE: sa.ColumnElement[int] = sa.literal_column(str(AT_ONCE))
+_ID, _AT = sa.bindparam("mark_id", type_=sa.BigInteger), sa.bindparam("mark_at", type_=sa.Double)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Rows in their order behind a mark (id, chat, at, and whether the row is `due` and this
+    walk's `own` to empty), and how some of them are emptied."""
+
+    name: str
+    rows: sa.Select[Any]
+    empty: Callable[[Tx, Sequence[int]], None]
+
+
+def _empty_runs(tx: Tx, ids: Sequence[int]) -> None:
+    for empty in (
+        outbox.drop_receipts_of_runs,
+        outbox.blank_of_runs,
+        inbox.blank_of_runs,
+        replies.blank,
+        steps.blank,
+        runs.blank,
+    ):
+        empty(tx, ids)
+
+
+def _empty_parts(tx: Tx, ids: Sequence[int]) -> None:
+    outbox.drop_receipts(tx, ids)
+    outbox.blank(tx, ids)
+
+
+def _behind(table: sa.Table, at: sa.Column[float]) -> sa.Select[Any]:
+    """The rows of a table by their ids; those of no run are its walk's own."""
+    due = (at < now - SECONDS).label("due")
+    return (
+        sa.select(table.c.id, table.c.chat, at.label("at"), due, table.c.run.is_(None).label("own"))
+        .where(table.c.id > _ID)
+        .order_by(table.c.id)
+        .limit(_PAGE)
+    )
+
+
+_ended = run_rows.c.ended_at
+_WALKS = (
+    _Walk(
+        "runs",
+        sa.select(
+            run_rows.c.id,
+            run_rows.c.chat,
+            _ended.label("at"),
+            sa.true().label("due"),
+            sa.true().label("own"),
+        )
+        .where(
+            _ended.is_not(None),
+            _ended >= _AT,
+            _ended < now - SECONDS,
+            sa.or_(_ended > _AT, run_rows.c.id > _ID),
+        )
+        .order_by(_ended, run_rows.c.id)
+        .limit(_PAGE),
+        _empty_runs,
+    ),
+    _Walk("inbound", _behind(inbound_rows, inbound_rows.c.received_at), inbox.blank),
+    _Walk("outbox", _behind(outbox_rows, outbox_rows.c.created_at), _empty_parts),
+)
+
+
+def _walked(tx: Tx, walk: _Walk, older: float) -> bool:
+    name = {"name": walk.name}
+    _BEGIN.run(tx, {"what": walk.name})
+    mark = tx.execute(_MARK, name).first()
+    if mark is None:
+        return False  # Another process is at it.
+    asked = {"mark_id": mark.id, "mark_at": mark.at, "seconds": older}
+    found = tx.execute(walk.rows, asked).all()
+    free = chats.lock_free(tx, {row.chat for row in found if row.due})
+    page = list(takewhile(lambda row: row.due and row.chat in free, found))
+    if page:
+        walk.empty(tx, [row.id for row in page if row.own])
+        tx.execute(_MOVE_MARK, name | {"new_id": page[-1].id, "new_at": page[-1].at})
+    return len(page) == AT_ONCE
+
+
+def delete_old(tx: Tx, older: float) -> bool:
+    """Delete one page each of what is older than `older` seconds. True: there may be more."""
+    reminders.forget_past(tx, older)
+    more = [inbox.drop_old_payloads(tx, older), audit_log.drop_old(tx, older)]
+    return any([*more, *(_walked(tx, walk, older) for walk in _WALKS)])

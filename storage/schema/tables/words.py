@@ -1,0 +1,55 @@
+"""The columns that hold words of people, with what stands there once they are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Table, case
+
+from storage.schema.tables.incoming import edits, inbound, payloads
+from storage.schema.tables.outgoing import outbox, receipts
+from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
+from storage.schema.tables.processes import events, holders, retention
+from storage.schema.tables.work import replies, runs, steps
+
+WORDS: Mapping[Table, Mapping[str, object]] = {
+    chats: {"name": "", "offered": None},
+    reminders: {"text": ""},
+    runs: {"detail": "", "messages": 0},
+    steps: {"result": case((steps.c.state == "done", "null"))},
+    replies: {"text": "", "body": "{}"},
+    inbound: {
+        "text": "",
+        "sender_name": "",
+        "forwarded_from": "",
+        "button": "",
+        "attachments": "[]",
+        "quoted": None,
+        "extra": "{}",
+    },
+    payloads: {"body": "", "digest": "", "error": None},
+    edits: {"text_before": "", "text": ""},
+    outbox: {"text": "", "wire": "", "error": ""},
+    events: {"why": ""},
+}
+"""What people wrote and were told, and sentences that may quote it: agents give reasons, platforms
+say what was wrong with a message."""
+
+NO_WORDS: Mapping[Table, str] = {
+    accounts: "channel account name down_reason",
+    chats: "address topic kind language unreachable_reason",
+    chat_addresses: "address topic",
+    told: "what",
+    reminders: "key state rule zone",
+    runs: "state album ending cause set_aside request_id",
+    steps: "key state",
+    inbound: "ignored command request_id provider_id kind sender_id address album",
+    payloads: "ignored",
+    outbox: "kind state receipt provider_status scope code watched",
+    receipts: "receipt",
+    holders: "name boot clock host role",
+    events: "who what",
+    retention: "what",
+}
+"""Every other column of text: who and where, ids, our own words and states, what an agent's author
+or an operator calls something."""

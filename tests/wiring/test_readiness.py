@@ -1,0 +1,42 @@
+"""Readiness: what `/readyz` costs the database."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bot.wiring.process import DatabaseCheck
+from storage.engine.database import Database, DatabaseSettings
+from tests.clocks import ShiftedClock
+from tests.servers import Postgres
+
+
+async def test_the_database_is_asked_once_a_second_however_many_ask(database_url: str) -> None:
+    clock, asked = ShiftedClock(), list[float]()
+    clock.stop()
+    db = Database(DatabaseSettings(database_url), clock)
+    db.on_wait = asked.append
+    check = DatabaseCheck(db, clock)
+    answers = await asyncio.gather(*(check.ask() for _ in range(50)))
+    assert all(database.well and due is not None for database, due in answers)
+    clock.advance(0.9)
+    await check.ask()
+    assert len(asked) == 1
+    clock.advance(0.2)
+    await asyncio.gather(*(check.ask() for _ in range(50)))
+    assert len(asked) == 2
+    db.close()
+
+
+async def test_a_database_that_went_away_is_noticed_a_second_later(
+    postgres_url: str, postgres: Postgres
+) -> None:
+    clock = ShiftedClock()
+    db = Database(DatabaseSettings(postgres_url, pool=1), clock)
+    check = DatabaseCheck(db, clock)
+    assert (await check.ask())[0].well
+    postgres.stop()
+    clock.advance(1.1)
+    for database, due in await asyncio.gather(*(check.ask() for _ in range(5))):
+        assert not database.well
+        assert due is None
+    db.close()
