@@ -131,8 +131,8 @@ class Poller:
         return wait
 
     async def _note(self, move: Callable[[Tx, int, str], bool], reason: str) -> None:
-        self.cut_off = reason
         try:
             await self.rt.db.write(move, self.account, reason)
         except DatabaseUnavailable as error:
             _log.warning("could not note that nothing comes in: %s", error)
+        self.cut_off = reason  # after the note: whoever hears of it here finds it there
