@@ -180,7 +180,9 @@ def _record_message(
         chats.heard(tx, [chat])
     message = with_its_bundle(tx, rt, chat, message)
     command = _command(tx, rt, chat, message)
-    reason = admit(message, command, met.facts(chat), rt.terms.intake)
+    terms = rt.terms.intake
+    names = chats.names(tx, chat.id) if terms.allowed else frozenset[str]()
+    reason = admit(message, command, met.facts(chat, names), terms)
     if reason is not None:
         inbox.ignore(tx, stored, reason)
         done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))

@@ -26,4 +26,5 @@ from storage.chats.rows import (
     lock,
     lock_at,
     lock_free,
+    names,
 )

@@ -68,10 +68,10 @@ class Standing(NamedTuple):
         """Whether no run of the chat is live."""
         return self.head is None and self.waiting is None and not self.crossed
 
-    def facts(self, chat: Chat) -> ChatFacts:
+    def facts(self, chat: Chat, names: frozenset[str] = frozenset()) -> ChatFacts:
         """The chat's side of the decision whether the message is answered."""
         out = chat.opted_out_at is not None
-        return ChatFacts(out, self.recent_messages, self.waiting or 0, self.recent_turns)
+        return ChatFacts(out, self.recent_messages, self.waiting or 0, self.recent_turns, names)
 
     @property
     def taker(self) -> Taker | None:
