@@ -25,6 +25,7 @@ from storage.chats.rows import (
     locate,
     lock,
     lock_at,
+    lock_each,
     lock_free,
     names,
 )

@@ -83,6 +83,21 @@ def lock(tx: Tx, chat: int) -> Chat:
     return found
 
 
+_LOCK_EACH = (
+    sa.select(*CHAT.columns, now.label("at"))
+    .where(among(chats.c.id, "chat_ids"), chats.c.merged_into.is_(None))
+    .order_by(chats.c.id)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+def lock_each(tx: Tx, of: Sequence[int]) -> tuple[Mapping[int, Chat], float]:
+    """As `lock`, for those of the chats that nobody else has locked, without waiting, and the
+    database's clock. A chat that became part of another one is not among them."""
+    found = tx.execute(_LOCK_EACH, {"chat_ids": list(of)}).all()
+    return {row.id: CHAT.read(row) for row in found}, found[0].at if found else 0.0
+
+
 _LOCK_FREE = (
     sa.select(chats.c.id)
     .where(among(chats.c.id, "chat_ids"))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from bot.domain.delivery import PartState
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address, ChatKind
-from bot.domain.reply import PartKind
+from bot.domain.reply import PartBody, PartKind
+from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
-from storage import chats, holders, inbox, outbox, runs
+from storage import chats, holders, inbox, outbox, replies, runs
 from storage.chats import NewChat
 from storage.inbox import NewMessage, NewPayload
-from storage.outbox import Attempt
+from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
+from storage.replies import NewReply
 from storage.runs import NewRun
 from storage.views.arrivals import standing
 from storage.views.evidence import gather
@@ -138,6 +141,69 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
 }
 
 
+ENDED = Close(Ending.ANSWERED, Cause.DELIVERED)
+LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
+    "lock_each": (
+        lambda hand, held: reading(hand, chats.lock_each, [run.chat for run in held]),
+        set(),
+    ),
+    "mark_replied_each": (
+        lambda hand, held: reading(hand, runs.mark_replied_each, [run.claim for run in held]),
+        set(),
+    ),
+    "settle_each": (
+        lambda hand, held: reading(hand, runs.settle_each, [(run.claim, ENDED) for run in held]),
+        set(),
+    ),
+    "promote_each": (
+        lambda hand, held: reading(hand, runs.promote_each, [run.chat + 150 for run in held]),
+        {"ix_runs_live"},
+    ),
+    "store_each": (
+        lambda hand, held: reading(
+            hand, replies.store_each, [NewReply(run.id, "hi", "{}", 1) for run in held]
+        ),
+        set(),
+    ),
+    "store_parts_each": (
+        lambda hand, held: reading(hand, outbox.store_parts_each, [_answer(run) for run in held]),
+        set(),
+    ),
+    "drop_notice_each": (
+        lambda hand, held: reading(
+            hand, outbox.drop_notice_each, [run.id for run in held], Notice.STILL_WORKING
+        ),
+        {"uq_outbox_run_kind_part"},
+    ),
+    "of_held": (
+        lambda hand, held: reading(hand, outbox.of_held, [run.claim for run in held]),
+        {"ix_runs_live", "uq_outbox_run_kind_part"},
+    ),
+    "receive_first": (
+        lambda hand, held: reading(
+            hand,
+            outbox.receive_first,
+            [Receipt(Attempt(run.id, 1), f"m{run.id}", True) for run in held],
+        ),
+        set(),
+    ),
+    "mark_sending_each": (
+        lambda hand, held: reading(
+            hand, outbox.mark_sending_each, [(run.claim, run.id) for run in held]
+        ),
+        set(),
+    ),
+}
+"""Moves for lists, which are given the running runs of 20 chats."""
+AT_ONCE = 20
+
+
+def _answer(run: Run) -> NewParts:
+    return NewParts(
+        PartOwner(run.account, run.chat, run.id), PartKind.REPLY, [PartBody("hi", "{}")]
+    )
+
+
 def _chat(hand: Hand) -> int:
     found: int = hand.value("SELECT id FROM chats WHERE address = 'past-7'")
     return found
@@ -166,9 +232,21 @@ def test_moves_find_what_they_move_by_index_however_long_past_and_backlog(full: 
     assert wrong == {}
 
 
+def test_moves_for_lists_find_each_member_by_index(full: Hand) -> None:
+    held = full.do(runs.held_by, full.holder)[:AT_ONCE]
+    wrong = {}
+    for name, (ask, wanted) in LISTS.items():
+        found = ask(full, held)
+        many = found.pages > PAGES * AT_ONCE
+        if found.whole_tables & BIG or many or not wanted <= _known(full, found):
+            wrong[name] = found
+    assert wrong == {}
+
+
 def _known(hand: Hand, found: Reading) -> set[str]:
     """SQLite gives keys no names of ours."""
-    return found.indexes | ({"pk_chat_addresses"} if hand.db.is_sqlite else set())
+    keys = {"pk_chat_addresses", "uq_outbox_run_kind_part"}
+    return found.indexes | (keys if hand.db.is_sqlite else set())
 
 
 def test_stranded_chats_are_found_through_the_live_runs_alone(full: Hand) -> None:
