@@ -70,8 +70,7 @@ def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inboun
     if message.chat_kind is not ChatKind.GROUP or concerns_us:
         return message
     for run in (live for live in runs.live_in_chat(tx, chat.id) if live.attempts == 0):
-        began = inbox.album_began(tx, run.id, message.bundle)
-        if belongs(message, began, clock.read(tx), rt.terms.intake):
+        if belongs(message, _began(tx, run, message), clock.read(tx), rt.terms.intake):
             return replace(message, addressing=Addressing.MENTION)
     return message
 
@@ -83,9 +82,16 @@ def gather_on(tx: Tx, rt: Runtime) -> None:
 
 def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) -> bool:
     """Join the run if it still takes the message; whether it did."""
-    began = None
-    if run.attempts == 0 and (message.gathers or terms.burst is Burst.EACH):
-        began = inbox.album_began(tx, run.id, message.bundle)
+    if run.attempts > 0:
+        return False
+    matters = message.gathers or terms.burst is Burst.EACH
+    began = _began(tx, run, message) if matters else None
     until = joins_until(run.attempts, run.created_at, message, began, now, terms)
     wait = wait_for_more(message, terms)
     return until is not None and run.id in runs.join(tx, [(run.id, wait, until)], at_once=False)
+
+
+def _began(tx: Tx, run: Run, message: Inbound) -> float | None:
+    """When the message's album began in the run, or what goes on without a name came last."""
+    find = inbox.album_began if message.album else inbox.last_of_bundle
+    return find(tx, run.id, message.bundle)

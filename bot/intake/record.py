@@ -180,9 +180,8 @@ def _record_message(
         chats.heard(tx, [chat])
     message = with_its_bundle(tx, rt, chat, message)
     command = _command(tx, rt, chat, message)
-    terms = rt.terms.intake
-    names = chats.names(tx, chat.id) if terms.allowed else frozenset[str]()
-    reason = admit(message, command, met.facts(chat, names), terms)
+    names = chats.names(tx, chat.id) if rt.terms.intake.allowed else frozenset()
+    reason = admit(message, command, met.facts(chat, names), rt.terms.intake)
     if reason is not None:
         inbox.ignore(tx, stored, reason)
         done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))
@@ -237,7 +236,9 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     ours = outbox.by_receipt(tx, chat.account, quoted.provider_id)
     if ours is not None and ours.chat == chat.id:
         return replace(message, quoted=replace(quoted, text=ours.body.text, from_us=True))
-    theirs = inbox.words(tx, chat.id, quoted.provider_id)
+    # A platform's request ids end in its own ids.
+    name = message.request_id.removesuffix(message.provider_id) + quoted.provider_id
+    theirs = inbox.words(tx, chat.account, chat.id, name)
     if theirs is None:
         return message
     return replace(message, quoted=replace(quoted, text=theirs, from_us=False))

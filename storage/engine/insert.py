@@ -29,11 +29,6 @@ def insert_rows(
     return insert(table).from_select(list(columns), rows)
 
 
-def insert_listed(table: Table, given: Rows, **computed: Any) -> Insert:
-    """The same, each row unless it is there."""
-    return insert_rows(table, given, **computed).on_conflict_do_nothing()
-
-
 class InsertOrSkip:
     """INSERT ... ON CONFLICT DO NOTHING, of which SQLite and PostgreSQL have the same. `computed`
     are columns whose values are SQL."""

@@ -246,6 +246,7 @@ def ignore(tx: Tx, message: int, reason: Unanswered, command: Command | None = N
 
 _ALBUM = inbound.c.album == sa.bindparam("album_id")
 _ALBUM_BEGAN = sa.select(sa.func.min(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
+_LAST_OF_BUNDLE = sa.select(sa.func.max(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
 _ADOPT_ALBUM = (
     sa.update(inbound)
     .where(_OF_CHAT, inbound.c.received_at > now - SECONDS, _ALBUM, inbound.c.ignored == REASON)
@@ -257,6 +258,12 @@ def album_began(tx: Tx, run: int, album: str) -> float | None:
     """When the first member of this album came to the run; None when it has none."""
     began: float | None = tx.scalar(_ALBUM_BEGAN, {"run_id": run, "album_id": album})
     return began
+
+
+def last_of_bundle(tx: Tx, run: int, bundle: str) -> float | None:
+    """When the newest member of this bundle came to the run; None when it has none."""
+    last: float | None = tx.scalar(_LAST_OF_BUNDLE, {"run_id": run, "album_id": bundle})
+    return last
 
 
 def adopt_album(tx: Tx, chat: int, album: str, ignored: Unanswered, within: float, run: int) -> int:
@@ -275,17 +282,13 @@ def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] 
     return None if row is None else (row.id, row.run, row.text)
 
 
-_WORDS = (
-    sa.select(inbound.c.text)
-    .where(_OF_CHAT, inbound.c.provider_id == sa.bindparam("provider"))
-    .order_by(inbound.c.id)
-    .limit(sa.literal_column("1"))
-)
+_WORDS = sa.select(inbound.c.text).where(_IS_REQUEST, _OF_CHAT)
 
 
-def words(tx: Tx, chat: int, provider_id: str) -> str | None:
-    """The text of the chat's message that its platform calls so; None when it has none."""
-    text: str | None = tx.scalar(_WORDS, {"chat_id": chat, "provider": provider_id})
+def words(tx: Tx, account: int, chat: int, request_id: str) -> str | None:
+    """The text of the chat's message under this request id; None when it has none."""
+    asked = {"account_id": account, "chat_id": chat, "request": request_id}
+    text: str | None = tx.scalar(_WORDS, asked)
     return text
 
 

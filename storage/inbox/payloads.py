@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from storage.engine.binds import ACCOUNT_ID, REASON, SECONDS
 from storage.engine.chat_rows import AT_ONCE, Blank, Page
 from storage.engine.clock import now
-from storage.engine.insert import insert_listed
+from storage.engine.insert import insert_rows
 from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.schema.tables import edits, inbound, payloads
@@ -38,7 +38,7 @@ _new = Rows(
     ignored=sa.Text(),
     error=sa.Text(),
 )
-_STORE = insert_listed(payloads, _new, received_at=now)
+_STORE = insert_rows(payloads, _new, received_at=now).on_conflict_do_nothing()
 
 
 def store_payloads(tx: Tx, new: Sequence[NewPayload]) -> None:

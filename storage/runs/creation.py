@@ -153,7 +153,8 @@ _GATHER_ON = (
     sa.update(runs)
     .where(
         among(runs.c.account, "account_ids"),
-        _UNCLAIMED,
+        is_in(runs.c.state, RunState.READY),
+        runs.c.attempts == 0,
         runs.c.album != sa.literal_column("''"),
         runs.c.not_before < now + WAIT,
     )
@@ -162,7 +163,7 @@ _GATHER_ON = (
 
 
 def gather_on(tx: Tx, account_ids: Sequence[int], wait: float) -> None:
-    """Runs that collect, and that nobody has claimed, wait `wait` seconds for more."""
+    """Runs that collect, and that could be claimed for the first time, wait for more."""
     tx.execute(_GATHER_ON, {"account_ids": list(account_ids), "wait": wait})
 
 
