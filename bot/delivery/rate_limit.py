@@ -11,6 +11,9 @@ waited for before the part is marked as being sent:
   apart at the rate of the limit, so that a backlog comes back evenly and not all at once.
 * A place that was not used is given back: by `refund`, or when the caller is cancelled.
 
+A process claims as many runs of an account as keep its line short and never empty (`room`): what
+can't leave soon waits where any process may take it, and is claimed once.
+
 The line of an account is never longer than its callers' patience, and it is never empty while
 somebody waits: the account is used at its rate, whoever comes late or not at all.
 
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 from bot.domain.message import ChatKind
@@ -33,6 +37,10 @@ _ACCOUNT_USED = 0.97
 _GROUP_BURST = 3
 _RETURNED_PATIENCE = 30.0
 """Seconds that one who was told to come back waits in the account's line: it is told once."""
+_SHORT_LINE = 0.5
+"""Seconds of a line in which it is never empty before somebody else is ready to stand in it."""
+_FIRST_TURNS = 10
+"""Turns of an account that begin before anything is known of its line."""
 _REFUSED_CHATS = 3
 _REFUSED_WITHIN = 1.0
 """So many chats refused within so many seconds: the limit is the whole account's."""
@@ -152,10 +160,25 @@ class RateLimiter:
         self._even_at = 0.0
         self._processes = 1
         self._asked = 0
+        self.turns = 0
+        """Turns of this account that are under way in this process."""
+        self._turns_wanted = inf if pace.overall is None else _FIRST_TURNS
 
     def share(self, processes: int) -> None:
         """So many processes send for this account now."""
         self._processes = max(1, processes)
+
+    @property
+    def room(self) -> float:
+        """How many more turns of this account may begin here."""
+        return max(0.0, self._turns_wanted - self.turns)
+
+    def _stood(self, seconds: float) -> None:
+        """Want more turns at once while the line is short, fewer while it is long."""
+        if seconds <= _SHORT_LINE:
+            self._turns_wanted = min(self._turns_wanted + 1, 2 * self.turns + _FIRST_TURNS)
+        elif seconds > 2 * _SHORT_LINE and self._pace.overall is not None:
+            self._turns_wanted = max(1, min(self._turns_wanted, self.turns) - 1)
 
     async def place(
         self, to: Recipient, patience: float | None = None, *, returned: bool = False
@@ -172,6 +195,8 @@ class RateLimiter:
             left = max(0.0, ends_at - now)
             in_line = _RETURNED_PATIENCE if returned and patience else left
             wait, place = await self._ask(limits, in_line, -1.0 if patience is None else left)
+            if place is not None or patience is not None:
+                self._stood(wait)
             if place is None and wait > left:
                 return Place(wait)
             try:

@@ -164,11 +164,13 @@ class Backlog:
     async def work(self, limiter: RateLimiter, chats: int) -> None:
         """One room of a process."""
         while len(self.left) < chats:
-            if not self.ready or self.ready[0][0] > self.clock.now:
-                await self.clock.sleep(1.0)
+            if not self.ready or self.ready[0][0] > self.clock.now or limiter.room < 1:
+                # Whoever leaves makes room, and wakes the next claim.
+                await self.clock.sleep(1.0 if limiter.room else 0.05)
                 continue
             _, number = heapq.heappop(self.ready)
             self.claims[number] += 1
+            limiter.turns += 1
             if self.claims[number] == 1:
                 await self.clock.sleep(self.agent_takes)
             place = await limiter.place(chat(number), 3.0, returned=self.claims[number] > 1)
@@ -176,6 +178,7 @@ class Backlog:
                 self.left.append(self.clock.now)
             else:
                 heapq.heappush(self.ready, (self.clock.now + place.wait, number))
+            limiter.turns -= 1
 
 
 @pytest.mark.parametrize("agent_takes", [0.0, 1.0])
