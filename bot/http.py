@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route as HttpRoute
@@ -27,6 +28,11 @@ from bot.leases.runtime import Runtime
 
 MAX_BODY = 1_000_000
 """Bytes. Telegram's largest update has 64 KiB, Twilio's forms far less."""
+
+_STRAYS = 20
+"""Wrong requests that are told a minute, each with at most so many characters of its path."""
+_PATH_TOLD = 100
+_TELL_AGAIN = 60.0
 
 _log = logging.getLogger("answerback.webhooks")
 _Answer = Callable[[Request], Awaitable[Response]]
@@ -63,7 +69,9 @@ class Site:
 
 def build_app(site: Site) -> Starlette:
     """The application of this process."""
-    return Starlette(
+    strays = _Strays(site)
+    app = Starlette(
+        exception_handlers={404: strays.refuse, 405: strays.refuse},
         routes=[
             HttpRoute("/healthz", _alive),
             HttpRoute("/readyz", site.ready),
@@ -73,8 +81,41 @@ def build_app(site: Site) -> Starlette:
                 for account, route in site.routes
                 for prefix in dict.fromkeys(("", site.prefix))
             ),
-        ]
+        ],
     )
+    # A redirect would lead to whatever the Host header says, and platforms follow none.
+    app.router.redirect_slashes = False
+    return app
+
+
+class _Strays:
+    """Requests that meet no route. One that comes near a platform's is told in the log, each
+    kind once a minute: a URL or a method was entered wrong somewhere, and the bot is silent."""
+
+    def __init__(self, site: Site) -> None:
+        self._clock = site.rt.clock
+        self._near = {route.path.split("/")[1] for _, route in site.routes}
+        self._told: set[tuple[str, str]] = set()
+        self._since = self._clock.monotonic()
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """404 or 405, as the router found."""
+        assert isinstance(error, HTTPException)
+        told = request.method, str(request.scope["path"])[:_PATH_TOLD]
+        if not self._near.isdisjoint(told[1].casefold().split("/")) and self._is_new(told):
+            fix = "compare the URL and the method at the platform: answerback webhook info"
+            _log.warning("%s %s meets no route (%d); %s", *told, error.status_code, fix)
+        return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
+
+    def _is_new(self, told: tuple[str, str]) -> bool:
+        now = self._clock.monotonic()
+        if now - self._since > _TELL_AGAIN:
+            self._told.clear()
+            self._since = now
+        if told in self._told or len(self._told) >= _STRAYS:
+            return False
+        self._told.add(told)
+        return True
 
 
 def build_waiting_app() -> Starlette:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
@@ -68,12 +68,15 @@ async def serve(settings: Settings, role: Role) -> None:
             stop.works(process)
             front.open(build_app(site(process)))
             _announce(process, listener)
+            server.on_end(stop.tell)
             await stop.told.wait()
             _log.info("handing over within %.0f s", settings.shutdown_grace)
             await shut_down(process.ctx, process.worker, settings.shutdown_grace)
             await server.close()
             await process.tasks.finish(_LAST_ACKNOWLEDGEMENTS)
             _log.info("handed over")
+            if server.broken:
+                raise RuntimeError("the HTTP server ended by itself")
 
 
 def _announce(process: Process, listener: socket.socket | None) -> None:
@@ -120,16 +123,32 @@ class Serving:
             timeout_graceful_shutdown=_LAST_REQUESTS,
         )
         self._server = _Server(config)
+        self._closing = False
+        self.broken = False
+        """Whether it ended by itself."""
         self._task: asyncio.Task[None] | None = None
         if listener is not None:
             serving = self._server.serve(sockets=[listener])
             self._task = asyncio.create_task(serving, name="http")
 
+    def on_end(self, tell: Callable[[], None]) -> None:
+        """Call `tell` when the server ends by itself: a process that hears nothing has to go."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not self._closing:
+                self.broken = True
+                error = None if task.cancelled() else task.exception()
+                _log.error("the HTTP server ended by itself: this process stops", exc_info=error)
+                tell()
+
+        if self._task is not None:
+            self._task.add_done_callback(ended)
+
     async def close(self) -> None:
         """Take no more requests and let those under way end."""
+        self._closing = self._server.should_exit = True
         if self._task is not None:
-            self._server.should_exit = True
-            await self._task
+            await asyncio.wait((self._task,))
 
 
 @asynccontextmanager

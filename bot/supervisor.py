@@ -88,7 +88,7 @@ class Supervisor:
         task = asyncio.create_task(work, name=name)
         self._once.add(task)
         task.add_done_callback(self._once.discard)
-        task.add_done_callback(_log_error)
+        task.add_done_callback(log_error)
 
     async def finish(self, seconds: float) -> None:
         """Wait for what runs once, at most so many seconds."""
@@ -157,10 +157,11 @@ async def beside(name: str, work: Coroutine[None, None, T]) -> AsyncIterator[asy
         task.cancel()
         # Not awaited itself: its cancellation must not be taken for one of ours.
         await asyncio.wait((task,))
-    _log_error(task)
+    log_error(task)
 
 
-def _log_error(task: asyncio.Task[T]) -> None:
+def log_error(task: asyncio.Task[T]) -> None:
+    """Log the error that ended a task, if one did."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("the %s task broke", task.get_name(), exc_info=error)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from bot.domain.ports import Clock
@@ -44,6 +44,9 @@ class Wakeups:
         self._clock = clock
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._listeners: list[Callable[[str], None]] = []
+        self._far_listeners: list[Callable[[str], None]] = []
+        self.keeps: Callable[[str], bool] = lambda _topic: False
+        """Asked of each topic that is told here: whether others need not hear it."""
         self._redis_url = redis_url
         self._channel = f"{prefix}:wake"
         self._sender = clock.token()
@@ -57,14 +60,23 @@ class Wakeups:
 
     def tell(self, topic: str) -> None:
         """Wake who waits for `topic`, here and elsewhere. Never waits, never raises."""
-        self._deliver(topic)
+        self._deliver(topic, self._listeners)
+        if not self.keeps(topic):
+            self.tell_others(topic)
+
+    def tell_others(self, topic: str) -> None:
+        """Wake who waits for `topic` in other processes. Never waits, never raises."""
         if self._redis_url is not None:
             with contextlib.suppress(asyncio.QueueFull):
                 self._outgoing.put_nowait(topic)
 
-    def listen(self, listener: Callable[[str], None]) -> None:
-        """Call `listener` with every topic that is told."""
+    def listen(
+        self, listener: Callable[[str], None], *, far: Callable[[str], None] | None = None
+    ) -> None:
+        """Call `listener` with every topic that is told, and `far`, where it is given, with
+        those that other processes tell."""
         self._listeners.append(listener)
+        self._far_listeners.append(far or listener)
 
     async def wait(self, topic: str, timeout: float) -> bool:
         """Wait for `topic`, at most `timeout` seconds. True when it was told."""
@@ -97,7 +109,7 @@ class Wakeups:
                 told = True
                 _log.warning("redis is away, wake-ups wait for the poll: %s", met)
             self.connected = False
-            self._deliver(READY)
+            self._deliver(READY, self._listeners)
             tries += 1
             await self._clock.sleep(RETRY.redis.after(tries, self._clock.jitter()))
 
@@ -124,13 +136,13 @@ class Wakeups:
                 await pubsub.subscribe(self._channel)
                 # Hints may have been missed until now.
                 self.connected = True
-                self._deliver(READY)
+                self._deliver(READY, self._listeners)
                 publishing = tasks.create_task(self._publish(redis.publish))
                 async for message in pubsub.listen():
                     if message["type"] == "message":
                         sender, _, topic = message["data"].decode().partition(" ")
                         if sender != self._sender:  # our own were heard here already
-                            self._deliver(topic)
+                            self._deliver(topic, self._far_listeners)
                 publishing.cancel()
         except* (RedisError, OSError, TimeoutError) as errors:
             met = type(errors.exceptions[0]).__name__
@@ -152,10 +164,10 @@ class Wakeups:
                 async with asyncio.timeout(timeout):
                     await self._outgoing.join()
 
-    def _deliver(self, topic: str) -> None:
+    def _deliver(self, topic: str, listeners: Sequence[Callable[[str], None]]) -> None:
         for waiter in self._waiters.get(topic, ()):
             waiter.set()
-        for listener in self._listeners:
+        for listener in listeners:
             listener(topic)
 
 

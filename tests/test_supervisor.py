@@ -21,6 +21,8 @@ OWNERS = {
     "bot/supervisor.py": "the owner of all that has no other",
     "bot/main.py": "the HTTP server, until it is closed",
     "bot/runs/worker.py": "turns by their run, so that a stop finds them",
+    "bot/runs/typing.py": "signs of work by their run, ended with its turn",
+    "storage/engine/lane.py": "a list under way, on which its members wait",
     "bot/delivery/inflight.py": "calls to providers, which outlive their turns",
     "bot/agents/function.py": "an agent's own code, which may ignore its cancellation",
     "bot/cli/chat.py": "the terminal's talk and its stop, ended together",

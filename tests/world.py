@@ -61,6 +61,10 @@ class MortalDatabase(Database):
         await self._if_alive()
         return await super().read(question, *args, **kwargs)
 
+    async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
+        await self._if_alive()
+        return await super().ask(question, *args, **kwargs)
+
     async def renew(self, move: Any, *args: Any, **kwargs: Any) -> Any:
         await self._if_alive()
         return await super().renew(move, *args, **kwargs)

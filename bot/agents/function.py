@@ -30,7 +30,7 @@ class FunctionAgent:
         self.name = name
         self._function = function
         self._threads = threads
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             type(function).__call__
         )
         # A loop keeps no task alive by itself: one that nobody owns would be destroyed at some
@@ -49,7 +49,7 @@ class FunctionAgent:
         raise TypeError(f"{self.name} returned {kind}, not a Reply, a str or None{hint}")
 
     async def _call(self, turn: Turn) -> object:
-        if self._is_async:
+        if self.is_async:
             result = self._function(turn)
         else:
             result = await self._threads.run(lambda: self._function(turn))

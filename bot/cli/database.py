@@ -8,6 +8,7 @@ from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, settings_with_logs
 from bot.domain.errors import DatabaseUnavailable
 from bot.wiring import database_exists
+from bot.wiring.operator import upgrade_database
 from storage.schema import migrate
 
 app = typer.Typer(no_args_is_help=True, help="The database's schema.")
@@ -20,7 +21,7 @@ def upgrade() -> None:
 
     For example: db upgrade
     """
-    revision = migrate.upgrade(settings_with_logs("WARNING").database_url)
+    revision = upgrade_database(settings_with_logs("WARNING"))
     render.lines([f"the database is at schema {revision}"])
 
 

@@ -14,7 +14,7 @@ from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_wi
 from bot.cli.shapes import shape
 from bot.cli.wording import span
 from bot.leases import recovery
-from bot.operations.stuck import Stuck, Trouble, find_stuck, in_order
+from bot.operations.stuck import Stuck, Trouble, database_troubles, find_stuck, in_order
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
 from storage.engine.probe import RedisUnreachable, ping_redis
@@ -68,7 +68,9 @@ async def _look(settings: Settings, older: float, *, offline: bool) -> Sequence[
 
 async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequence[Stuck]:
     lease = session.settings.lease_seconds
-    found = [*await session.rt.db.read(find_stuck, older, lease)]
+    url, clock = session.settings.database_url, session.rt.clock
+    found = [*await asyncio.to_thread(database_troubles, url, clock)]
+    found += await session.rt.db.read(find_stuck, older, lease)
     if redis := session.settings.redis_url:
         try:
             await ping_redis(redis, _REDIS_PATIENCE)

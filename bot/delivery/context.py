@@ -17,6 +17,7 @@ from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from storage.engine.tx import Tx
 from storage.notify import READY
+from storage.views.history import History
 
 _log = logging.getLogger("answerback.turn")
 P = ParamSpec("P")
@@ -25,13 +26,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """Where turns are worked on. `limiters` has each account's rate limiter."""
+    """Where turns are worked on. `limiters` has each account's rate limiter; `history` reads
+    what was said in a chat before a run, and `reads_history` says that the agent wants it read
+    before it is called."""
 
     rt: Runtime
     lease: LeaseKeeper
     sends: InFlightSends
     agent: Agent
     limiters: Mapping[int, RateLimiter]
+    history: History
+    reads_history: bool
 
     async def persist(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs

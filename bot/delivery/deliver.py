@@ -379,4 +379,4 @@ async def look_up(rt: Runtime, look: Look, to: Recipient) -> Result:
             found = seen
             break
         found = seen if seen is Lookup.CANNOT_TELL else found
-    return Result(Attempt(part.id, part.attempts), found)
+    return Result(Attempt(part.id, part.attempts, part.looks), found)

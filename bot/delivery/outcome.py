@@ -51,7 +51,7 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
         case Unknown(reason, code):
             outbox.doubt(tx, attempt, reason, code)
         case Lookup.NOT_FOUND:
-            outbox.looked(tx, attempt.part, attempt.number)
+            outbox.looked(tx, attempt)
         case Lookup.CANNOT_TELL:
             pass
         case other:
@@ -117,7 +117,7 @@ def record_alone(tx: Tx, rt: Runtime, part: Part, outcome: Outcome | Lookup) -> 
     """Write the outcome of a part that no running turn of ours looks after. True: the person
     has it twice."""
     chat = chats.lock(tx, part.chat)
-    doubled = record(tx, rt, Attempt(part.id, part.attempts), outcome, chat)
+    doubled = record(tx, rt, Attempt(part.id, part.attempts, part.looks), outcome, chat)
     reconsider(tx, part.run)
     return doubled
 

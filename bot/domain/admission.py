@@ -6,6 +6,7 @@ abuse, or because the bot is private, is told once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.domain.commands import Command
@@ -60,7 +61,7 @@ def admit(
         Unanswered.SERVICE: message.kind is InboundKind.SERVICE,
         Unanswered.BROADCAST: not_us and message.chat_kind is ChatKind.BROADCAST,
         Unanswered.NOT_ADDRESSED: not_us or (in_group and message.addressing not in _ADDRESSED),
-        Unanswered.NOT_ALLOWED: not _allowed(message, terms.allowed),
+        Unanswered.NOT_ALLOWED: not invited(names_of(message), terms.allowed),
         Unanswered.OPTED_OUT: facts.opted_out and command not in _BACK_IN,
         Unanswered.TOO_FAST: facts.recent_messages >= terms.messages_per_minute
         and command not in _ALWAYS,
@@ -71,14 +72,19 @@ def admit(
     return next((reason for reason, holds in applies.items() if holds), None)
 
 
-def _allowed(message: Inbound, allowed: frozenset[str]) -> bool:
-    if not allowed:
-        return True
-    names = {message.address.chat, message.sender.id, *message.aliases}
-    names |= {name.partition(":")[2] or name for name in names}
-    if message.sender.username:
-        names.add("@" + message.sender.username.casefold())
-    return not names.isdisjoint(allowed)
+def names_of(message: Inbound) -> frozenset[str]:
+    """The names under which the author of a message, or their chat, may be on the list."""
+    sender = message.sender
+    username = {f"@{sender.username}"} if sender.username else set()
+    return frozenset({message.address.chat, sender.id, *message.aliases} | username)
+
+
+def invited(names: Iterable[str], allowed: frozenset[str]) -> bool:
+    """Whether the list of a private bot has one of these names (addresses, ids, @usernames).
+    Every door asks here; an empty list lets everybody in."""
+    folded = {name.casefold() if name.startswith("@") else name for name in names}
+    spelled = folded | {name.partition(":")[2] for name in folded}
+    return not allowed or not spelled.isdisjoint(allowed)
 
 
 _QUIET_LONGEST = 5
@@ -86,20 +92,30 @@ _QUIET_LONGEST = 5
 
 
 def wait_for_more(message: Inbound, terms: IntakeTerms) -> float:
-    """Seconds to wait for what may follow: an album's next member, or a quiet time."""
-    return max(terms.album_quiet, terms.quiet) if message.album else terms.quiet
+    """Seconds to wait for what may follow: an album's next member, the next piece of a text, or
+    a quiet time."""
+    if not message.gathers:
+        return terms.quiet
+    return max(terms.album_quiet if message.album else terms.pieces_quiet, terms.quiet)
+
+
+def belongs(message: Inbound, began: float | None, now: float, terms: IntakeTerms) -> bool:
+    """Whether the message belongs to the bundle of its name that began then (None: nowhere). One
+    without an album's name, which its sender has for ever, is over after a while."""
+    return began is not None and (bool(message.album) or now - began <= terms.album_longest)
 
 
 def joins_until(
-    run: Run, message: Inbound, album_began: float | None, now: float, terms: IntakeTerms
+    run: Run, message: Inbound, began: float | None, now: float, terms: IntakeTerms
 ) -> float | None:
     """The moment until which a run that takes this message waits for more; None when the message
-    needs a run of its own. `album_began` is when the message's album began in the run.
+    needs a run of its own. `began` is when the message's bundle began in the run.
 
     Only a run that was never claimed takes a message: an agent must not read half of one.
     """
-    if run.attempts > 0 or (terms.burst is Burst.EACH and album_began is None):
+    together = belongs(message, began, now, terms)
+    if run.attempts > 0 or (terms.burst is Burst.EACH and not together):
         return None
-    if message.album:
-        return (now if album_began is None else album_began) + terms.album_longest
+    if message.gathers:
+        return (began if began is not None and together else now) + terms.album_longest
     return run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)

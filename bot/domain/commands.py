@@ -20,7 +20,8 @@ question. `needs_subject()` names the commands that, given as a word, count only
 is something that they could act on; else the message goes to the agent like any other.
 
 What is never a command: an edit, a forwarded message, a message of another bot, a message
-in a group that does not concern us, and words under a picture.
+in a group that does not concern us, words under a picture, and a start that carries the
+payload of a link: only the agent knows what that means.
 """
 
 from __future__ import annotations
@@ -96,13 +97,20 @@ def command_of(
         return None
     match form:
         case CommandForm.MARKED:
-            return _BY_SLASH.get(f"/{event.command}") if event.kind is InboundKind.TEXT else None
+            if event.kind is not InboundKind.TEXT or _opens(event):
+                return None
+            return _BY_SLASH.get(f"/{event.command}")
         case CommandForm.WORDS:
             return _by_words(event, words)
         case CommandForm.TYPED:
             return _BY_SLASH.get(event.text.strip().casefold()) or words.get(fold(event.text))
         case other:
             assert_never(other)
+
+
+def _opens(message: Inbound) -> bool:
+    """A start with the payload of the link that led here: it is for the agent."""
+    return message.command == Command.START and bool(message.command_args)
 
 
 def needs_subject(command: Command, message: Inbound) -> bool:

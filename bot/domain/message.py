@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
@@ -123,7 +124,9 @@ class Inbound:
 
     `request_id` is unique per account (see `request_id_*` below); `text` is what the agent
     reads, a description for things without words; `command` is the bare lower-case command
-    name without slash or bot name. `album` groups the members of one media group.
+    name without slash or bot name. `album` groups the members of one media group. `goes_on`
+    says that what its sender writes next may belong to it, without a common name: a text as
+    long as the pieces into which clients cut, one of several forwarded messages or files.
     `sent_at` is the provider's time in epoch seconds, None when the provider tells none.
     `aliases` are further addresses of the same person (WhatsApp: phone and scoped user id).
     """
@@ -143,11 +146,22 @@ class Inbound:
     command: str = ""
     command_args: str = ""
     album: str = ""
+    goes_on: bool = False
     forwarded_from: str = ""
     button: str = ""
     callback_id: str = ""
     aliases: tuple[str, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bundle(self) -> str:
+        """Names what this message may belong to: its album, or what its sender just wrote."""
+        return self.album or f"of {self.sender.id}"
+
+    @property
+    def gathers(self) -> bool:
+        """Whether more is to be expected that belongs to it."""
+        return self.goes_on or bool(self.album)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +205,41 @@ class PayloadError(ForOperators):
 
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+LONGEST_NAME = 100
+LONGEST_TITLE = 300
+"""Of a place, a file, a question."""
+_BRACKETS = str.maketrans("[]<>{}", "()()()")
+_COLONS = re.compile(r"\s*[:\u02d0\u02f8\u05c3\u2236\u2982\ua789\ufe13\ufe30\ufe55\uff1a]+")
+_JOINERS = "\u200c\u200d"
+"""Written in Persian, Indian scripts and emoji: they are invisible and harmless."""
+_UNSEEN = {"Cf": "", **dict.fromkeys(("Cc", "Co", "Cs", "Zl", "Zp"), " ")}
+"""By category, what stands for a mark that nobody sees."""
+_ROLES = frozenset({"ai", "assistant", "developer", "function", "human", "system", "tool", "user"})
+"""What a model takes for the side that speaks."""
 
 
 def clean(text: str) -> str:
     """Text that any database stores: NUL and lone surrogates become U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+def one_line(text: str, longest: int = LONGEST_NAME) -> str:
+    """Somebody else's words (a name, a title) as they may stand in a frame of ours, such as a
+    line that begins with a name, or brackets: on one line, cut to `longest` characters, without
+    what is invisible or turns the direction of writing, and without our frames' own marks."""
+    shown = (
+        char if category not in _UNSEEN or char in _JOINERS else _UNSEEN[category]
+        for char in text[: 10 * longest].translate(_BRACKETS)
+        for category in (unicodedata.category(char),)
+    )
+    line = " ".join("".join(shown).split())
+    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+
+
+def as_name(text: str) -> str:
+    """A name as it may stand before a colon: nobody else's name or role follows in it."""
+    name = one_line(_COLONS.sub(",", text))
+    bare = "".join(
+        char for char in unicodedata.normalize("NFKC", name).casefold() if char.isalnum()
+    )
+    return f"{name} (a name)" if bare in _ROLES else name

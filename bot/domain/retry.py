@@ -66,6 +66,8 @@ class RetryPolicy:
     """While somebody else takes an account's updates."""
     poll_refused: float = 30.0
     """While a platform refuses an account's token."""
+    hint: Backoff = Backoff(0.01, 0.2)
+    """Before a process follows another's hint whose last ones found nothing left to do."""
     redis: Backoff = Backoff(0.2, 5.0)
     """Between two tries to reach Redis."""
     database: Backoff = Backoff(0.1, 1.0)

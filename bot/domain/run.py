@@ -40,8 +40,9 @@ class Run:
     """One row of `runs`. Times in epoch seconds of the database's clock.
 
     `attempts` counts claims, `failures` failures without progress, `deaths` undrained
-    deaths of the holder during the agent. `cause` is why it ended, or why an apology is owed.
-    `messages` counts what it answers, and is 0 once their words were deleted.
+    deaths of the holder during the agent. `replied` says that its reply or an apology is stored.
+    `cause` is why it ended, or why an apology is owed. `messages` counts what it
+    answers, and is 0 once their words were deleted.
     """
 
     id: int
@@ -53,6 +54,7 @@ class Run:
     attempts: int
     failures: int
     deaths: int
+    replied: bool
     not_before: float
     deadline_at: float | None
     created_at: float

@@ -34,11 +34,13 @@ class WorkTerms:
 
 @dataclass(frozen=True, slots=True)
 class IntakeTerms:
-    """Bounds of intake and batching. `allowed` empty lets everybody in."""
+    """Bounds of intake and batching. `allowed` empty lets everybody in. `pieces_quiet` is waited
+    for what may go on in a further message without an album's name; `album_longest` bounds both."""
 
     burst: Burst = Burst.MERGE
     quiet: float = 0.0
     album_quiet: float = 1.2
+    pieces_quiet: float = 2.0
     album_longest: float = 6.0
     messages_per_minute: int = 60
     waiting_max: int = 100

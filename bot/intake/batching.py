@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.domain.admission import Unanswered, joins_until, wait_for_more
+from bot.domain.admission import Unanswered, belongs, joins_until, wait_for_more
 from bot.domain.message import Addressing, ChatKind, Inbound
 from bot.domain.run import Run, RunState
-from bot.domain.terms import IntakeTerms
+from bot.domain.terms import Burst, IntakeTerms
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.runs.create import create_run
@@ -30,37 +30,46 @@ def place(
     if run is None:
         released = bool(live) and release_chat(tx, chat.id, "intake")
         order_at = now if message.sent_at is None else message.sent_at
-        wait, album = wait_for_more(message, terms), message.album
+        wait = wait_for_more(message, terms)
+        album = message.bundle if message.gathers else ""
         run = made = create_run(
             tx, chat, live, message.request_id, order_at, wait=wait, album=album, by=by
         )
     inbox.assign(tx, stored, run.id)
-    if message.album and message.chat_kind is ChatKind.GROUP:
-        # Members of a group's album that came before the one with the words.
+    if message.chat_kind is ChatKind.GROUP:
+        # What belongs to it and came before it, when nothing in it concerned us yet.
         reason = Unanswered.NOT_ADDRESSED
-        if inbox.adopt_album(tx, chat.id, message.album, reason, terms.album_longest, run.id):
+        if inbox.adopt_album(tx, chat.id, message.bundle, reason, terms.album_longest, run.id):
             runs.recount_messages(tx, run.id)
     # Also for one that it joined: a worker that looked in this very moment passed it by.
     return made, released or run.state is RunState.READY
 
 
-def with_its_album(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
-    """In a group only one member of an album carries the words that concern us: the others
-    concern us with it."""
+def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inbound:
+    """In a group only one member of an album, or one piece of a text, carries the words that
+    concern us: the others concern us with it."""
     concerns_us = message.addressing is not Addressing.NOT_US
-    if not message.album or message.chat_kind is not ChatKind.GROUP or concerns_us:
+    if message.chat_kind is not ChatKind.GROUP or concerns_us:
         return message
+    terms, now = rt.terms.intake, clock.read(tx)
     for run in runs.live_in_chat(tx, chat.id):
-        if run.attempts == 0 and inbox.album_began(tx, run.id, message.album) is not None:
+        began = inbox.album_began(tx, run.id, message.bundle) if run.attempts == 0 else None
+        if belongs(message, began, now, terms):
             return replace(message, addressing=Addressing.MENTION)
     return message
+
+
+def gather_on(tx: Tx, rt: Runtime) -> None:
+    """Nobody listened while no process ran: what was being gathered waits for more once again."""
+    runs.gather_on(tx, rt.mine, rt.terms.intake.album_longest)
 
 
 def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) -> bool:
     """Join the run if it still takes the message; whether it did."""
     if run.attempts > 0:
         return False
-    began = inbox.album_began(tx, run.id, message.album) if message.album else None
+    matters = message.gathers or terms.burst is Burst.EACH
+    began = inbox.album_began(tx, run.id, message.bundle) if matters else None
     until = joins_until(run, message, began, now, terms)
     wait = wait_for_more(message, terms)
     return until is not None and runs.join(tx, run.id, wait, until)

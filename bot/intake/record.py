@@ -15,7 +15,7 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.admission import ChatFacts, Unanswered, admit
+from bot.domain.admission import ChatFacts, Unanswered, admit, invited, names_of
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
@@ -29,7 +29,7 @@ from bot.domain.message import (
 )
 from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
-from bot.intake.batching import place, with_its_album
+from bot.intake.batching import place, with_its_bundle
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
@@ -94,7 +94,8 @@ def record_event(
         case Inbound():
             return _record_message(tx, rt, arrival, event, by)
         case Edited(message, edited_at):
-            known = _record_edit(tx, arrival.account, message, edited_at)
+            may_change = invited(names_of(message), rt.terms.intake.allowed)
+            known = _record_edit(tx, arrival.account, message, edited_at, may_change=may_change)
             unknown = "an edit of a message that was never recorded" if known is None else None
             _store_payload(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
@@ -132,7 +133,7 @@ def _record_message(
     chat = _lock_chat(tx, arrival.account, message)
     sent_before = outbox.bodies(tx, chat.id, message.provider_id)
     message = rt.channels[chat.account].recall(message, sent_before)
-    message = chosen(tx, rt, chat, message)
+    message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     facts = _facts(tx, chat, message, rt.terms.intake)
     stored = inbox.store_message(tx, arrival.account, chat.id, message)
     if stored is None:
@@ -143,7 +144,7 @@ def _record_message(
         language = "" if message.addressing is Addressing.NOT_US else message.sender.language
         name = message.chat_name or message.sender.name
         chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
-    message = with_its_album(tx, chat, message)
+    message = with_its_bundle(tx, rt, chat, message)
     command = _command(tx, rt, chat, message)
     reason = admit(message, command, facts, rt.terms.intake)
     if reason is not None:
@@ -157,6 +158,21 @@ def _record_message(
         made, wake = place(tx, rt, chat, message, stored, by)
         done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
     return replace(done, callback_id=message.callback_id)
+
+
+def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
+    """The message with the words that it answers, where its platform only names them. Those of
+    another chat are nobody's business here."""
+    quoted = message.quoted
+    if quoted is None or quoted.text or not quoted.provider_id:
+        return message
+    ours = outbox.by_receipt(tx, chat.account, quoted.provider_id)
+    if ours is not None and ours.chat == chat.id:
+        return replace(message, quoted=replace(quoted, text=ours.body.text, from_us=True))
+    theirs = inbox.words(tx, chat.id, quoted.provider_id)
+    if theirs is None:
+        return message
+    return replace(message, quoted=replace(quoted, text=theirs, from_us=False))
 
 
 def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
@@ -186,9 +202,12 @@ def _record_duplicate(tx: Tx, arrival: Arrival, chat: Chat, message: Inbound) ->
     return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
 
 
-def _record_edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> int | None:
-    """Record an edit of a message; it is read by a run that was never claimed. Returns the
-    message, or None when it was never recorded: an edit alone is answered by nothing."""
+def _record_edit(
+    tx: Tx, account: int, message: Inbound, edited_at: float, *, may_change: bool
+) -> int | None:
+    """Record an edit of a message; if its author may change anything, it is read by a run that
+    was never claimed. Returns the message, or None when it was never recorded: an edit alone is
+    answered by nothing."""
     known = inbox.known(tx, account, message.request_id)
     if known is None:
         return None
@@ -197,7 +216,7 @@ def _record_edit(tx: Tx, account: int, message: Inbound, edited_at: float) -> in
     used = False
     if found is not None:
         chats.lock(tx, found.chat)
-        used = runs.lock_unclaimed(tx, found.id)
+        used = may_change and runs.lock_unclaimed(tx, found.id)
     now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
     before = "" if now is None else now[2]
     if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:

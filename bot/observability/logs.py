@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import queue
+import select
 import sys
 import threading
 from collections.abc import Iterable, Mapping
@@ -16,7 +19,7 @@ from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 import structlog
 from structlog.contextvars import merge_contextvars
@@ -25,6 +28,12 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from bot.observability.context import holder
 from bot.observability.redaction import causes, explain, frames, scrub
+
+_STANDARD_ERROR = 2
+_WAITING = 1_000
+"""Lines that may wait for a reader of the log; those beyond them are dropped and counted."""
+_LAST_LINES = 1.0
+"""Seconds for which the end of the process waits for them."""
 
 _log = logging.getLogger("answerback")
 
@@ -64,14 +73,14 @@ _LOOP_SAYS = (
 
 
 def set_up_logs(
-    level: str, *, as_json: bool, secrets: Iterable[str], to: TextIO | None = None
+    level: str, *, as_json: bool, secrets: Iterable[str], to: int = _STANDARD_ERROR
 ) -> None:
     """Log from `level` on, and what libraries say from WARNING on (they would print texts
-    and URLs with tokens below it). `secrets` are never printed, wherever they come from."""
-    stream = sys.stderr if to is None else to
-    lines = _Lines(tuple(sorted(secrets, key=len, reverse=True)), stream, as_json=as_json)
-    out = _Out(stream)
-    out.setFormatter(lines)
+    and URLs with tokens below it), to a file by its number. `secrets` are never printed,
+    wherever they come from."""
+    out = _Out(to)
+    longest_first = tuple(sorted(secrets, key=len, reverse=True))
+    out.setFormatter(_Lines(longest_first, as_json=as_json, colors=os.isatty(to)))
     root = logging.getLogger()
     root.handlers[:] = [out]
     root.setLevel(logging.WARNING)
@@ -116,27 +125,77 @@ def _unhandled_in_thread(found: threading.ExceptHookArgs) -> None:
         _log.error("a thread ended by an error that nobody handled", exc_info=found.exc_value)
 
 
-class _Out(logging.StreamHandler[TextIO]):
-    """Writes lines. One that can't be written is lost, and its arguments are not shown."""
+class _Out(logging.Handler):
+    """Hands lines to a thread that writes them: a reader of the log who stops reading stops
+    nobody else. One that can't be written is lost, and its arguments are not shown."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        error = sys.exception()
-        with suppress(OSError, ValueError):
-            self.stream.write(
-                f"a line of {record.name} (line {record.lineno}) was lost: {type(error).__name__}\n"
-            )
+    def __init__(self, file: int) -> None:
+        super().__init__()
+        self._file = file
+        self._lines: queue.Queue[str] = queue.Queue(_WAITING)
+        self._dropped = 0
+        self._writer: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception as error:  # noqa: BLE001 - the edge of the log: who wrote it goes on
+            kind = type(error).__name__
+            line = f"a line of {record.name} (line {record.lineno}) was lost: {kind}"
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write, name="log", daemon=True)
+            self._writer.start()
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._dropped += 1
+
+    def flush(self) -> None:
+        """Wait a moment until what was said is written."""
+        done = self._lines.all_tasks_done
+        with done:
+            done.wait_for(lambda: not self._lines.unfinished_tasks, _LAST_LINES)
+
+    def _write(self) -> None:
+        told = 0
+        while True:
+            lines = [self._lines.get()]
+            # All at once: each write costs a wait for the interpreter.
+            lines += [self._lines.get() for _ in range(self._lines.qsize())]
+            taken = len(lines)
+            if lost := self._dropped - told:
+                told += lost
+                lines.append(self.format(_dropped(lost)))
+            self._send("\n".join(lines))
+            for _ in range(taken):
+                self._lines.task_done()
+
+    def _send(self, lines: str) -> None:
+        # Past Python's own buffer: a thread that waits in that one keeps the process from ending.
+        left = f"{lines}\n".encode("utf-8", "backslashreplace")
+        with suppress(OSError):
+            while left:
+                try:
+                    left = left[os.write(self._file, left) :]
+                except BlockingIOError:
+                    select.select([], [self._file], [])
+
+
+def _dropped(lines: int) -> logging.LogRecord:
+    said = "%d lines were dropped: nobody read the log"
+    return _log.makeRecord(_log.name, logging.WARNING, "", 0, said, (lines,), None)
 
 
 class _Lines(ProcessorFormatter):
     """A record as a line of JSON, or as one for people."""
 
-    def __init__(self, secrets: tuple[str, ...], stream: TextIO, *, as_json: bool) -> None:
+    def __init__(self, secrets: tuple[str, ...], *, as_json: bool, colors: bool) -> None:
         self._secrets = secrets
         render: Processor = (
             structlog.processors.JSONRenderer(ensure_ascii=False)
             if as_json
             else structlog.dev.ConsoleRenderer(
-                colors=stream.isatty(), sort_keys=False, timestamp_key="at", pad_event_to=0
+                colors=colors, sort_keys=False, timestamp_key="at", pad_event_to=0
             )
         )
         super().__init__(

@@ -15,19 +15,14 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, fine, problem, warning
 from bot.domain.ports import Clock
 from bot.operations.session import OperatorSession, database_exists, schema_problem
+from bot.operations.stuck import silent_processes
 from bot.operations.webhooks import webhook_finding, webhook_states
 from bot.settings import Settings
 from storage import holders
-from storage.engine.database import Database, DatabaseSettings, parsed_url
-from storage.engine.probe import DatabaseFacts, RedisUnreachable, database_facts, ping_redis
+from storage.engine.database import parsed_url
+from storage.engine.demands import facts_of, judge
+from storage.engine.probe import RedisUnreachable, ping_redis
 
-SAFE_SQLITE = (3, 51, 3)
-"""Earlier versions can corrupt a WAL file when two connections write and checkpoint at once."""
-
-_SAFE_POSTGRES = (14, 0)
-_SLOW_SECONDS = 0.25
-_CLOCK_OFF_SECONDS = 2.0
-_CONNECTIONS_LEFT = 10
 _DISK_LEFT = 500_000_000
 """Bytes."""
 _PATIENCE = 5.0
@@ -104,52 +99,12 @@ async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
         fix = "answerback db upgrade, or start the service once"
         return [problem(name, f"there is no file {parsed_url(url).database} yet", fix)]
     try:
+        found = judge(await asyncio.to_thread(facts_of, url, clock))
         if said := await asyncio.to_thread(schema_problem, url):
-            return [problem("schema", said, "answerback db upgrade")]
-        return await _asked(url, clock)
+            return [*found, problem("schema", said, "answerback db upgrade")]
+        return [*found, fine("schema", "it is this version's")]
     except DatabaseUnavailable as error:
         return [problem(name, str(error), "is it running, and is DATABASE_URL right?")]
-
-
-async def _asked(url: str, clock: Clock) -> Sequence[Finding]:
-    db = Database(DatabaseSettings(url, pool=1, pool_wait=_PATIENCE), clock)
-    try:
-        await db.read(database_facts)
-        began = clock.monotonic()
-        facts = await db.read(database_facts)
-        took = clock.monotonic() - began
-        off = facts.now - clock.wall()
-    finally:
-        await asyncio.to_thread(db.close)
-    return [*_about(facts), _latency(took), _offset(off)]
-
-
-def _about(facts: DatabaseFacts) -> Sequence[Finding]:
-    said = f"{facts.product} {'.'.join(map(str, facts.version))}, the schema is current"
-    if facts.product == "SQLite" and facts.version < SAFE_SQLITE:
-        fix = "install pysqlite3 0.6.1 or newer: this version can corrupt its write-ahead log"
-        return [problem("database", said, fix)]
-    if facts.product == "PostgreSQL" and facts.version < _SAFE_POSTGRES:
-        return [warning("database", said, "use PostgreSQL 14 or newer")]
-    found = [fine("database", said)]
-    if facts.room is not None and facts.room < _CONNECTIONS_LEFT:
-        fix = "raise max_connections, or lower DATABASE_POOL"
-        found.append(warning("connections", f"only {facts.room} are left", fix))
-    return found
-
-
-def _latency(took: float) -> Finding:
-    said = f"{took * 1000:.1f} ms for a question"
-    if took > _SLOW_SECONDS:
-        return warning("database latency", said, "a database in the same network answers in 1 ms")
-    return fine("database latency", said)
-
-
-def _offset(off: float) -> Finding:
-    said = f"the database's clock is {off:+.2f} s from this machine's"
-    if abs(off) > _CLOCK_OFF_SECONDS:
-        return warning("clock", said, "synchronise both machines (NTP)")
-    return fine("clock", said)
 
 
 async def _redis(settings: Settings, clock: Clock) -> Sequence[Finding]:
@@ -167,7 +122,7 @@ async def _redis(settings: Settings, clock: Clock) -> Sequence[Finding]:
 async def _platforms(process: Examined) -> Sequence[Finding]:
     try:
         async with process.session() as session, session.opened():
-            found = [await _holders(session)]
+            found = [*await _holders(session), *await _here(process.settings)]
             for endpoint in session.endpoints:
                 found += await endpoint.examine()
             found += [webhook_finding(s) for s in await webhook_states(session.endpoints)]
@@ -178,13 +133,37 @@ async def _platforms(process: Examined) -> Sequence[Finding]:
     return found
 
 
-async def _holders(session: OperatorSession) -> Finding:
-    rows = await session.rt.db.read(holders.listed, session.settings.lease_seconds)
+async def _holders(session: OperatorSession) -> Sequence[Finding]:
+    lease = session.settings.lease_seconds
+    rows = await session.rt.db.read(holders.listed, lease)
+    found = [
+        problem("processes", silent.why, "look at its /readyz and at its log")
+        for silent in await session.rt.db.read(silent_processes, lease)
+    ]
     alive = [row for row in rows if not row.gone]
     if all(row.role == "web" for row in alive):
         said = "no process works on runs now"
-        return warning("processes", said, "answerback serve")
-    return fine("processes", f"alive: {', '.join(f'{row.name} ({row.role})' for row in alive)}")
+        return [*found, warning("processes", said, "answerback serve")]
+    said = f"alive: {', '.join(f'{row.name} ({row.role})' for row in alive)}"
+    return [*found, fine("processes", said)]
+
+
+async def _here(settings: Settings) -> Sequence[Finding]:
+    """The checks of the process that listens on our own port, which it alone can make."""
+    place = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - read
+    url = httpx.URL(scheme="http", host=place, port=settings.port, path="/readyz")
+    try:
+        async with httpx.AsyncClient(timeout=_PATIENCE, trust_env=False) as client:
+            checks = (await client.get(url)).json()["checks"]
+        failed = [f"{name}: {check['says']}" for name, check in checks.items() if not check["ok"]]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return []  # Nobody listens there, or somebody else.
+    if failed:
+        fix = "see what it says; docs/operating.md explains the checks"
+        return [
+            problem("readiness", f"the process at {url} is not ready: {'; '.join(failed)}", fix)
+        ]
+    return [fine("readiness", f"the process at {url} is ready")]
 
 
 async def _agent(process: Examined) -> Finding:

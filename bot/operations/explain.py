@@ -13,7 +13,7 @@ from bot.leases.runtime import Runtime
 from storage import runs
 from storage.engine.tx import Tx
 from storage.views import runs as run_views
-from storage.views.evidence import gather
+from storage.views.evidence import gather_one
 from storage.views.runs import RunLine
 
 
@@ -34,7 +34,7 @@ def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Expla
     line = run_views.run_line(tx, number, lease_seconds)
     assert run is not None
     assert line is not None
-    evidence = gather(tx, run, 0).evidence
+    evidence = gather_one(tx, run).evidence
     if line.ending is not None:
         word = line.ending.value
         says = f"it ended as {word}: {line.ending.rule.says}"

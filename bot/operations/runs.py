@@ -24,7 +24,7 @@ from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
 from storage.outbox import PartOwner
-from storage.views.evidence import gather
+from storage.views.evidence import gather_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplica
         return s.too_late("its messages belong to a later run by now")
     if closed := cannot_write(tx, rt, s.chat):
         return s.refused(closed)
-    if gather(tx, s.run, 0).evidence.human_answered and not may_duplicate:
+    if gather_one(tx, s.run).evidence.human_answered and not may_duplicate:
         return s.refused("somebody answered by hand after its last message; --may-duplicate sends")
     if replies.stored(tx, s.run.id) is not None:
         return _resend_missing(tx, rt, by, s, may_duplicate=may_duplicate)
@@ -149,7 +149,7 @@ def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
 
 
 def _shown_answered(tx: Tx, run: Run) -> bool:
-    evidence = gather(tx, run, 0).evidence
+    evidence = gather_one(tx, run).evidence
     arrived = bool(evidence.parts) and all(p.state in ARRIVED for p in evidence.parts)
     return evidence.human_answered or (evidence.reply_stored and arrived)
 
@@ -177,7 +177,7 @@ def apologise(tx: Tx, rt: Runtime, by: Operator, run: int) -> Acted:
         return s.refused(closed)
     if not runs.owe_apology(tx, run, by.signed("given up")):
         return s.too_late("its answer or an apology is stored and will be sent")
-    to = gather(tx, s.run, 0).recipient
+    to = gather_one(tx, s.run).recipient
     text = rt.words.say(Text.APOLOGY, s.chat.language)
     bodies = notices.apology(rt, s.run.account, to, run, text)
     place = PartOwner(s.run.account, s.chat.id, run)

@@ -7,10 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from bot.domain.findings import Level
+from bot.domain.ports import Clock
+from storage.engine.demands import facts_of, judge
 from storage.engine.tx import Tx
 from storage.views import diagnostics
 from storage.views.diagnostics import Fact, Queue
 
+_LATE = 2 / 3
+"""Of a lease: a process that renews at all has done so by then."""
 _REFUSALS = 7 * 86_400.0
 """Seconds for which a refused part is listed."""
 
@@ -19,6 +24,8 @@ class Trouble(Enum):
     """Kinds of trouble, the worst first; the value is the name that is shown."""
 
     SCHEMA = "old schema"
+    DATABASE = "database unfit"
+    SILENT = "can't write"
     DEAD_LEASE = "dead lease"
     WORKER_GONE = "no worker"
     CHANNEL_DOWN = "channel down"
@@ -54,6 +61,7 @@ def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
     What moved within `older` seconds is not stuck; a renewal is worth `lease` seconds.
     """
     found = [
+        *silent_processes(tx, lease),
         *_runs(tx, older, lease),
         *_unclaimed(tx, older, lease),
         *_parts(tx, older, lease),
@@ -63,10 +71,29 @@ def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
     return in_order(found)
 
 
+def database_troubles(url: str, clock: Clock) -> Sequence[Stuck]:
+    """The demands that the database does not meet now. Raises DatabaseUnavailable."""
+    return [
+        Stuck(Trouble.DATABASE, "database", 0.0, finding.says, finding.fix)
+        for finding in judge(facts_of(url, clock))
+        if finding.level is Level.PROBLEM
+    ]
+
+
 def in_order(found: Sequence[Stuck]) -> Sequence[Stuck]:
     """Worst first, then oldest."""
     worst_first = list(Trouble)
     return sorted(found, key=lambda stuck: (worst_first.index(stuck.kind), -stuck.since))
+
+
+def silent_processes(tx: Tx, lease: float) -> Sequence[Stuck]:
+    """Processes that are there and do not renew their lease."""
+    says = "runs and does not renew its lease: it can't write, or it stands still"
+    act = "answerback doctor  # names what can't be written; its own /readyz and log say more"
+    return [
+        Stuck(Trouble.SILENT, row.name, row.lease_age, f"{row.name} (pid {row.pid}) {says}", act)
+        for row in diagnostics.silent_holders(tx, lease * _LATE)
+    ]
 
 
 def _runs(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.delivery.context import WorkerContext
+from bot.domain.admission import Unanswered, invited
 from bot.domain.errors import ReminderRefused
 from bot.domain.message import clean
 from bot.domain.reminders import Reminder
@@ -18,6 +19,7 @@ from bot.domain.run import Run
 from bot.leases.runtime import Runtime
 from bot.runs.create import create_run
 from storage import audit_log, chats, inbox, reminders, runs
+from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
@@ -98,12 +100,12 @@ def _fire(tx: Tx, rt: Runtime, reminder: StoredReminder) -> bool:
     """One reminder becomes a message and a run. False: another process was first, or it is
     not wanted any more."""
     chat = chats.lock(tx, reminder.chat)
-    opted_out = chat.opted_out_at is not None
-    following = None if opted_out else _following(tx, rt, reminder)
+    unwanted = _unwanted(tx, rt, chat)
+    following = None if unwanted else _following(tx, rt, reminder)
     if not reminders.fire(tx, reminder, following):
         return False
-    if opted_out:
-        audit_log.note(tx, _WHO, "dropped", "the person opted out", chat=chat.id)
+    if unwanted is not None:
+        audit_log.note(tx, _WHO, "dropped", unwanted.says, chat=chat.id)
         return False
     now, due_at = clock.read(tx), reminder.schedule.due_at
     request_id = f"reminder-{reminder.id}-{reminder.fired + 1}"
@@ -112,6 +114,16 @@ def _fire(tx: Tx, rt: Runtime, reminder: StoredReminder) -> bool:
     inbox.assign(tx, message, run.id)
     audit_log.note(tx, _WHO, "due", f"{now - due_at:.0f} s late", run=run.id, chat=chat.id)
     return True
+
+
+def _unwanted(tx: Tx, rt: Runtime, chat: Chat) -> Unanswered | None:
+    """The reason for which nobody in this chat is reminded any more; None if somebody is."""
+    if chat.opted_out_at is not None:
+        return Unanswered.OPTED_OUT
+    allowed = rt.terms.intake.allowed
+    names = inbox.names_in(tx, chat.id, _AT_ONCE) if allowed else frozenset()
+    let_in = invited({chat.address.chat, *names}, allowed)
+    return None if let_in else Unanswered.NOT_ALLOWED
 
 
 def _following(tx: Tx, rt: Runtime, reminder: StoredReminder) -> float | None:

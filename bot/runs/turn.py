@@ -32,28 +32,24 @@ from bot.domain.sendable import Outgoing, sendable
 from bot.domain.verdict import Apologise, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
-from bot.observability.context import bind
 from bot.runs.turn_context import TurnContext
-from bot.runs.typing import show_work
-from bot.supervisor import beside
+from bot.runs.typing import WorkSigns
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Notice, PartOwner
-from storage.views.evidence import Case, address_now, gather
+from storage.views.evidence import Case, address_now
 
 _log = logging.getLogger("answerback.turn")
 
 
-async def work(ctx: WorkerContext, run: Run) -> None:
+async def work(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
     """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
-    rt = ctx.rt
+    rt, run = ctx.rt, case.run
     await rt.reached(Checkpoint.CLAIMED)
     _must_hold(ctx, run)
-    case = await rt.db.read(gather, run, rt.terms.work.history_runs)
-    bind(request_id=case.messages[0].request_id if case.messages else None)
     match judge(case.evidence, rt.policy(run.account)):
         case Close() as end:
             await _close(ctx, run, end)
@@ -62,7 +58,7 @@ async def work(ctx: WorkerContext, run: Run) -> None:
         case Apologise() as owed:
             await _apologise(ctx, case, owed)
         case Think():
-            await _think(ctx, case)
+            await _think(ctx, signs, case)
         case other:
             assert_never(other)
 
@@ -84,11 +80,14 @@ def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
     end_run(tx, rt, run, end)
 
 
-async def _think(ctx: WorkerContext, case: Case) -> None:
+async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
-    async with beside(f"typing-{run.id}", show_work(ctx, case)):
+    signs.begin(case)
+    try:
         thought = await _ask(ctx, case)
+    finally:
+        await signs.end(run.id)
     taken = rt.clock.monotonic() - began
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
@@ -112,6 +111,8 @@ async def _think(ctx: WorkerContext, case: Case) -> None:
 async def _ask(ctx: WorkerContext, case: Case) -> Thought:
     """Call the agent within the time that is left; whatever it does becomes a value."""
     turn = TurnContext(ctx, case)
+    if ctx.reads_history:
+        await turn.read_history()
     limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
     try:
         async with limit:

@@ -11,8 +11,10 @@ from bot.domain.message import Attachment, ChannelName
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 from bot.runs.reminders import ChatReminders
 from bot.runs.steps import Step, Steps
+from bot.threads import wait
 from storage.inbox import StoredMessage
 from storage.views.evidence import Case
+from storage.views.history import ChatBefore
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,20 @@ class TurnContext:
         self.messages: Sequence[TurnMessage] = tuple(
             _message(ctx, case.run.account, stored) for stored in case.messages
         )
-        self.history: Sequence[HistoryMessage] = tuple(
-            HistoryMessage(role, text, at, name) for role, text, at, name in case.history
-        )
+        self._ctx = ctx
+        self._history: Sequence[HistoryMessage] | None = None
+
+    @property
+    def history(self) -> Sequence[HistoryMessage]:
+        if self._history is None:
+            wait(self.read_history())
+        assert self._history is not None
+        return self._history
+
+    async def read_history(self) -> None:
+        """Read what was said before this turn. Raises DatabaseUnavailable."""
+        before = ChatBefore(self.chat.id, self.run_id)
+        self._history = tuple(await self._ctx.history.do(before))
 
     @property
     def text(self) -> str:

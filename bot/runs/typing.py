@@ -9,6 +9,7 @@ from bot.delivery import notices
 from bot.delivery.context import WorkerContext
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.leases.runtime import Runtime
+from bot.supervisor import log_error
 from bot.texts import Text
 from storage import chats, outbox, runs
 from storage.engine import clock
@@ -20,20 +21,61 @@ from storage.views.evidence import Case
 _log = logging.getLogger("answerback.typing")
 
 
-async def show_work(ctx: WorkerContext, case: Case) -> None:
-    """Show that somebody is at work, until this is cancelled."""
+class WorkSigns:
+    """The signs of all turns of a process. One timer begins them: a turn that is over before
+    its sign is due costs a place in a line."""
+
+    def __init__(self, ctx: WorkerContext) -> None:
+        self._ctx = ctx
+        self._after = ctx.rt.terms.work.typing_after
+        self._line: dict[int, tuple[float, Case]] = {}
+        """By their runs, in the order in which they become due."""
+        self._shown: dict[int, asyncio.Task[None]] = {}
+
+    def begin(self, case: Case) -> None:
+        """Show that this run is worked on: after a moment, or at once when an earlier attempt
+        had shown it."""
+        if case.run.attempts == 1:
+            self._line[case.run.id] = self._ctx.rt.clock.monotonic() + self._after, case
+        else:
+            self._show(case, waited=0.0)
+
+    async def end(self, run: int) -> None:
+        """Show it no longer."""
+        self._line.pop(run, None)
+        task = self._shown.pop(run, None)
+        if task is not None:
+            task.cancel()
+            # Not awaited itself: its cancellation must not be taken for one of ours.
+            await asyncio.wait((task,))
+            log_error(task)
+
+    async def look(self) -> float:
+        """Begin the signs that are due. Returns the seconds until the next look."""
+        while self._line:
+            due, case = next(iter(self._line.values()))
+            if (left := due - self._ctx.rt.clock.monotonic()) > 0:
+                return left
+            del self._line[case.run.id]
+            self._show(case, waited=self._after)
+        return self._after
+
+    def _show(self, case: Case, waited: float) -> None:
+        shown = _show_work(self._ctx, case, waited)
+        self._shown[case.run.id] = asyncio.create_task(shown, name=f"typing-{case.run.id}")
+
+
+async def _show_work(ctx: WorkerContext, case: Case, waited: float) -> None:
+    """Show it until this is cancelled. `waited` are the seconds since the turn began."""
     async with asyncio.TaskGroup() as both:
         both.create_task(_type(ctx, case))
-        both.create_task(_say_still_working(ctx, case))
+        both.create_task(_say_still_working(ctx, case, waited))
 
 
 async def _type(ctx: WorkerContext, case: Case) -> None:
-    """Show the indicator while the lease holds: after a moment, or at once when an earlier attempt
-    had shown it."""
+    """Show the indicator while the lease holds."""
     channel = ctx.rt.channels[case.run.account]
     every = channel.traits.typing_every
-    if case.run.attempts == 1:
-        await ctx.rt.clock.sleep(ctx.rt.terms.work.typing_after)
     while ctx.lease.holds():
         await channel.typing(case.recipient)
         if every is None:
@@ -41,12 +83,13 @@ async def _type(ctx: WorkerContext, case: Case) -> None:
         await ctx.rt.clock.sleep(every)
 
 
-async def _say_still_working(ctx: WorkerContext, case: Case) -> None:
+async def _say_still_working(ctx: WorkerContext, case: Case, waited: float) -> None:
     """Post one note, when the person has waited so long and heard nothing."""
     rt = ctx.rt
     left = case.run.created_at + rt.terms.work.still_working_after - case.evidence.now
     while True:
-        await rt.clock.sleep(max(left, rt.terms.work.typing_after))
+        await rt.clock.sleep(max(left, rt.terms.work.typing_after) - waited)
+        waited = 0.0
         try:
             left = await rt.db.write(_post_note, rt, case)
         except (DatabaseUnavailable, StaleLease) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from bot.delivery.context import WorkerContext
@@ -14,11 +15,13 @@ from bot.domain.run import Run
 from bot.observability.context import bind
 from bot.runs.reconcile import Reconciler
 from bot.runs.turn import work
+from bot.runs.typing import WorkSigns
 from bot.supervisor import Supervisor
 from storage import audit_log, chats, runs
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.runs import Claimant
+from storage.views.evidence import Case, gather, gather_one
 
 _log = logging.getLogger("answerback.worker")
 _LOOK_EVERY = 2.0
@@ -37,9 +40,16 @@ class Worker:
         self.draining = False
         self._closed = False
         self._reconciler = Reconciler(ctx)
+        self._signs = WorkSigns(ctx)
         self._sender = StandaloneSender(ctx)
         self._claimed_at = ctx.rt.clock.monotonic()
-        ctx.rt.wakeups.listen(self._hear)
+        self._more_due = False
+        """Whether runs may be due for which there was no room."""
+        self._missed = 0
+        """Claims in a row that another process's hint asked for, and that found nothing."""
+        self._called: asyncio.TimerHandle | None = None
+        ctx.rt.wakeups.listen(self._hear, far=self._hear_from_far)
+        ctx.rt.wakeups.keeps = self._keeps
         ctx.lease.on_lapse(self.abandon)
 
     @property
@@ -69,14 +79,14 @@ class Worker:
         """The run that room was kept for came, and is to be taken, or did not come."""
         self._expected -= 1
 
-    def take(self, run: Run) -> None:
-        """Work on a run that is claimed by us."""
+    def take(self, run: Run, case: Case | None = None) -> None:
+        """Work on a run that is claimed by us. Its case is read where it is not given."""
         if self._closed:
             return  # The last claim's answer came too late: the run is given back.
-        task = asyncio.create_task(self._turn(run), name=f"run-{run.id}")
+        task = asyncio.create_task(self._turn(run, case), name=f"run-{run.id}")
         self._turns[run.id] = task
         self._ctx.rt.observer.in_flight.set(len(self._turns))
-        task.add_done_callback(lambda _: self._gone(run.id, task))
+        task.add_done_callback(lambda _: self._gone(run, task))
 
     def begin(self, tasks: Supervisor) -> None:
         """Start what a worker does all the time."""
@@ -86,22 +96,50 @@ class Worker:
         tasks.repeat("standalone", send, usual=poll, hint=self._standalone)
         tasks.repeat("reconcile", self._reconcile, usual=poll)
         tasks.repeat("look", self._look, usual=poll)
+        tasks.repeat("typing", self._signs.look, usual=poll)
 
     async def _claim(self) -> float | None:
         """Claim what is ready, as far as there is room."""
         if self.draining:
             return None
         rt, room = self._ctx.rt, self.room()
+        called, self._called = self._called, None
+        self._more_due = room == 0
         if room > 0:
-            self._expected += room
-            try:
-                claimed = await rt.db.write(runs.claim, self._claimant(), rt.mine, room)
-            finally:
-                self._expected -= room
-            for run in claimed:
-                self.take(run)
+            # Half of it: what arrives meanwhile begins with the commit that records it.
+            at_most = (room + 1) // 2
+            claimed = await self._claim_at_most(at_most)
+            self._missed = self._missed + 1 if called and not claimed else 0
+            if claimed == at_most:
+                self._go_on_claiming()
         self._claimed_at = rt.clock.monotonic()
         return rt.terms.work.poll
+
+    async def _claim_at_most(self, room: int) -> int:
+        """Claim so many runs and begin their turns; returns how many they were."""
+        rt, by = self._ctx.rt, self._claimant()
+        self._expected += room
+        try:
+            cases = await rt.db.write(_claim_cases, by, rt.mine, room)
+            claimed: list[tuple[Run, Case | None]] = [(case.run, case) for case in cases]
+        except (DatabaseUnavailable, StaleLease):
+            raise
+        except Exception:  # noqa: BLE001 - the list's edge: what breaks it belongs to one turn
+            _log.exception("a claim broke: each turn reads its own case")
+            claimed = [(run, None) for run in await rt.db.write(runs.claim, by, rt.mine, room)]
+        finally:
+            self._expected -= room
+        for run, case in claimed:
+            self.take(run, case)
+        return len(claimed)
+
+    def _go_on_claiming(self) -> None:
+        """There was no end to what is due: take more, or have others do it."""
+        if self.room() > 0:
+            self._wake.set()
+        else:
+            self._more_due = True
+            self._ctx.rt.wakeups.tell_others(READY)
 
     async def _send_standalone(self, tasks: Supervisor) -> float | None:
         if self.draining:
@@ -145,6 +183,10 @@ class Worker:
         terms = self._ctx.rt.terms.work
         return Claimant(self._ctx.lease.holder(), terms.lease.seconds, terms.run_deadline)
 
+    def _keeps(self, topic: str) -> bool:
+        """Whether a hint of ours needs to go no further: we have room for what is ready."""
+        return topic == READY and self.room() > 0
+
     def _hear(self, topic: str) -> None:
         kind, _, name = topic.partition(":")
         if kind == READY:
@@ -153,21 +195,36 @@ class Worker:
         elif kind == "stop" and name.isdecimal() and int(name) in self._turns:
             self._turns[int(name)].cancel()
 
-    def _gone(self, run_id: int, task: asyncio.Task[None]) -> None:
-        if self._turns.get(run_id) is task:
-            del self._turns[run_id]
-        self._ctx.rt.observer.in_flight.set(len(self._turns))
-        self._wake.set()
+    def _hear_from_far(self, topic: str) -> None:
+        """All processes hear this at once, and one of them will have what is ready: who came
+        too late before gives the others time."""
+        if topic != READY:
+            self._hear(topic)
+        elif self._called is None:
+            clock, retry = self._ctx.rt.clock, self._ctx.rt.retry
+            wait = retry.hint.after(self._missed, clock.jitter()) if self._missed else 0.0
+            self._called = asyncio.get_running_loop().call_later(wait, self._hear, READY)
 
-    async def _turn(self, run: Run) -> None:
+    def _gone(self, run: Run, task: asyncio.Task[None]) -> None:
+        if self._turns.get(run.id) is task:
+            del self._turns[run.id]
+        self._ctx.rt.observer.in_flight.set(len(self._turns))
+        if self._more_due or run.deaths >= self._ctx.rt.retry.suspect_after:
+            self._wake.set()  # There is room again, or quarantine is free.
+
+    async def _turn(self, run: Run, case: Case | None) -> None:
         rt, names = self._ctx.rt, self._ctx.rt.names(run.account, run.chat)
         bind(run=run.id, attempt=run.attempts, **names)
         story = rt.story(run.account, run.id)
         try:
             with rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names):
-                await work(self._ctx, run)
+                if case is None:
+                    case = await rt.db.read(gather_one, run)
+                bind(request_id=case.messages[0].request_id if case.messages else None)
+                await work(self._ctx, self._signs, case)
         except StaleLease as error:
             _log.info("run %s: %s", run.id, error)
+            self._wake.set()  # Whoever took it from us may have made it ready.
         except DatabaseUnavailable as error:
             _log.warning("run %s: the database is away: %s", run.id, error)
         except Exception:  # noqa: BLE001 - the task's edge: the run must not be lost with it
@@ -182,6 +239,12 @@ class Worker:
             )
         except (StaleLease, DatabaseUnavailable) as error:
             _log.warning("run %s: could not be put back: %s", run.id, error)
+
+
+def _claim_cases(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequence[Case]:
+    """Claim, and read what the turns need. A message that joins a run locks it, so that what is
+    read after the claim is all that the run will ever have."""
+    return gather(tx, runs.claim(tx, by, account_ids, room))
 
 
 def _count_break(tx: Tx, run: Run, retry: RetryPolicy, jitter: float) -> None:

@@ -35,6 +35,7 @@ class Text(StrEnum):
     TOO_OLD = "TOO_OLD"  # expired: once a chat
     UNAVAILABLE = "UNAVAILABLE"  # the model refuses our key, or the like
     EMPTY_ANSWER = "EMPTY_ANSWER"  # the model had nothing to say, twice
+    CUT_OFF = "CUT_OFF"  # under an answer that the model's output limit cut
     NOTHING_TO_READ = "NOTHING_TO_READ"  # a blank message
     ECHO_GOT = "ECHO_GOT"  # the echo agent, on something without words; {what}
 

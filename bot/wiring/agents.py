@@ -25,10 +25,12 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class BuiltAgent:
-    """An agent, and how to close what it holds open."""
+    """An agent, how to close what it holds open, and whether it wants the history to be read
+    before it is called; else it asks by itself, or never."""
 
     agent: Agent
     close: Callable[[], Awaitable[None]] = _nothing
+    reads_history: bool = True
 
 
 def words_of(settings: Settings) -> Words:
@@ -39,7 +41,7 @@ def words_of(settings: Settings) -> Words:
 def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
     """The agent of these settings. Raises ConfigurationError."""
     if settings.agent == "echo":
-        return BuiltAgent(EchoAgent(words))
+        return BuiltAgent(EchoAgent(words), reads_history=False)
     if settings.agent == "llm":
         try:
             from bot.wiring.llm import llm_agent  # noqa: PLC0415 - its packages are an extra
@@ -53,7 +55,8 @@ def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
     if settings.agent.startswith(("http://", "https://")):
         http = HttpAgent(_http_config(settings, settings.agent), clock)
         return BuiltAgent(http, http.close)
-    return BuiltAgent(load(settings.agent, Threads(settings.concurrency)))
+    function = load(settings.agent, Threads(settings.concurrency))
+    return BuiltAgent(function, reads_history=function.is_async)
 
 
 def _http_config(settings: Settings, url: str) -> HttpAgentConfig:

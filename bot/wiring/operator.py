@@ -14,6 +14,7 @@ from bot.schedule import CronCalendar
 from bot.settings import Settings
 from bot.wiring.agents import build_agent, words_of
 from bot.wiring.channels import configured, connect, read_settings, ways_to_configure
+from bot.wiring.process import make_ready
 
 
 @asynccontextmanager
@@ -35,6 +36,12 @@ async def operator_session(
     )
     async with open_session(settings, parts, tells=tells) as session:
         yield session
+
+
+def upgrade_database(settings: Settings) -> str:
+    """Bring the database to this version's schema; returns its revision. Raises
+    ConfigurationError, DatabaseUnavailable."""
+    return make_ready(settings.database_url, SystemClock())
 
 
 async def examine() -> Sequence[Finding]:

@@ -24,6 +24,7 @@ from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import Site
+from bot.intake import batching
 from bot.intake.accept import Intake
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
@@ -49,10 +50,12 @@ from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
+from storage.engine.demands import refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.retention import delete_old
 from storage.schema.migrate import upgrade
+from storage.views.history import history_lane
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -96,7 +99,8 @@ class DatabaseCheck:
         if self._due is not None:
             waits = self._due + self._clock.monotonic() - self._heard_at
             said = f"the oldest due run waits {waits:.0f} s"
-        return Check("database", True, "answers"), Check("due", True, said)
+        refused = self._db.trouble
+        return Check("database", not refused, refused or "answers"), Check("due", True, said)
 
     async def _ask(self) -> None:
         self._trouble = ""
@@ -177,7 +181,7 @@ class Process:
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
         await self.lease.begin()
-        for first in (self.sweep, self.repair, self.share_rate_limits):
+        for first in (self.sweep, self.repair, self.share_rate_limits, self.gather_on):
             try:
                 await first()
             except DatabaseUnavailable as error:
@@ -218,6 +222,10 @@ class Process:
         for limiter in self.ctx.limiters.values():
             limiter.share(count)
 
+    async def gather_on(self) -> None:
+        """Wait again for the rest of what was being gathered. Raises DatabaseUnavailable."""
+        await self.rt.db.write(batching.gather_on, self.rt)
+
     async def _watch(self) -> None:
         self.lease.watch()
 
@@ -257,7 +265,7 @@ async def running(
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
         stack.push_async_callback(asyncio.to_thread, tracer.close)
-        await asyncio.to_thread(upgrade, settings.database_url)
+        await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
         place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
@@ -294,7 +302,15 @@ async def running(
             stack.enter_context(LoopWatchdog()).stood,
         )
         limiters = rate_limiters(rt, settings.redis_url, stack)
-        ctx = WorkerContext(rt, lease, InFlightSends(rt, lease, limiters), built.agent, limiters)
+        ctx = WorkerContext(
+            rt,
+            lease,
+            InFlightSends(rt, lease, limiters),
+            built.agent,
+            limiters,
+            history_lane(rt.db, rt.terms.work.history_runs),
+            built.reads_history,
+        )
         worker = None if role is Role.WEB else Worker(ctx)
         tasks = Supervisor(rt.clock)
         process = Process(
@@ -319,6 +335,14 @@ async def running(
             yield process
         finally:
             await process.end()
+
+
+def make_ready(url: str, clock: Clock) -> str:
+    """Refuse a database that can't serve, bring any other to our schema; returns its revision.
+    Raises ConfigurationError, DatabaseUnavailable."""
+    for finding in refuse_unfit(url, clock):
+        _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
+    return upgrade(url)
 
 
 async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:

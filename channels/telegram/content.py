@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.domain.message import Attachment, InboundKind, clean
+from bot.domain.message import LONGEST_TITLE, Attachment, InboundKind, clean, one_line
 from channels.text import is_blank
 
 Raw = Mapping[str, object]
@@ -39,6 +39,11 @@ def string(raw: Raw, key: str) -> str:
     """A string that can be stored, or an empty one. UTF-16 offsets into it stay right."""
     value = raw.get(key)
     return clean(value) if isinstance(value, str) else ""
+
+
+def title(raw: Raw, key: str) -> str:
+    """A string as it may stand in a description in brackets."""
+    return one_line(string(raw, key), LONGEST_TITLE)
 
 
 def integer(raw: Raw, key: str) -> int | None:
@@ -150,8 +155,8 @@ def _file(message: Raw, key: str, kind: InboundKind, name: str) -> Content:
     raw = max(objs(message, key), key=_area, default={}) if key == "photo" else obj(message, key)
     seconds = integer(raw, "duration")
     length = f"{seconds} s" if seconds is not None else ""
-    title = joined(string(raw, "performer"), string(raw, "title"), by=" - ")
-    label = title or string(raw, "file_name") or string(raw, "emoji")
+    named = joined(title(raw, "performer"), title(raw, "title"), by=" - ")
+    label = named or title(raw, "file_name") or title(raw, "emoji")
     described = f"[{joined(joined(name, label), length, by=', ')}]"
     reference = string(raw, "file_id")
     file = Attachment(
@@ -181,36 +186,36 @@ def _location(raw: Raw) -> str:
 
 def _venue(raw: Raw) -> str:
     place = _place(obj(raw, "location"))
-    return f"[venue: {joined(string(raw, 'title'), string(raw, 'address'), place, by=', ')}]"
+    return f"[venue: {joined(title(raw, 'title'), title(raw, 'address'), place, by=', ')}]"
 
 
 def _contact(raw: Raw) -> str:
-    return f"[contact: {joined(name_of(raw), string(raw, 'phone_number'), by=', ')}]"
+    return f"[contact: {joined(one_line(name_of(raw)), title(raw, 'phone_number'), by=', ')}]"
 
 
-def _listed(name: str, title: str, items: str) -> Callable[[Raw], str]:
+def _listed(name: str, about: str, items: str) -> Callable[[Raw], str]:
     def describe(raw: Raw) -> str:
-        lines = "".join(f"\n- {string(item, 'text')}" for item in objs(raw, items))
-        return f"[{joined(name, string(raw, title), by=': ')}]{lines}"
+        lines = "".join(f"\n- {title(item, 'text')}" for item in objs(raw, items))
+        return f"[{joined(name, title(raw, about), by=': ')}]{lines}"
 
     return describe
 
 
 def _dice(raw: Raw) -> str:
-    return f"[{joined(joined('dice', string(raw, 'emoji')), shown_number(raw, 'value'), by=': ')}]"
+    return f"[{joined(joined('dice', title(raw, 'emoji')), shown_number(raw, 'value'), by=': ')}]"
 
 
 def _titled(name: str) -> Callable[[Raw], str]:
-    return lambda raw: f"[{joined(name, string(raw, 'title'), by=': ')}]"
+    return lambda raw: f"[{joined(name, title(raw, 'title'), by=': ')}]"
 
 
 def _users(raw: Raw) -> str:
-    people = [joined(name_of(u), shown_number(u, "user_id")) for u in objs(raw, "users")]
+    people = [joined(one_line(name_of(u)), shown_number(u, "user_id")) for u in objs(raw, "users")]
     return f"[shared: {', '.join(people)}]"
 
 
 def _chat(raw: Raw) -> str:
-    return f"[shared: {joined(name_of(raw), shown_number(raw, 'chat_id'))}]"
+    return f"[shared: {joined(one_line(name_of(raw)), shown_number(raw, 'chat_id'))}]"
 
 
 _FILES = (

@@ -38,6 +38,7 @@ from channels.telegram.content import (
     string,
     timestamp,
 )
+from channels.text import utf16_len
 
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 """The kinds we ask Telegram for; the channel adds posts when they are to be answered."""
@@ -83,6 +84,10 @@ SERVICE = frozenset({
     "write_access_allowed",
 })  # fmt: skip
 """Fields of messages that tell what happened in a chat: nobody said anything to the bot."""
+
+
+SHORTEST_PIECE = 2048
+"""UTF-16 units: clients cut a text of more than 4096 at its last good place, never before half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +295,7 @@ def _inbound(message: Raw, me: BotIdentity) -> Inbound:
         raise PayloadError("no message id")
     kind = chat_kind(chat)
     how = addressed(message, kind, me)
-    content = content_of(message)
+    content, forwarded = content_of(message), forwarded_from(message)
     return Inbound(
         request_id=f"tg-{chat_id(chat)}-{number}",
         address=address_of(message),
@@ -307,7 +312,8 @@ def _inbound(message: Raw, me: BotIdentity) -> Inbound:
         command=how.command,
         command_args=how.args,
         album=string(message, "media_group_id"),
-        forwarded_from=forwarded_from(message),
+        goes_on=bool(forwarded) or utf16_len(string(message, "text")) > SHORTEST_PIECE,
+        forwarded_from=forwarded,
         extra={"forum": "yes"} if flag(chat, "is_forum") else {},
     )
 

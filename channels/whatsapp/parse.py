@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 
 from bot.domain.delivery import DeliveryStatus, PartState
 from bot.domain.message import (
+    LONGEST_TITLE,
     Address,
     Attachment,
     ChatKind,
@@ -24,6 +25,7 @@ from bot.domain.message import (
     Quoted,
     Sender,
     clean,
+    one_line,
 )
 from bot.domain.ports import SendRef
 
@@ -226,7 +228,9 @@ def plain(body: str, message_type: str = "") -> Content:
         return Content(InboundKind.TEXT, body)
     if message_type in ("", "text"):
         return Content(InboundKind.OTHER, "[an empty message]")
-    return Content(InboundKind.OTHER, f"[a message that can't be shown: {message_type[:40]}]")
+    return Content(
+        InboundKind.OTHER, f"[a message that can't be shown: {one_line(message_type, 40)}]"
+    )
 
 
 def content_of(form: Mapping[str, str]) -> Content:
@@ -240,7 +244,8 @@ def content_of(form: Mapping[str, str]) -> Content:
     if form.get("Latitude", "").strip() and form.get("Longitude", "").strip():
         return Content(InboundKind.LOCATION, _location(form))
     if not body.strip() and form.get("InteractiveData", "").strip():
-        return Content(InboundKind.RICH, f"[a filled-in form: {form['InteractiveData']}]")
+        filled = " ".join(form["InteractiveData"].splitlines())
+        return Content(InboundKind.RICH, f"[a filled-in form: {filled}]")
     return plain(body, message_type)
 
 
@@ -258,8 +263,10 @@ def _files(form: Mapping[str, str], message_type: str) -> tuple[Attachment, ...]
 
 
 def _location(form: Mapping[str, str]) -> str:
-    place = ", ".join(v for name in ("Label", "Address") if (v := form.get(name, "").strip()))
-    point = f"{form['Latitude'].strip()}, {form['Longitude'].strip()}"
+    place = ", ".join(
+        v for name in ("Label", "Address") if (v := one_line(form.get(name, ""), LONGEST_TITLE))
+    )
+    point = one_line(f"{form['Latitude'].strip()}, {form['Longitude'].strip()}")
     words = f"[a location: {point}{f' ({place})' if place else ''}]"
     body = form.get("Body", "").strip()
     return f"{body}\n{words}" if body and body not in place else words
@@ -322,15 +329,24 @@ def _from_form(name: str, sid: str, raw: Mapping[str, str]) -> Inbound:
     if changed:
         kept["cleaned"] = ",".join(changed)
     origin, person = form["From"], form.get("ExternalUserId", "")
-    forwarded = (form.get("Forwarded", ""), form.get("FrequentlyForwarded", ""))
+    flags = (form.get("Forwarded", ""), form.get("FrequentlyForwarded", ""))
+    forwarded = "true" in (flag.lower() for flag in flags)
+    message = _message(name, sid, origin, content_of(form))
     return replace(
-        _message(name, sid, origin, content_of(form)),
+        message,
         sender=Sender(id=person or origin, name=form.get("ProfileName", "")),
         quoted=_quoted(form),
-        forwarded_from="somebody" if "true" in (flag.lower() for flag in forwarded) else "",
+        goes_on=message.goes_on or forwarded,
+        forwarded_from="somebody" if forwarded else "",
         aliases=tuple(dict.fromkeys(a for a in (person, origin) if a)),
         extra=kept,
     )
+
+
+_SENT_TOGETHER = frozenset({InboundKind.PHOTO, InboundKind.VIDEO, InboundKind.DOCUMENT})
+"""What people pick several of at once. Each comes by itself, and nothing says how many."""
+SHORTEST_PIECE = 1500
+"""Characters; Twilio's bodies end at 1600."""
 
 
 def _message(name: str, sid: str, origin: str, content: Content) -> Inbound:
@@ -343,6 +359,7 @@ def _message(name: str, sid: str, origin: str, content: Content) -> Inbound:
         sender=Sender(id=origin),
         provider_id=sid,
         attachments=content.attachments,
+        goes_on=content.kind in _SENT_TOGETHER or len(content.text) >= SHORTEST_PIECE,
         button=content.button,
         aliases=(origin,),
     )

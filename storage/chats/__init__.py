@@ -14,6 +14,7 @@ from storage.chats.moves import (
     unpark,
 )
 from storage.chats.rows import (
+    CHAT,
     Chat,
     addresses,
     at_address,

@@ -13,7 +13,7 @@ the lease has a lane of its own, so that renewing never waits behind work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from bot.domain.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
 from storage.engine.once import Once
 from storage.engine.postgres import Postgres
@@ -75,6 +75,8 @@ class _Lanes(Protocol):
 
     async def read(self, job: Callable[[Tx], T]) -> T: ...
 
+    async def ask(self, job: Callable[[Tx], T]) -> T: ...
+
     async def renew(self, job: Callable[[Tx], T]) -> T: ...
 
     def write_sync(self, job: Callable[[Tx], T]) -> T: ...
@@ -91,6 +93,8 @@ class Database:
         self.on_wait: Callable[[float], object] = lambda _seconds: None
         self.on_broken: Callable[[], object] = lambda: None
         """Called, on another thread, when nothing can be written any more by this process."""
+        self.trouble = ""
+        """The words of the last write, while it failed."""
         self._monotonic = clock.monotonic
         self._lanes: _Lanes = (
             Sqlite(self.url, clock, lambda: self.on_broken())  # noqa: PLW0108 - which is set later
@@ -102,7 +106,8 @@ class Database:
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` in a transaction and commit it."""
-        return await self._lanes.write(self._waited(partial(_bound, move, args, kwargs)))
+        job = self._waited(partial(_bound, move, args, kwargs))
+        return await self._noted(self._lanes.write(job))
 
     async def write_once(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
@@ -118,17 +123,34 @@ class Database:
         """Run `question`, which changes nothing, on one snapshot."""
         return await self._lanes.read(self._waited(partial(_bound, question, args, kwargs)))
 
+    async def ask(
+        self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run `question`, which is one statement that changes nothing: without a transaction
+        around it, it is one round trip."""
+        return await self._lanes.ask(self._waited(partial(_bound, question, args, kwargs)))
+
     async def renew(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` in the lease's own lane, before all waiting work."""
-        return await self._lanes.renew(partial(_bound, move, args, kwargs))
+        return await self._noted(self._lanes.renew(partial(_bound, move, args, kwargs)))
 
     def now_sync(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` on this thread and commit it: for programs without an event loop."""
         return self._lanes.write_sync(partial(_bound, move, args, kwargs))
+
+    async def _noted(self, write: Awaitable[T]) -> T:
+        """The write's result. Whether it went through is remembered."""
+        try:
+            written = await write
+        except DatabaseUnavailable as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = ""
+        return written
 
     def _waited(self, job: Callable[[Tx], T]) -> Callable[[Tx], T]:
         """The job, which tells `on_wait` for how many seconds it waited to begin."""

@@ -22,6 +22,30 @@ _SPACE = 7_203_615
 _TRY = select(func.pg_try_advisory_lock(_SPACE, func.hashtext(bindparam("name", type_=Text))))
 
 
+_HELD = """SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid = %(space)s AND objid::bigint = hashtext(%(name)s)::bigint & 4294967295"""
+
+
+def is_held(tx: Tx, name: str) -> bool:
+    """Whether a process that has this name is there, whatever its lease says."""
+    if not tx.is_sqlite:
+        return bool(tx.run(_HELD, {"space": _SPACE, "name": name}))
+    [(_, _, file)] = tx.run("PRAGMA database_list")
+    try:
+        with _lock_file(file, name).open(encoding="ascii") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _lock_file(database: str | None, name: str) -> Path:
+    return Path(f"{database}.{name.replace('/', '-')}.lock")
+
+
 class NameLock:
     """Holds one name for this process, from `take` until `release` or the process's end."""
 
@@ -70,8 +94,7 @@ class NameLock:
         return locked
 
     def _try_file(self, name: str) -> bool:
-        slug = name.replace("/", "-")
-        handle = Path(f"{self._file}.{slug}.lock").open("a", encoding="ascii")  # noqa: SIM115 - held
+        handle = _lock_file(self._file, name).open("a", encoding="ascii")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

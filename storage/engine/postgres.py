@@ -39,9 +39,13 @@ _READ_ONLY = "25006"
 """A standby, or a server that is about to become one."""
 _WRITE = "BEGIN"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-"""How a transaction begins; the second sees one snapshot."""
+_NONE = ""
+"""How a transaction begins: the second sees one snapshot, the last is a statement's own."""
 
-_SESSION = "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'"
+_SESSION = (
+    "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s';"
+    " SET default_transaction_isolation = 'read committed'"
+)
 _LINE: dict[str, Any] = {
     "connect_timeout": 2,
     "keepalives_idle": 5,
@@ -50,12 +54,14 @@ _LINE: dict[str, Any] = {
     "tcp_user_timeout": 10_000,
     "application_name": "answerback",
 }
+_TEXT: dict[str, Any] = {"client_encoding": "UTF8"}
+"""Whatever a role, a URL or the environment says."""
 
 
 def connect(url: URL) -> psycopg.Connection[Any]:
     """One connection, without an open transaction. Raises psycopg.OperationalError."""
     _, options = POSTGRES.create_connect_args(url)
-    connection = psycopg.connect(**{**_LINE, **options}, autocommit=True)
+    connection = psycopg.connect(**{**_LINE, **options, **_TEXT}, autocommit=True)
     connection.execute(_SESSION)
     # One type for every number: else each size of it would be prepared as a statement of its own.
     connection.adapters.register_dumper(int, Int8Dumper)
@@ -176,6 +182,10 @@ class Postgres:
         """Run the job on one snapshot."""
         return await self._in_thread(self._work_threads, self._work, _READ, job)
 
+    async def ask(self, job: Callable[[Tx], T]) -> T:
+        """Run a job of one statement, in no transaction but its own."""
+        return await self._in_thread(self._work_threads, self._work, _NONE, job)
+
     async def renew(self, job: Callable[[Tx], T]) -> T:
         """Run the job in the lease's own lane."""
         return await self._in_thread(self._lease_thread, self._lease, _WRITE, job)
@@ -221,6 +231,8 @@ class Postgres:
 
 def _committed(tx: Tx, begin: str, job: Callable[[Tx], T]) -> T:
     connection: psycopg.Connection[Any] = tx.connection
+    if begin is _NONE:
+        return job(tx)
     tx.send_later(begin)
     try:
         result = job(tx)

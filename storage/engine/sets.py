@@ -102,9 +102,8 @@ class Rows:
         self.c = self.table.c
 
     def join(self, to: FromClause, on: ColumnElement[bool]) -> Join:
-        """The list joined to a table, read in this order: SQLite, which knows nothing of the
-        list's length, could otherwise read the whole table for each of its rows."""
-        return _Driving(self.table, to, on)
+        """The list joined to a table, read in this order."""
+        return driving(self.table, to, on)
 
     def of(self, rows: Iterable[Sequence[object]]) -> dict[str, object]:
         """The binds for these rows, whose values are in the columns' order."""
@@ -143,6 +142,12 @@ def _listed_json(element: _Listed, compiler: SQLCompiler, **_kw: object) -> str:
     values = ", ".join(f"value ->> {place} AS {key}" for place, key in keys)
     listed = compiler.process(bindparam(element.given))
     return f"(SELECT {values}, key + 1 AS place FROM json_each({listed}))"  # noqa: S608 - as above
+
+
+def driving(few: FromClause, to: FromClause, on: ColumnElement[bool]) -> Join:
+    """Few rows joined to a table, read in this order: SQLite, which knows nothing of how few
+    they are, could otherwise read the whole table for each of them, or first of all."""
+    return _Driving(few, to, on)
 
 
 class _Driving(Join):

@@ -121,6 +121,10 @@ class Sqlite:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, partial(self._read, job))
 
+    async def ask(self, job: Callable[[Tx], T]) -> T:
+        """Run a job of one statement."""
+        return await self.read(job)
+
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
         self._writer.close()

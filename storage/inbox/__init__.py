@@ -13,13 +13,16 @@ from storage.inbox.messages import (
     known,
     listed_only,
     merge,
+    names_in,
     of_run,
+    of_runs,
     reassign,
     recent_messages,
     recorded,
     store_message,
     store_reminder,
     use_edit,
+    words,
 )
 from storage.inbox.payloads import (
     blank,

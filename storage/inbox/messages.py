@@ -90,7 +90,7 @@ def store_message(tx: Tx, account: int, chat: int, message: Inbound) -> int | No
         "request_id": message.request_id,
         "provider_id": message.provider_id,
         "address": message.address.chat,
-        "album": message.album,
+        "album": message.bundle if message.gathers else "",
         "sent_at": message.sent_at,
     }
     return _STORE.run(tx, values | _content(message))
@@ -107,8 +107,12 @@ def _content(message: Inbound) -> dict[str, object]:
         "attachments": json.dumps([asdict(file) for file in message.attachments]),
         "quoted": None if message.quoted is None else json.dumps(asdict(message.quoted)),
         "forwarded_from": message.forwarded_from,
-        "extra": json.dumps(message.extra),
+        "extra": json.dumps(message.extra | _username(message)),
     }
+
+
+def _username(message: Inbound) -> dict[str, str]:
+    return {"username": message.sender.username} if message.sender.username else {}
 
 
 _STORE_REMINDER = sa.insert(inbound).values(received_at=now).returning(inbound.c.id)
@@ -191,13 +195,52 @@ def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] 
     return None if row is None else (row.id, row.run, row.text)
 
 
-_MESSAGES_OF_RUN = sa.select(*_MESSAGE.columns).where(_OF_RUN)
+_WORDS = (
+    sa.select(inbound.c.text)
+    .where(_OF_CHAT, inbound.c.provider_id == sa.bindparam("provider"))
+    .order_by(inbound.c.id)
+    .limit(sa.literal_column("1"))
+)
+
+
+def words(tx: Tx, chat: int, provider_id: str) -> str | None:
+    """The text of the chat's message that its platform calls so; None when it has none."""
+    text: str | None = tx.scalar(_WORDS, {"chat_id": chat, "provider": provider_id})
+    return text
+
+
+_ANSWERED = (
+    sa.select(inbound.c.address, inbound.c.sender_id, inbound.c.extra)
+    .where(_OF_CHAT, inbound.c.run.is_not(None), inbound.c.sender_id != sa.literal_column("''"))
+    .order_by(inbound.c.id.desc())
+    .limit(AT_MOST)
+)
+
+
+def names_in(tx: Tx, chat: int, at_most: int) -> frozenset[str]:
+    """The addresses, ids and @usernames of those whose messages in the chat were taken last."""
+    found = tx.execute(_ANSWERED, {"chat_id": chat, "at_most": at_most}).all()
+    usernames = {f"@{json.loads(row.extra).get('username', '')}" for row in found}
+    return frozenset({name for row in found for name in (row.address, row.sender_id)} | usernames)
+
+
+_MESSAGES_OF_RUNS = sa.select(*_MESSAGE.columns).where(among(inbound.c.run, "run_ids"))
+
+
+def of_runs(tx: Tx, runs: Sequence[int]) -> Mapping[int, Sequence[StoredMessage]]:
+    """The messages that each of these runs answers, in the order in which they were written."""
+    found: dict[int, list[StoredMessage]] = {}
+    for message in _MESSAGE.all(tx.execute(_MESSAGES_OF_RUNS, {"run_ids": runs})):
+        assert message.run is not None
+        found.setdefault(message.run, []).append(message)
+    for messages in found.values():
+        messages.sort(key=lambda message: message.place)
+    return found
 
 
 def of_run(tx: Tx, run: int) -> Sequence[StoredMessage]:
-    """The messages that a run answers, in the order in which they were written."""
-    found = _MESSAGE.all(tx.execute(_MESSAGES_OF_RUN, {"run_id": run}))
-    return sorted(found, key=lambda message: message.place)
+    """The messages that a run answers, in their order."""
+    return of_runs(tx, [run]).get(run, ())
 
 
 _RECENT: sa.Select[Any] = (

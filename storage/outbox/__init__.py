@@ -53,15 +53,16 @@ from storage.outbox.moves import (
 )
 from storage.outbox.rows import (
     Part,
+    answered_at,
     bodies,
     by_receipt,
     count_unfinished,
     follows_unreported,
     get,
-    human_answered,
     last_sent_at,
     of_run,
     of_run_any,
+    of_runs,
     owned_receipts,
     sending_by,
     unreported,

@@ -144,10 +144,12 @@ def mark_sending(tx: Tx, claim: Claim, part: int) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to send one part: what an outcome is written on."""
+    """One try to send one part: what an outcome is written on. `looks` counts the looks at the
+    provider's list that were known when this one was begun."""
 
     part: int
     number: int
+    looks: int = 0
 
 
 _RECEIVED: dict[str, Any] = {
@@ -230,7 +232,9 @@ def doubt(tx: Tx, attempt: Attempt, error: str, code: str = "") -> bool:
 
 
 _LOOKED = (
-    sa.update(outbox).where(IS_PART, UNCERTAIN, _THIS_ATTEMPT).values(looks=outbox.c.looks + 1)
+    sa.update(outbox)
+    .where(IS_PART, UNCERTAIN, _THIS_ATTEMPT, outbox.c.looks == sa.bindparam("known"))
+    .values(looks=sa.bindparam("known") + 1)
 )
 _NEVER = 1_000
 """More looks, or sends, than there ever are."""
@@ -239,9 +243,10 @@ _GIVE_UP_LOOKING = (
 )
 
 
-def looked(tx: Tx, part: int, attempts: int) -> bool:
-    """One more look at the provider's list found nothing."""
-    return tx.execute(_LOOKED, {"part_id": part, "attempt": attempts}).rowcount == 1
+def looked(tx: Tx, attempt: Attempt) -> bool:
+    """One more look at the provider's list found nothing. False: it is counted already."""
+    values = {"part_id": attempt.part, "attempt": attempt.number, "known": attempt.looks}
+    return tx.execute(_LOOKED, values).rowcount == 1
 
 
 def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:

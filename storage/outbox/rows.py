@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -16,7 +16,6 @@ from storage.engine.binds import (
     AT_MOST,
     CHAT_ID,
     HOLDER_ID,
-    MOMENT,
     PART_ID,
     RUN_ID,
     SECONDS,
@@ -24,6 +23,7 @@ from storage.engine.binds import (
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import Watched, outbox, receipts, runs
 
@@ -80,6 +80,7 @@ SENT = is_in(outbox.c.state, PartState.SENT)
 UNCERTAIN = is_in(outbox.c.state, PartState.UNCERTAIN)
 REFUSED = is_in(outbox.c.state, PartState.REFUSED)
 STANDALONE = outbox.c.standalone == sa.true()
+OPERATOR = is_in(outbox.c.kind, PartKind.OPERATOR)
 ANSWERS = is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
 IS_PART = outbox.c.id == PART_ID
 OF_RUN = outbox.c.run == RUN_ID
@@ -114,6 +115,22 @@ def get(tx: Tx, part: int) -> Part | None:
 def of_run(tx: Tx, run: int) -> Sequence[Part]:
     """The parts of the run's reply or apology, in order."""
     return PART.all(tx.execute(_OF_RUN, {"run_id": run}))
+
+
+_OF_RUNS = (
+    sa.select(*PART.columns)
+    .where(among(outbox.c.run, "run_ids"), ANSWERS, ~outbox.c.standalone)
+    .order_by(outbox.c.part)
+)
+
+
+def of_runs(tx: Tx, runs: Sequence[int]) -> Mapping[int, Sequence[Part]]:
+    """The same for several runs; one without parts is left out."""
+    found: dict[int, list[Part]] = {}
+    for part in PART.all(tx.execute(_OF_RUNS, {"run_ids": runs})) if runs else ():
+        assert part.run is not None
+        found.setdefault(part.run, []).append(part)
+    return found
 
 
 def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
@@ -180,23 +197,20 @@ def owned_receipts(tx: Tx, chat: int) -> frozenset[str]:
 
 _WORDS = 200
 """Of operators, the newest of a chat: they leave in their order."""
-_words = (
-    sa.select(outbox.c.sent_at, outbox.c.state)
-    .where(OF_CHAT, is_in(outbox.c.kind, PartKind.OPERATOR))
-    .order_by(outbox.c.id.desc())
-    .limit(sa.literal_column(str(_WORDS)))
-    .subquery()
-)
-_HUMAN_ANSWERED = sa.select(
-    sa.exists(
-        sa.select(1).where(_words.c.sent_at > MOMENT, is_in(_words.c.state, *sorted(ARRIVED)))
+
+
+def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
+    """When an operator's words last reached this chat, in epoch seconds."""
+    lately = (
+        sa.select(outbox.c.sent_at, outbox.c.state)
+        .where(outbox.c.chat == chat, OPERATOR)
+        .order_by(outbox.c.id.desc())
+        .limit(sa.literal_column(str(_WORDS)))
+        .correlate(chat.table)
+        .subquery()
     )
-)
-
-
-def human_answered(tx: Tx, chat: int, after: float) -> bool:
-    """Whether an operator's words reached the chat after this moment."""
-    return bool(tx.scalar(_HUMAN_ANSWERED, {"chat_id": chat, "moment": after}))
+    reached = is_in(lately.c.state, *sorted(ARRIVED))
+    return sa.select(sa.func.max(lately.c.sent_at)).where(reached).scalar_subquery()
 
 
 _COUNT_UNFINISHED = sa.select(sa.func.count()).where(

@@ -24,7 +24,15 @@ it ends; `moves_to` is the chat that counts it as its head meanwhile.
 """
 
 from storage.runs.claims import Claimant, claim, oldest_due
-from storage.runs.creation import NewRun, create, join, lock_unclaimed, recount_messages, written_at
+from storage.runs.creation import (
+    NewRun,
+    create,
+    gather_on,
+    join,
+    lock_unclaimed,
+    recount_messages,
+    written_at,
+)
 from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
 from storage.runs.moves import (
     correct_ending,

@@ -16,7 +16,7 @@ from storage import holders as holder_rows
 from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows
+from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.runs.claims import Claimant
 from storage.runs.rows import IS_RUN, RUN
@@ -93,6 +93,24 @@ def join(tx: Tx, run: int, wait: float, until: float) -> bool:
     if not wait:
         return tx.execute(_JOIN, values).rowcount == 1
     return tx.execute(_JOIN_GATHERING, values | {"wait": wait, "until": until}).rowcount == 1
+
+
+_GATHER_ON = (
+    sa.update(runs)
+    .where(
+        among(runs.c.account, "account_ids"),
+        runs.c.attempts == 0,
+        is_in(runs.c.state, RunState.WAITING, RunState.READY),
+        runs.c.album != sa.literal_column("''"),
+        runs.c.not_before < _LATER,
+    )
+    .values(not_before=_LATER)
+)
+
+
+def gather_on(tx: Tx, account_ids: Sequence[int], wait: float) -> None:
+    """Runs that collect, and that nobody has claimed, wait `wait` seconds for more."""
+    tx.execute(_GATHER_ON, {"account_ids": list(account_ids), "wait": wait})
 
 
 _LOCK_UNCLAIMED = sa.select(1).where(_UNCLAIMED).with_for_update(key_share=True)

@@ -11,8 +11,9 @@ import pysqlite3.dbapi2 as sqlite3
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import OperationalError
 
-from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.errors import ConfigurationError
 from storage.engine.database import parsed_url
+from storage.engine.demands import unreachable
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 NEWEST = max(script.name[:4] for script in (_SCRIPTS / "versions").glob("[0-9]*_*.py"))
@@ -73,6 +74,8 @@ def _locked(url: str) -> Iterator[Connection]:
     """A connection that no other migration runs beside."""
     with _reached(url) as engine:
         if engine.dialect.name == "sqlite":
+            # The driver would begin a transaction only before it changes rows, not tables.
+            event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
             with Path(f"{engine.url.database}.migrate.lock").open("w", encoding="ascii") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 with engine.connect() as connection:
@@ -93,9 +96,7 @@ def _reached(url: str) -> Iterator[Engine]:
     try:
         yield engine
     except OperationalError as error:
-        place = engine.url.set(query={}).render_as_string(hide_password=True)
-        why = str(error.orig).partition("\n")[0]
-        raise DatabaseUnavailable(f"DATABASE_URL: {place} can't be used now: {why}") from error
+        raise unreachable(engine.url, error.orig) from error
     finally:
         engine.dispose()
 
@@ -103,7 +104,8 @@ def _reached(url: str) -> Iterator[Engine]:
 def _engine(url: str) -> Engine:
     parsed = parsed_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed, hide_parameters=True, connect_args={"connect_timeout": 5})
+        line = {"connect_timeout": 5, "client_encoding": "UTF8"}
+        return create_engine(parsed, hide_parameters=True, connect_args=line)
     assert parsed.database is not None
     folder = Path(parsed.database).absolute().parent
     try:
@@ -113,12 +115,9 @@ def _engine(url: str) -> Engine:
             f"DATABASE_URL: the folder {folder} can't be made ({error.strerror}); "
             "name a file in a folder where this program may write"
         ) from error
-    engine = create_engine(
+    return create_engine(
         parsed,
         module=sqlite3,
         hide_parameters=True,
         connect_args={"timeout": 30.0, "isolation_level": None},
     )
-    # The driver would begin a transaction only before it changes rows, not tables.
-    event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
-    return engine

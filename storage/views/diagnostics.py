@@ -15,8 +15,9 @@ from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
+from storage.engine.name_lock import is_held
 from storage.engine.tx import Tx
-from storage.holders import alive
+from storage.holders import HolderRow, alive, listed
 from storage.schema.tables import Watched, accounts, chats, holders, outbox, payloads, runs
 
 AT_MOST = 200
@@ -273,6 +274,12 @@ def overdue_holders(tx: Tx, lease_seconds: float) -> int:
         holders.c.gone_at.is_(None), ~alive(holders.c.id, lease_seconds)
     )
     return int(tx.scalars(question).one())
+
+
+def silent_holders(tx: Tx, late: float) -> Sequence[HolderRow]:
+    """Processes that are there by their names' locks and have not renewed for `late` seconds."""
+    newest = {row.name: row for row in sorted(listed(tx, late), key=lambda row: row.id)}
+    return [row for row in newest.values() if row.gone and is_held(tx, row.name)]
 
 
 def live_senders(tx: Tx, lease_seconds: float) -> int:

@@ -1,22 +1,26 @@
-"""The evidence of a verdict and the material of a turn, read in one snapshot."""
+"""The evidence of a verdict and the material of a turn, read together for a list of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
 
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
 from bot.domain.verdict import Evidence
-from storage import chats, inbox, outbox, replies
-from storage.chats import Chat
-from storage.engine import clock
+from storage import inbox, outbox
+from storage.chats import CHAT, Chat
+from storage.engine.clock import now
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.inbox import StoredMessage
 from storage.outbox import Part
-from storage.views.history import HistoryLine, history
+from storage.schema import tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,6 @@ class Case:
     chat: Chat
     messages: Sequence[StoredMessage]
     parts: Sequence[Part]
-    history: Sequence[HistoryLine]
     evidence: Evidence
 
     @property
@@ -53,25 +56,74 @@ def address_now(to: Recipient, chat: Chat) -> Address:
     return to.address if to.kind is ChatKind.PRIVATE else chat.address
 
 
-def gather(tx: Tx, run: Run, history_runs: int) -> Case:
-    """The case of a run, read from the rows."""
-    chat = chats.get(tx, run.chat)
-    messages = inbox.of_run(tx, run.id)
-    parts = outbox.of_run(tx, run.id)
+def case_of(
+    run: Run,
+    chat: Chat,
+    messages: Sequence[StoredMessage],
+    now: float,
+    parts: Sequence[Part] = (),
+    answered_at: float | None = None,
+) -> Case:
+    """The case that these values make. `answered_at` is when an operator's words last reached
+    the chat, `now` the database's time, both in epoch seconds."""
     # A run that was asked for again is as young as the wish: its messages may be old.
     last = max([run.created_at, *(m.received_at for m in messages)])
+    apologised = any(p.kind is PartKind.APOLOGY for p in parts)
     evidence = Evidence(
-        now=clock.read(tx),
+        now=now,
         failures=run.failures,
         deaths=run.deaths,
         deadline_at=run.deadline_at,
         last_message_at=last,
         window_opened_at=chat.last_inbound_at or last,
-        reply_stored=replies.stored(tx, run.id) is not None,
-        apology_stored=any(p.kind is PartKind.APOLOGY for p in parts),
+        reply_stored=run.replied and not apologised,
+        apology_stored=apologised,
         parts=tuple(p.facts for p in parts),
-        human_answered=outbox.human_answered(tx, chat.id, last),
+        human_answered=answered_at is not None and answered_at > last,
         silenced=chat.silenced,
     )
-    lines = history(tx, chat.id, run.id, history_runs) if history_runs else ()
-    return Case(run, chat, messages, parts, lines, evidence)
+    return Case(run, chat, messages, parts, evidence)
+
+
+_CHATS = sa.select(
+    *CHAT.columns,
+    tables.chats.c.merged_into,
+    now.label("read_at"),
+    outbox.answered_at(tables.chats.c.id).label("answered_at"),
+).where(among(tables.chats.c.id, "chat_ids"))
+
+
+def _chats(tx: Tx, ids: Iterable[int]) -> Mapping[int, Any]:
+    """The rows of these chats by their ids; a merged one's is the surviving chat's."""
+    rows = {row.id: row for row in tx.execute(_CHATS, {"chat_ids": list(ids)})}
+    merged = {gone: row.merged_into for gone, row in rows.items() if row.merged_into is not None}
+    if merged:
+        kept = _chats(tx, set(merged.values()))
+        rows |= {gone: kept[into] for gone, into in merged.items()}
+    return rows
+
+
+def gather(tx: Tx, runs: Sequence[Run]) -> Sequence[Case]:
+    """The cases of these runs, in their order."""
+    if not runs:
+        return ()
+    chats = _chats(tx, {run.chat for run in runs})
+    messages = inbox.of_runs(tx, [run.id for run in runs])
+    parts = outbox.of_runs(tx, [run.id for run in runs if run.replied])
+    return [
+        case_of(
+            run,
+            CHAT.read(chat := chats[run.chat]),
+            messages.get(run.id, ()),
+            chat.read_at,
+            parts.get(run.id, ()),
+            chat.answered_at,
+        )
+        for run in runs
+    ]
+
+
+def gather_one(tx: Tx, run: Run) -> Case:
+    """The case of one run."""
+    [case] = gather(tx, [run])
+    return case

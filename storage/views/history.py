@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -11,34 +12,52 @@ from bot.domain.ending import Ending
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine.binds import AT_MOST, CHAT_ID, RUN_ID
+from bot.domain.turn import HistoryMessage
+from storage.engine.binds import AT_MOST
+from storage.engine.database import Database
+from storage.engine.lane import Lane
 from storage.engine.literals import is_in
+from storage.engine.sets import Rows, driving, within
 from storage.engine.tx import Tx
 from storage.schema.tables import inbound, outbox, replies, runs
 
 
-class HistoryLine(NamedTuple):
-    """Something that was said. `role` is user or assistant; `at` in epoch seconds."""
+class ChatBefore(NamedTuple):
+    """A chat, without its run `run`: what was said before it."""
 
-    role: str
-    text: str
-    at: float
-    sender: str
+    chat: int
+    run: int
 
 
 _SHOWN = [ending for ending in Ending if ending.rule.shown]
 
-_turns = (
-    sa.select(runs.c.id, runs.c.ended_at, runs.c.ending)
-    .where(runs.c.chat == CHAT_ID, runs.c.id != RUN_ID, is_in(runs.c.state, RunState.ENDED))
-    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+_asked = Rows("asked", chat=sa.BigInteger(), before_run=sa.BigInteger())
+_ended, _said = runs.alias("ended"), outbox.alias("said")
+_latest = (
+    sa.select(_ended.c.id)
+    .where(
+        _ended.c.chat == _asked.c.chat,
+        _ended.c.id != _asked.c.before_run,
+        is_in(_ended.c.state, RunState.ENDED),
+    )
+    .order_by(_ended.c.ended_at.desc(), _ended.c.id.desc())
     .limit(AT_MOST)
-    .cte("turns")
+    .correlate(_asked.table)
 )
-_MESSAGE, _ANSWER, _OPERATOR = (sa.literal_column(str(rank), sa.Integer) for rank in range(3))
+_turns = (
+    sa.select(_asked.c.place, runs.c.id, runs.c.ended_at, runs.c.ending)
+    .select_from(_asked.join(runs, within(runs.c.id, _latest)))
+    .cte("turns")
+    .prefix_with("MATERIALIZED")
+)
+_OPERATOR_RANK = 2
+_MESSAGE, _ANSWER, _OPERATOR = (
+    sa.literal_column(str(rank), sa.Integer) for rank in (0, 1, _OPERATOR_RANK)
+)
 """What stands before what at one moment."""
 _nothing = sa.literal_column("''", sa.Text)
 _messages = sa.select(
+    _turns.c.place,
     _turns.c.ended_at.label("moment"),
     _MESSAGE.label("rank"),
     inbound.c.id,
@@ -46,9 +65,10 @@ _messages = sa.select(
     inbound.c.text,
     sa.func.coalesce(inbound.c.sent_at, inbound.c.received_at),
     inbound.c.sender_name,
-).join(inbound, inbound.c.run == _turns.c.id)
+).select_from(driving(_turns, inbound, inbound.c.run == _turns.c.id))
 _answers = (
     sa.select(
+        _turns.c.place,
         _turns.c.ended_at,
         _ANSWER,
         replies.c.run,
@@ -57,49 +77,60 @@ _answers = (
         replies.c.stored_at,
         _nothing,
     )
-    .join(replies, replies.c.run == _turns.c.id)
+    .select_from(driving(_turns, replies, replies.c.run == _turns.c.id))
     .where(is_in(_turns.c.ending, *_SHOWN), replies.c.text != "")
 )
-_first_end = sa.select(sa.func.min(_turns.c.ended_at)).scalar_subquery()
 _by_operators = (
-    sa.select(outbox.c.id, outbox.c.created_at, outbox.c.text)
-    .where(
-        outbox.c.chat == CHAT_ID,
-        is_in(outbox.c.kind, PartKind.OPERATOR),
-        outbox.c.created_at >= sa.func.coalesce(_first_end, sa.literal_column("0")),
-    )
-    .order_by(outbox.c.id.desc())
+    sa.select(_said.c.id)
+    .where(_said.c.chat == _asked.c.chat, is_in(_said.c.kind, PartKind.OPERATOR))
+    .order_by(_said.c.id.desc())
     .limit(AT_MOST)
-    .subquery()
+    .correlate(_asked.table)
 )
 _LINES = sa.union_all(
     _messages,
     _answers,
     sa.select(
-        _by_operators.c.created_at,
+        _asked.c.place,
+        outbox.c.created_at,
         _OPERATOR,
-        _by_operators.c.id,
+        outbox.c.id,
         _nothing,
-        _by_operators.c.text,
-        _by_operators.c.created_at,
+        outbox.c.text,
+        outbox.c.created_at,
         _nothing,
-    ),
+    ).select_from(_asked.join(outbox, within(outbox.c.id, _by_operators))),
 ).order_by("moment", "rank", "id")
 
 
-def history(tx: Tx, chat: int, before_run: int, limit: int) -> Sequence[HistoryLine]:
-    """The lines of the chat's last `limit` ended runs, oldest first, `before_run` left out.
+def history(tx: Tx, asked: Sequence[ChatBefore], limit: int) -> Sequence[Sequence[HistoryMessage]]:
+    """The lines of the last `limit` ended runs of each of these chats, oldest first.
 
     Each run contributes its messages and then its answer, so that turns stay together.
-    Notices and apologies are not part of the conversation; an operator's words are.
+    Notices and apologies are not part of the conversation; an operator's words are, from the
+    first of these runs on.
     """
-    asked = {"chat_id": chat, "run_id": before_run, "at_most": limit}
-    return [
-        HistoryLine(
-            "user" if kind else "assistant",
-            f"[reminder] {text}" if kind == InboundKind.REMINDER else text,
-            at,
-            sender,
-        )
-        for _, _, _, kind, text, at, sender in tx.execute(_LINES, asked)
-    ]
+    lines: list[list[HistoryMessage]] = [[] for _ in asked]
+    found = tx.execute(_LINES, {**_asked.of(asked), "at_most": limit}).all()
+    with_turns = {line.place for line in found if line.rank != _OPERATOR_RANK}
+    for place, _, rank, _, kind, text, at, sender in found:
+        if rank == _OPERATOR_RANK and place in with_turns and not lines[place - 1]:
+            continue
+        words = f"[reminder] {text}" if kind == InboundKind.REMINDER else text
+        said = HistoryMessage("user" if kind else "assistant", words, at, sender)
+        lines[place - 1].append(said)
+    return lines
+
+
+History = Lane[ChatBefore, Sequence[HistoryMessage]]
+"""Reads what was said before a turn, for all turns that ask at once."""
+
+
+def history_lane(db: Database, limit: int) -> History:
+    """The lane that reads the last `limit` runs of a chat."""
+    return Lane(
+        db.ask,
+        partial(history, limit=limit),
+        lambda tx, asked: history(tx, [asked], limit)[0],
+        key=lambda asked: asked,
+    )

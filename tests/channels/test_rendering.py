@@ -1,4 +1,4 @@
-"""What a model writes arrives readable and complete, whatever looks like a mark in it."""
+"""Rendering: a model's words arrive readable and complete, whatever looks like a mark in them."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ RUN = Run(
     attempts=1,
     failures=0,
     deaths=0,
+    replied=False,
     not_before=0.0,
     deadline_at=None,
     created_at=0.0,

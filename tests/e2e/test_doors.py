@@ -204,3 +204,76 @@ async def test_b91_no_line_of_a_whole_turn_has_a_token_or_what_was_said(
         assert secret not in program.output, secret
     assert any("answerback" in line for line in program.said)
     assert any("debug" in line.lower() for line in program.said) == (level == "DEBUG")
+
+
+async def raw(program: Program, request: bytes) -> str:
+    """Send these bytes on a connection of their own; the head of the (last) answer."""
+    port = int(program.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        head, _, body = request.partition(b"\r\n\r\n")
+        writer.write(head + b"\r\n\r\n")
+        answer = ""
+        if b"100-continue" in head:
+            answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+            assert answer.startswith("HTTP/1.1 100"), answer
+        writer.write(body)
+        return (await reader.readuntil(b"\r\n\r\n")).decode()
+    finally:
+        writer.close()
+
+
+def posted(
+    update: Json,
+    path: str = "/telegram/webhook",
+    version: str = "1.1",
+    more: str = "",
+    *,
+    chunked: bool = False,
+) -> bytes:
+    """An update as Telegram posts it, byte for byte."""
+    body = json.dumps(update).encode()
+    length = f"Content-Length: {len(body)}"
+    if chunked:
+        length = "Transfer-Encoding: chunked"
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    head = f"POST {path} HTTP/{version}\r\nHost: evil.example\r\n{SECRET_HEADER}: {SECRET}\r\n"
+    return f"{head}{more}{length}\r\n\r\n".encode() + body
+
+
+async def test_b121_a_slash_too_many_is_refused_and_told_in_one_line(sqlite_ground: Ground) -> None:
+    ground = sqlite_ground
+    program = await ground.serve(PUBLIC_URL=f"{PUBLIC}/")
+    strays = [
+        ("POST", p) for p in ("/telegram/webhook/", "//telegram/webhook", "/Telegram/webhook")
+    ]
+    for _, path in 2 * strays:
+        head = await raw(program, posted(ADA.text("x"), path))
+        assert head.startswith("HTTP/1.1 404"), head
+        assert "location" not in head.lower()
+    slashed = await post_form(program, form(1), f"{PUBLIC}{INBOUND}/", f"{INBOUND}/")
+    got = await program.get(f"{INBOUND}?MessageSid=SM1&Body=a-very-private-word")
+    assert (slashed.status_code, got.status_code) == (404, 405)
+    assert "location" not in {*slashed.headers, *got.headers}
+    for method, path in (*strays, ("POST", f"{INBOUND}/"), ("GET", INBOUND)):
+        told = [line for line in program.said if f" {method} {path} meets no route" in line]
+        assert len(told) == 1, (path, program.said)
+        assert "warning" in told[0]
+    assert "a-very-private-word" not in program.output
+    assert await stored(ground) == (0, 0)
+    assert (await program.get("/elsewhere")).status_code == 404
+    assert program.output.count("meets no route") == 5
+
+
+async def test_b121_every_way_of_sending_a_body_comes_in(sqlite_ground: Ground) -> None:
+    ground = sqlite_ground
+    program = await ground.serve()
+    for request in (
+        posted(ADA.text("chunked"), chunked=True),
+        posted(ADA.text("old"), version="1.0"),
+        posted(ADA.text("expected"), more="Expect: 100-continue\r\n"),
+    ):
+        assert " 200 " in (await raw(program, request)).splitlines()[0]
+    await ground.world.settled()
+    said = " ".join(ground.world.telegram.texts(ADA.number))
+    assert all(said.count(word) == 1 for word in ("chunked", "old", "expected"))

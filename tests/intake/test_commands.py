@@ -54,7 +54,7 @@ async def test_the_message_after_a_stop_is_answered_as_usual(world: World) -> No
 
 @pytest.mark.parametrize(
     ("sent", "text"),
-    [("/start", Text.WELCOME), ("/start abc", Text.WELCOME), ("/status", Text.STATUS_IDLE)],
+    [("/start", Text.WELCOME), ("/start ", Text.WELCOME), ("/status", Text.STATUS_IDLE)],
 )
 async def test_commands_answer_by_themselves(world: World, sent: str, text: Text) -> None:
     agent = Held()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 import structlog
@@ -16,8 +17,18 @@ import structlog
 from bot.observability.logs import set_up_logs
 
 
-class Written(io.StringIO):
-    """What was logged until now."""
+class Written:
+    """What was logged until now, in a file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def getvalue(self) -> str:
+        """All of it, once it is written."""
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        self.file.seek(0)
+        return self.file.read().decode()
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -34,7 +45,7 @@ LogsTo = Callable[..., Written]
 
 
 @pytest.fixture
-def log() -> Iterator[LogsTo]:
+def log(tmp_path: Path) -> Iterator[LogsTo]:
     """`log(level)` sets logs up and returns what is written from then on."""
     root, ours = logging.getLogger(), logging.getLogger("answerback")
     before = root.handlers[:], root.level, ours.level
@@ -43,11 +54,12 @@ def log() -> Iterator[LogsTo]:
     def set_up(
         level: str = "INFO", *, as_json: bool = True, secrets: Iterable[str] = ()
     ) -> Written:
-        written = Written()
-        set_up_logs(level, as_json=as_json, secrets=secrets, to=written)
+        written = Written(stack.enter_context((tmp_path / "log").open("a+b")))
+        set_up_logs(level, as_json=as_json, secrets=secrets, to=written.file.fileno())
         return written
 
-    yield set_up
+    with ExitStack() as stack:
+        yield set_up
     root.handlers[:] = before[0]
     root.setLevel(before[1])
     ours.setLevel(before[2])

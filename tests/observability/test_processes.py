@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+import os
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from tests.e2e.processes import Ground, Program, free_port, open_ground
+from tests.e2e.processes import PROGRAM, Ground, Program, free_port, open_ground
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.server import AUTH_TOKEN
 from tests.fakes.updates import Person
-from tests.limits import until
+from tests.limits import PATIENCE, until
 from tests.world import SECRET
 
 ADA = 700100201
@@ -68,3 +75,74 @@ async def test_a_level_that_does_not_exist_is_a_clear_error(ground: Ground) -> N
     assert program.said == [
         "answerback: LOG_LEVEL: Input should be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"
     ]
+
+
+@contextmanager
+def unread(ground: Ground, **changes: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A serving process, and the end of the pipe that it writes to, from which nobody reads."""
+    end, theirs = os.pipe()
+    environment = ground.environment(LOG_LEVEL="DEBUG", BURST="each", **changes)
+    with subprocess.Popen(
+        (str(PROGRAM), "serve"), cwd=ground.folder, env=environment, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, end
+        finally:
+            process.kill()
+
+
+async def posted(ground: Ground, port: int, numbers: range) -> None:
+    """Post an update of each number, over 50 chats, and wait for the answers."""
+    here = Program(None, ground.client, url=f"http://127.0.0.1:{port}")  # type: ignore[arg-type]  # its pipes are ours
+    await here.accepts(port)
+    await until(here.is_ready)
+    people = [Person(ADA + n) for n in range(50)]
+    for number in numbers:
+        answer = await here.post_update(people[number % 50].text(f"number {number}"))
+        assert answer.status_code == 200
+    assert (await here.get("/healthz")).status_code == 200
+    await ground.world.settled()
+
+
+async def test_b122_a_log_that_nobody_reads_stops_nothing(ground: Ground) -> None:
+    port = free_port()
+    with unread(ground, PORT=str(port)) as (process, end):
+        await posted(ground, port, range(500))
+        assert len(ground.world.telegram.calls_of("sendMessage")) == 500
+        assert await ground.world.rows("SELECT count(*) FROM holders") == [(1,)]
+        with os.fdopen(end, "rb") as drained:
+            lines = await asyncio.to_thread(_read_until, drained, b"lines were dropped")
+            told = re.search(rb"(\d+) lines were dropped", lines[-1])
+            assert told is not None
+            assert int(told[1]) > 0
+            process.send_signal(signal.SIGTERM)
+            rest = await asyncio.to_thread(drained.read)
+        assert process.wait(PATIENCE) == 0
+        assert b"handed over" in rest
+
+
+async def test_b122_it_leaves_while_nobody_reads_and_goes_on_when_the_reader_has_gone(
+    ground: Ground,
+) -> None:
+    port = free_port()
+    with unread(ground, PORT=str(port)) as (process, end):
+        await posted(ground, port, range(200))
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+        os.close(end)
+    port = free_port()
+    with unread(ground, PORT=str(port)) as (process, end):
+        os.close(end)
+        await posted(ground, port, range(200, 210))
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+
+
+def _read_until(file: IO[bytes], word: bytes) -> list[bytes]:
+    lines = []
+    for line in file:
+        lines.append(line)
+        if word in line:
+            break
+    return lines

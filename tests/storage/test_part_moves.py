@@ -9,6 +9,7 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartBody, PartKind
 from storage import accounts, chats, outbox, replies, runs
 from storage.outbox import Attempt, Notice, Part
+from storage.views.evidence import gather_one
 from tests.storage.kit import LEASE, Hand
 
 
@@ -130,7 +131,7 @@ def test_a_proof_that_comes_after_the_attempt_was_doubted_still_counts(
 ) -> None:
     part = begun(hand)
     hand.do(outbox.doubt, attempt(part), "the process died")
-    hand.do(outbox.looked, part.id, part.attempts)
+    hand.do(outbox.looked, attempt(part))
     assert not hand.do(OUTCOMES["doubt"], attempt(part))
     assert not hand.do(OUTCOMES[proof], Attempt(part.id, part.attempts + 1))
     assert hand.do(OUTCOMES[proof], attempt(part))
@@ -162,9 +163,16 @@ def test_a_resend_of_what_arrived_is_lost(hand: Hand) -> None:
 def test_a_look_after_the_receipt_counts_nothing(hand: Hand) -> None:
     part = begun(hand)
     hand.do(outbox.doubt, attempt(part), "a time-out")
-    assert hand.do(outbox.looked, part.id, part.attempts)
+    assert hand.do(outbox.looked, attempt(part))
     hand.do(outbox.receive, attempt(part), "m1")
-    assert not hand.do(outbox.looked, part.id, part.attempts)
+    assert not hand.do(outbox.looked, attempt(hand.part(part.id)))
+    assert hand.part(part.id).looks == 1
+
+
+def test_a_look_whose_commit_is_repeated_counts_once(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(outbox.doubt, attempt(part), "a time-out")
+    assert [hand.do(outbox.looked, attempt(part)) for _ in range(2)] == [True, False]
     assert hand.part(part.id).looks == 1
 
 
@@ -184,24 +192,28 @@ def test_a_notice_of_a_run_is_said_once(hand: Hand) -> None:
     assert hand.do(outbox.post, *said) is None
 
 
-def test_words_of_an_operator_that_arrived_later_answer_the_chat(hand: Hand) -> None:
-    chat = hand.new_chat()
-    before = hand.clock.wall()
-    part = hand.post(chat, PartKind.OPERATOR)
-    assert not hand.do(outbox.human_answered, chat, before)
-    claimed = hand.do(outbox.claim, part, hand.holder, LEASE)
+def arrived(hand: Hand, chat: int, kind: PartKind) -> None:
+    """A message by itself reaches the chat."""
+    claimed = hand.do(outbox.claim, hand.post(chat, kind), hand.holder, LEASE)
     assert claimed is not None
     hand.do(outbox.receive, attempt(claimed), "m1")
-    assert hand.do(outbox.human_answered, chat, before)
-    assert not hand.do(outbox.human_answered, chat, hand.clock.wall() + 60)
+
+
+def test_words_of_an_operator_that_arrived_later_answer_the_chat(hand: Hand) -> None:
+    run = hand.ready(chat := hand.new_chat())
+    hand.post(chat, PartKind.OPERATOR, 2)
+    assert not hand.do(gather_one, run).evidence.human_answered
+    arrived(hand, chat, PartKind.OPERATOR)
+    assert hand.do(gather_one, run).evidence.human_answered
+    hand.advance(60)
+    hand.do(runs.end_live, run.id, Close(Ending.ANSWERED, Cause.HUMAN_ANSWERED))
+    assert not hand.do(gather_one, hand.ready(chat)).evidence.human_answered
 
 
 def test_a_note_of_ours_never_counts_as_a_humans_answer(hand: Hand) -> None:
-    chat = hand.new_chat()
-    claimed = hand.do(outbox.claim, hand.post(chat), hand.holder, LEASE)
-    assert claimed is not None
-    hand.do(outbox.receive, attempt(claimed), "m1")
-    assert not hand.do(outbox.human_answered, chat, 0.0)
+    run = hand.ready(chat := hand.new_chat())
+    arrived(hand, chat, PartKind.NOTICE)
+    assert not hand.do(gather_one, run).evidence.human_answered
 
 
 def test_a_look_up_must_not_adopt_what_the_chats_parts_have(hand: Hand) -> None:
@@ -279,6 +291,6 @@ def test_parts_that_were_looked_for_long_enough_do_not_hide_the_others(hand: Han
         hand.do(outbox.doubt, attempt(part), "a time-out")
         doubted.append(part)
     for part in doubted[:2]:
-        hand.do(outbox.looked, part.id, part.attempts)
+        hand.do(outbox.looked, attempt(part))
     found = hand.do(outbox.doubtful, hand.account, 1, 2)
     assert [part.id for part in found] == [doubted[2].id]

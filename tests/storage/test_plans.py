@@ -13,7 +13,8 @@ from bot.domain.reply import PartKind
 from storage import chats, holders, inbox, outbox, runs
 from storage.outbox import Attempt
 from storage.runs import NewRun
-from storage.views.history import history
+from storage.views.evidence import gather
+from storage.views.history import ChatBefore, history
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
 
@@ -84,12 +85,12 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, outbox.doubtful, hand.account, 5, 20),
         {"ix_outbox_unsure"},
     ),
-    "human_answered": (
-        lambda hand: reading(hand, outbox.human_answered, _chat(hand), 1e9),
-        {"ix_outbox_operator"},
+    "gather": (
+        lambda hand: reading(hand, gather, [hand.running() for _ in range(3)]),
+        {"ix_outbox_operator", "ix_inbound_run"},
     ),
     "history": (
-        lambda hand: reading(hand, history, _chat(hand), 0, 20),
+        lambda hand: reading(hand, history, [ChatBefore(_chat(hand), 0)], 12),
         {"ix_runs_chat", "ix_inbound_run"},
     ),
     "held_by": (lambda hand: reading(hand, runs.held_by, -1), {"ix_runs_running"}),

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import pydantic_ai
 from pydantic_ai import Agent, RunContext, exceptions
@@ -18,7 +19,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
-from bot.agents.assistant.model import ModelFailed, StoredModel, reaction, spell
+from bot.agents.assistant.answers import ModelAnswer, of_error
+from bot.agents.assistant.model import ModelFailed, StoredModel, busy, spell
 from bot.agents.assistant.prompt import Prompt, as_messages, past, prompt_of, tokens, within
 from bot.agents.assistant.tools import Tool
 from bot.domain.errors import GiveUp
@@ -78,21 +80,36 @@ class LlmAgent:
         if prompt.is_blank:
             return self._say(Text.NOTHING_TO_READ, turn)
         await self._enter()
-        empty = self._say(Text.EMPTY_ANSWER, turn)
-        model = StoredModel(self._model, turn, prompt.files, empty)
+        model = StoredModel(self._model, turn, prompt.files, lambda text: self._say(text, turn))
         try:
             return await self._within_window(prompt, model)
-        except (exceptions.ContentFilterError, exceptions.OutputTokenLimitExceeded) as error:
-            _log.warning("run %s: %s", turn.run_id, spell(error))
-            return empty
-        except exceptions.ModelAPIError as error:
-            unavailable = self._say(Text.UNAVAILABLE, turn)
-            raise reaction(error, turn, self._clock, unavailable) from None
-        except (exceptions.UsageLimitExceeded, exceptions.UnexpectedModelBehavior) as error:
-            # Played again, the stored responses would lead here again.
-            raise GiveUp(self._say(Text.APOLOGY, turn), f"the model: {spell(error)}") from None
         except exceptions.AgentRunError as error:
-            raise ModelFailed(spell(error)) from None
+            return await self._despite(error, model)
+
+    async def _despite(self, error: exceptions.AgentRunError, model: StoredModel) -> str:
+        """The answer to a run that ended with an error. Raises what follows instead of one."""
+        turn, answer = model.turn, of_error(error)
+        match answer:
+            case ModelAnswer.BUSY:
+                raise busy(error, turn, self._clock) from None
+            case ModelAnswer.REFUSES_US:
+                _log.error("the model refuses us: %s; check LLM_MODEL and its key", spell(error))
+                reason = f"the model refuses us: {spell(error)}"
+                raise GiveUp(self._say(Text.UNAVAILABLE, turn), reason) from None
+            case ModelAnswer.FILTERED | ModelAnswer.CUT_EMPTY:
+                return await model.remarked(answer)
+            case ModelAnswer.WINDOW:
+                reason = "the model's window is too small even without the history"
+                raise GiveUp(self._say(Text.APOLOGY, turn), reason) from None
+            case ModelAnswer.UNFIT | ModelAnswer.ENDLESS:
+                # Played again, the stored responses would lead here again.
+                raise GiveUp(self._say(Text.APOLOGY, turn), f"the model: {spell(error)}") from None
+            case ModelAnswer.REJECTED | ModelAnswer.BROKEN | ModelAnswer.REFUSES_FILES:
+                raise ModelFailed(spell(error)) from None
+            case ModelAnswer.WHOLE | ModelAnswer.CUT | ModelAnswer.CUT_CALL | ModelAnswer.EMPTY:
+                raise AssertionError(answer)  # Responses, which `StoredModel` has dealt with.
+            case other:
+                assert_never(other)
 
     async def _within_window(self, prompt: Prompt, model: StoredModel) -> str:
         """Run, with half of the history each time that the model's window is too small."""
@@ -110,10 +127,9 @@ class LlmAgent:
                     model_settings=self._settings,
                     usage_limits=UsageLimits(request_limit=MAX_CALLS),
                 )
-            except exceptions.ModelContextWindowExceededError as error:
+            except exceptions.ModelContextWindowExceededError:
                 if not history:
-                    reason = "the model's window is too small even without the history"
-                    raise GiveUp(self._say(Text.APOLOGY, turn), reason) from error
+                    raise
                 spent = sum(tokens(message.text) for message in history)
                 history = within(said, spent // 2)
                 _log.info("run %s: the history is cut to fit the model", turn.run_id)

@@ -4,15 +4,15 @@ A response is stored before anything acts on it: asked again after a crash, the 
 returns the stored one and costs nothing. So the whole conversation of a turn is played again
 up to the point where it was cut off, and only what is missing is done. A blank response is
 asked for once more and then replaced, so that none is ever acted on, shown or sent back to a
-provider, which would refuse it. None of a provider's words in an error go any further.
+provider, which would refuse it; `answers.py` says what follows from every other one. None of a
+provider's words in an error go any further.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelResponse,
+    ModelResponsePart,
     TextPart,
     ToolCallPart,
 )
@@ -28,28 +29,15 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from bot.agents.assistant.prompt import Files, is_blank
-from bot.domain.errors import AnswerbackError, ConfigurationError, GiveUp, Retry
+from bot.agents.assistant.answers import ModelAnswer, of_response
+from bot.agents.assistant.prompt import Files
+from bot.agents.assistant.reasoning import without_reasoning
+from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
 from bot.domain.ports import Clock
 from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
+from bot.texts import Text
 
-_log = logging.getLogger("answerback.llm")
-
-_PASSING = (
-    exceptions.ModelConnectionError,
-    exceptions.ModelRateLimitError,
-    exceptions.ModelRequestTimeout,
-    exceptions.ModelServerError,
-    exceptions.ModelUnavailableError,
-)
-_FOR_THE_OPERATOR = (
-    exceptions.ModelAuthenticationError,
-    exceptions.ModelNotFoundError,
-    exceptions.ModelQuotaExceededError,
-)
-_PASSING_STATUS = frozenset({408, 409, 425, 429})
-_OPERATOR_STATUS = frozenset({401, 402, 403, 404})
 _NOT_THE_FILES = (
     exceptions.ContentFilterError,
     exceptions.ModelAuthenticationError,
@@ -64,6 +52,16 @@ _REFUSES_FILES = (
     AssertionError,
 )
 """Errors of a file that a model does not take: of its server, or of its adapter."""
+_UNREADABLE = (
+    exceptions.UnexpectedModelBehavior,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""Errors of an adapter whose provider sent something else than an answer. They may quote it."""
+_ASKED_AGAIN = frozenset({ModelAnswer.EMPTY, ModelAnswer.CUT_CALL})
 
 
 def make_model(name: str, base_url: str) -> Model:
@@ -72,13 +70,18 @@ def make_model(name: str, base_url: str) -> Model:
     if not name:
         raise ConfigurationError("LLM_MODEL is empty: set it to provider:model, as openai:gpt-5")
     try:
-        if not base_url:
-            return infer_model(name)
-        from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - it takes a second
-        from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - as above
+        found = None if base_url else infer_model(name)
+        # By its name: a provider that is not asked for need not be installed.
+        if found is not None and type(found).__name__ != "OpenAIChatModel":
+            return found
+        from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - it takes a second
 
+        from bot.agents.assistant.gateway import GatewayModel  # noqa: PLC0415 - as above
+
+        if found is not None and found.provider is not None:
+            return GatewayModel(found.model_name, provider=found.provider)
         provider = OpenAIProvider(base_url=base_url)
-        return OpenAIChatModel(name.removeprefix("openai:"), provider=provider)
+        return GatewayModel(name.removeprefix("openai:"), provider=provider)
     except exceptions.UserError as error:
         said = error.message.partition(". ")[0]
         raise ConfigurationError(f"LLM_MODEL={name}: {said}") from error
@@ -90,16 +93,20 @@ def make_model(name: str, base_url: str) -> Model:
 
 class StoredModel(WrapperModel):
     """`model` for one attempt on `turn`. `number` is that of the response acted on now; 0 plays
-    the conversation again from its beginning."""
+    the conversation again from its beginning. `say` words our own texts for the person."""
 
     def __init__(
-        self, model: Model, turn: Turn, files: Mapping[str, AttachmentFile], empty: str
+        self,
+        model: Model,
+        turn: Turn,
+        files: Mapping[str, AttachmentFile],
+        say: Callable[[Text], str],
     ) -> None:
         super().__init__(model)
         self.number = 0
         self.turn = turn
+        self.say = say
         self._files = Files(files, model.profile)
-        self._empty = empty
 
     async def request(
         self,
@@ -108,17 +115,37 @@ class StoredModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         self.number += 1
+        name = f"model:{self.number}"
 
         async def call() -> Any:
             response = await self._ask(messages, model_settings, model_request_parameters)
-            return ModelMessagesTypeAdapter.dump_python([_unique_calls(response)], mode="json")
+            return ModelMessagesTypeAdapter.dump_python([response], mode="json")
 
-        for key in (f"model:{self.number}", f"model:{self.number}:again"):
-            stored = await self.turn.step(key, call, safe_to_repeat=True, cost=_cost)
-            (response,) = ModelMessagesTypeAdapter.validate_json(json.dumps(stored))
-            if isinstance(response, ModelResponse) and not _says_nothing(response):
-                return response
-        return ModelResponse(parts=[TextPart(self._empty)], model_name=self.model_name)
+        response = await self._stored(name, call)
+        if of_response(response) in _ASKED_AGAIN:
+            response = await self._stored(f"{name}:again", call)
+        answer = of_response(response)
+        return response if answer is ModelAnswer.WHOLE else await self._instead(answer, response)
+
+    async def _stored(self, key: str, call: Callable[[], Awaitable[Any]]) -> ModelResponse:
+        stored = await self.turn.step(key, call, safe_to_repeat=True, cost=_cost)
+        (response,) = ModelMessagesTypeAdapter.validate_json(json.dumps(stored))
+        assert isinstance(response, ModelResponse)
+        return response
+
+    async def _instead(self, answer: ModelAnswer, response: ModelResponse) -> ModelResponse:
+        """The response to act on in the place of one that is not whole."""
+        text = await self.remarked(answer)
+        said = [part for part in response.parts if isinstance(part, TextPart)]
+        if answer is ModelAnswer.CUT:
+            return replace(response, parts=[*said, TextPart(f"\n\n{text}")], finish_reason="stop")
+        return ModelResponse(parts=[TextPart(text)], model_name=self.model_name)
+
+    async def remarked(self, answer: ModelAnswer) -> str:
+        """Our own words about this answer, which `runs show` tells from now on."""
+        remark = answer.remark
+        await self.turn.step(f"{remark} ({self.number})", lambda: remark, safe_to_repeat=True)
+        return self.say(Text.CUT_OFF if answer is ModelAnswer.CUT else Text.EMPTY_ANSWER)
 
     async def _ask(
         self,
@@ -134,36 +161,35 @@ class StoredModel(WrapperModel):
         while True:
             try:
                 filled = await self._files.into(messages)
-                return await self.wrapped.request(filled, settings, parameters)
+                response = _spoken(await self.wrapped.request(filled, settings, parameters))
             except _NOT_THE_FILES:
                 raise
             except _REFUSES_FILES:
                 if not self._files.refused():
                     raise
-            except exceptions.UnexpectedModelBehavior as error:
+            except _UNREADABLE as error:
                 raise ModelFailed(spell(error)) from None
+            else:
+                if of_response(response) is ModelAnswer.BROKEN:
+                    raise ModelFailed("the response ended with an error")
+                return response
 
 
-def _says_nothing(response: ModelResponse) -> bool:
-    """Neither a tool is called nor anything visible said."""
-    return not any(
-        isinstance(part, ToolCallPart)
-        or (isinstance(part, TextPart) and not is_blank(part.content))
-        for part in response.parts
-    )
-
-
-def _unique_calls(response: ModelResponse) -> ModelResponse:
-    """Calls are known by their ids; some servers give two calls the same."""
+def _spoken(response: ModelResponse) -> ModelResponse:
+    """The response without reasoning in its texts, and with calls that are told apart by their
+    ids: some servers give two calls the same."""
     seen: Counter[str] = Counter()
-    parts = []
+    parts: list[ModelResponsePart] = []
     for part in response.parts:
-        if isinstance(part, ToolCallPart):
+        if isinstance(part, TextPart):
+            parts.append(replace(part, content=without_reasoning(part.content)))
+        elif isinstance(part, ToolCallPart):
             seen[part.tool_call_id] += 1
             again = seen[part.tool_call_id]
-            if again > 1:
-                part = replace(part, tool_call_id=f"{part.tool_call_id}-{again}")  # noqa: PLW2901
-        parts.append(part)
+            name = part.tool_call_id if again == 1 else f"{part.tool_call_id}-{again}"
+            parts.append(replace(part, tool_call_id=name))
+        else:
+            parts.append(part)
     return replace(response, parts=parts)
 
 
@@ -176,31 +202,18 @@ class ModelFailed(AnswerbackError):
     """The model did not answer as it should. For the operator; holds none of its words."""
 
 
-def spell(error: exceptions.AgentRunError) -> str:
+def spell(error: Exception) -> str:
     """An error by its name and its HTTP status."""
     status = f" ({error.status_code})" if isinstance(error, exceptions.ModelHTTPError) else ""
     return f"{type(error).__name__}{status}"
 
 
-def reaction(
-    error: exceptions.ModelAPIError, turn: Turn, clock: Clock, unavailable: str
-) -> AnswerbackError:
-    """The error to raise in the place of a provider's.
-
-    Where the provider is busy, broken or can't be reached, the turn is tried again: not before
-    the provider asks for, longer with every attempt, spread out, and no later than the turn's
-    deadline, when the person gets an apology. Where nothing will work before somebody changes
-    the key, the account or the model, the person is told `unavailable`.
-    """
-    status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
-    passes = isinstance(error, _PASSING) or status in _PASSING_STATUS or status >= 500
-    if passes and not isinstance(error, _FOR_THE_OPERATOR):
-        wait = RETRY.model.after(turn.attempt, clock.jitter())
-        if error.retry_after is not None:
-            wait = error.retry_after + wait / 2
-        left = max(1.0, turn.deadline - clock.wall())
-        return Retry(min(wait, left), f"the model is not available: {spell(error)}")
-    if isinstance(error, _FOR_THE_OPERATOR) or status in _OPERATOR_STATUS:
-        _log.error("the model refuses us: %s; check LLM_MODEL and its key", spell(error))
-        return GiveUp(unavailable, f"the model refuses us: {spell(error)}")
-    return ModelFailed(spell(error))
+def busy(error: exceptions.AgentRunError, turn: Turn, clock: Clock) -> Retry:
+    """Try the turn again: not before the provider asks for, longer with every attempt, spread
+    out, and no later than the turn's deadline, when the person gets an apology."""
+    asked = error.retry_after if isinstance(error, exceptions.ModelAPIError) else None
+    wait = RETRY.model.after(turn.attempt, clock.jitter())
+    if asked is not None:
+        wait = asked + wait / 2
+    left = max(1.0, turn.deadline - clock.wall())
+    return Retry(min(wait, left), f"the model is not available: {spell(error)}")

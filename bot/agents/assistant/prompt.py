@@ -6,6 +6,7 @@ replay after a crash fetches nothing, and described where the model does not tak
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.profiles import ModelProfile
 
 from bot.domain.errors import AttachmentUnavailable
-from bot.domain.message import Attachment, ChatKind, InboundKind
+from bot.domain.message import Attachment, ChatKind, InboundKind, as_name, one_line
 from bot.domain.turn import AttachmentFile, HistoryMessage, Turn, TurnMessage
 
 MAX_FILE = 10_000_000
@@ -39,6 +40,10 @@ _ABILITIES = {
 """The entry of a model's profile for a media type, or for the first half of one."""
 _INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SAID = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON})
+_NOBODY = "Somebody"
+"""Who speaks in a group without a visible name."""
+MAX_QUOTE = 2000
+"""Characters of a quoted message."""
 _TOKENS_A_MESSAGE = 4
 _BYTES_A_TOKEN = 3
 """Careful for English (four), about right for scripts of two and three bytes a letter."""
@@ -61,11 +66,31 @@ def past(turn: Turn) -> list[HistoryMessage]:
     if turn.chat.kind is not ChatKind.GROUP:
         return list(turn.history)
     return [
-        replace(said, text=f"{said.sender_name}: {said.text}")
-        if said.sender_name and not is_blank(said.text)
+        replace(said, text=_spoken(said.sender_name, said.text))
+        if said.role == "user" and not is_blank(said.text)
         else said
         for said in turn.history
     ]
+
+
+_GOES_ON = "| "
+"""Before each further line of what stands in a frame: none of them can begin another one."""
+_OPENED = re.compile(r"/start(?:@\w+)? +(\S+)\s*")
+"""A start with the payload of a link."""
+_OUR_FRAMES = re.compile(
+    r"^(?=\s*\[(?:Not written|Forwarded|In reply|A file|The person)\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def _apart(text: str) -> str:
+    """Words of several lines, of which only the first follows a frame."""
+    return f"\n{_GOES_ON}".join(text.splitlines())
+
+
+def _spoken(name: str, text: str) -> str:
+    """What somebody says in a group."""
+    return f"{as_name(name) or _NOBODY}: {_apart(text)}"
 
 
 def within(history: Sequence[HistoryMessage], budget: int) -> list[HistoryMessage]:
@@ -130,27 +155,29 @@ def prompt_of(turn: Turn) -> Prompt:
 
 
 def _words(message: TurnMessage, *, in_group: bool) -> str:
-    words = message.text
+    words = _OUR_FRAMES.sub(_GOES_ON, message.text)
     if message.kind == InboundKind.REMINDER:
         return (
             "[Not written by the person: the reminder that they had asked for is due now. "
-            f"Remind them of it in a friendly sentence.] {words}"
+            f"Remind them of it in a friendly sentence.] {_apart(words)}"
         )
+    if opened := _OPENED.fullmatch(words):
+        words = f"[The person came by a link with this payload: {one_line(opened.group(1))}]"
     if message.kind not in _SAID and not words.startswith("["):
         words = f"[{message.kind}] {words}".strip()
     if is_blank(words):
         return ""
     if message.forwarded_from:
-        words = f"[Forwarded, first said by {message.forwarded_from}] {words}"
+        words = f"[Forwarded, first said by {as_name(message.forwarded_from)}] {_apart(words)}"
     if message.quoted is not None and not is_blank(message.quoted.text):
         whose = "your message" if message.quoted.from_us else "the message"
-        words = f"[In reply to {whose}: {message.quoted.text}]\n{words}"
-    return f"{message.sender_name}: {words}" if in_group and message.sender_name else words
+        words = f"[In reply to {whose}: {one_line(message.quoted.text, MAX_QUOTE)}]\n{words}"
+    return _spoken(message.sender_name, words) if in_group else words
 
 
 def described(file: Attachment, why: str) -> str:
     """A file in words, for a model that does not get it."""
-    facts = [file.kind, file.mime, file.name]
+    facts = [one_line(fact) for fact in (file.kind, file.mime, file.name)]
     facts.append("" if file.size is None else f"{file.size} bytes")
     facts.append("" if file.seconds is None else f"{file.seconds} s long")
     return f"[A file: {', '.join(fact for fact in facts if fact)}. You can't see it: {why}]"

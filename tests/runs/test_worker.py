@@ -1,0 +1,105 @@
+"""The worker's claims: all that one of them brings, and the hints that more is due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from sqlalchemy import text as sql
+
+from bot.clock import SystemClock
+from bot.wiring import Role
+from storage.engine.tx import Tx
+from storage.notify import READY, Wakeups, stop_topic
+from tests.fakes.updates import Person
+from tests.kit.agents import Held, repeats
+from tests.kit.conversation import PATIENT, people, post
+from tests.limits import PATIENCE
+from tests.world import World, open_world
+
+CHAT = 700100261
+
+
+async def test_what_was_written_while_nobody_worked_is_claimed_together(world: World) -> None:
+    web = await world.start(role=Role.WEB)
+    everybody = people(12)
+    for person in everybody:
+        await post(web, person.text(f"hello from {person.number}"))
+    await world.start(agent=repeats, role=Role.WORKER)
+    await world.settled()
+    assert [world.telegram.texts(p.number) for p in everybody] == [
+        [f"hello from {p.number}"] for p in everybody
+    ]
+
+
+def spoil(tx: Tx, sender: int) -> None:
+    """Make the messages of this person unreadable."""
+    spoiled = sql("UPDATE inbound SET attachments = 'no list' WHERE sender_id = :sender")
+    tx.execute(spoiled, {"sender": str(sender)})
+
+
+async def test_a_message_that_breaks_its_reading_holds_up_nobody_else(world: World) -> None:
+    web = await world.start(role=Role.WEB)
+    broken, *others = people(4)
+    for person in (broken, *others):
+        await post(web, person.text("hello"))
+    await web.process.rt.db.write(spoil, broken.number)
+    await world.start(agent=repeats, role=Role.WORKER)
+    await world.telegram.wait_for(
+        lambda: all(world.telegram.texts(person.number) == ["hello"] for person in others)
+    )
+    await world.until("SELECT 1 FROM runs WHERE failures > 0", lambda rows: len(rows) == 1)
+    assert world.telegram.texts(broken.number) == []
+
+
+@pytest.fixture
+async def shared(sqlite_url: str) -> AsyncIterator[World]:
+    async with open_world(sqlite_url) as world:
+        yield world
+
+
+@asynccontextmanager
+async def elsewhere(url: str) -> AsyncIterator[asyncio.Queue[str]]:
+    """The hints that reach another process while the body runs."""
+    wakeups, topics = Wakeups(SystemClock(), url), asyncio.Queue[str]()
+    wakeups.listen(topics.put_nowait)
+    relay = asyncio.create_task(wakeups.relay())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            assert await topics.get() == READY  # It is connected.
+            yield topics
+    finally:
+        relay.cancel()
+        await asyncio.gather(relay, return_exceptions=True)
+
+
+async def test_what_becomes_ready_where_there_is_room_is_told_to_nobody_else(
+    shared: World, valkey_url: str
+) -> None:
+    agent = Held()
+    running = await shared.start(agent=agent, redis_url=valkey_url, **PATIENT)
+    async with elsewhere(valkey_url) as topics:
+        ada = Person(CHAT)
+        await post(running, ada.text("one"), ada.text("two"))
+        agent.go.set()
+        await shared.settled()
+        assert shared.telegram.texts(CHAT) == ["one", "two"]
+        running.process.rt.wakeups.tell(stop_topic(99))
+        assert await topics.get() == stop_topic(99)
+
+
+async def test_what_becomes_ready_where_there_is_no_room_is_told_to_others(
+    shared: World, valkey_url: str
+) -> None:
+    agent = Held()
+    running = await shared.start(agent=agent, redis_url=valkey_url, concurrency=1, **PATIENT)
+    async with elsewhere(valkey_url) as topics:
+        await post(running, Person(CHAT).text("one"))
+        await agent.begun.wait()
+        await post(running, Person(CHAT + 1).text("two"))
+        assert await topics.get() == READY
+        agent.go.set()
+        await shared.settled()
+        assert shared.telegram.texts(CHAT + 1) == ["two"]

@@ -1,0 +1,114 @@
+"""The demands on a database: each that is not met is told in a sentence, with its fix."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pysqlite3.dbapi2 as sqlite3
+import pytest
+from psycopg import sql
+
+from bot.domain.errors import ConfigurationError
+from bot.domain.findings import Level
+from storage.engine.demands import DatabaseFacts, facts_of, judge, refuse_unfit
+from tests.clocks import ShiftedClock
+from tests.kit.pooler import pooled
+from tests.servers import Postgres
+
+GOOD = DatabaseFacts("PostgreSQL", (16, 4))
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "level"),
+    [
+        (replace(GOOD, version=(12, 1)), "database version", Level.WARNING),
+        (replace(GOOD, shares_sessions=True), "database sessions", Level.PROBLEM),
+        (replace(GOOD, encoding="SQL_ASCII"), "database encoding", Level.PROBLEM),
+        (replace(GOOD, isolation="serializable"), "database isolation", Level.PROBLEM),
+        (replace(GOOD, refusal="it is a standby"), "database writes", Level.PROBLEM),
+        (replace(GOOD, durable=False), "database durability", Level.WARNING),
+        (replace(GOOD, room=3), "connections", Level.WARNING),
+        (replace(GOOD, took=0.3), "database latency", Level.WARNING),
+        (replace(GOOD, ahead=-8.0), "clock", Level.WARNING),
+        (DatabaseFacts("SQLite", (3, 45, 1)), "database", Level.PROBLEM),
+    ],
+)
+def test_what_is_missing_is_named_with_its_fix(
+    facts: DatabaseFacts, name: str, level: Level
+) -> None:
+    [found] = [finding for finding in judge(facts) if finding.level is not Level.OK]
+    assert (found.name, found.level) == (name, level)
+    assert found.fix
+    assert "\n" not in found.says
+
+
+def test_a_good_database_is_taken(blank_database_url: str) -> None:
+    refuse_unfit(blank_database_url, ShiftedClock())
+    found = judge(facts_of(blank_database_url, ShiftedClock()))
+    assert [finding for finding in found if finding.level is Level.PROBLEM] == []
+
+
+@pytest.fixture
+def postgres_database(postgres: Postgres) -> Iterator[str]:
+    """The name of a database that a test may make as it likes."""
+    postgres.ensure_running()
+    yield "made_by_hand"
+    postgres.ensure_running()
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("DROP DATABASE made_by_hand WITH (FORCE)")
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_b124_a_database_that_is_not_utf_8_is_refused(
+    postgres: Postgres, postgres_database: str, encoding: str
+) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL(
+                "CREATE DATABASE {} ENCODING {} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+            ).format(sql.Identifier(postgres_database), encoding)
+        )
+    with pytest.raises(ConfigurationError, match=f"{encoding}.*ENCODING 'UTF8'"):
+        refuse_unfit(postgres.url(postgres_database), ShiftedClock())
+
+
+def test_a_role_that_may_only_read_is_refused(blank_postgres_url: str) -> None:
+    with psycopg.connect(blank_postgres_url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        told = "ALTER DATABASE {} SET default_transaction_read_only = on"
+        connection.execute(sql.SQL(told).format(name))
+    with pytest.raises(ConfigurationError, match="read only"):
+        refuse_unfit(blank_postgres_url, ShiftedClock())
+
+
+def test_the_isolation_of_a_role_and_the_encoding_of_a_url_change_nothing(
+    blank_postgres_url: str,
+) -> None:
+    with psycopg.connect(blank_postgres_url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        told = "ALTER DATABASE {} SET default_transaction_isolation = 'serializable'"
+        connection.execute(sql.SQL(told).format(name))
+    url = f"{blank_postgres_url}&client_encoding=LATIN1"
+    assert facts_of(url, ShiftedClock()).isolation == "read committed"
+
+
+@pytest.mark.parametrize("sessions", [1, 2, 4])
+async def test_b123_a_pooler_in_transaction_mode_is_refused(
+    blank_postgres_url: str, sessions: int
+) -> None:
+    async with pooled(blank_postgres_url, sessions) as pooler:
+        with pytest.raises(ConfigurationError, match=r"pooler.*session mode"):
+            await asyncio.to_thread(refuse_unfit, pooler.url, ShiftedClock())
+
+
+def test_b125_a_file_that_somebody_holds_or_nobody_may_write_is_named(sqlite_url: str) -> None:
+    file = Path(sqlite_url.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(file, isolation_level=None)) as held:
+        held.execute("BEGIN EXCLUSIVE")
+        assert "locked" in facts_of(sqlite_url, ShiftedClock()).refusal
+    assert facts_of(sqlite_url, ShiftedClock()).refusal == ""
