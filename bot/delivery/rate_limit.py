@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil
 from typing import Protocol
 
 from bot.domain.message import ChatKind
@@ -37,10 +37,14 @@ _ACCOUNT_USED = 0.97
 _GROUP_BURST = 3
 _RETURNED_PATIENCE = 30.0
 """Seconds that one who was told to come back waits in the account's line: it is told once."""
-_SHORT_LINE = 0.5
-"""Seconds of a line in which it is never empty before somebody else is ready to stand in it."""
-_FIRST_TURNS = 10
-"""Turns of an account that begin before anything is known of its line."""
+_LINE = 1.0
+"""Seconds of an account's line that a process has turns for, besides those at their agents."""
+_SLOWER = 1.25
+"""How much longer agents may take than lately without a gap in the line."""
+_LATELY = 16
+"""So many turns tell how long agents take."""
+_ANY_NUMBER = 1_000_000
+"""Of turns of an account: more than a process ever has."""
 _REFUSED_CHATS = 3
 _REFUSED_WITHIN = 1.0
 """So many chats refused within so many seconds: the limit is the whole account's."""
@@ -147,6 +151,13 @@ class Place:
             self.undo()
 
 
+@dataclass(slots=True)
+class _Last:
+    """When the next may follow the last one that was let through."""
+
+    over: float = 0.0
+
+
 class RateLimiter:
     """The rate limits of one account."""
 
@@ -157,28 +168,30 @@ class RateLimiter:
         self._local = Local()
         self._refused: dict[str, float] = {}
         self._held_until = 0.0
-        self._even_at = 0.0
+        self._called_up, self._calls = _Last(), _Last()
         self._processes = 1
         self._asked = 0
         self.turns = 0
         """Turns of this account that are under way in this process."""
-        self._turns_wanted = inf if pace.overall is None else _FIRST_TURNS
+        self._agent_takes: float | None = None
 
     def share(self, processes: int) -> None:
         """So many processes send for this account now."""
         self._processes = max(1, processes)
 
     @property
-    def room(self) -> float:
-        """How many more turns of this account may begin here."""
-        return max(0.0, self._turns_wanted - self.turns)
+    def room(self) -> int:
+        """How many more turns of this account may begin here: as many as are at their agents or
+        in line while the account is used at its rate."""
+        if self._pace.overall is None or self._agent_takes is None:
+            return _ANY_NUMBER
+        rate = self._pace.overall * _ACCOUNT_USED / self._processes
+        return max(0, ceil(rate * (_SLOWER * self._agent_takes + _LINE)) - self.turns)
 
-    def _stood(self, seconds: float) -> None:
-        """Want more turns at once while the line is short, fewer while it is long."""
-        if seconds <= _SHORT_LINE:
-            self._turns_wanted = min(self._turns_wanted + 1, 2 * self.turns + _FIRST_TURNS)
-        elif seconds > 2 * _SHORT_LINE and self._pace.overall is not None:
-            self._turns_wanted = max(1, min(self._turns_wanted, self.turns) - 1)
+    def thought(self, seconds: float) -> None:
+        """An agent took so long for a turn of this account."""
+        before = seconds if self._agent_takes is None else self._agent_takes
+        self._agent_takes = before + (seconds - before) / _LATELY
 
     async def place(
         self, to: Recipient, patience: float | None = None, *, returned: bool = False
@@ -195,13 +208,13 @@ class RateLimiter:
             left = max(0.0, ends_at - now)
             in_line = _RETURNED_PATIENCE if returned and patience else left
             wait, place = await self._ask(limits, in_line, -1.0 if patience is None else left)
-            if place is not None or patience is not None:
-                self._stood(wait)
             if place is None and wait > left:
                 return Place(wait)
             try:
                 if wait > 0:
                     await self._clock.sleep(wait)
+                    if place is not None:
+                        await self._apart(self._called_up)
             except BaseException:
                 if place is not None:
                     place.refund()
@@ -211,14 +224,18 @@ class RateLimiter:
                 return place
 
     async def even_out(self) -> None:
-        """Keep calls apart that are about to begin together although their moments lay apart:
-        commits take uneven times, and a process may stand still. Milliseconds as a rule."""
+        """Keep calls apart that are about to begin together although they were called up apart:
+        commits take uneven times. Milliseconds as a rule."""
+        await self._apart(self._calls)
+
+    async def _apart(self, last: _Last) -> None:
+        """Wait until this is as far from the last one as the account's limit has it."""
         if self._pace.overall is None:
             return
         now = self._clock.monotonic()
-        at = max(now, self._even_at)
+        at = max(now, last.over)
         share = 1 if self._shared is not None else self._processes
-        self._even_at = at + share / self._pace.overall
+        last.over = at + share / self._pace.overall
         if at > now:
             await self._clock.sleep(at - now)
 
