@@ -130,6 +130,7 @@ class Process:
     introductions: Sequence[Introduction]
     tasks: Supervisor
     last_sweep: float = 0.0
+    _repaired: int = 0
     _heard: DatabaseCheck = field(init=False)
 
     def __post_init__(self) -> None:
@@ -167,7 +168,7 @@ class Process:
 
     async def repair(self) -> None:
         """The slower repairs. Raises DatabaseUnavailable."""
-        await recovery.repair(self.rt)
+        _, self._repaired = await recovery.repair_page(self.rt, self._repaired)
         for limiter in self.ctx.limiters.values():
             limiter.forget_idle()
 

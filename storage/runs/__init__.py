@@ -33,7 +33,14 @@ from storage.runs.creation import (
     recount_messages,
     written_at,
 )
-from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
+from storage.runs.heads import (
+    live_in_chat,
+    merge,
+    promote,
+    step_back,
+    stranded_chats,
+    waiting_until,
+)
 from storage.runs.moves import (
     correct_ending,
     end_live,
