@@ -155,11 +155,20 @@ CASES = {
         [response(200, b"{oops", "content-type: application/json\r\n")],
         ModelFailed,
     ),
+    "no body": Case(Kind.BROKEN, [response(200)], ModelFailed),
+    "a stream": Case(
+        Kind.BROKEN,
+        [response(200, b"data: {}\n\ndata: [DONE]\n", "content-type: text/event-stream\r\n")],
+        ModelFailed,
+    ),
     "choices null": Case(Kind.BROKEN, [{"choices": None}], ModelFailed),
     "no choices": Case(Kind.BROKEN, [{"choices": []}], ModelFailed),
     "no message": Case(Kind.BROKEN, [{"choices": [{"index": 0}]}], ModelFailed),
     "other JSON": Case(Kind.BROKEN, [{"hello": SECRET}], ModelFailed),
     "a nameless error inside": Case(Kind.REJECTED, [{"error": "x"}], ModelFailed),
+    "an end for want of machines": Case(
+        Kind.BROKEN, [says("half a", "insufficient_system_resource")], ModelFailed
+    ),
     "an end by an error": Case(Kind.BROKEN, [says("half a", "error")], ModelFailed),
     "a list": Case(
         Kind.BROKEN, [response(200, b"[1]", "content-type: application/json\r\n")], ModelFailed

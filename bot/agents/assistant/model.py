@@ -10,6 +10,7 @@ provider's words in an error go any further.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +30,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from bot.agents.assistant.answers import ModelAnswer, of_response
+from bot.agents.assistant.answers import ModelAnswer, of_error, of_response
 from bot.agents.assistant.prompt import Files
 from bot.agents.assistant.reasoning import without_reasoning
 from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
@@ -38,28 +39,9 @@ from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 from bot.texts import Text
 
-_NOT_THE_FILES = (
-    exceptions.ContentFilterError,
-    exceptions.ModelAuthenticationError,
-    exceptions.ModelContextWindowExceededError,
-    exceptions.ModelNotFoundError,
-    exceptions.OutputTokenLimitExceeded,
-)
-_REFUSES_FILES = (
-    exceptions.ModelRequestRejectedError,
-    exceptions.UserError,
-    NotImplementedError,
-    AssertionError,
-)
-"""Errors of a file that a model does not take: of its server, or of its adapter."""
-_UNREADABLE = (
-    exceptions.UnexpectedModelBehavior,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)
+_REFUSES_FILES = (exceptions.UserError, NotImplementedError, AssertionError)
+"""Errors of an adapter that takes no files of a kind."""
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of an adapter whose provider sent something else than an answer. They may quote it."""
 _ASKED_AGAIN = frozenset({ModelAnswer.EMPTY, ModelAnswer.CUT_CALL})
 
@@ -93,7 +75,8 @@ def make_model(name: str, base_url: str) -> Model:
 
 class StoredModel(WrapperModel):
     """`model` for one attempt on `turn`. `number` is that of the response acted on now; 0 plays
-    the conversation again from its beginning. `say` words our own texts for the person."""
+    the conversation again from its beginning. `say` words our own texts for the person; `seconds`
+    bound a whole exchange, also one of which a gateway sends a blank now and then."""
 
     def __init__(
         self,
@@ -101,11 +84,13 @@ class StoredModel(WrapperModel):
         turn: Turn,
         files: Mapping[str, AttachmentFile],
         say: Callable[[Text], str],
+        seconds: float,
     ) -> None:
         super().__init__(model)
         self.number = 0
         self.turn = turn
         self.say = say
+        self._seconds = seconds
         self._files = Files(files, model.profile)
 
     async def request(
@@ -160,10 +145,13 @@ class StoredModel(WrapperModel):
         """
         while True:
             try:
-                filled = await self._files.into(messages)
-                response = _spoken(await self.wrapped.request(filled, settings, parameters))
-            except _NOT_THE_FILES:
-                raise
+                response = _spoken(await self._exchange(messages, settings, parameters))
+            except exceptions.AgentRunError as error:
+                kind = of_error(error)
+                if kind is ModelAnswer.UNFIT:  # It is the adapter that does not know the answer.
+                    raise ModelFailed(spell(error)) from None
+                if kind is not ModelAnswer.REJECTED or not self._files.refused():
+                    raise
             except _REFUSES_FILES:
                 if not self._files.refused():
                     raise
@@ -173,6 +161,19 @@ class StoredModel(WrapperModel):
                 if of_response(response) is ModelAnswer.BROKEN:
                     raise ModelFailed("the response ended with an error")
                 return response
+
+    async def _exchange(
+        self,
+        messages: list[ModelMessage],
+        settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        filled = await self._files.into(messages)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self.wrapped.request(filled, settings, parameters)
+        except TimeoutError:
+            raise exceptions.ModelRequestTimeout(self.model_name, self._seconds) from None
 
 
 def _spoken(response: ModelResponse) -> ModelResponse:
