@@ -10,13 +10,13 @@ import sqlalchemy as sa
 from storage.engine.binds import RUN_ID
 from storage.engine.chat_rows import Blank
 from storage.engine.clock import now
-from storage.engine.insert import insert_listed
+from storage.engine.insert import insert_rows
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.schema.tables import replies
 
 _told = Rows("told", run=sa.BigInteger(), text=sa.Text(), body=sa.Text(), attempt=sa.Integer())
-_STORE = insert_listed(replies, _told, stored_at=now)
+_STORE = insert_rows(replies, _told, stored_at=now).on_conflict_do_nothing()
 _STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == RUN_ID)
 
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Insert, Table, select, true
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, FromClause, Table, select, true
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from storage.engine.sets import Rows
 from storage.engine.tx import Row, Tx
 
 
-def insert_listed(table: Table, rows: Rows, **computed: ColumnElement[Any]) -> Insert:
-    """INSERT of a list's rows, in its order, each unless it is there. The list's columns that are
-    the table's are stored as they are; `computed` are further ones, as SQL."""
-    given = {column.name: column for column in rows.c if column.name in table.c}
-    values = given | computed
-    # SQLite reads ON CONFLICT as a part of a join if no WHERE stands between.
-    listed = select(*values.values()).where(true())
-    return insert(table).from_select(list(values), listed).on_conflict_do_nothing()
+def insert_rows(
+    table: Table,
+    given: Rows,
+    condition: ColumnElement[bool] | None = None,
+    order: Sequence[ColumnElement[Any]] = (),
+    joined: FromClause | None = None,
+    **computed: ColumnElement[Any],
+) -> Insert:
+    """INSERT of a list. Its columns are the table's of their names, and those that are `computed`
+    by SQL from the list, or from what it is `joined` to."""
+    columns = {name: column for name, column in given.c.items() if name in table.c} | computed
+    rows = select(*columns.values()).select_from(given.table if joined is None else joined)
+    # SQLite tells ON CONFLICT from the ON of a join by a WHERE between them.
+    rows = rows.where(true() if condition is None else condition).order_by(*order)
+    return insert(table).from_select(list(columns), rows)
 
 
 class InsertOrSkip:

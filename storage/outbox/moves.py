@@ -16,7 +16,7 @@ from bot.domain.run import Claim
 from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
 from storage.engine.chat_rows import Blank, MoveChat, Page
 from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip, insert_listed
+from storage.engine.insert import InsertOrSkip, insert_rows
 from storage.engine.literals import is_in, word
 from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
@@ -77,15 +77,19 @@ _new = Rows(
     holder=sa.BigInteger(),
 )
 _begun = _new.c.holder.is_not(None)
-_STORE_PARTS = insert_listed(
-    outbox,
-    _new,
-    standalone=sa.false(),
-    created_at=now,
-    state=sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
-    attempts=sa.case((_begun, 1), else_=0),
-    started_at=sa.case((_begun, now), else_=sa.literal(0.0)),
-).returning(*PART.columns)
+_STORE_PARTS = (
+    insert_rows(
+        outbox,
+        _new,
+        standalone=sa.false(),
+        created_at=now,
+        state=sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
+        attempts=sa.case((_begun, 1), else_=0),
+        started_at=sa.case((_begun, now), else_=sa.literal(0.0)),
+    )
+    .on_conflict_do_nothing()
+    .returning(*PART.columns)
+)
 
 
 def store_parts(
@@ -215,7 +219,7 @@ _RECEIVE_FIRST = (
     .returning(outbox.c.id)
 )
 _kept = Rows("kept", outbox=sa.BigInteger(), receipt=sa.Text(), attempt=sa.Integer())
-_KEEP = insert_listed(receipts, _kept, at=now)
+_KEEP = insert_rows(receipts, _kept, at=now).on_conflict_do_nothing()
 _KEEP_OWN = (
     insert(receipts)
     .from_select(

@@ -67,7 +67,6 @@ from storage.runs.rows import (
     held_by,
     last_ended,
     page,
-    recent_turns,
     set_aside_reason,
     waiting_messages,
     written_after,

@@ -12,16 +12,21 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
+from bot.domain.terms import IntakeTerms
 from storage import chats, holders, inbox, outbox, replies, runs
+from storage.chats import NewChat
+from storage.inbox import NewMessage, NewPayload
 from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
 from storage.replies import NewReply
 from storage.runs import NewRun
+from storage.views.arrivals import standing
 from storage.views.evidence import gather
 from storage.views.history import ChatBefore, history
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
 
 Ask = Callable[[Hand], Reading]
+NAMES = ("past-7", "past-8", "nobody")
 PAGES = 120
 """What a move may read: a few dozen index pages, however long the past."""
 
@@ -37,32 +42,64 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
     ),
     "create": (
         lambda hand: reading(
-            hand, chats.create, hand.account, Address("new"), ChatKind.PRIVATE, "Ada", "en"
+            hand,
+            chats.create,
+            [NewChat(hand.account, Address(name), ChatKind.PRIVATE, "", "") for name in NAMES],
         ),
-        set(),
+        {"pk_chat_addresses"},
+    ),
+    "lock_at": (
+        lambda hand: reading(
+            hand, chats.lock_at, [(hand.account, Address(name)) for name in NAMES]
+        ),
+        {"pk_chat_addresses"},
     ),
     "live_in_chat": (lambda hand: reading(hand, runs.live_in_chat, _chat(hand)), {"ix_runs_live"}),
     "insert_run": (
         lambda hand: reading(
             hand,
             runs.create,
-            NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, ""),
-            hand.claimant(),
-            head=True,
+            [
+                NewRun(hand.account, hand.new_chat(), f"x{n}", 1.0, True, hand.claimant())
+                for n in range(3)
+            ],
         ),
         set(),
     ),
-    "store_message": (
-        lambda hand: reading(hand, inbox.store_message, hand.account, _chat(hand), message(1)),
+    "join": (
+        lambda hand: reading(hand, runs.join, [(1, 0.0, 0.0), (2, 1.0, 5.0)], at_once=True),
         set(),
     ),
-    "recent_messages": (
-        lambda hand: reading(hand, inbox.recent_messages, _chat(hand), 60.0, 60),
-        {"ix_inbound_chat"},
+    "store_messages": (
+        lambda hand: reading(
+            hand,
+            inbox.store_messages,
+            [NewMessage(hand.account, _chat(hand), message(n)) for n in range(3)],
+        ),
+        set(),
     ),
-    "recent_turns": (
-        lambda hand: reading(hand, runs.recent_turns, _chat(hand), 86_400.0, 50),
-        {"ix_runs_chat", "ix_runs_live"},
+    "store_payloads": (
+        lambda hand: reading(
+            hand, inbox.store_payloads, [NewPayload(hand.account, "{}", "x", 1)] * 3
+        ),
+        set(),
+    ),
+    "count_deliveries": (
+        lambda hand: reading(hand, inbox.count_deliveries, [1, 2, 3]),
+        set(),
+    ),
+    "heard": (
+        lambda hand: reading(hand, chats.heard, [hand.do(chats.get, _chat(hand))]),
+        set(),
+    ),
+    "standing": (
+        lambda hand: reading(
+            hand,
+            standing,
+            [(_chat(hand), hand.account, message(1))],
+            IntakeTerms(turns_per_day=50),
+        ),
+        {"ix_inbound_chat", "ix_runs_live", "uq_runs_head"},
     ),
     "waiting_messages": (
         lambda hand: reading(hand, runs.waiting_messages, _chat(hand)),
