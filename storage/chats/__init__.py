@@ -24,4 +24,5 @@ from storage.chats.rows import (
     locate,
     lock,
     lock_free,
+    lock_with_next,
 )

@@ -70,6 +70,11 @@ def lock(tx: Tx, chat: int) -> Chat:
     return found
 
 
+def lock_with_next(tx: Tx, chat: int) -> None:
+    """Lock the chat's row, unread, on the way of the next statement."""
+    tx.later(_LOCK, {"chat_id": chat})
+
+
 _LOCK_FREE = (
     sa.select(chats.c.id)
     .where(among(chats.c.id, "chat_ids"))

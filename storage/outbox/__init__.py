@@ -9,7 +9,7 @@
     any unfinished                    -> sent                  receive
     uncertain                         -> sent                  believe_arrived
     uncertain | refused | dropped     -> pending               resend
-    sent                              -> delivered -> read     confirm
+    sent                              -> delivered -> read     confirm, confirm_sent
     sent                              -> refused               refuse_sent
     refused                           -> pending               send_again
     pending                           -> dropped               drop_pending, drop_notice,
@@ -20,7 +20,7 @@ standalone part (a notice, an operator's words) is claimed by itself. A receipt 
 counts whoever holds the run by now, and a second one for a part is kept and reported: a double.
 """
 
-from storage.outbox.delivery_status import confirm, refuse_sent, send_again
+from storage.outbox.delivery_status import confirm, confirm_sent, refuse_sent, send_again
 from storage.outbox.moves import (
     Attempt,
     Notice,
