@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
+PEERS := arq taskiq procrastinate pgqueuer dbos
 CODE := bot channels storage tests benchmarks examples docs
 
 # Moving the checkout invalidates what is installed: its place is a part of the stamps' names.
@@ -23,7 +24,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format picture bench bench-kills lock clean
+.PHONY: help install run test test-deep check lint format picture bench bench-peers bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -55,8 +56,17 @@ format: $(TESTABLE) ## Rewrite the code in its one form
 picture: $(TESTABLE) ## Draw docs/layers.svg from the imports as they are
 	@$(BIN)/python docs/layers.py
 
-bench: $(TESTABLE) ## Load on this machine: rates and latencies
+bench: $(TESTABLE) ## Every figure beside its floor, and docs/benchmarks.md; ARGS=--quick: two minutes
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: $(TESTABLE) $(PEERS:%=.venv-peers/%/.ready) ## The same job by other libraries
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
+.venv-peers/%/.ready: benchmarks/peers/%.txt $(TOOLS)
+	@echo 'Installing $* ...' >&2
+	@$(UV) venv --quiet --clear --python $(BIN)/python $(@D) </dev/null >&2
+	@$(UV) pip install --quiet --python $(@D)/bin/python -r $< </dev/null >&2
+	@touch $@
 
 bench-kills: $(TESTABLE) ## Load while processes are killed: no answer lost, none doubled
 	@$(BIN)/python -m benchmarks.kills $(ARGS)

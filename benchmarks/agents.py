@@ -9,12 +9,6 @@ import time
 from bot.api import Turn
 
 
-async def slow(turn: Turn) -> str:
-    """A model that takes 30 seconds."""
-    await asyncio.sleep(30.0)
-    return turn.text
-
-
 async def stamp(turn: Turn) -> str:
     """When the turn began here."""
     return f"{turn.text} {time.monotonic()!r}"

@@ -116,6 +116,11 @@ class PostgresMeter:
     def __post_init__(self) -> None:
         self._began = self._now()
 
+    @classmethod
+    def of(cls, server: Postgres, url: str) -> PostgresMeter:
+        """For the database of this URL."""
+        return cls(server, url.partition("?")[0].rpartition("/")[2])
+
     async def read(self) -> tuple[int, int]:
         """(commits, bytes of log)."""
         while self._ask("SELECT count(*) FROM pg_stat_activity WHERE datname = %s"):

@@ -45,10 +45,15 @@ def agent(seconds: float) -> Agent:
 
 
 def started(
-    part: str, database: str, redis: str, job: Job, show: Callable[[str], object]
+    part: str,
+    database: str,
+    redis: str,
+    job: Job,
+    show: Callable[[str], None],
+    thinks: Agent | None = None,
 ) -> AbstractAsyncContextManager[Process]:
     """A process for this part of the job, with production's settings but for the limits that
-    protect a chat from its person."""
+    protect a chat from its person. Answers come to `show`."""
     settings = Settings(
         _env_file=None,
         database_url=database,
@@ -58,12 +63,7 @@ def started(
         chat_messages_per_minute=1_000_000,
         chat_waiting_max=1_000_000,
     )
-    parts = Parts(terminal=lambda text: void(show(text)), agent=agent(job.agent))
-    return running(settings, ROLES[part], parts)
-
-
-def void(_: object) -> None:
-    """Nothing of it."""
+    return running(settings, ROLES[part], Parts(show, thinks or agent(job.agent)))
 
 
 def message(chat: int, number: int, text: str = "") -> Inbound:

@@ -1,21 +1,15 @@
-"""Figures as a person reads them: lines while it is measured, and the table at the end."""
+"""Figures as a person reads them: lines while it is measured, one table at the end, the page."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from inspect import cleandoc
 from typing import Any
 
-from benchmarks.job import quantile
-
 Figures = dict[str, Any]
-Row = tuple[str, str, str, str]
-
-
-def milliseconds(values: Sequence[float]) -> str:
-    """Median, 99th percentile and largest of seconds."""
-    p50, p99, most = quantile(list(values), 0.5), quantile(list(values), 0.99), max(values)
-    return f"p50 {p50 * 1000:6.1f} ms   p99 {p99 * 1000:6.1f} ms   max {most * 1000:6.1f} ms"
+KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 
 
 def show(what: str, figure: str) -> None:
@@ -28,52 +22,205 @@ def progress(line: str) -> None:
     print(f"  {line}", file=sys.stderr, flush=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure. `floor` is what the bare SQL makes of the same, `must` is what it has to be."""
+
+    name: str
+    ours: str
+    floor: str = ""
+    must: str = ""
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        return self.name, self.ours, self.floor, self.must
+
+
+HEAD = Row("", "Answerback", "floor", "must be")
+
+
 def table(figures: Figures) -> None:
     """Print every figure beside the floor, and beside what it must be."""
-    rows = [("", "Answerback", "floor", "must be"), *_rows(figures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    rows = [HEAD, *(row for part in SECTIONS for row in rows_of(part, figures))]
+    widths = [max(len(row.cells[column]) for row in rows) for column in range(3)]
     print(f"{figures['command']}: {figures['machine']}")
-    for name, *cells, must in rows:
-        ours, floor = (f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
-        print(f"{name:<{widths[0]}}  {ours}  {floor}  {must}".rstrip())
+    for row in rows:
+        ours, floor = (f"{c:>{w}}" for c, w in zip(row.cells[1:3], widths[1:], strict=True))
+        print(f"{row.name:<{widths[0]}}  {ours}  {floor}  {row.must}".rstrip())
 
 
-_KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
+def page(figures: Figures, picture: str) -> str:
+    """docs/benchmarks.md."""
+    lines = [_INTRODUCTION.format(**figures), f"![Throughput, latency, cost]({picture})"]
+    for part, (title, rows_from) in SECTIONS.items():
+        if rows := list(rows_of(part, figures)):
+            lines += ["", f"## {title}", "", cleandoc(rows_from.__doc__ or ""), ""]
+            lines += [
+                f"`make bench ARGS='--only {part}'`",
+                "",
+                _markdown(HEAD),
+                "|---|--:|--:|---|",
+            ]
+            lines += map(_markdown, rows)
+    return "\n".join(lines) + "\n"
 
 
-def _rows(figures: Figures) -> Iterator[Row]:
-    for kind, ours in figures.get("pipeline", {}).items():
-        yield from _pipeline(_KINDS[kind], ours)
-    for kind, ours in figures.get("agents_200ms", {}).items():
-        floor = ours["floor_figures"]
-        name = f"{_KINDS[kind]}, agents of 200 ms, 200 at once: messages a second"
-        yield name, f"{ours['rate']:.0f}", f"{floor['rate']:.0f}", _share(ours, "0.9")
-    for kind, ours in figures.get("latency", {}).items():
-        floor = ours["floor_figures"]
-        for name, key in (("taken", "taken"), ("answered", "answered")):
-            what = f"{_KINDS[kind]}, 50 messages a second: {name}, p50 / p99 ms"
-            yield what, _spread(ours, key), _spread(floor, key), ""
+def _markdown(row: Row) -> str:
+    return f"| {' | '.join(row.cells)} |"
 
 
-def _pipeline(kind: str, ours: Figures) -> Iterator[Row]:
-    floor, limits = ours["floor_figures"], kind == "PostgreSQL"
-    must = "at least 0.35" if limits else ""
-    yield f"{kind}: messages a second", f"{ours['rate']:.0f}", f"{floor['rate']:.0f}", ""
-    yield f"{kind}: share of the floor", f"{ours['ratio']:.2f}", "1.00", must
-    for key, name, most, digits in (
-        ("cpu_ms", "ms of CPU a message, all processes", "at most 2", 2),
-        ("commits", "commits a message", "at most 1.5", 2),
-        ("wal_bytes", "bytes of log a message", "at most 3000", 0),
-        ("round_trips", "round trips a message", "at most 16", 1),
-    ):
-        cells = [f"{figure[key]:.{digits}f}" for figure in (ours, floor)]
-        yield f"{kind}: {name}", cells[0], cells[1], most if limits else ""
-    yield f"{kind}: taken, p50 / p99 ms", _spread(ours, "taken"), _spread(floor, "taken"), ""
+def rows_of(part: str, figures: Figures) -> Iterator[Row]:
+    """The rows of one part, none when it was not measured."""
+    if part in figures:
+        yield from SECTIONS[part][1](figures[part])
 
 
-def _share(ours: Figures, least: str) -> str:
-    return f"at least {least} of the floor; {ours['ratio']:.2f}"
+def _pipeline(found: Figures) -> Iterator[Row]:
+    """5,000 messages of 500 chats, handed in by one process and answered by another (on SQLite by
+    the same one), with an agent that takes no time. PostgreSQL waits for the disk, Redis is there.
+    CPU counts every process, the servers too. Medians of three."""
+    for kind, ours in found.items():
+        must = _MUST.get(kind, {})
+        yield _row(kind, "messages a second", ours, "rate")
+        yield _share(kind, ours, must.get("ratio", ""))
+        for key, name, digits in (
+            ("cpu_ms", "ms of CPU a message, all processes", 2),
+            ("commits", "commits a message", 2),
+            ("wal_bytes", "bytes of log a message", 0),
+            ("round_trips", "round trips a message", 1),
+        ):
+            yield _row(kind, name, ours, key, digits, must.get(key, ""))
+        yield _spread_row(kind, "taken", ours)
 
 
-def _spread(figures: Figures, what: str) -> str:
-    return f"{figures[f'{what}_p50_ms']:.0f} / {figures[f'{what}_p99_ms']:.0f}"
+_MUST = {
+    "postgresql": {
+        "ratio": "at least 0.35",
+        "cpu_ms": "at most 2",
+        "commits": "at most 1.5",
+        "wal_bytes": "at most 3,000",
+        "round_trips": "at most 16",
+    }
+}
+
+
+def _row(kind: str, name: str, ours: Figures, key: str, digits: int = 0, must: str = "") -> Row:
+    """A figure beside the floor's."""
+    own, floor = (f"{f[key]:,.{digits}f}" for f in (ours, ours["floor_figures"]))
+    return Row(f"{KINDS[kind]}, {name}", own, floor, must)
+
+
+def _share(kind: str, ours: Figures, must: str) -> Row:
+    return Row(f"{KINDS[kind]}, share of the floor", f"{ours['ratio']:.2f}", "1", must)
+
+
+def _spread_row(kind: str, what: str, ours: Figures) -> Row:
+    own, floor = (_spread(figures, f"{what}_") for figures in (ours, ours["floor_figures"]))
+    return Row(f"{KINDS[kind]}, {what} after, p50 / p99 ms", own, floor)
+
+
+def _spread(figures: Figures, prefix: str = "") -> str:
+    return f"{figures[f'{prefix}p50_ms']:.0f} / {figures[f'{prefix}p99_ms']:.0f}"
+
+
+def _latency(found: Figures) -> Iterator[Row]:
+    """The same at an even pace: from the hand-over to its acknowledgement, and to the answer."""
+    for kind, ours in found.items():
+        for what in ("taken", "answered"):
+            yield _spread_row(kind, what, ours)
+
+
+def _agents(found: Figures) -> Iterator[Row]:
+    """The same with agents that take 200 ms, 200 of them together: 1,000 a second are possible."""
+    for kind, ours in found.items():
+        yield _row(kind, "messages a second", ours, "rate")
+        yield _share(kind, ours, "at least 0.9")
+
+
+def _doorway(found: Figures) -> Iterator[Row]:
+    """Webhooks of Telegram at two processes, over connections that stay open: 200 at once, and 50
+    a second. Once while agents of up to 300 ms answer all of them, once at processes that only
+    listen."""
+    for name, figures in (("agents busy", found), ("listening only", found["idle"])):
+        yield Row(f"{name}, 200 at once, p50 / p99 ms", _spread(figures), must="p99 under 250")
+        yield Row(
+            f"{name}, 50 a second, p50 / p99 ms", _spread(figures, "paced_"), must="p50 under 15"
+        )
+        refused = figures["refused"] + figures["paced_refused"]
+        yield Row(f"{name}, refused", f"{refused}", must="0")
+
+
+def _backlog(found: Figures) -> Iterator[Row]:
+    """3,000 messages wait when workers start. Telegram allows an account 30 a second (the fake
+    refuses what is more), WhatsApp 80."""
+    for name, figures in found.items():
+        if name == "of_allowed":
+            continue
+        yield Row(
+            f"{name}, share of the allowed rate",
+            f"{figures['of_allowed']:.2f}",
+            must="at least 0.95",
+        )
+        for key, must in (("most_claims", "at most 2"), ("out_of_order", "0"), ("doubled", "0")):
+            yield Row(f"{name}, {key.replace('_', ' ')}", f"{figures[key]}", must=must)
+        yield Row(f"{name}, lost", f"{figures['waiting'] - figures['answered']}", must="0")
+        yield Row(f"{name}, refused by the platform", f"{figures['refused']}")
+
+
+def _flat(found: Figures) -> Iterator[Row]:
+    """Medians with a database that grows. The messages come from ten people who have had all the
+    answers so far. *reply* is the time from the acknowledgement to the answer, *claim* the same
+    where a worker has to claim the run first, *settle* what follows the answer; a *look* is what a
+    process asks by itself."""
+    for number, size in enumerate(found["sizes"]):
+        yield Row(f"{number + 1}: {size}", "")
+    for kind, title in KINDS.items():
+        for name, figures in found[kind].items():
+            costs = " / ".join(f"{cost:.1f}" for cost in figures["ms"])
+            yield Row(f"{title}, {name}, ms at each size", costs)
+
+
+def _turns(found: Figures) -> Iterator[Row]:
+    """Turns of one process whose agents all wait, and are let go together."""
+    for kind, figures in found.items():
+        name = f"{KINDS[kind]}, {figures['in_flight']:,} in flight"
+        yield Row(f"{name}, kB a turn", f"{figures['kb_a_turn']:.1f}")
+        yield Row(f"{name}, renewal, p50 / p99 ms", _spread(figures, "renewal_"))
+        yield Row(f"{name}, renewal, ms of CPU", f"{figures['renewal_cpu_ms']:.1f}")
+        yield Row(f"{name}, s until all are answered", f"{figures['all_answered_s']:.1f}")
+
+
+def _start(found: Figures) -> Iterator[Row]:
+    """`answerback serve` on a database that is there."""
+    yield Row("s of CPU until ready", f"{found['cpu_s']:.2f}", must="under 1")
+    yield Row("s until ready", f"{found['ready_s']:.2f}")
+
+
+def _takeover(found: Figures) -> Iterator[Row]:
+    """Until a turn begins in another process: for a new message, and after the end of the process
+    that had begun it (a hand-over may come before that)."""
+    for name, seconds in found.items():
+        yield Row(f"{name}, s", f"{seconds:.2f}")
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Figures], Iterator[Row]]]] = {
+    "pipeline": ("As many as are taken", _pipeline),
+    "latency": ("Fifty a second", _latency),
+    "agents_200ms": ("Agents that take 200 ms", _agents),
+    "doorway": ("The doorway", _doorway),
+    "backlog": ("A backlog", _backlog),
+    "flat": ("Costs against size", _flat),
+    "turns": ("Turns in flight", _turns),
+    "start": ("Start", _start),
+    "takeover": ("Takeover", _takeover),
+}
+"""The parts: a title, and the rows, whose docstring is the text above them."""
+
+_INTRODUCTION = """# Benchmarks
+
+What Answerback costs, beside the least SQL that does the same durable steps with the driver
+alone (`benchmarks/floor.py`: insert unless known, claim in the order of the chat under a lease,
+record the reply and the end), measured in the same run. Whatever says *floor* is that program's.
+
+`{command}` wrote this page and its picture, on {machine}; everything ran there, the load included.
+"""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 
 from benchmarks.job import Job
+from benchmarks.past import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +18,44 @@ class Scale:
     job: Job = field(default_factory=Job)
     agents: Job = field(default_factory=lambda: Job(agent=0.2, at_once=250))
     paced: Job = field(default_factory=lambda: Job(messages=1000, rate=50.0))
+    bursts: int = 10
+    """Of 200 deliveries at once."""
+    paced_webhooks: int = 1000
+    """50 a second."""
+    waiting: int = 3000
+    """Messages of a backlog."""
+    backlogs: tuple[tuple[str, int, bool], ...] = tuple(
+        product(("telegram", "whatsapp"), (1, 4), (True, False))
+    )
+    """Platform, processes, Redis."""
+    in_flight: int = 10_000
+    """Turns of one process."""
+    starts: int = 5
+    wakeups: int = 20
+    """0 leaves out what follows a process's end, too."""
+    flat_times: int = 100
+    """Of everything at each of the sizes."""
+    sizes: tuple[Size, ...] = (
+        Size(),
+        Size(chats=100_000),
+        Size(100_000, waiting=100_000),
+        *(Size(100_000, 100_000, ended) for ended in (10_000, 100_000, 1_000_000)),
+    )
 
 
 FULL = Scale()
 QUICK = Scale(
     times=1,
     job=Job(messages=1000, chats=100),
-    agents=Job(messages=1000, chats=250, agent=0.2, at_once=250),
-    paced=Job(messages=200, rate=50.0),
+    agents=Job(messages=600, chats=200, agent=0.2, at_once=200),
+    paced=Job(messages=100, rate=50.0),
+    bursts=3,
+    paced_webhooks=100,
+    waiting=300,
+    backlogs=(("telegram", 1, True),),
+    in_flight=1000,
+    starts=1,
+    wakeups=0,
+    flat_times=10,
+    sizes=(Size(), Size(2_000, 2_000, 20_000)),
 )

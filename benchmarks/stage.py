@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -48,6 +49,19 @@ def servers() -> Iterator[Servers]:
         yield Servers(postgres, valkey, (postgres.pid, valkey.pid))
 
 
+async def spawn(*command: str | Path, **options: Any) -> Process:
+    """Start a program that is killed when we end, however we end."""
+    return await asyncio.create_subprocess_exec(*command, preexec_fn=_end_with_us, **options)
+
+
+def _end_with_us() -> None:
+    _PROCESS_CONTROL(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
+_PROCESS_CONTROL = ctypes.CDLL(None).prctl
+_PARENT_DEATH_SIGNAL = 1
+
+
 @dataclass
 class Worker:
     """One process of ours on a port that stays its own across restarts."""
@@ -85,7 +99,7 @@ class Stage:
 
     async def begin(self, role: str, port: int, **changes: str) -> Worker:
         """Start it on this port, and don't wait."""
-        process = await asyncio.create_subprocess_exec(
+        process = await spawn(
             PROGRAM,
             *("serve", "--role", role),
             cwd=self.folder,
@@ -154,6 +168,12 @@ class Stage:
         found: list[dict[str, Any]] = answer.json()
         return found
 
+    async def calls(self, fake_url: str, method: str) -> list[dict[str, Any]]:
+        """The calls of one method that a fake was sent, in order."""
+        answer = await self.client.get(f"{fake_url}/_fake/calls?method={method}", timeout=60.0)
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
     async def texts(self, chat: int) -> list[str]:
         """What a person sees in a Telegram chat."""
         return [m["text"] for m in await self.shown(self.telegram_url) if m["chat"] == chat]
@@ -169,18 +189,21 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(postgres: Postgres | None) -> AsyncIterator[Stage]:
-    """A stage on a new database of this server, or on a new file of SQLite."""
+async def open_stage(
+    postgres: Postgres, telegram: str = "tests.fakes.telegram"
+) -> AsyncIterator[Stage]:
+    """A stage on a new database of this server. `telegram` is the program that plays the Bot
+    API."""
     async with (
-        _fake("telegram") as telegram,
-        _fake("twilio") as twilio,
+        _fake(telegram) as telegram_url,
+        _fake("tests.fakes.twilio") as twilio_url,
         httpx.AsyncClient(
             trust_env=False, timeout=30.0, limits=httpx.Limits(max_connections=None)
         ) as client,
     ):
         with tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder:
-            url = new_database(postgres) if postgres else f"sqlite:///{folder}/bench.db"
-            stage = Stage(url, telegram, twilio, client, Path(folder))
+            url = new_database(postgres)
+            stage = Stage(url, telegram_url, twilio_url, client, Path(folder))
             try:
                 yield stage
             finally:
@@ -196,10 +219,10 @@ def new_database(postgres: Postgres) -> str:
 
 
 @asynccontextmanager
-async def _fake(name: str) -> AsyncIterator[str]:
+async def _fake(module: str) -> AsyncIterator[str]:
     """A fake provider's URL while it runs."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"tests.fakes.{name}", "--port", "0"),
+    process = await spawn(
+        *(sys.executable, "-m", module, "--port", "0"),
         cwd=ROOT,
         stdout=PIPE,
         stderr=DEVNULL,  # it tells of every caller that was killed

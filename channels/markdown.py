@@ -134,8 +134,8 @@ class _Page:
                 self._new_block(block)
                 before = self._length
                 self._block(block)
-                if self._length == before:  # marks around nothing
-                    self._put("\n".join(self._lines(block)).strip())
+                if self._length == before:  # a mark around nothing
+                    self._write(block.markup)
 
     def _lines(self, node: SyntaxTreeNode) -> Sequence[str]:
         return self._source[slice(*(node.map or (0, 0)))]
@@ -162,9 +162,9 @@ class _Page:
                 self.inline(node.children)
 
     def _fence(self, node: SyntaxTreeNode) -> None:
-        """More than a language behind the opening fence is text that would vanish there."""
+        """What is no language behind the opening fence is text that would vanish there."""
         info, content = node.info.strip(), node.content.removesuffix("\n")
-        if content and len(info.split()) <= 1:
+        if content and _LANGUAGE.fullmatch(info):
             self._block_of_code(content, info)
         else:
             self._block_of_code("\n".join(line for line in (info, content) if line), "")
@@ -266,7 +266,7 @@ class _Page:
         elif not linkable or self._links:
             self._spans.pop()
             self._write(f" ({address})")
-        self._write(f" ({title})" if title else "")
+        self._write(f' ("{title}")' if title else "")
 
     @contextmanager
     def _styled(self, style: Style, value: str = "") -> Iterator[None]:
@@ -296,6 +296,7 @@ class _Page:
 
 
 _EMPHASIS = {"strong": Style.BOLD, "em": Style.ITALIC, "s": Style.STRIKE}
+_LANGUAGE = regex.compile(r"(?:[A-Za-z][A-Za-z0-9+#-]*)?")
 _GLUED = regex.compile(r"[\w)\]]\Z")
 _PIPE = regex.compile(r"(?<!^[\s>]*)(?<!\\)\|(?!\s*$)")
 """Between two cells of a row."""

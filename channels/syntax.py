@@ -84,7 +84,7 @@ def _address(found: str, before: str) -> str:
 
 _ESCAPE = regex.compile(
     r"""
-    (?<! [.~%] | \\(?![*_~`$])\S{0,200} | (?<!\w)[a-zA-Z]: (?:\\[^\n]{0,200})? )
+    (?<! [.~%+^] | \\(?![*_~`$])\S{0,200} | (?<!\w)[a-zA-Z]: (?:\\[^\n]{0,200})? )
         \\[*_~`$] (?! \S{0,200}\\(?![*_~`$]) )
     | (?<= (?m:^)[ \t]* ) \\[#>+-] (?! \S{0,200}\\ )
     | (?<= (?m:^)[ \t]*\d+ ) \\[.)]
@@ -108,7 +108,7 @@ _WORD = r"[[\p{L}\p{N}\p{Mn}\p{Mc}]--[\uFE00-\uFE0F]]"
 _NARROW = r"[[\p{L}\p{N}\p{Mn}\p{Mc}]--[\uFE00-\uFE0F\p{EA=W}\p{EA=F}]]"
 """Scripts written wide have no spaces between words, so a mark has none around it either."""
 _BEGINS = r"""[[\p{L}\p{N}\p{M}\p{Cf}\p{Ps}\p{Pi}\p{Pf}\p{Pd}\p{S}"'*_¿¡&@#%…!\\]--[=>|]]"""
-_BEFORE_END = r"[\s\p{Ps}/\\<|&@]"
+_BEFORE_END = r"(?: [\s\p{Ps}\\<|&@] | (?<! ://\S{0,300} )/ )"
 _AFTER_END = (
     r"""(?: \Z | [\s\p{Cf}\p{Pe}\p{Pf}\p{Pd}\p{So}_~`<] | [\p{Po}--[/\\@&#%.]] | \.(?!\w) )"""
 )
@@ -118,9 +118,10 @@ _RUN = regex.compile(r"\*+|_+|~~+")
 _OPENS = regex.compile(
     rf"""
     (?<! {_NARROW} | [\\=@&\#+<|^%$] )
-        (?: \*\*++ | ~~++ ) (?: (?=\p{{L}}) | (?<! [/)\]][*~]+ )(?={_BEGINS}) | (?=[./]\p{{L}}) )
+        (?: \*\*++ | ~~++ ) (?: (?=\p{{L}}) | (?<! [/)\]][*~]+ )(?={_BEGINS})
+            | (?=[./]\p{{L}}[^*\n]*(?<![\s/])\*\*) )
     | (?<= \p{{L}}\p{{M}}* ) \*\* (?= \p{{L}}[^\s*]{{1,200}}\*\* )
-    | (?<! {_WORD} | [\\=@&\#+<|^%$/.)\]}}?] ) (?: \*(?!\*) | _++ ) (?= {_BEGINS} )
+    | (?<! {_WORD} | [\\=@&\#+<|^%$/.)\]}}?] ) (?: \*(?!\*) | (?<!["'])_++ ) (?= {_BEGINS} )
     """,
     regex.VERBOSE | regex.V1,
 )
@@ -128,7 +129,7 @@ _CLOSES = regex.compile(
     rf"""
     (?<! {_BEFORE_END} ) (?: \*\*++ | ~~++ ) (?: (?!{_NARROW}) | (?<= :[*~]+ )
         | (?<= [\p{{L}}\p{{Mn}}\p{{Mc}}.!?][*~]+ )(?=\p{{L}}) )
-    | (?<! {_BEFORE_END} ) (?: \*(?!\*) | _++ ) (?= {_AFTER_END} )
+    | (?<! {_BEFORE_END} ) (?: \*(?!\*) | _++(?!["']) ) (?= {_AFTER_END} )
     """,
     regex.VERBOSE | regex.V1,
 )
@@ -156,10 +157,10 @@ def _marks(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the libr
 
 
 _FORMULA = regex.compile(
-    r"(?: \$\$ (?!.*\$\$) .*\n (?: .*\S.*\n )*? .*\$\$"
-    r" | \\\[ (?!.*\\\]) .*\n (?: .*\S.*\n )*? .*\\\]"
-    r" | \\begin\{ (?!.*\\end\{) .*\n (?: .*\S.*\n )*? .*\\end\{ ) .*",
-    regex.VERBOSE,
+    "|".join(
+        rf"{begin}(?!.*{end}).*\n(?:(?!.*(?:```|~~~)).*\S.*\n)*?.*{end}.*"
+        for begin, end in ((r"\$\$", r"\$\$"), (r"\\\[", r"\\\]"), (r"\\begin\{", r"\\end\{"))
+    )
 )
 
 

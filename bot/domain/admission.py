@@ -34,12 +34,14 @@ class Unanswered(Worded):
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """The chat's side of the decision; the message itself counts in none of the numbers."""
+    """The chat's side of the decision; the message itself counts in none of the numbers. `names`
+    are all addresses of the chat, where a list of names matters."""
 
     opted_out: bool
     recent_messages: int
     waiting_messages: int
     recent_turns: int
+    names: frozenset[str] = frozenset()
 
 
 _BACK_IN = frozenset({Command.OPT_IN, Command.START})
@@ -61,7 +63,7 @@ def admit(
         Unanswered.SERVICE: message.kind is InboundKind.SERVICE,
         Unanswered.BROADCAST: not_us and message.chat_kind is ChatKind.BROADCAST,
         Unanswered.NOT_ADDRESSED: not_us or (in_group and message.addressing not in _ADDRESSED),
-        Unanswered.NOT_ALLOWED: not invited(names_of(message), terms.allowed),
+        Unanswered.NOT_ALLOWED: not invited(names_of(message) | facts.names, terms.allowed),
         Unanswered.OPTED_OUT: facts.opted_out and command not in _BACK_IN,
         Unanswered.TOO_FAST: facts.recent_messages >= terms.messages_per_minute
         and command not in _ALWAYS,

@@ -51,10 +51,9 @@ def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inboun
     concerns_us = message.addressing is not Addressing.NOT_US
     if message.chat_kind is not ChatKind.GROUP or concerns_us:
         return message
-    terms, now = rt.terms.intake, clock.read(tx)
-    for run in runs.live_in_chat(tx, chat.id):
-        began = inbox.album_began(tx, run.id, message.bundle) if run.attempts == 0 else None
-        if belongs(message, began, now, terms):
+    for run in (live for live in runs.live_in_chat(tx, chat.id) if live.attempts == 0):
+        began = inbox.album_began(tx, run.id, message.bundle)
+        if belongs(message, began, clock.read(tx), rt.terms.intake):
             return replace(message, addressing=Addressing.MENTION)
     return message
 

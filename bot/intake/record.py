@@ -254,6 +254,7 @@ def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFact
         recent_messages=inbox.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
         waiting_messages=runs.waiting_messages(tx, chat.id),
         recent_turns=runs.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
+        names=chats.names(tx, chat.id) if terms.allowed else frozenset(),
     )
 
 

@@ -121,9 +121,10 @@ def _unwanted(tx: Tx, rt: Runtime, chat: Chat) -> Unanswered | None:
     if chat.opted_out_at is not None:
         return Unanswered.OPTED_OUT
     allowed = rt.terms.intake.allowed
-    names = inbox.names_in(tx, chat.id, _AT_ONCE) if allowed else frozenset()
-    let_in = invited({chat.address.chat, *names}, allowed)
-    return None if let_in else Unanswered.NOT_ALLOWED
+    if not allowed:
+        return None
+    names = chats.names(tx, chat.id) | inbox.names_in(tx, chat.id, _AT_ONCE)
+    return None if invited(names, allowed) else Unanswered.NOT_ALLOWED
 
 
 def _following(tx: Tx, rt: Runtime, reminder: StoredReminder) -> float | None:

@@ -86,8 +86,8 @@ SERVICE = frozenset({
 """Fields of messages that tell what happened in a chat: nobody said anything to the bot."""
 
 
-SHORTEST_PIECE = 2048
-"""UTF-16 units: clients cut a text of more than 4096 at its last good place, never before half."""
+LIMITS = {"text": 4096, "caption": 1024}
+"""UTF-16 units; clients cut what is longer at its last good place, never before half of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +312,14 @@ def _inbound(message: Raw, me: BotIdentity) -> Inbound:
         command=how.command,
         command_args=how.args,
         album=string(message, "media_group_id"),
-        goes_on=bool(forwarded) or utf16_len(string(message, "text")) > SHORTEST_PIECE,
+        goes_on=bool(forwarded) or _may_be_cut(message),
         forwarded_from=forwarded,
         extra={"forum": "yes"} if flag(chat, "is_forum") else {},
     )
+
+
+def _may_be_cut(message: Raw) -> bool:
+    return any(utf16_len(string(message, key)) > limit // 2 for key, limit in LIMITS.items())
 
 
 def _quoted(message: Raw, me: BotIdentity) -> Quoted | None:

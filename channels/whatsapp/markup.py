@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+import regex
+
 from channels.markdown import Span, Style, Styled, render
 from channels.text import cuts, sizes
 
@@ -17,6 +19,12 @@ LIMIT = 1600
 ways to count an emoji."""
 
 _MARKS = {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~", Style.CODE: "`"}
+_CODE = (Style.CODE, Style.PRE)
+_WOULD_BE_MARKED = regex.compile(
+    r"""(?<!\S) ["'(“«]*+ (?!\S*(?:://|www\.|[<>]))
+        ( \S*? (?<![^\W_])([*_~]) (?:(?!\2)\S)+ \2(?![^\W_]) \S*? ) ["'.,:;!?)”»…]*+ (?!\S)""",
+    regex.VERBOSE,
+)
 _FENCE = "```"
 _QUOTE = "> "
 
@@ -28,9 +36,20 @@ def pieces(markdown: str) -> list[str]:
 
 def cut(styled: Styled) -> list[str]:
     """The same for a text whose styles are known. Blank pieces are left out."""
-    flat = styled.flat()
+    flat = _guarded(styled.flat())
     ranges = cuts(flat.text, LIMIT, sizes(flat.text, _costs(flat)), flat.blocks())
     return [_marked(flat.clip(start, end)).strip("\n") for start, end in ranges]
+
+
+def _guarded(styled: Styled) -> Styled:
+    """With words such as `__init__.py` as code, whose signs WhatsApp would take for marks."""
+    spans = list(styled.spans)
+    for word in _WOULD_BE_MARKED.finditer(styled.text):
+        start, end = word.span(1)
+        near = [s for s in styled.spans if s.start < end and start < s.end]
+        if all(s.start <= start and end <= s.end and s.style not in _CODE for s in near):
+            spans.append(Span(Style.CODE, start, end))
+    return Styled(styled.text, tuple(sorted(spans, key=lambda s: (s.start, -s.end))))
 
 
 def _costs(styled: Styled) -> Iterator[tuple[int, int, int]]:
@@ -64,7 +83,7 @@ def _places(styled: Styled) -> Iterator[tuple[Mark, int, int]]:
     """Each pair of marks with the range that it goes around, outer ranges first."""
     blocks = styled.blocks()
     done: list[Span] = []
-    for span in styled.spans:
+    for span in sorted(styled.spans, key=lambda s: (s.start, -s.end, s.style is Style.CODE)):
         if span.style is Style.PRE:
             yield from _block(styled.text, span)
         elif span.style is Style.QUOTE:

@@ -25,4 +25,5 @@ from storage.chats.rows import (
     lock,
     lock_free,
     lock_with_next,
+    names,
 )

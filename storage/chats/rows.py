@@ -163,3 +163,8 @@ def at_address(tx: Tx, account: int, address: str) -> Sequence[int]:
 def addresses(tx: Tx, chat: int) -> Sequence[Address]:
     """Every address under which this chat was ever known."""
     return [Address(*row) for row in tx.execute(_ADDRESSES, {"chat_id": chat})]
+
+
+def names(tx: Tx, chat: int) -> frozenset[str]:
+    """All addresses under which the chat was ever reached, without topics."""
+    return frozenset(address.chat for address in addresses(tx, chat))

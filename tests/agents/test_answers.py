@@ -27,7 +27,7 @@ from tests.agents.models import WORDS
 from tests.agents.server import Asked, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
 
-SECRET = "upstream words that nobody may see"
+SECRET = "words that nobody may see"
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 Json = dict[str, Any]
 
@@ -121,7 +121,7 @@ CASES = {
     "filter in the middle": Case(Kind.FILTERED, [says("First, mix", "content_filter")], EMPTY),
     "filter of another name": Case(Kind.FILTERED, [says("Mix", "guardrail_intervened")], EMPTY),
     "filter at a call": Case(Kind.FILTERED, [calls("{}", "content_filter")], EMPTY),
-    "arguments never fit": Case(Kind.UNFIT, [calls('{"a": ')], GiveUp, 4),
+    "arguments never fit": Case(Kind.UNFIT, [calls('{"a": ')], GiveUp, 3),
     "no such tool": Case(Kind.UNFIT, [calls("{}", tool="rm"), says("hi")], "hi", 2),
     "calls for ever": Case(Kind.ENDLESS, [calls("{}")], GiveUp, MAX_CALLS),
     "429": Case(Kind.BUSY, [response(429, SECRET.encode())], Retry),
@@ -159,11 +159,22 @@ CASES = {
     "no choices": Case(Kind.BROKEN, [{"choices": []}], ModelFailed),
     "no message": Case(Kind.BROKEN, [{"choices": [{"index": 0}]}], ModelFailed),
     "other JSON": Case(Kind.BROKEN, [{"hello": SECRET}], ModelFailed),
-    "a nameless error inside": Case(Kind.BROKEN, [{"error": "x"}], ModelFailed),
+    "a nameless error inside": Case(Kind.REJECTED, [{"error": "x"}], ModelFailed),
     "an end by an error": Case(Kind.BROKEN, [says("half a", "error")], ModelFailed),
     "a list": Case(
         Kind.BROKEN, [response(200, b"[1]", "content-type: application/json\r\n")], ModelFailed
     ),
+    "a window, as others say it": Case(
+        Kind.WINDOW,
+        [response(400, b'{"error": {"type": "exceed_context_size_error"}}'), says("hi")],
+        "hi",
+        2,
+    ),
+    "a moderated request": Case(
+        Kind.FILTERED, [response(400, b'{"error": {"code": "content_policy_violation"}}')], EMPTY
+    ),
+    "429 that is a quota": Case(Kind.REFUSES_US, [error(429, type="insufficient_quota")], GiveUp),
+    "an unknown error inside": Case(Kind.REJECTED, [error(None)], ModelFailed),
     "400": Case(Kind.REJECTED, [response(400, json.dumps(error("x")).encode())], ModelFailed),
     "422": Case(Kind.REJECTED, [response(422, b"{}")], ModelFailed),
 }

@@ -10,6 +10,7 @@ import pytest
 from pydantic_ai import models
 
 from bot.agents.assistant.agent import LlmAgent
+from bot.agents.assistant.gateway import GatewayModel
 from bot.agents.assistant.model import make_model
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, GiveUp, Retry
@@ -165,3 +166,12 @@ async def test_the_prompt_of_the_file_is_the_first_instruction(
 def test_a_name_with_a_provider_is_that_provider_s_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     assert make_model("anthropic:claude-sonnet-4-5", "").system == "anthropic"
+
+
+def test_a_provider_that_speaks_openai_s_protocol_is_read_as_a_gateway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
+    model = make_model("deepseek:deepseek-chat", "")
+    assert isinstance(model, GatewayModel)
+    assert (model.system, model.model_name) == ("deepseek", "deepseek-chat")

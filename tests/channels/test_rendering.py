@@ -1,4 +1,4 @@
-"""Rendering: a model's words arrive readable and complete, whatever looks like a mark in them."""
+"""A model's words arrive readable and complete, whatever looks like a mark in them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def styled(text: str) -> list[tuple[str, str]]:
     return [(span.style.value, page.text[span.start : span.end]) for span in page.spans]
 
 
+def unquoted(bodies: list[str]) -> str:
+    """The one message without the ticks that keep WhatsApp from reading signs as marks."""
+    (body,) = bodies
+    return body.replace("`", "")
+
+
 def code_of(call: dict[str, Any]) -> str:
     """What a message shows as a block of code."""
     units = call["text"].encode("utf-16-le")
@@ -51,6 +57,15 @@ def code_of(call: dict[str, Any]) -> str:
 def fenced(body: str) -> str:
     """The same in a message of WhatsApp."""
     return "".join(block.removeprefix("\n").removesuffix("\n") for block in body.split("```")[1::2])
+
+
+def test_code_in_bold_words_is_innermost_on_whatsapp() -> None:
+    assert pieces("**`a` is `b`**, **`c`**") == ["*`a` is `b`*, *`c`*"]
+
+
+@pytest.mark.parametrize("word", ["__init__.py", "(__x__)", "src/**/*.py", ".*err.*", "@_ada_"])
+def test_a_word_whose_signs_whatsapp_would_take_for_marks_is_code_there(word: str) -> None:
+    assert word.strip("()") in pieces(f"See {word}, please")[0].split("`")
 
 
 def test_b111_addresses_arrive_character_for_character() -> None:
@@ -91,7 +106,7 @@ def test_whatever_is_an_address_stays_whole_between_styled_words(address: str) -
     plain = f"See {address} and more of {address}, now"
     assert render(text).text == plain
     assert [kind for kind, _ in styled(text)] == ["bold", "italic", "bold"]
-    assert pieces(text) == [f"*See* {address} and _more_ of {address}, *now*"]
+    assert unquoted(pieces(text)) == f"*See* {address} and _more_ of {address}, *now*"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +136,9 @@ def test_b112_names_products_and_paths_keep_every_character() -> None:
     shown = B112.replace("**done** _soon_", "done soon")
     assert sent(B112)[0]["text"] == render(B112).text == shown
     assert styled(B112) == [("bold", "done"), ("italic", "soon")]
-    assert pieces(B112) == [B112.replace("**", "*")]
+    (body,) = pieces(B112)
+    assert body.replace("`", "") == B112.replace("**", "*")
+    assert body.startswith("Edit `__init__.py` and call `__main__`: 2*3*4 = 24")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +173,7 @@ def test_b112_names_products_and_paths_keep_every_character() -> None:
 def test_what_only_looks_like_a_mark_is_text(text: str) -> None:
     assert render(text).text == text
     assert styled(text) == []
-    assert "".join(pieces(text)) == text
+    assert unquoted(pieces(text)) == text.replace("`", "")
 
 
 @pytest.mark.parametrize(

@@ -195,3 +195,16 @@ async def test_an_edit_by_who_is_on_the_list_no_more_changes_nothing(world: Worl
 )
 def test_who_is_on_the_list(names: set[str], allowed: set[str], *, in_: bool) -> None:
     assert invited(names, frozenset(allowed)) is in_
+
+
+async def test_who_is_on_the_list_by_a_number_is_known_by_their_other_name_too(
+    world: World,
+) -> None:
+    agent = Echo()
+    await world.start(agent=agent, allowed=NUMBER.removeprefix("whatsapp:"))
+    scoped = "whatsapp:US.1234567890"
+    await world.twilio.inbound("hello", from_=NUMBER, user_id=scoped)
+    await world.settled()
+    await world.twilio.inbound("hello again", from_=scoped, user_id=scoped)
+    await world.settled()
+    assert list(agent.calls) == ["hello", "hello again"]

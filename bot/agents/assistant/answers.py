@@ -4,6 +4,7 @@ follows. `docs/agents.md` shows it.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from pydantic_ai import exceptions
@@ -129,12 +130,28 @@ _OF_STATUS = {
     **dict.fromkeys((408, 409, 425, 429), ModelAnswer.BUSY),
     **dict.fromkeys((401, 402, 403, 404), ModelAnswer.REFUSES_US),
 }
+_IN_WORDS = (
+    (
+        ModelAnswer.WINDOW,
+        re.compile(
+            r"context.?(length|size|window|overflow)|max_new_tokens|too many (input )?tokens|"
+            r"(input|prompt|request) is too long"
+        ),
+    ),
+    (ModelAnswer.FILTERED, re.compile(r"content.?(filter|policy)|moderation|flagged")),
+)
+"""What a rejection says, where no status and no type of the library's tells it."""
 
 
 def of_error(error: exceptions.AgentRunError) -> ModelAnswer:
     """The kind of an error by which the library ended a run."""
-    for kind, answer in _OF_ERRORS:
-        if isinstance(error, kind):
-            return answer
-    status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
-    return ModelAnswer.BUSY if status >= 500 else _OF_STATUS.get(status, ModelAnswer.REJECTED)
+    for type_, kind in _OF_ERRORS:
+        if isinstance(error, type_):
+            return kind
+    if not isinstance(error, exceptions.ModelHTTPError):
+        return ModelAnswer.REJECTED
+    if error.status_code >= 500:
+        return ModelAnswer.BUSY
+    said = str(error.body).lower()
+    in_words = (kind for kind, words in _IN_WORDS if words.search(said))
+    return _OF_STATUS.get(error.status_code) or next(in_words, ModelAnswer.REJECTED)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from openai.types.chat import ChatCompletion
-from pydantic_ai.exceptions import ModelAPIError, ModelContextWindowExceededError, ModelHTTPError
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.openai import OpenAIChatModel
 
@@ -48,26 +48,24 @@ _STATUS_WORDS = (
     (503, ("overloaded", "unavailable", "capacity", "server_error", "timeout", "timed out",
            "bad gateway", "upstream")),
 )  # fmt: skip
-_WINDOW_WORDS = ("context_length", "context length", "context window", "prompt is too long")
 
 
-def error_of(inside: object, model: str) -> ModelAPIError:
-    """The error that `inside` names by a status or in words; none of them is kept in it."""
+def error_of(inside: object, model: str) -> ModelHTTPError:
+    """The error that `inside` names by a status or in words; an unknown one is a rejection."""
     named = inside if isinstance(inside, Mapping) else {"message": inside}
-    said = " ".join(
-        str(named.get(key, "")).lower() for key in ("code", "type", "status", "message", "detail")
+    kind = " ".join(str(named.get(key, "")).lower() for key in ("code", "type", "status"))
+    said = f"{kind} {named.get('message', '')} {named.get('detail', '')}".lower()
+    used_up = 402 if "quota" in kind else 0
+    status = (
+        used_up
+        or _status(named)
+        or next(
+            (status for status, words in _STATUS_WORDS if any(word in said for word in words)), 400
+        )
     )
-    if any(word in said for word in _WINDOW_WORDS):
-        category = ModelContextWindowExceededError
-        return ModelHTTPError.for_category(category, status_code=400, model_name=model)
-    status = _status(named) or next(
-        (status for status, words in _STATUS_WORDS if any(word in said for word in words)), 0
-    )
-    if not status:
-        return ModelAPIError(model, "an error inside a success")
     after = named.get("retry_after")
     wait = float(after) if isinstance(after, int | float) else None
-    return ModelHTTPError(status, model, retry_after=wait)
+    return ModelHTTPError(status, model, said, retry_after=wait)
 
 
 def _status(named: Mapping[str, object]) -> int:

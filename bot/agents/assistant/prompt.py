@@ -63,34 +63,39 @@ def tokens(text: str) -> int:
 
 def past(turn: Turn) -> list[HistoryMessage]:
     """The history; in a group with the names of who spoke."""
-    if turn.chat.kind is not ChatKind.GROUP:
-        return list(turn.history)
+    in_group = turn.chat.kind is ChatKind.GROUP
     return [
-        replace(said, text=_spoken(said.sender_name, said.text))
+        replace(said, text=_said(said.sender_name, _unframed(said.text), in_group=in_group))
         if said.role == "user" and not is_blank(said.text)
         else said
         for said in turn.history
     ]
 
 
-_GOES_ON = "| "
+GOES_ON = "| "
 """Before each further line of what stands in a frame: none of them can begin another one."""
 _OPENED = re.compile(r"/start(?:@\w+)? +(\S+)\s*")
 """A start with the payload of a link."""
 _OUR_FRAMES = re.compile(
-    r"^(?=\s*\[(?:Not written|Forwarded|In reply|A file|The person)\b)",
+    r"(?:^|(?<=[\r\v\f\x1c-\x1e\x85\u2028\u2029]))"
+    r"(?=[^\S\n]*\[(?:Not written|Forwarded|In reply|A file|The person)\b)",
     re.MULTILINE | re.IGNORECASE,
 )
 
 
 def _apart(text: str) -> str:
     """Words of several lines, of which only the first follows a frame."""
-    return f"\n{_GOES_ON}".join(text.splitlines())
+    return f"\n{GOES_ON}".join(text.splitlines())
 
 
-def _spoken(name: str, text: str) -> str:
-    """What somebody says in a group."""
-    return f"{as_name(name) or _NOBODY}: {_apart(text)}"
+def _unframed(text: str) -> str:
+    """A person's words, in which nothing looks like a frame of ours."""
+    return _OUR_FRAMES.sub(GOES_ON, text)
+
+
+def _said(name: str, text: str, *, in_group: bool) -> str:
+    """Somebody's words, in a group with their name."""
+    return f"{as_name(name) or _NOBODY}: {_apart(text)}" if in_group else text
 
 
 def within(history: Sequence[HistoryMessage], budget: int) -> list[HistoryMessage]:
@@ -155,7 +160,7 @@ def prompt_of(turn: Turn) -> Prompt:
 
 
 def _words(message: TurnMessage, *, in_group: bool) -> str:
-    words = _OUR_FRAMES.sub(_GOES_ON, message.text)
+    words = _unframed(message.text)
     if message.kind == InboundKind.REMINDER:
         return (
             "[Not written by the person: the reminder that they had asked for is due now. "
@@ -172,7 +177,7 @@ def _words(message: TurnMessage, *, in_group: bool) -> str:
     if message.quoted is not None and not is_blank(message.quoted.text):
         whose = "your message" if message.quoted.from_us else "the message"
         words = f"[In reply to {whose}: {one_line(message.quoted.text, MAX_QUOTE)}]\n{words}"
-    return _spoken(message.sender_name, words) if in_group else words
+    return _said(message.sender_name, words, in_group=in_group)
 
 
 def described(file: Attachment, why: str) -> str:
