@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
 import sqlalchemy as sa
 
 from storage.engine.binds import RUN_ID
 from storage.engine.chat_rows import Blank
 from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip
+from storage.engine.insert import insert_rows
+from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.schema.tables import replies
 
-_STORE = InsertOrSkip(replies, replies.c.run, stored_at=now)
+_told = Rows("told", run=sa.BigInteger(), text=sa.Text(), body=sa.Text(), attempt=sa.Integer())
+_STORE = insert_rows(replies, _told, stored_at=now).on_conflict_do_nothing()
 _STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == RUN_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class NewReply:
+    """What the agent returned to a run: its text, and its JSON."""
+
+    run: int
+    text: str
+    body: str
+    attempt: int
 
 
 def store(tx: Tx, run: int, text: str, body: str, attempt: int) -> None:
     """Keep a run's reply, its text and its JSON. The first one stays: a commit whose answer
     was lost is made once more. The run is held."""
-    _STORE.run(tx, {"run": run, "text": text, "body": body, "attempt": attempt})
+    store_each(tx, [NewReply(run, text, body, attempt)])
+
+
+def store_each(tx: Tx, told: Sequence[NewReply]) -> None:
+    """As `store`, for several runs."""
+    if told:
+        tx.later(_STORE, _told.of(map(astuple, told)))
 
 
 def stored(tx: Tx, run: int) -> tuple[str, str] | None:

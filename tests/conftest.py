@@ -24,7 +24,7 @@ from tests.world import World, open_world
 
 _ON_BOTH_DATABASES = re.compile(
     r"tests/(storage|crash|e2e|cli|leases)/"
-    r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps)"
+    r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
 )
 _numbers = count(1)
 S = TypeVar("S", bound=Server)

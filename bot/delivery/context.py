@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from bot.delivery.inflight import InFlightSends
 from bot.delivery.rate_limit import RateLimiter
@@ -15,6 +16,7 @@ from bot.domain.run import Run
 from bot.domain.turn import Agent
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
+from storage.engine.lane import Lane, Left
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.views.history import History
@@ -22,6 +24,17 @@ from storage.views.history import History
 _log = logging.getLogger("answerback.turn")
 P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared(Generic[Item, Result]):
+    """A move for whose transaction the turns of a process wait together: see `Lane`."""
+
+    together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | Left]]
+    alone: Callable[[Tx, Item], Result]
+    chat: Callable[[Item], Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +50,28 @@ class WorkerContext:
     limiters: Mapping[int, RateLimiter]
     history: History
     reads_history: bool
+    _lanes: dict[Shared[Any, Any], Lane[Any, Any]] = field(default_factory=dict, init=False)
 
     async def persist(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Write what must not be lost: tried again while the database is away, until the
         lease is over. Raises StaleLease then."""
+        return await self._while_held(partial(self.rt.db.write, move, *args, **kwargs))
+
+    async def share(self, move: Shared[Item, Result], item: Item) -> Result:
+        """As `persist`, in one transaction with whatever waits for the same move."""
+        lane = self._lanes.get(move)
+        if lane is None:
+            lane = Lane(self.rt.db.write, move.together, move.alone, move.chat)
+            self._lanes[move] = lane
+        return await self._while_held(partial(lane.do, item))
+
+    async def _while_held(self, write: Callable[[], Awaitable[T]]) -> T:
         tries = 0
         while True:
             try:
-                return await self.rt.db.write(move, *args, **kwargs)
+                return await write()
             except DatabaseUnavailable as error:
                 if not self.lease.holds():
                     raise StaleLease("the lease ran out while the database was away") from error
@@ -54,10 +79,12 @@ class WorkerContext:
                 wait = self.rt.retry.database.after(tries, self.rt.clock.jitter())
                 await self.rt.clock.sleep(wait)
 
-    def ended(self, run: Run, ending: Ending) -> None:
-        """Count a run of ours that ended, and wake who waits for the next."""
+    def ended(self, run: Run, ending: Ending, *, ready: bool) -> None:
+        """Count a run of ours that ended; `ready` says that something became due by it, for which
+        somebody waits."""
         self.rt.observer.endings.labels(ending.value).inc()
         took = max(0.0, self.rt.clock.wall() - run.created_at)
         self.rt.observer.run_seconds.labels(ending.value).observe(took)
         _log.info("the run ended: %s", ending)
-        self.rt.wakeups.tell(READY)
+        if ready:
+            self.rt.wakeups.tell(READY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from bot.delivery import notices, window
-from bot.domain.ending import Cause, Close, Note
+from bot.domain.ending import Cause, Close, Ending, Note
 from bot.domain.run import Run
 from bot.domain.verdict import UncertainDelivery
 from bot.leases.runtime import Runtime
@@ -17,13 +17,16 @@ from storage.outbox import Notice
 _TOLD_AGAIN_AFTER = 86_400.0
 
 
-def end_run(tx: Tx, rt: Runtime, run: Run, end: Close) -> int | None:
-    """running -> ended under the run's claim; returns the run that is ready next in the chat.
+_WORKER = "worker"
+
+
+def end_run(tx: Tx, rt: Runtime, run: Run, end: Close) -> bool:
+    """running -> ended under the run's claim; returns whether something became due by it.
 
     The chat is locked. Raises StaleLease when the run was lost.
     """
     runs.settle(tx, run.claim, end)
-    return after_end(tx, rt, run, end, who="worker")
+    return after_end(tx, rt, run, end, _WORKER)
 
 
 def give_back(tx: Tx, run: Run, seconds: float, why: str) -> None:
@@ -32,13 +35,14 @@ def give_back(tx: Tx, run: Run, seconds: float, why: str) -> None:
     runs.give_back(tx, run.claim, seconds, why)
 
 
-def after_end(tx: Tx, rt: Runtime, run: Run, end: Close, who: str) -> int | None:
+def after_end(tx: Tx, rt: Runtime, run: Run, end: Close, who: str) -> bool:
     """Drop what is pending, post the note that is owed, promote the next run: whoever ended
-    this one."""
+    this one. Returns whether something may have become due: a note, or that run."""
     outbox.drop_pending(tx, run.id)
     _note(tx, rt, run, end)
-    audit_log.note(tx, who, f"ended {end.ending.value}", end.words, run=run.id, chat=run.chat)
-    return runs.promote(tx, run.chat)
+    if who != _WORKER or end.ending is not Ending.ANSWERED:  # of which the run's row says it all
+        audit_log.note(tx, who, f"ended {end.ending.value}", end.words, run=run.id, chat=run.chat)
+    return runs.promote(tx, run.chat) is not None or end.ending.rule.note is not None
 
 
 def _note(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:

@@ -85,7 +85,11 @@ class InFlightSends:
     @property
     def calling(self) -> frozenset[int]:
         """The parts whose call is under way here, or whose outcome is not written yet."""
-        return frozenset(attempt.part for attempt in self._calls)
+        return frozenset(attempt.part for attempt in tuple(self._calls))
+
+    def calls(self, part: int) -> bool:
+        """Whether this part is among them; from any thread."""
+        return part in self.calling
 
     async def over(self, part: int, seconds: float) -> None:
         """Wait until no call of this part is under way, at most so many seconds."""

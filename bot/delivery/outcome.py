@@ -37,9 +37,8 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
     True: the part had arrived before, so the person has it twice (`alarm` after the commit).
     """
     match outcome:
-        case Sent(receipt):
-            named = receipt or f"unnamed-{attempt.part}-{attempt.number}"
-            return receive(tx, attempt, named, chat.id)
+        case Sent() as sent:
+            return receive(tx, attempt, receipt_of(attempt, sent), chat.id)
         case NotSent() as failed:
             _not_sent(tx, attempt, failed, chat)
         case Refused() as refused:
@@ -57,6 +56,11 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
         case other:
             assert_never(other)
     return False
+
+
+def receipt_of(attempt: Attempt, sent: Sent) -> str:
+    """The provider's name for what it took, or else ours."""
+    return sent.receipt or f"unnamed-{attempt.part}-{attempt.number}"
 
 
 def receive(tx: Tx, attempt: Attempt, receipt: str, chat: int) -> bool:

@@ -10,8 +10,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bot.delivery.advance import Look, Result, Send, clearance, patience_ends
 from bot.delivery.context import WorkerContext
-from bot.delivery.deliver import Look, Result, Send, clearance, look_up, patience_ends
+from bot.delivery.deliver import look_up
 from bot.delivery.notices import to_chat
 from bot.delivery.outcome import alarm, reconsider, record_alone
 from bot.domain.delivery import Lookup, PartState

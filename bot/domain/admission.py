@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from bot.domain.commands import Command
 from bot.domain.ending import Worded
 from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
-from bot.domain.run import Run
 from bot.domain.terms import Burst, IntakeTerms
 
 
@@ -102,22 +101,28 @@ def wait_for_more(message: Inbound, terms: IntakeTerms) -> float:
 
 
 def belongs(message: Inbound, began: float | None, now: float, terms: IntakeTerms) -> bool:
-    """Whether the message belongs to the bundle of its name that began then (None: nowhere). One
-    without an album's name, which its sender has for ever, is over after a while."""
+    """Whether the message belongs to the album that began then, or goes on with what its sender
+    wrote then; None for neither. Only an album has a name of its own: the other is soon over."""
     return began is not None and (bool(message.album) or now - began <= terms.album_longest)
 
 
 def joins_until(
-    run: Run, message: Inbound, began: float | None, now: float, terms: IntakeTerms
+    attempts: int,
+    made_at: float,
+    message: Inbound,
+    began: float | None,
+    now: float,
+    terms: IntakeTerms,
 ) -> float | None:
-    """The moment until which a run that takes this message waits for more; None when the message
-    needs a run of its own. `began` is when the message's bundle began in the run.
+    """The moment until which a run, claimed `attempts` times, waits for more when it takes this
+    message; None when the message needs a run of its own. `began` is as `belongs` takes it, within
+    the run.
 
     Only a run that was never claimed takes a message: an agent must not read half of one.
     """
     together = belongs(message, began, now, terms)
-    if run.attempts > 0 or (terms.burst is Burst.EACH and not together):
+    if attempts > 0 or (terms.burst is Burst.EACH and not together):
         return None
     if message.gathers:
-        return (began if began is not None and together else now) + terms.album_longest
-    return run.created_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)
+        return (began if message.album and began is not None else now) + terms.album_longest
+    return made_at + max(terms.album_longest, _QUIET_LONGEST * terms.quiet)

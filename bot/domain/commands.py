@@ -102,6 +102,8 @@ def command_of(
             return _BY_SLASH.get(f"/{event.command}")
         case CommandForm.WORDS:
             return _by_words(event, words)
+        case CommandForm.TYPED if len(event.text) > LONGEST_WORD:
+            return None
         case CommandForm.TYPED:
             return _BY_SLASH.get(event.text.strip().casefold()) or words.get(fold(event.text))
         case other:

@@ -10,17 +10,29 @@ from contextlib import asynccontextmanager
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Edited, Event, Inbound
 from bot.domain.run import RunState
-from bot.intake.record import Arrival, Became, Recorded, record_dead_letter, record_event
+from bot.intake.record import (
+    Arrival,
+    Became,
+    Entry,
+    Recorded,
+    record_dead_letter,
+    record_event,
+)
+from bot.intake.together import record_together
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.context import about
 from bot.observability.tracing import story_of_request
 from bot.runs.worker import Worker
 from bot.supervisor import Supervisor
+from storage.engine.lane import Lane
 from storage.notify import READY, stop_topic
 
 COMMIT_WITHIN = 1.8
 """Seconds in which a webhook is committed, or answered with 503."""
+
+_BOUND = 2_000
+"""Events that may wait for the database: more than are committed within that time."""
 
 _log = logging.getLogger("answerback.intake")
 
@@ -32,6 +44,13 @@ class Intake:
         self._rt = rt
         self._worker = worker
         self._tasks = tasks
+        self._lane: Lane[Entry, Recorded] = Lane(
+            rt.db.write,
+            lambda tx, entries: record_together(tx, rt, entries),
+            lambda tx, entry: record_event(tx, rt, entry),
+            lambda entry: entry.key,
+            bound=_BOUND,
+        )
         self.turned_away = 0
         """Payloads that could not be committed, so that their platform was told to try again."""
 
@@ -71,37 +90,40 @@ class Intake:
         return Recorded(Became.DEAD_LETTER)
 
     async def _take(self, arrival: Arrival, event: Event) -> Recorded:
-        """Commit an event, with its span and with lines that name its request."""
+        """Commit an event, and tell whoever listens."""
         rt, began = self._rt, self._rt.clock.monotonic()
+        recorded = await self._record(arrival, event)
+        if rt.tracer.listens or _log.isEnabledFor(logging.DEBUG):
+            self._tell(arrival, event, recorded, rt.clock.monotonic() - began)
+        return recorded
+
+    def _tell(self, arrival: Arrival, event: Event, recorded: Recorded, seconds: float) -> None:
+        """The span of an event, and a line that names its request."""
+        rt, run, became = self._rt, recorded.run, recorded.became.value
         about_message = event.message if isinstance(event, Edited) else event
         request = about_message.request_id if isinstance(about_message, Inbound) else None
+        account = rt.channels[arrival.account].account
+        story = story_of_request(account, request or arrival.digest)
         names = rt.names(arrival.account)
+        if run is not None:
+            story = rt.story(run.account, run.id)
+            names = {**rt.names(run.account, run.chat), "run": run.id}
         with about(request_id=request, **names):
-            recorded = await self._record(arrival, event)
-            run, became = recorded.run, recorded.became.value
-            account = rt.channels[arrival.account].account
-            story = story_of_request(account, request or arrival.digest)
-            if run is not None:
-                story = rt.story(run.account, run.id)
-                names = {**rt.names(run.account, run.chat), "run": run.id}
-            with about(**names):
-                _log.debug("recorded: %s", became)
-            seconds = rt.clock.monotonic() - began
-            rt.tracer.first(arrival.via, story, seconds, became=became, **names)
-            return recorded
+            _log.debug("recorded: %s", became)
+        rt.tracer.first(arrival.via, story, seconds, became=became, **names)
 
     async def _record(self, arrival: Arrival, event: Event) -> Recorded:
         worker = self._worker
         by = None if worker is None else worker.reserve()
         try:
             async with in_time():
-                recorded = await self._rt.db.write(record_event, self._rt, arrival, event, by)
+                recorded = await self._lane.do(Entry(arrival, event, by))
         finally:
             if worker is not None and by is not None:
                 worker.release()
         run = recorded.run
         if worker is not None and run is not None and run.state is RunState.RUNNING:
-            worker.take(run)
+            worker.take(run, recorded.case)
         self._count(arrival, recorded.became.value)
         self._follow(arrival, recorded)
         return recorded

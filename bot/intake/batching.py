@@ -10,12 +10,34 @@ from bot.domain.run import Run, RunState
 from bot.domain.terms import Burst, IntakeTerms
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
-from bot.runs.create import create_run
+from bot.runs.create import new_run
 from storage import inbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
-from storage.runs import Claimant
+from storage.runs import Claimant, NewRun
+
+
+def run_for(
+    chat: Chat,
+    message: Inbound,
+    now: float,
+    terms: IntakeTerms,
+    *,
+    idle: bool,
+    by: Claimant | None,
+) -> NewRun:
+    """A run of its own for a message."""
+    return new_run(
+        chat,
+        message.request_id,
+        now if message.sent_at is None else message.sent_at,
+        now,
+        idle=idle,
+        by=by,
+        wait=wait_for_more(message, terms),
+        album=message.bundle if message.gathers else "",
+    )
 
 
 def place(
@@ -29,12 +51,8 @@ def place(
     run = next((r for r in reversed(live) if _join(tx, r, message, now, terms)), None)
     if run is None:
         released = bool(live) and release_chat(tx, chat.id, "intake")
-        order_at = now if message.sent_at is None else message.sent_at
-        wait = wait_for_more(message, terms)
-        album = message.bundle if message.gathers else ""
-        run = made = create_run(
-            tx, chat, live, message.request_id, order_at, wait=wait, album=album, by=by
-        )
+        new = run_for(chat, message, now, terms, idle=not live, by=by)
+        run = made = runs.create(tx, [new])[chat.id]
     inbox.assign(tx, stored, run.id)
     if message.chat_kind is ChatKind.GROUP:
         # What belongs to it and came before it, when nothing in it concerned us yet.
@@ -52,8 +70,7 @@ def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inboun
     if message.chat_kind is not ChatKind.GROUP or concerns_us:
         return message
     for run in (live for live in runs.live_in_chat(tx, chat.id) if live.attempts == 0):
-        began = inbox.album_began(tx, run.id, message.bundle)
-        if belongs(message, began, clock.read(tx), rt.terms.intake):
+        if belongs(message, _began(tx, run, message), clock.read(tx), rt.terms.intake):
             return replace(message, addressing=Addressing.MENTION)
     return message
 
@@ -68,7 +85,13 @@ def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) ->
     if run.attempts > 0:
         return False
     matters = message.gathers or terms.burst is Burst.EACH
-    began = inbox.album_began(tx, run.id, message.bundle) if matters else None
-    until = joins_until(run, message, began, now, terms)
+    began = _began(tx, run, message) if matters else None
+    until = joins_until(run.attempts, run.created_at, message, began, now, terms)
     wait = wait_for_more(message, terms)
-    return until is not None and runs.join(tx, run.id, wait, until)
+    return until is not None and run.id in runs.join(tx, [(run.id, wait, until)], at_once=False)
+
+
+def _began(tx: Tx, run: Run, message: Inbound) -> float | None:
+    """When the message's album began in the run, or what goes on without a name came last."""
+    find = inbox.album_began if message.album else inbox.last_of_bundle
+    return find(tx, run.id, message.bundle)

@@ -1,21 +1,22 @@
 """Recording what arrived, exactly once, before anybody is told that it was received.
 
-One transaction an event: find and lock the chat, insert the message (the insert is the
-duplicate check), decide what it leads to, and put it into a run. When the chat is idle and
-this process has room, that run is inserted already running here, so that the common case
-costs one commit.
+One transaction: find and lock the chat, insert the message (the insert is the duplicate check),
+decide what it leads to, and put it into a run. When the chat is idle and this process has room,
+that run is inserted already running here, so that the common case costs one commit. Ordinary
+messages share transactions (`together.py`); here is how one event is recorded by itself.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.admission import ChatFacts, Unanswered, admit, invited, names_of
+from bot.domain.admission import Unanswered, admit, invited, names_of
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
@@ -28,16 +29,18 @@ from bot.domain.message import (
     Migrated,
 )
 from bot.domain.run import Run
-from bot.domain.terms import IntakeTerms
 from bot.intake.batching import place, with_its_bundle
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, inbox, outbox, runs
-from storage.chats import Chat
+from storage.chats import Chat, NewChat
 from storage.engine.tx import Tx
+from storage.inbox import NewMessage, NewPayload, StoredMessage
 from storage.runs import Claimant
+from storage.views.arrivals import Standing, standing
+from storage.views.evidence import Case
 
 PLATFORM = "platform"
 _MINUTE = 60.0
@@ -59,12 +62,14 @@ class Became(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The outcome of one event. `run` is set when a run was made; `stopped` are runs that a
-    command ended; `wake` says that a worker should look. `callback_id` names a button press
-    to be answered, with `toast` as its words."""
+    """The outcome of one event. `run` is set when a run was made, and `case` when it was born
+    running and there is nothing more to know; `stopped` are runs that a command ended; `wake`
+    says that a worker should look. `callback_id` names a button press to be answered, with
+    `toast` as its words."""
 
     became: Became
     run: Run | None = None
+    case: Case | None = None
     stopped: tuple[int, ...] = ()
     wake: bool = False
     callback_id: str = ""
@@ -85,30 +90,62 @@ class Arrival:
         """Names the payload, so that a dead letter is kept once."""
         return hashlib.sha256(self.body.encode("utf-8", "surrogatepass")).hexdigest()
 
+    def payload(
+        self,
+        *,
+        message: int | None = None,
+        ignored: str | None = None,
+        error: str | None = None,
+    ) -> NewPayload:
+        """The payload to be kept, with what it is: a message's, or answered by nothing."""
+        return NewPayload(self.account, self.body, self.digest, message, ignored, error)
 
-def record_event(
-    tx: Tx, rt: Runtime, arrival: Arrival, event: Event, by: Claimant | None
-) -> Recorded:
-    """Record one event of a payload; everything that it leads to is in this transaction."""
-    match event:
-        case Inbound():
-            return _record_message(tx, rt, arrival, event, by)
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event of a payload, to be recorded; `by` claims the run that it may make."""
+
+    arrival: Arrival
+    event: Event
+    by: Claimant | None
+
+    @property
+    def key(self) -> Hashable:
+        """The name under which events keep their order: an address of the account. What is ignored
+        keeps none."""
+        match self.event:
+            case Inbound(address=address) | Membership(address=address) | Migrated(new=address):
+                return self.arrival.account, address
+            case Edited(message):
+                return self.arrival.account, message.address
+            case Ignored():
+                return id(self)
+            case other:
+                assert_never(other)
+
+
+def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
+    """Record one event by itself; everything that it leads to is in this transaction."""
+    arrival = entry.arrival
+    match entry.event:
+        case Inbound() as message:
+            return _record_message(tx, rt, arrival, message, entry.by)
         case Edited(message, edited_at):
             may_change = invited(names_of(message), rt.terms.intake.allowed)
             known = _record_edit(tx, arrival.account, message, edited_at, may_change=may_change)
             unknown = "an edit of a message that was never recorded" if known is None else None
-            _store_payload(tx, arrival, message=known, ignored=unknown)
+            _keep(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
-        case Membership():
+        case Membership() as event:
             _record_membership(tx, arrival.account, event)
-            _store_payload(tx, arrival, ignored=f"not a message: {event.reason}")
+            _keep(tx, arrival, ignored=f"not a message: {event.reason}")
             return Recorded(Became.NOTED, wake=True)
-        case Migrated():
-            chats.migrate(tx, arrival.account, event.old, event.new)
-            _store_payload(tx, arrival, ignored="not a message: the chat moved")
+        case Migrated(old, new):
+            chats.migrate(tx, arrival.account, old, new)
+            _keep(tx, arrival, ignored="not a message: the chat moved")
             return Recorded(Became.NOTED, wake=True)
         case Ignored(reason):
-            _store_payload(tx, arrival, ignored=reason)
+            _keep(tx, arrival, ignored=reason)
             return Recorded(Became.IGNORED)
         case other:
             assert_never(other)
@@ -116,48 +153,78 @@ def record_event(
 
 def record_dead_letter(tx: Tx, arrival: Arrival, error: str) -> None:
     """Keep a payload that can't be parsed, once."""
-    inbox.store_payload(tx, arrival.account, arrival.body, arrival.digest, error=error)
+    inbox.store_payloads(tx, [arrival.payload(error=error)])
 
 
-def _store_payload(
+def _keep(
     tx: Tx, arrival: Arrival, *, message: int | None = None, ignored: str | None = None
 ) -> None:
-    """Store what came over the wire, with what it is: a message's, or answered by nothing."""
-    body, digest = arrival.body, arrival.digest
-    inbox.store_payload(tx, arrival.account, body, digest, message=message, ignored=ignored)
+    inbox.store_payloads(tx, [arrival.payload(message=message, ignored=ignored)])
 
 
 def _record_message(
     tx: Tx, rt: Runtime, arrival: Arrival, message: Inbound, by: Claimant | None
 ) -> Recorded:
     chat = _lock_chat(tx, arrival.account, message)
-    sent_before = outbox.bodies(tx, chat.id, message.provider_id)
-    message = rt.channels[chat.account].recall(message, sent_before)
+    if message.button:
+        sent_before = outbox.bodies(tx, chat.id, message.provider_id)
+        message = rt.channels[chat.account].recall(message, sent_before)
     message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
-    facts = _facts(tx, chat, message, rt.terms.intake)
-    stored = inbox.store_message(tx, arrival.account, chat.id, message)
-    if stored is None:
-        return _record_duplicate(tx, arrival, chat, message)
-    _store_payload(tx, arrival, message=stored)
+    [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
+    if met.known is not None:
+        return _record_duplicate(tx, arrival, chat, message, met)
+    stored = store(tx, [NewMessage(arrival.account, chat.id, message)])[0].id
+    _keep(tx, arrival, message=stored)
     if not message.sender.is_bot:
-        # A group speaks the language of whoever spoke to us last.
-        language = "" if message.addressing is Addressing.NOT_US else message.sender.language
-        name = message.chat_name or message.sender.name
-        chats.heard(tx, chat.id, message.sent_at, name, language, message.address)
+        chat = heard(chat, message, met.now)
+        chats.heard(tx, [chat])
     message = with_its_bundle(tx, rt, chat, message)
     command = _command(tx, rt, chat, message)
-    reason = admit(message, command, facts, rt.terms.intake)
+    names = chats.names(tx, chat.id) if rt.terms.intake.allowed else frozenset()
+    reason = admit(message, command, met.facts(chat, names), rt.terms.intake)
     if reason is not None:
         inbox.ignore(tx, stored, reason)
         done = Recorded(Became.IGNORED, wake=_say_refusal(tx, rt, chat, reason))
     elif command is not None:
         inbox.ignore(tx, stored, Unanswered.COMMAND, command)
-        handled = run_command(tx, rt, chats.get(tx, chat.id), message, command)
+        handled = run_command(tx, rt, chat, message, command)
         done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
     else:
         made, wake = place(tx, rt, chat, message, stored, by)
         done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
     return replace(done, callback_id=message.callback_id)
+
+
+class RecordedMeanwhile(Exception):
+    """The same message was recorded from another chat in this very moment: try again."""
+
+
+def store(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage]:
+    """Store messages that nobody knew a moment ago. Raises RecordedMeanwhile."""
+    stored = [message for message in inbox.store_messages(tx, new) if message is not None]
+    if len(stored) < len(new):
+        raise RecordedMeanwhile
+    return stored
+
+
+def heard(chat: Chat, message: Inbound, now: float) -> Chat:
+    """The chat after this message. A group speaks the language of whoever spoke to us last."""
+    sender = message.sender
+    language = "" if message.addressing is Addressing.NOT_US else sender.language
+    at = now if message.sent_at is None else message.sent_at
+    return chat.heard(at, message.chat_name or sender.name, language, message.address.chat)
+
+
+def addresses_of(message: Inbound) -> Sequence[Address]:
+    """The addresses of the sender of a message, that of this message first."""
+    topic = message.address.topic
+    return list(dict.fromkeys((message.address, *(Address(a, topic) for a in message.aliases))))
+
+
+def new_chat(account: int, message: Inbound) -> NewChat:
+    """The chat that a first message makes."""
+    name = message.chat_name or message.sender.name
+    return NewChat(account, message.address, message.chat_kind, name, message.sender.language)
 
 
 def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
@@ -177,28 +244,30 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
 
 def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
     """The chat of a message, made if it is new, locked, with its further addresses known."""
-    topic = message.address.topic
-    addresses = [message.address, *(Address(alias, topic) for alias in message.aliases)]
+    addresses = addresses_of(message)
     found = chats.locate(tx, account, addresses)
     if found is None:
-        name, language = message.chat_name or message.sender.name, message.sender.language
-        found = chats.create(tx, account, message.address, message.chat_kind, name, language)
+        chats.create(tx, [new_chat(account, message)])
+        found = chats.locate(tx, account, addresses)
+        assert found is not None
     return chats.link(tx, account, found, addresses)
 
 
-def _record_duplicate(tx: Tx, arrival: Arrival, chat: Chat, message: Inbound) -> Recorded:
+def _record_duplicate(
+    tx: Tx, arrival: Arrival, chat: Chat, message: Inbound, met: Standing
+) -> Recorded:
     """Count the delivery, and merge in what it tells beyond the one before: a webhook knows more
     of the content, the platform's list knows when the message was written."""
-    inbox.count_delivery(tx, arrival.account, message.request_id)
+    assert met.known is not None
+    inbox.count_deliveries(tx, [met.known])
     if message.sent_at is not None:
         inbox.fill_sent_times(tx, arrival.account, {message.request_id: message.sent_at})
-    found = inbox.listed_only(tx, arrival.account, message)
-    if found is not None:
-        stored, run = found
-        if run is None or runs.lock_unclaimed(tx, run):
-            inbox.enrich(tx, stored, message)
-            audit_log.note(tx, PLATFORM, "told more by its webhook", run=run, chat=chat.id)
-        _store_payload(tx, arrival, message=stored)
+    if inbox.tells_more(message, met.known_extra or "{}"):
+        if met.known_run is None or runs.lock_unclaimed(tx, met.known_run):
+            inbox.enrich(tx, met.known, message)
+            told = "told more by its webhook"
+            audit_log.note(tx, PLATFORM, told, run=met.known_run, chat=chat.id)
+        _keep(tx, arrival, message=met.known)
     return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
 
 
@@ -247,18 +316,7 @@ def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | Non
     return command if subject_of(tx, chat, command) else None
 
 
-def _facts(tx: Tx, chat: Chat, message: Inbound, terms: IntakeTerms) -> ChatFacts:
-    turns, fast = terms.turns_per_day, terms.messages_per_minute
-    return ChatFacts(
-        opted_out=chat.opted_out_at is not None,
-        recent_messages=inbox.recent_messages(tx, chat.id, _MINUTE, fast, message.sent_at),
-        waiting_messages=runs.waiting_messages(tx, chat.id),
-        recent_turns=runs.recent_turns(tx, chat.id, _DAY, turns) if turns else 0,
-        names=chats.names(tx, chat.id) if terms.allowed else frozenset(),
-    )
-
-
-_REFUSALS = {
+REFUSALS = {
     Unanswered.NOT_ALLOWED: (Text.NOT_ALLOWED, 10 * 365 * _DAY),
     Unanswered.TOO_FAST: (Text.TOO_FAST, _MINUTE),
     Unanswered.TOO_MANY_WAITING: (Text.TOO_MANY_WAITING, _MINUTE),
@@ -270,11 +328,10 @@ no burst is refused in silence."""
 
 def _say_refusal(tx: Tx, rt: Runtime, chat: Chat, reason: Unanswered) -> bool:
     """Say once why there is no answer, where the person is told at all."""
-    if reason not in _REFUSALS:
+    if reason not in REFUSALS:
         return False
-    text, again_after = _REFUSALS[reason]
+    text, again_after = REFUSALS[reason]
     if not chats.tell_once(tx, chat.id, reason.value, again_after):
         return False
-    chat = chats.get(tx, chat.id)
     notices.say(tx, rt, chat, notices.plain(rt, chat, text))
     return True

@@ -36,6 +36,8 @@ class _Ids:
 class OtelTracer:
     """`Tracer` that hands its spans to `processor`."""
 
+    listens = True
+
     def __init__(self, processor: SpanProcessor, service: str, wall: Callable[[], float]) -> None:
         self._wall = wall
         resource = Resource.create({"service.name": service})

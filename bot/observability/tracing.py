@@ -25,6 +25,11 @@ class Span(Protocol):
 class Tracer(Protocol):
     """Makes spans. Never raises, never waits."""
 
+    @property
+    def listens(self) -> bool:
+        """False when every span goes nowhere, so that nobody needs to name one."""
+        ...
+
     def span(self, name: str, story: str = "", **facts: Fact) -> AbstractContextManager[Span]:
         """A span around the body, within the one that is open here. `story` names the trace
         that it belongs to when none of it is open; without one it begins its own."""
@@ -42,6 +47,8 @@ class Tracer(Protocol):
 
 class NoTracer:
     """The tracer of a process that nobody traces, and its spans."""
+
+    listens = False
 
     @contextmanager
     def span(self, name: str, story: str = "", **facts: Fact) -> Iterator[Span]:

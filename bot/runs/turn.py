@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import assert_never
 
 from bot.delivery import choices, notices
-from bot.delivery.context import WorkerContext
-from bot.delivery.deliver import Send, deliver, door
+from bot.delivery.advance import Send, may_begin
+from bot.delivery.context import Shared, WorkerContext
+from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run
 from bot.domain.agent_result import (
     Answer,
@@ -28,7 +30,6 @@ from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
-from bot.domain.sendable import Outgoing, sendable
 from bot.domain.verdict import Apologise, Deliver, Think, judge
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
@@ -36,10 +37,13 @@ from bot.runs.turn_context import TurnContext
 from bot.runs.typing import WorkSigns
 from bot.texts import Text
 from storage import audit_log, chats, outbox, replies, runs
+from storage.chats import Chat
 from storage.engine import clock
+from storage.engine.lane import Left
 from storage.engine.tx import Tx
 from storage.notify import READY
-from storage.outbox import Notice, PartOwner
+from storage.outbox import NewParts, Notice, Part, PartOwner
+from storage.replies import NewReply
 from storage.views.evidence import Case, address_now
 
 _log = logging.getLogger("answerback.turn")
@@ -70,14 +74,14 @@ def _must_hold(ctx: WorkerContext, run: Run) -> None:
 
 
 async def _close(ctx: WorkerContext, run: Run, end: Close) -> None:
-    await ctx.persist(_end, ctx.rt, run, end)
-    ctx.ended(run, end.ending)
+    ready = await ctx.persist(_end, ctx.rt, run, end)
+    ctx.ended(run, end.ending, ready=ready)
     await ctx.rt.reached(Checkpoint.SETTLED)
 
 
-def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
+def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> bool:
     chats.lock(tx, run.chat)
-    end_run(tx, rt, run, end)
+    return end_run(tx, rt, run, end)
 
 
 async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
@@ -159,8 +163,8 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
     if not bodies:
         reply = Reply(rt.words.say(Text.EMPTY_ANSWER, to.language))
         bodies = channel.compose(reply, to)
-    stored = _Stored(PartKind.REPLY, tuple(bodies), clean(reply.text), json.dumps(asdict(reply)))
-    first = await _store(ctx, case, stored)
+    answer = NewAnswer(rt, case, PartKind.REPLY, bodies, reply=reply)
+    first = await _store(ctx, answer)
     await rt.reached(Checkpoint.REPLY_STORED)
     await deliver(ctx, case.run, to, first)
 
@@ -170,52 +174,102 @@ async def _apologise(ctx: WorkerContext, case: Case, owed: Apologise) -> None:
     usual = Text.APOLOGY_DEADLINE if owed.cause is Cause.DEADLINE else Text.APOLOGY
     text = owed.text or rt.words.say(usual, case.chat.language)
     bodies = notices.apology(rt, case.run.account, to, case.run.id, text)
-    first = await _store(ctx, case, _Stored(PartKind.APOLOGY, tuple(bodies), owed=owed))
+    first = await _store(ctx, NewAnswer(rt, case, PartKind.APOLOGY, bodies, owed=owed))
     await rt.reached(Checkpoint.APOLOGY_STORED)
     await deliver(ctx, case.run, to, first)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A reply or an apology as it is stored before anything is sent. `body` is the reply's
-    JSON, `owed` what an apology is for."""
+@dataclass(frozen=True, slots=True, eq=False)
+class NewAnswer:
+    """A reply, or an apology with what is `owed`, as it is stored before anything is sent.
+    `may_send` says that the rate limits let its first part leave now."""
 
+    rt: Runtime
+    case: Case
     kind: PartKind
-    parts: tuple[PartBody, ...]
-    text: str = ""
-    body: str = ""
+    parts: Sequence[PartBody]
+    reply: Reply | None = None
     owed: Apologise | None = None
+    may_send: bool = False
+
+    @property
+    def run(self) -> Run:
+        """The run that it answers."""
+        return self.case.run
+
+    def kept(self) -> Iterator[NewReply]:
+        """The reply as it is kept."""
+        if self.reply is not None:
+            body = json.dumps(asdict(self.reply))
+            yield NewReply(self.run.id, clean(self.reply.text), body, self.run.attempts)
+
+    def outgoing(self, chat: Chat, now: float) -> NewParts:
+        """Its parts; the first one is being sent already if nothing delays it."""
+        free = self.may_send and may_begin(self.rt, chat, now)
+        to = PartOwner(self.run.account, chat.id, self.run.id)
+        return NewParts(to, self.kind, self.parts, self.run.claim.holder if free else None)
+
+    def outlasted(self, now: float) -> bool:
+        """Whether the person may have been told that somebody is still at work."""
+        waited = now - self.run.created_at >= self.rt.terms.work.still_working_after
+        return waited or self.run.attempts > 1
 
 
-async def _store(ctx: WorkerContext, case: Case, stored: _Stored) -> Send | None:
-    """Commit the reply and its parts; the first one already `sending` if nothing delays it."""
-    place = await ctx.limiters[case.run.account].place(case.recipient)
+async def _store(ctx: WorkerContext, answer: NewAnswer) -> Send | None:
+    """Commit the answer and its parts; the first one already `sending` if nothing delays it."""
+    place = await ctx.limiters[answer.run.account].place(answer.case.recipient)
     first: Send | None = None
     try:
-        first = await ctx.persist(_store_parts, ctx.rt, case, stored, may_send=place.taken)
+        first = await ctx.share(STORE, replace(answer, may_send=place.taken))
     finally:
         if first is None:
             place.refund()
     return first
 
 
-def _store_parts(
-    tx: Tx, rt: Runtime, case: Case, stored: _Stored, *, may_send: bool
-) -> Send | None:
-    run = case.run
-    chat = chats.lock(tx, run.chat)
-    runs.mark_replied(tx, run.claim)
-    outbox.drop_notice(tx, run.id, Notice.STILL_WORKING)  # One that was held back is late.
-    if stored.owed is None:
-        replies.store(tx, run.id, stored.text, stored.body, run.attempts)
-        choices.offer(tx, rt, chat, stored.parts)
-    else:
-        runs.explain(tx, run.claim, stored.owed.cause, stored.owed.words)
-    now = clock.read(tx)
-    max_age = rt.terms.policy.answer_max_age
-    free = may_send and not sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age)
-    to = PartOwner(run.account, chat.id, run.id)
-    first_by = run.claim.holder if free else None
-    parts = outbox.store_parts(tx, to, stored.kind, stored.parts, first_by)
+def _store_one(tx: Tx, answer: NewAnswer) -> Send | None:
+    chat = chats.lock(tx, answer.run.chat)
+    [told] = _store_in(tx, {answer: chat}, clock.read(tx)).values()
+    if isinstance(told, StaleLease):
+        raise told
+    return told
+
+
+def _store_each(tx: Tx, answers: Sequence[NewAnswer]) -> Sequence[Send | StaleLease | Left | None]:
+    locked, now = chats.lock_each(tx, [one.run.chat for one in answers])
+    told = _store_in(tx, {a: locked[a.run.chat] for a in answers if a.run.chat in locked}, now)
+    return [told.get(answer, Left.LOCKED) for answer in answers]
+
+
+def _store_in(
+    tx: Tx, to: Mapping[NewAnswer, Chat], now: float
+) -> Mapping[NewAnswer, Send | StaleLease | None]:
+    """Store answers in their chats, which are locked, as far as their runs are still held."""
+    marked = runs.mark_replied_each(tx, [one.run.claim for one in to])
+    held = [one for one in to if one.run.id in marked]
+    replies.store_each(tx, [kept for one in held for kept in one.kept()])
+    late = [one.run.id for one in held if one.outlasted(now)]
+    outbox.drop_notice_each(tx, late, Notice.STILL_WORKING)
+    for one in held:
+        if one.owed is None:
+            choices.offer(tx, one.rt, to[one], one.parts)
+        else:
+            runs.explain(tx, one.run.claim, one.owed.cause, one.owed.words)
+    parts = outbox.store_parts_each(tx, [one.outgoing(to[one], now) for one in held])
+    lost = "was taken over before its answer was stored"
+    return {
+        one: _first(one, chat, parts[one.run.id])
+        if one.run.id in parts
+        else StaleLease(f"run {one.run.id} {lost}")
+        for one, chat in to.items()
+    }
+
+
+def _first(answer: NewAnswer, chat: Chat, parts: Sequence[Part]) -> Send | None:
+    """The first part, if it is being sent."""
     begun = bool(parts) and parts[0].state is PartState.SENDING
-    return Send(parts[0], address_now(case.recipient, chat), len(parts) > 1) if begun else None
+    to = answer.case.recipient
+    return Send(parts[0], address_now(to, chat), len(parts) > 1) if begun else None
+
+
+STORE = Shared(_store_each, _store_one, lambda answer: answer.run.chat)

@@ -16,6 +16,7 @@ from storage.chats.moves import (
 from storage.chats.rows import (
     CHAT,
     Chat,
+    NewChat,
     addresses,
     at_address,
     create,
@@ -23,6 +24,8 @@ from storage.chats.rows import (
     know_address,
     locate,
     lock,
+    lock_at,
+    lock_each,
     lock_free,
     lock_with_next,
     names,

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
-from bot.domain.message import Address
 from storage import runs
-from storage.chats.rows import IS_CHAT
+from storage.chats.rows import IS_CHAT, Chat
 from storage.engine.binds import CHAT_ID, MOMENT, REASON, SECONDS
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
+from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.schema.tables import chats, told
 from storage.schema.tables.words import WORDS
 
 _OR_NOW = sa.func.coalesce(MOMENT, now)
-_NAME, _LANGUAGE = (sa.bindparam(name, type_=sa.Text) for name in ("new_name", "new_language"))
+_heard = Rows(
+    "heard",
+    chat=sa.BigInteger(),
+    last_inbound_at=sa.Double(),
+    address=sa.Text(),
+    name=sa.Text(),
+    language=sa.Text(),
+)
 _HEARD = (
     sa.update(chats)
-    .where(IS_CHAT)
+    .where(chats.c.id == _heard.c.chat)
     .values(
-        last_inbound_at=sa.case(
-            (sa.or_(chats.c.last_inbound_at.is_(None), chats.c.last_inbound_at < _OR_NOW), _OR_NOW),
-            else_=chats.c.last_inbound_at,
-        ),
+        last_inbound_at=_heard.c.last_inbound_at,
+        address=_heard.c.address,
+        name=_heard.c.name,
+        language=_heard.c.language,
         unreachable_since=None,
         unreachable_reason=None,
-        address=sa.bindparam("new_address"),
-        name=sa.func.coalesce(sa.func.nullif(_NAME, ""), chats.c.name),
-        language=sa.func.coalesce(sa.func.nullif(_LANGUAGE, ""), chats.c.language),
     )
 )
 
 
-def heard(tx: Tx, chat: int, at: float | None, name: str, language: str, address: Address) -> None:
-    """A person wrote: the window opens (it only moves forward), the chat is reachable again,
-    and replies go to the exact address of this message."""
-    values = {"chat_id": chat, "moment": at, "new_address": address.chat}
-    tx.execute(_HEARD, values | {"new_name": name, "new_language": language})
+def heard(tx: Tx, now_so: Sequence[Chat]) -> None:
+    """Write down what `Chat.heard` made of these chats, which are locked."""
+    rows = (
+        (chat.id, chat.last_inbound_at, chat.address.chat, chat.name, chat.language)
+        for chat in now_so
+    )
+    tx.later(_HEARD, _heard.of(rows))
 
 
 _last_at = chats.c.last_inbound_at

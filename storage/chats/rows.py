@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,8 +13,8 @@ from bot.domain.message import Address, ChatKind
 from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import among
+from storage.engine.insert import InsertOrSkip, insert_rows
+from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
 
@@ -44,6 +45,18 @@ class Chat:
             return Close(Ending.UNDELIVERABLE, Cause.UNREACHABLE, self.unreachable_reason)
         return None
 
+    def heard(self, at: float, name: str, language: str, address: str) -> Chat:
+        """The chat after a person wrote: the window opens (it only moves forward), the chat is
+        reachable again, and replies go to the exact address of this message."""
+        return replace(
+            self,
+            address=Address(address, self.address.topic),
+            name=name or self.name,
+            language=language or self.language,
+            last_inbound_at=max(at, self.last_inbound_at or at),
+            unreachable_reason=None,
+        )
+
     def paused(self, now: float) -> bool:
         """Whether an operator keeps the chat's runs from starting."""
         return self.paused_until is not None and self.paused_until > now
@@ -73,6 +86,21 @@ def lock(tx: Tx, chat: int) -> Chat:
 def lock_with_next(tx: Tx, chat: int) -> None:
     """Lock the chat's row, unread, on the way of the next statement."""
     tx.later(_LOCK, {"chat_id": chat})
+
+
+_LOCK_EACH = (
+    sa.select(*CHAT.columns, now.label("at"))
+    .where(among(chats.c.id, "chat_ids"), chats.c.merged_into.is_(None))
+    .order_by(chats.c.id)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+def lock_each(tx: Tx, of: Sequence[int]) -> tuple[Mapping[int, Chat], float]:
+    """As `lock`, for those of the chats that nobody else has locked, without waiting, and the
+    database's clock. A chat that became part of another one is not among them."""
+    found = tx.execute(_LOCK_EACH, {"chat_ids": list(of)}).all()
+    return {row.id: CHAT.read(row) for row in found}, found[0].at if found else 0.0
 
 
 _LOCK_FREE = (
@@ -116,21 +144,71 @@ def locate(tx: Tx, account: int, addresses: Sequence[Address]) -> int | None:
     return None
 
 
-_CREATE = InsertOrSkip(chats, chats.c.id, created_at=now)
-_AT = sa.select(chats.c.id).where(
-    chats.c.account == sa.bindparam("account"),
-    chats.c.address == sa.bindparam("address"),
-    chats.c.topic == sa.bindparam("topic"),
+_WHERE: Mapping[str, Any] = {"account": sa.BigInteger(), "address": sa.Text(), "topic": sa.Text()}
+
+
+def _at(table: sa.Table, row: Rows) -> sa.ColumnElement[bool]:
+    return sa.and_(*(table.c[name] == row.c[name] for name in _WHERE))
+
+
+@dataclass(frozen=True, slots=True)
+class NewChat:
+    """A chat to be made, as a first message tells of it."""
+
+    account: int
+    address: Address
+    kind: ChatKind
+    name: str
+    language: str
+
+
+_new = Rows("new", **_WHERE, kind=sa.Text(), name=sa.Text(), language=sa.Text())
+_unknown = ~sa.exists(sa.select(1).where(_at(chat_addresses, _new)))
+_in_order = (_new.c.account, _new.c.address, _new.c.topic)
+_CREATE = insert_rows(chats, _new, _unknown, _in_order, created_at=now).on_conflict_do_nothing()
+_KNOW_NEW = insert_rows(
+    chat_addresses, _new, _unknown, _in_order, _new.join(chats, _at(chats, _new)), chat=chats.c.id
+).on_conflict_do_nothing()
+
+
+def create(tx: Tx, new: Sequence[NewChat]) -> None:
+    """Make the chats at these addresses that nobody knows. Whoever makes several does so in the
+    order of the addresses, and before a chat is locked."""
+    rows = _new.of(
+        (
+            chat.account,
+            chat.address.chat,
+            chat.address.topic,
+            chat.kind.value,
+            chat.name,
+            chat.language,
+        )
+        for chat in new
+    )
+    tx.later(_CREATE, rows)
+    tx.later(_KNOW_NEW, rows)
+
+
+_sought = Rows("sought", **_WHERE)
+_LOCK_AT = (
+    sa.select(*CHAT.columns, _sought.c.place)
+    .select_from(
+        _sought.join(chat_addresses, _at(chat_addresses, _sought)).join(
+            chats, chats.c.id == chat_addresses.c.chat
+        )
+    )
+    .where(chats.c.merged_into.is_(None))
+    .order_by(chats.c.id)
+    .with_for_update(of=chats, key_share=True, skip_locked=True)
 )
 
 
-def create(tx: Tx, account: int, address: Address, kind: ChatKind, name: str, language: str) -> int:
-    """The chat at this address, made if nobody made it meanwhile."""
-    place = _place(account, address)
-    made = _CREATE.run(tx, place | {"kind": kind.value, "name": name, "language": language})
-    chat = int(tx.scalars(_AT, place).one() if made is None else made)
-    know_address(tx, account, address, chat)
-    return chat
+def lock_at(tx: Tx, addresses: Sequence[tuple[int, Address]]) -> Mapping[int, Chat]:
+    """Lock and read the chats at these addresses (with their accounts), by the places of the
+    addresses in the list. Addresses that nobody knows are left out, and chats that somebody else
+    has locked."""
+    sought = _sought.of((account, where.chat, where.topic) for account, where in addresses)
+    return {row[-1] - 1: CHAT.read(row) for row in tx.execute(_LOCK_AT, sought)}
 
 
 _KNOW = InsertOrSkip(chat_addresses, chat_addresses.c.chat)

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, FromClause, Table, select, true
+from sqlalchemy.dialects.postgresql import Insert, insert
 
+from storage.engine.sets import Rows
 from storage.engine.tx import Row, Tx
+
+
+def insert_rows(
+    table: Table,
+    given: Rows,
+    condition: ColumnElement[bool] | None = None,
+    order: Sequence[ColumnElement[Any]] = (),
+    joined: FromClause | None = None,
+    **computed: ColumnElement[Any],
+) -> Insert:
+    """INSERT of a list. Its columns are the table's of their names, and those that are `computed`
+    by SQL from the list, or from what it is `joined` to."""
+    columns = {name: column for name, column in given.c.items() if name in table.c} | computed
+    rows = select(*columns.values()).select_from(given.table if joined is None else joined)
+    # SQLite tells ON CONFLICT from the ON of a join by a WHERE between them.
+    rows = rows.where(true() if condition is None else condition).order_by(*order)
+    return insert(table).from_select(list(columns), rows)
 
 
 class InsertOrSkip:

@@ -7,6 +7,7 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
 * A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
   stalled process nor another list holds up everybody: it leaves that member out. It comes along
   in the next list, and is then moved by itself, where it may wait.
+* Where nothing is written any more, since the process ends, who waits is cancelled.
 * A list that fails is halved until what broke it is alone: nobody else is hurt.
 """
 
@@ -93,9 +94,14 @@ class Lane(Generic[Item, Result]):
             self._runs = asyncio.create_task(self._run(), name="lane", context=Context())
 
     async def _run(self) -> None:
+        taken: list[_Member[Item, Result]] = []
         try:
             while taken := self._take():
                 await self._together(taken)
+        except asyncio.CancelledError:
+            for member in (*taken, *self._waiting):
+                member.told.cancel()
+            raise
         finally:
             self._runs = None
 
@@ -151,6 +157,9 @@ class Lane(Generic[Item, Result]):
     async def _single(self, member: _Member[Item, Result]) -> None:
         try:
             member.tell(await self._write(self._alone, member.item))
+        except asyncio.CancelledError:
+            member.told.cancel()
+            raise
         except Exception as error:  # noqa: BLE001 - the member's edge: it belongs to its caller
             member.fail(error)
         finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,7 +21,7 @@ from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, R
 from storage.engine.chat_rows import MoveChat
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip
+from storage.engine.insert import insert_rows
 from storage.engine.literals import is_in
 from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
@@ -79,36 +78,111 @@ _IS_REQUEST = sa.and_(
 )
 _TO_RUN = sa.bindparam("to_run", type_=sa.BigInteger)
 
-_STORE = InsertOrSkip(inbound, inbound.c.id, received_at=now)
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to be stored in a chat, with what becomes of it as far as that is known: the run
+    that answers it, or the reason for which nothing does."""
+
+    account: int
+    chat: int
+    message: Inbound
+    run: int | None = None
+    ignored: Unanswered | None = None
+
+    def stored(self, number: int, received_at: float) -> StoredMessage:
+        """The row as it is read again."""
+        said = self.message
+        return StoredMessage(
+            id=number,
+            chat=self.chat,
+            run=self.run,
+            request_id=said.request_id,
+            provider_id=said.provider_id,
+            kind=said.kind.value,
+            text=said.text,
+            sender_id=said.sender.id,
+            sender_name=said.sender.name,
+            address=said.address.chat,
+            button=said.button,
+            attachments=said.attachments,
+            quoted=said.quoted,
+            forwarded_from=said.forwarded_from,
+            at=received_at if said.sent_at is None else said.sent_at,
+            received_at=received_at,
+            edited=False,
+        )
 
 
-def store_message(tx: Tx, account: int, chat: int, message: Inbound) -> int | None:
-    """Insert a message; None when its request id was recorded before."""
-    values = {
-        "account": account,
-        "chat": chat,
-        "request_id": message.request_id,
-        "provider_id": message.provider_id,
-        "address": message.address.chat,
-        "album": message.bundle if message.gathers else "",
-        "sent_at": message.sent_at,
-    }
-    return _STORE.run(tx, values | _content(message))
+_CONTENT = (
+    "kind",
+    "text",
+    "sender_id",
+    "sender_name",
+    "button",
+    "attachments",
+    "quoted",
+    "forwarded_from",
+    "extra",
+)
+"""The columns that an enrichment brings too."""
 
 
-def _content(message: Inbound) -> dict[str, object]:
-    """The columns that an enrichment brings too."""
-    return {
-        "kind": message.kind.value,
-        "text": message.text,
-        "sender_id": message.sender.id,
-        "sender_name": message.sender.name,
-        "button": message.button,
-        "attachments": json.dumps([asdict(file) for file in message.attachments]),
-        "quoted": None if message.quoted is None else json.dumps(asdict(message.quoted)),
-        "forwarded_from": message.forwarded_from,
-        "extra": json.dumps(message.extra | _username(message)),
-    }
+def _content(said: Inbound) -> tuple[str | None, ...]:
+    extra = said.extra | _username(said)
+    return (
+        said.kind.value,
+        said.text,
+        said.sender.id,
+        said.sender.name,
+        said.button,
+        json.dumps([asdict(file) for file in said.attachments]) if said.attachments else "[]",
+        None if said.quoted is None else json.dumps(asdict(said.quoted)),
+        said.forwarded_from,
+        json.dumps(extra) if extra else "{}",
+    )
+
+
+_new = Rows(
+    "new",
+    account=sa.BigInteger(),
+    chat=sa.BigInteger(),
+    run=sa.BigInteger(),
+    ignored=sa.Text(),
+    request_id=sa.Text(),
+    provider_id=sa.Text(),
+    address=sa.Text(),
+    album=sa.Text(),
+    sent_at=sa.Double(),
+    **dict.fromkeys(_CONTENT, sa.Text()),
+)
+_STORE = (
+    insert_rows(inbound, _new, received_at=now)
+    .on_conflict_do_nothing()
+    .returning(inbound.c.account, inbound.c.request_id, inbound.c.id, inbound.c.received_at)
+)
+
+
+def store_messages(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage | None]:
+    """Insert messages; None for each whose request id was recorded before."""
+    rows = _new.of(
+        (
+            row.account,
+            row.chat,
+            row.run,
+            None if row.ignored is None else row.ignored.value,
+            row.message.request_id,
+            row.message.provider_id,
+            row.message.address.chat,
+            row.message.bundle if row.message.gathers else "",
+            row.message.sent_at,
+            *_content(row.message),
+        )
+        for row in new
+    )
+    stored = {(row[0], row[1]): (row[2], row[3]) for row in tx.execute(_STORE, rows)}
+    found = ((row, stored.get((row.account, row.message.request_id))) for row in new)
+    return [None if at is None else row.stored(*at) for row, at in found]
 
 
 def _username(message: Inbound) -> dict[str, str]:
@@ -133,7 +207,6 @@ def store_reminder(
     return int(tx.scalars(_STORE_REMINDER, values).one())
 
 
-_COUNT_DELIVERY = sa.update(inbound).where(_IS_REQUEST).values(deliveries=inbound.c.deliveries + 1)
 _ASSIGN = sa.update(inbound).where(_IS_MESSAGE).values(run=_TO_RUN)
 _REASSIGN = sa.update(inbound).where(_OF_RUN).values(run=_TO_RUN)
 _IGNORE = (
@@ -143,9 +216,16 @@ _IGNORE = (
 )
 
 
-def count_delivery(tx: Tx, account: int, request_id: str) -> None:
-    """The platform delivered a known message once more."""
-    tx.execute(_COUNT_DELIVERY, {"account_id": account, "request": request_id})
+_COUNT_DELIVERY = (
+    sa.update(inbound)
+    .where(among(inbound.c.id, "message_ids"))
+    .values(deliveries=inbound.c.deliveries + 1)
+)
+
+
+def count_deliveries(tx: Tx, messages: Sequence[int]) -> None:
+    """The platform delivered these messages, which are known, once more."""
+    tx.later(_COUNT_DELIVERY, {"message_ids": list(messages)})
 
 
 def assign(tx: Tx, message: int, run: int) -> None:
@@ -166,6 +246,7 @@ def ignore(tx: Tx, message: int, reason: Unanswered, command: Command | None = N
 
 _ALBUM = inbound.c.album == sa.bindparam("album_id")
 _ALBUM_BEGAN = sa.select(sa.func.min(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
+_LAST_OF_BUNDLE = sa.select(sa.func.max(inbound.c.received_at)).where(_OF_RUN, _ALBUM)
 _ADOPT_ALBUM = (
     sa.update(inbound)
     .where(_OF_CHAT, inbound.c.received_at > now - SECONDS, _ALBUM, inbound.c.ignored == REASON)
@@ -177,6 +258,12 @@ def album_began(tx: Tx, run: int, album: str) -> float | None:
     """When the first member of this album came to the run; None when it has none."""
     began: float | None = tx.scalar(_ALBUM_BEGAN, {"run_id": run, "album_id": album})
     return began
+
+
+def last_of_bundle(tx: Tx, run: int, bundle: str) -> float | None:
+    """When the newest member of this bundle came to the run; None when it has none."""
+    last: float | None = tx.scalar(_LAST_OF_BUNDLE, {"run_id": run, "album_id": bundle})
+    return last
 
 
 def adopt_album(tx: Tx, chat: int, album: str, ignored: Unanswered, within: float, run: int) -> int:
@@ -243,35 +330,6 @@ def of_run(tx: Tx, run: int) -> Sequence[StoredMessage]:
     return of_runs(tx, [run]).get(run, ())
 
 
-_RECENT: sa.Select[Any] = (
-    sa.select(sa.literal_column("1"))
-    .where(
-        _OF_CHAT,
-        inbound.c.received_at > now - SECONDS,
-        sa.or_(inbound.c.run.is_not(None), inbound.c.command.is_not(None)),
-    )
-    .limit(AT_MOST)
-)
-_RECENTLY_WRITTEN = _RECENT.where(MOMENT - SECONDS < WRITTEN_AT)
-_COUNT_RECENT = sa.select(sa.func.count()).select_from(_RECENT.subquery())
-_COUNT_RECENTLY_WRITTEN = sa.select(sa.func.count()).select_from(_RECENTLY_WRITTEN.subquery())
-
-
-def recent_messages(
-    tx: Tx, chat: int, seconds: float, at_most: int, sent_at: float | None = None
-) -> int:
-    """How many messages to the bot came within the last `seconds`, counted up to `at_most`.
-
-    What concerned somebody else or was refused counts nothing. With `sent_at`, the provider's
-    time of a new message, only messages that were written within `seconds` before it count: a
-    backlog that arrives at once was not written at once.
-    """
-    values = {"chat_id": chat, "seconds": seconds, "at_most": at_most}
-    if sent_at is None:
-        return int(tx.scalars(_COUNT_RECENT, values).one())
-    return int(tx.scalars(_COUNT_RECENTLY_WRITTEN, values | {"moment": sent_at}).one())
-
-
 _SOME = among(inbound.c.request_id, "request_ids")
 _RECORDED = sa.select(inbound.c.request_id).where(inbound.c.account == ACCOUNT_ID, _SOME)
 
@@ -313,46 +371,24 @@ def fill_sent_times(tx: Tx, account: int, times: Mapping[str, float | None]) -> 
 
 _SOURCE = "source"
 """Set in `extra` of a message that only the platform's list told of."""
-_EXTRA = sa.select(inbound.c.id, inbound.c.run, inbound.c.extra).where(_IS_REQUEST)
 
 
-def listed_only(tx: Tx, account: int, message: Inbound) -> tuple[int, int | None] | None:
-    """(message, run) of the row that only the platform's list told of, while `message` comes
-    from somewhere that tells more; None for any other."""
-    if _SOURCE in message.extra:
-        return None
-    values = {"account_id": account, "request": message.request_id}
-    row = tx.execute(_EXTRA, values).first()
-    if row is None or _SOURCE not in json.loads(row.extra):
-        return None
-    return row.id, row.run
+def tells_more(message: Inbound, extra: str) -> bool:
+    """Whether a message comes from somewhere that tells more than the platform's list, while its
+    row, with this `extra`, is one that only the list told of."""
+    return _SOURCE not in message.extra and _SOURCE in json.loads(extra)
 
 
 _ENRICH = (
     sa.update(inbound)
     .where(_IS_MESSAGE)
-    .values(
-        {
-            name: sa.bindparam(f"new_{name}")
-            for name in (
-                "kind",
-                "text",
-                "sender_id",
-                "sender_name",
-                "button",
-                "attachments",
-                "quoted",
-                "forwarded_from",
-                "extra",
-            )
-        }
-    )
+    .values({name: sa.bindparam(f"new_{name}") for name in _CONTENT})
 )
 
 
 def enrich(tx: Tx, stored: int, message: Inbound) -> None:
     """Give a row that only the list told of what its webhook tells; its time stays."""
-    content = {f"new_{name}": value for name, value in _content(message).items()}
+    content = {f"new_{name}": said for name, said in zip(_CONTENT, _content(message), strict=True)}
     tx.execute(_ENRICH, {"message_id": stored, **content})
 
 

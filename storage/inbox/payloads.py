@@ -4,40 +4,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from storage.engine.binds import ACCOUNT_ID, REASON, SECONDS
 from storage.engine.chat_rows import AT_ONCE, Blank, Page
 from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import among, within
+from storage.engine.insert import insert_rows
+from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.schema.tables import edits, inbound, payloads
 
-_STORE = InsertOrSkip(payloads, payloads.c.id, received_at=now)
+
+class NewPayload(NamedTuple):
+    """A payload to be kept, with what it is: a message's, answered by nothing for the reason
+    `ignored`, or, with `error`, a dead letter."""
+
+    account: int
+    body: str
+    digest: str
+    message: int | None = None
+    ignored: str | None = None
+    error: str | None = None
 
 
-def store_payload(
-    tx: Tx,
-    account: int,
-    body: str,
-    digest: str,
-    *,
-    message: int | None = None,
-    ignored: str | None = None,
-    error: str | None = None,
-) -> bool:
-    """Keep what arrived. False: this dead letter is kept already."""
-    values = {
-        "account": account,
-        "inbound": message,
-        "body": body,
-        "digest": digest,
-        "ignored": ignored,
-        "error": error,
-    }
-    return _STORE.run(tx, values) is not None
+_new = Rows(
+    "new",
+    account=sa.BigInteger(),
+    body=sa.Text(),
+    digest=sa.Text(),
+    inbound=sa.BigInteger(),
+    ignored=sa.Text(),
+    error=sa.Text(),
+)
+_STORE = insert_rows(payloads, _new, received_at=now).on_conflict_do_nothing()
+
+
+def store_payloads(tx: Tx, new: Sequence[NewPayload]) -> None:
+    """Keep what arrived; a dead letter once."""
+    tx.later(_STORE, _new.of(new))
 
 
 _DISMISS = (

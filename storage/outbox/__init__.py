@@ -6,7 +6,7 @@
     sending | uncertain               -> pending               not_sent
     sending | uncertain               -> refused               refuse
     sending                           -> uncertain             doubt, doubt_orphans
-    any unfinished                    -> sent                  receive
+    any unfinished                    -> sent                  receive, receive_first
     uncertain                         -> sent                  believe_arrived
     uncertain | refused | dropped     -> pending               resend
     sent                              -> delivered -> read     confirm, confirm_sent
@@ -18,18 +18,22 @@
 A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
 standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it
 counts whoever holds the run by now, and a second one for a part is kept and reported: a double.
+`move_each` is `move` for a list, and returns what moved.
 """
 
 from storage.outbox.delivery_status import confirm, confirm_sent, refuse_sent, send_again
 from storage.outbox.moves import (
     Attempt,
+    NewParts,
     Notice,
     PartOwner,
+    Receipt,
     believe_arrived,
     blank,
     blank_of_runs,
     doubt,
     drop_notice,
+    drop_notice_each,
     drop_others,
     drop_pending,
     drop_receipts,
@@ -38,20 +42,24 @@ from storage.outbox.moves import (
     give_up_looking,
     looked,
     mark_sending,
+    mark_sending_each,
     merge,
     move_run,
     not_sent,
     page,
     post,
     receive,
+    receive_first,
     refuse,
     resend,
     rewrite,
     send_alone,
     set_adrift,
     store_parts,
+    store_parts_each,
 )
 from storage.outbox.rows import (
+    HeldReply,
     Part,
     answered_at,
     bodies,
@@ -60,6 +68,7 @@ from storage.outbox.rows import (
     follows_unreported,
     get,
     last_sent_at,
+    of_held,
     of_run,
     of_run_any,
     of_runs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -13,10 +13,10 @@ from sqlalchemy.dialects.postgresql import insert
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim
-from storage.engine.binds import ACCOUNT_ID, CHAT_ID, HOLDER_ID, PART_ID, RUN_ID, WAIT
+from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
 from storage.engine.chat_rows import Blank, MoveChat, Page
 from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip
+from storage.engine.insert import InsertOrSkip, insert_rows
 from storage.engine.literals import is_in, word
 from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
@@ -48,26 +48,45 @@ class PartOwner:
     run: int | None
 
 
-_listed = Rows("bodies", text=sa.Text(), wire=sa.Text())
-_begun = sa.and_(_listed.c.place == 1, HOLDER_ID.is_not(None))
-_new_part: dict[str, sa.ColumnElement[Any]] = {
-    "account": ACCOUNT_ID,
-    "chat": CHAT_ID,
-    "run": RUN_ID,
-    "kind": sa.bindparam("part_kind", type_=sa.Text),
-    "part": _listed.c.place,
-    "text": _listed.c.text,
-    "wire": _listed.c.wire,
-    "standalone": sa.false(),
-    "created_at": now,
-    "state": sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
-    "holder": sa.case((_begun, HOLDER_ID), else_=sa.null()),
-    "attempts": sa.case((_begun, 1), else_=0),
-    "started_at": sa.case((_begun, now), else_=sa.literal(0.0)),
-}
+@dataclass(frozen=True, slots=True)
+class NewParts:
+    """The parts of a run's reply or apology, as `store_parts` takes them."""
+
+    to: PartOwner
+    kind: PartKind
+    bodies: Sequence[PartBody]
+    first_by: int | None = None
+
+    def rows(self) -> Iterable[Sequence[object]]:
+        """A row a part, as `_new` has them."""
+        to, kind = self.to, self.kind.value
+        for number, body in enumerate(self.bodies, 1):
+            by = self.first_by if number == 1 else None
+            yield to.account, to.chat, to.run, kind, number, body.text, body.wire, by
+
+
+_new = Rows(
+    "parts",
+    account=sa.BigInteger(),
+    chat=sa.BigInteger(),
+    run=sa.BigInteger(),
+    kind=sa.Text(),
+    part=sa.Integer(),
+    text=sa.Text(),
+    wire=sa.Text(),
+    holder=sa.BigInteger(),
+)
+_begun = _new.c.holder.is_not(None)
 _STORE_PARTS = (
-    insert(outbox)
-    .from_select(list(_new_part), sa.select(*_new_part.values()).where(sa.true()))
+    insert_rows(
+        outbox,
+        _new,
+        standalone=sa.false(),
+        created_at=now,
+        state=sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
+        attempts=sa.case((_begun, 1), else_=0),
+        started_at=sa.case((_begun, now), else_=sa.literal(0.0)),
+    )
     .on_conflict_do_nothing()
     .returning(*PART.columns)
 )
@@ -78,18 +97,23 @@ def store_parts(
 ) -> Sequence[Part]:
     """Insert a run's parts, pending; the first one already `sending` for holder `first_by`.
     Parts that are there stay as they are: a commit whose answer was lost is made once more."""
-    values: dict[str, object] = {
-        "account_id": to.account,
-        "chat_id": to.chat,
-        "run_id": to.run,
-        "part_kind": kind.value,
-        "holder_id": first_by,
-    }
-    values |= _listed.of([(body.text, body.wire) for body in bodies])
-    stored = PART.all(tx.execute(_STORE_PARTS, values))
-    if len(stored) < len(bodies):
-        return [part for part in of_run(tx, to.run or 0) if part.kind is kind]
-    return sorted(stored, key=lambda part: part.number)
+    return store_parts_each(tx, [NewParts(to, kind, bodies, first_by)])[to.run or 0]
+
+
+def store_parts_each(tx: Tx, new: Sequence[NewParts]) -> Mapping[int, Sequence[Part]]:
+    """As `store_parts`, for several runs; returns their parts by the run, in order."""
+    if not new:
+        return {}
+    stored: dict[int, list[Part]] = {one.to.run or 0: [] for one in new}
+    rows = [row for one in new for row in one.rows()]
+    for part in PART.all(tx.execute(_STORE_PARTS, _new.of(rows))):
+        stored[part.run or 0].append(part)
+    for one in new:
+        run = one.to.run or 0
+        if len(stored[run]) < len(one.bodies):
+            stored[run] = [part for part in of_run(tx, run) if part.kind is one.kind]
+        stored[run].sort(key=lambda part: part.number)
+    return stored
 
 
 class Notice(IntEnum):
@@ -127,10 +151,16 @@ BEGUN: dict[str, Any] = {
 }
 """pending -> sending: one more attempt, committed before the provider is called."""
 
+_marked = Rows("marked", part_id=sa.BigInteger(), run_id=sa.BigInteger(), holder_id=sa.BigInteger())
 _MARK_SENDING = (
     sa.update(outbox)
-    .where(IS_PART, OF_RUN, PENDING, ~outbox.c.standalone)
-    .values(**BEGUN)
+    .where(
+        outbox.c.id == _marked.c.part_id,
+        outbox.c.run == _marked.c.run_id,
+        PENDING,
+        ~outbox.c.standalone,
+    )
+    .values(**BEGUN | {"holder": _marked.c.holder_id})
     .returning(*PART.columns)
 )
 
@@ -138,8 +168,17 @@ _MARK_SENDING = (
 def mark_sending(tx: Tx, claim: Claim, part: int) -> Part | None:
     """pending -> sending, for a part of a run that is held (`runs.hold`). None: the part moved
     on."""
-    values = {"part_id": part, "run_id": claim.run, "holder_id": claim.holder}
-    return PART.first(tx.execute(_MARK_SENDING, values))
+    return mark_sending_each(tx, [(claim, part)]).get(part)
+
+
+def mark_sending_each(tx: Tx, marked: Sequence[tuple[Claim, int]]) -> Mapping[int, Part]:
+    """As `mark_sending`, for parts of several runs (`of_held`); returns those that did not move on
+    before, by their ids."""
+    if not marked:
+        return {}
+    rows = [(part, claim.run, claim.holder) for claim, part in marked]
+    begun = PART.all(tx.execute(_MARK_SENDING, _marked.of(rows)))
+    return {part.id: part for part in begun}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +191,15 @@ class Attempt:
     looks: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The provider's id for what an attempt sent. `reported`: its platform speaks of it later."""
+
+    attempt: Attempt
+    name: str
+    reported: bool
+
+
 _RECEIVED: dict[str, Any] = {
     "state": word(PartState.SENT),
     "holder": None,
@@ -161,23 +209,55 @@ _RECEIVED: dict[str, Any] = {
     "code": "",
     "scope": None,
 }
-_RECEIVE = (
-    sa.update(outbox).where(IS_PART, ~is_in(outbox.c.state, *sorted(ARRIVED))).values(**_RECEIVED)
+_NOT_ARRIVED = ~is_in(outbox.c.state, *sorted(ARRIVED))
+_RECEIVE = sa.update(outbox).where(IS_PART, _NOT_ARRIVED).values(**_RECEIVED)
+_taken = Rows("taken", part_id=sa.BigInteger(), receipt=sa.Text())
+_RECEIVE_FIRST = (
+    sa.update(outbox)
+    .where(outbox.c.id == _taken.c.part_id, _NOT_ARRIVED, outbox.c.receipt.is_(None))
+    .values(**_RECEIVED | {"receipt": _taken.c.receipt})
+    .returning(outbox.c.id)
+)
+_kept = Rows("kept", outbox=sa.BigInteger(), receipt=sa.Text(), attempt=sa.Integer())
+_KEEP = insert_rows(receipts, _kept, at=now).on_conflict_do_nothing()
+_KEEP_OWN = (
+    insert(receipts)
+    .from_select(
+        ["outbox", "receipt", "attempt", "at"],
+        sa.select(outbox.c.id, outbox.c.receipt, outbox.c.attempts, outbox.c.sent_at).where(
+            IS_PART, outbox.c.receipt.is_not(None)
+        ),
+    )
+    .on_conflict_do_nothing()
 )
 
 
 def receive(tx: Tx, attempt: Attempt, receipt: str) -> bool:
     """Any unfinished state -> sent, whatever the fence. A receipt that is known changes
     nothing. False: it is new for a part that had arrived, so the person has this part twice."""
-    if not _keep_receipt(tx, attempt, receipt):
+    tx.later(_KEEP_OWN, {"part_id": attempt.part})
+    kept = tx.execute(_KEEP, _kept.of([(attempt.part, receipt, attempt.number)]))
+    if not kept.rowcount:
         return True
     values = {"part_id": attempt.part, "new_receipt": receipt}
     return tx.execute(_RECEIVE, values).rowcount == 1
 
 
-def _keep_receipt(tx: Tx, attempt: Attempt, receipt: str) -> bool:
-    values = {"outbox": attempt.part, "receipt": receipt, "attempt": attempt.number}
-    return _NEW_RECEIPT.run(tx, values) is not None
+def receive_first(tx: Tx, taken: Sequence[Receipt]) -> frozenset[int]:
+    """As `receive`, for parts that had no receipt before; returns those. Where no platform speaks
+    of it, the row of the part is all that tells of its receipt."""
+    if not taken:
+        return frozenset()
+    rows = [(one.attempt.part, one.name) for one in taken]
+    moved = frozenset(tx.scalars(_RECEIVE_FIRST, _taken.of(rows)))
+    kept = [
+        (one.attempt.part, one.name, one.attempt.number)
+        for one in taken
+        if one.reported and one.attempt.part in moved
+    ]
+    if kept:
+        tx.later(_KEEP, _kept.of(kept))
+    return moved
 
 
 _THIS_ATTEMPT = outbox.c.attempts == sa.bindparam("attempt")
@@ -190,11 +270,9 @@ _BELIEVE_ARRIVED = (
 
 def believe_arrived(tx: Tx, attempt: Attempt, receipt: str) -> bool:
     """uncertain -> sent, on an operator's word instead of the provider's. False: it moved on."""
-    values = {"part_id": attempt.part, "attempt": attempt.number, "new_receipt": receipt}
-    if tx.execute(_BELIEVE_ARRIVED, values).rowcount != 1:
-        return False
-    _keep_receipt(tx, attempt, receipt)
-    return True
+    values = {"part_id": attempt.part, "attempt": attempt.number}
+    tx.later(_KEEP_OWN, {"part_id": attempt.part})
+    return tx.execute(_BELIEVE_ARRIVED, values | {"new_receipt": receipt}).rowcount == 1
 
 
 _OUTCOME = (
@@ -303,7 +381,9 @@ _SEND_ALONE = (
     sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
 )
 _DROP_NOTICE = _DROP.where(
-    OF_RUN, is_in(outbox.c.kind, PartKind.NOTICE), outbox.c.part == sa.bindparam("number")
+    among(outbox.c.run, "run_ids"),
+    is_in(outbox.c.kind, PartKind.NOTICE),
+    outbox.c.part == sa.bindparam("number"),
 )
 _DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
 _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(replaced_by=PART_ID)
@@ -326,7 +406,13 @@ def send_alone(tx: Tx, run: int) -> bool:
 
 def drop_notice(tx: Tx, run: int, notice: Notice) -> bool:
     """pending -> dropped, for a run's notice that is no longer true."""
-    return tx.execute(_DROP_NOTICE, {"run_id": run, "number": notice.value}).rowcount == 1
+    return tx.execute(_DROP_NOTICE, {"run_ids": [run], "number": notice.value}).rowcount == 1
+
+
+def drop_notice_each(tx: Tx, of: Sequence[int], notice: Notice) -> None:
+    """As `drop_notice`, for several runs."""
+    if of:
+        tx.later(_DROP_NOTICE, {"run_ids": list(of), "number": notice.value})
 
 
 def drop_standalone(tx: Tx, chat: int) -> int:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
-from bot.domain.run import RunState
+from bot.domain.run import Claim, RunState
 from bot.domain.verdict import PartFacts
 from storage.engine.binds import (
     ACCOUNT_ID,
@@ -22,8 +22,8 @@ from storage.engine.binds import (
 )
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.literals import is_in
-from storage.engine.sets import among
+from storage.engine.literals import is_in, is_not
+from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import Watched, outbox, receipts, runs
 
@@ -73,6 +73,7 @@ class Part:
 
 
 PART = Entity(Part, outbox, number=outbox.c.part)
+FACTS = Entity(PartFacts, outbox, number=outbox.c.part)
 
 PENDING = is_in(outbox.c.state, PartState.PENDING)
 SENDING = is_in(outbox.c.state, PartState.SENDING)
@@ -133,6 +134,54 @@ def of_runs(tx: Tx, runs: Sequence[int]) -> Mapping[int, Sequence[Part]]:
     return found
 
 
+_claims = Rows("claims", run_id=sa.BigInteger(), holder_id=sa.BigInteger(), fence=sa.BigInteger())
+_waiter = runs.alias("waiter")
+_SOMEBODY_WAITS = sa.exists(
+    sa.select(1).where(
+        _waiter.c.chat == runs.c.chat,
+        is_in(_waiter.c.state, RunState.WAITING),
+        is_not(_waiter.c.state, RunState.ENDED),
+    )
+).correlate(runs)
+_OF_HELD = (
+    sa.select(*FACTS.columns, outbox.c.run, _SOMEBODY_WAITS)
+    .select_from(
+        _claims.join(
+            runs,
+            sa.and_(
+                runs.c.id == _claims.c.run_id,
+                runs.c.holder == _claims.c.holder_id,
+                runs.c.fence == _claims.c.fence,
+                is_in(runs.c.state, RunState.RUNNING),
+            ),
+        ).join(outbox, outbox.c.run == runs.c.id)
+    )
+    .where(is_in(outbox.c.kind, PartKind.REPLY), ~outbox.c.standalone)
+    .order_by(outbox.c.part)
+    .with_for_update(of=runs, key_share=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReply:
+    """The parts of a running run's reply, in order, and whether another run waits behind it."""
+
+    parts: list[PartFacts]
+    waits: bool
+
+
+def of_held(tx: Tx, claims: Sequence[Claim]) -> Mapping[int, HeldReply]:
+    """The replies of those runs that are still held under these claims. It locks the runs; their
+    chats are locked."""
+    if not claims:
+        return {}
+    found: dict[int, HeldReply] = {}
+    rows = [(one.run, one.holder, one.fence) for one in claims]
+    for *facts, run, waits in tx.execute(_OF_HELD, _claims.of(rows)):
+        found.setdefault(run, HeldReply([], waits)).parts.append(FACTS.read(facts))
+    return found
+
+
 def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
     """The parts of the run's answer, those that go out by themselves by now among them."""
     return PART.all(tx.execute(_OF_RUN_ANY, {"run_id": run}))
@@ -180,12 +229,13 @@ def last_sent_at(tx: Tx, chat: int) -> float | None:
     return max(tx.scalars(_LAST_SENT_AT, {"chat_id": chat}).all(), default=None)
 
 
-_OWNED_RECEIPTS = (
-    sa.select(receipts.c.receipt)
-    .join(outbox, outbox.c.id == receipts.c.outbox)
-    .where(OF_CHAT)
-    .order_by(outbox.c.id.desc())
-    .limit(sa.literal_column("500"))
+_lately = sa.select(outbox.c.id, outbox.c.receipt).where(OF_CHAT, outbox.c.receipt.is_not(None))
+_lately_owned = (
+    _lately.order_by(outbox.c.id.desc()).limit(sa.literal_column("500")).subquery("lately")
+)
+_OWNED_RECEIPTS = sa.union_all(
+    sa.select(_lately_owned.c.receipt),
+    sa.select(receipts.c.receipt).join(_lately_owned, _lately_owned.c.id == receipts.c.outbox),
 )
 
 

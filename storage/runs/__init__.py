@@ -14,7 +14,8 @@ In a paused chat, what would become ready becomes waiting instead. An ended run 
 `correct_ending` changes what it ended as.
 
 Each move is one guarded statement, and losing is an ordinary result. A worker's move names its
-`Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now.
+`Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now;
+`move_each` is `move` for a list, and returns who moved.
 Moves that change who is the head of a chat, or may find it paused, expect the chat's row to be
 locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere:
 holder, chats by their ids, run, part.
@@ -33,7 +34,14 @@ from storage.runs.creation import (
     recount_messages,
     written_at,
 )
-from storage.runs.heads import live_in_chat, merge, promote, step_back, stranded_chats
+from storage.runs.heads import (
+    live_in_chat,
+    merge,
+    promote,
+    promote_each,
+    step_back,
+    stranded_chats,
+)
 from storage.runs.moves import (
     correct_ending,
     end_live,
@@ -44,11 +52,13 @@ from storage.runs.moves import (
     hold,
     make_due,
     mark_replied,
+    mark_replied_each,
     owe_apology,
     progress,
     retry_later,
     set_aside,
     settle,
+    settle_each,
 )
 from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (
@@ -57,7 +67,6 @@ from storage.runs.rows import (
     held_by,
     last_ended,
     page,
-    recent_turns,
     set_aside_reason,
     waiting_messages,
     written_after,

@@ -6,17 +6,19 @@ hold only for a run that was never claimed, and a claim commits before it reads 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
-from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, WAIT
+from storage.engine.binds import WAIT
 from storage.engine.clock import now
+from storage.engine.insert import insert_rows
 from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows, among
+from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.runs.claims import Claimant
 from storage.runs.rows import IS_RUN, RUN
@@ -25,95 +27,147 @@ from storage.schema.tables import accounts, holders, inbound, runs
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be made at intake. Times in epoch seconds; `wait` delays its start."""
+    """A run to be made. `order_at` in epoch seconds; `wait` delays its start, in seconds.
+
+    `head`: nothing is before it, so that it is ready, and not waiting. With `by` it is born
+    running, if it is the head, due at once, its account can send, and that holder is alive and
+    not draining.
+    """
 
     account: int
     chat: int
     request_id: str
     order_at: float
-    wait: float
-    album: str
+    head: bool
+    by: Claimant | None = None
+    wait: float = 0.0
+    album: str = ""
 
 
-_INSERT = (
-    sa.insert(runs)
-    .values(not_before=now + WAIT, idle_since=now, created_at=now, messages=sa.literal_column("1"))
-    .returning(*RUN.columns)
+_new = Rows(
+    "new",
+    account=sa.BigInteger(),
+    chat=sa.BigInteger(),
+    request_id=sa.Text(),
+    order_at=sa.Double(),
+    wait=sa.Double(),
+    album=sa.Text(),
+    head=sa.Boolean(),
+    holder_id=sa.BigInteger(),
+    lease_seconds=sa.Double(),
+    run_deadline=sa.Double(),
 )
-_MAY_RUN = sa.and_(
-    holder_rows.alive(HOLDER_ID, LEASE_SECONDS),
-    sa.exists(sa.select(1).where(holders.c.id == HOLDER_ID, ~holders.c.draining)),
-    sa.exists(sa.select(1).where(accounts.c.id == ACCOUNT_ID, accounts.c.down_since.is_(None))),
+_at_work = sa.and_(
+    holders.c.id == _new.c.holder_id,
+    holder_rows.alive(holders.c.id, _new.c.lease_seconds),
+    ~holders.c.draining,
 )
-_ONCE = sa.case((_MAY_RUN, sa.literal_column("1")), else_=sa.literal_column("0"))
-_INSERT_CLAIMED = _INSERT.values(
-    state=sa.case((_MAY_RUN, word(RunState.RUNNING)), else_=word(RunState.READY)),
-    holder=sa.case((_MAY_RUN, HOLDER_ID), else_=sa.null()),
-    fence=_ONCE,
-    attempts=_ONCE,
-    claimed_at=sa.case((_MAY_RUN, now), else_=sa.null()),
-    deadline_at=sa.case((_MAY_RUN, now + sa.bindparam("run_deadline")), else_=sa.null()),
+_up = sa.and_(accounts.c.id == _new.c.account, accounts.c.down_since.is_(None))
+_may_run = sa.and_(
+    _new.c.head, _new.c.wait == 0, holders.c.id.is_not(None), accounts.c.id.is_not(None)
 )
 
 
-def create(tx: Tx, new: NewRun, by: Claimant | None, *, head: bool) -> Run:
-    """(message) -> waiting | ready | running. With `by` and `head` it is born claimed, if that
-    holder is alive and not draining, its account can send, and the run is due at once."""
-    values: dict[str, object] = {
-        "account": new.account,
-        "chat": new.chat,
-        "request_id": new.request_id,
-        "order_at": new.order_at,
-        "wait": new.wait,
-        "album": new.album,
-    }
-    if head and by is not None and not new.wait:
-        values |= by.values | {"account_id": new.account}
-        return RUN.read(tx.execute(_INSERT_CLAIMED, values).one())
-    values["state"] = RunState.READY.value if head else RunState.WAITING.value
-    return RUN.read(tx.execute(_INSERT, values).one())
+def _if_running(value: Any, otherwise: Any) -> sa.ColumnElement[Any]:
+    return sa.case((_may_run, value), else_=otherwise)
 
 
-_UNCLAIMED = sa.and_(
-    IS_RUN, runs.c.attempts == 0, is_in(runs.c.state, RunState.WAITING, RunState.READY)
+_ready = sa.case((_new.c.head, word(RunState.READY)), else_=word(RunState.WAITING))
+_ONE: sa.ColumnElement[int] = sa.literal_column("1")
+_ZERO: sa.ColumnElement[int] = sa.literal_column("0")
+_CREATE = insert_rows(
+    runs,
+    _new,
+    joined=_new.table.outerjoin(holders, _at_work).outerjoin(accounts, _up),
+    state=_if_running(word(RunState.RUNNING), _ready),
+    holder=_if_running(holders.c.id, sa.null()),
+    fence=_if_running(_ONE, _ZERO),
+    attempts=_if_running(_ONE, _ZERO),
+    claimed_at=_if_running(now, sa.null()),
+    deadline_at=_if_running(now + _new.c.run_deadline, sa.null()),
+    not_before=now + _new.c.wait,
+    idle_since=now,
+    created_at=now,
+    messages=_ONE,
+).returning(*RUN.columns)
+
+
+def create(tx: Tx, new: Sequence[NewRun]) -> Mapping[int, Run]:
+    """(message) -> waiting | ready | running, at most one a chat. Returns them by their chats,
+    which are locked."""
+    rows = _new.of(
+        (
+            run.account,
+            run.chat,
+            run.request_id,
+            run.order_at,
+            run.wait,
+            run.album,
+            run.head,
+            *((None, None, None) if run.by is None else run.by.values.values()),
+        )
+        for run in new
+    )
+    return {run.chat: run for run in RUN.all(tx.execute(_CREATE, rows))}
+
+
+_UNCLAIMED = sa.and_(runs.c.attempts == 0, is_in(runs.c.state, RunState.WAITING, RunState.READY))
+_joined = Rows("joined", run_id=sa.BigInteger(), wait=sa.Double(), until=sa.Double())
+_LATER = now + _joined.c.wait
+_JOIN = (
+    sa.update(runs)
+    .where(runs.c.id == _joined.c.run_id, _UNCLAIMED)
+    .values(
+        messages=runs.c.messages + 1,
+        not_before=sa.case(
+            (_joined.c.wait == 0, runs.c.not_before),
+            (_joined.c.until > _LATER, _LATER),
+            else_=_joined.c.until,
+        ),
+    )
+    .returning(runs.c.id)
 )
-_UNTIL = sa.bindparam("until", type_=sa.Double)
-_LATER = now + WAIT
-_JOIN = sa.update(runs).where(_UNCLAIMED).values(messages=runs.c.messages + 1)
-_JOIN_GATHERING = _JOIN.values(not_before=sa.case((_LATER < _UNTIL, _LATER), else_=_UNTIL))
+_free = sa.select(runs.c.id).where(among(runs.c.id, "run_ids"), _UNCLAIMED)
+_JOIN_FREE = _JOIN.where(
+    within(
+        runs.c.id,
+        sa.select(_free.with_for_update(skip_locked=True, key_share=True).cte("free").c.id),
+    )
+)
 
 
-def join(tx: Tx, run: int, wait: float, until: float) -> bool:
-    """Add a message to a run that was never claimed. False: somebody claimed it first.
+def join(tx: Tx, joined: Sequence[tuple[int, float, float]], *, at_once: bool) -> frozenset[int]:
+    """Add a message to each of these runs (run, wait, until) that was never claimed. Returns
+    those: the others somebody has claimed, or, with `at_once`, somebody else has locked.
 
     A run that collects (an album, a quiet time) is put off again by `wait` seconds, at most
     to `until` (epoch seconds).
     """
-    values: dict[str, object] = {"run_id": run}
-    if not wait:
-        return tx.execute(_JOIN, values).rowcount == 1
-    return tx.execute(_JOIN_GATHERING, values | {"wait": wait, "until": until}).rowcount == 1
+    rows = _joined.of(joined)
+    if not at_once:
+        return frozenset(tx.scalars(_JOIN, rows))
+    return frozenset(tx.scalars(_JOIN_FREE, rows | {"run_ids": [run for run, _, _ in joined]}))
 
 
 _GATHER_ON = (
     sa.update(runs)
     .where(
         among(runs.c.account, "account_ids"),
+        is_in(runs.c.state, RunState.READY),
         runs.c.attempts == 0,
-        is_in(runs.c.state, RunState.WAITING, RunState.READY),
         runs.c.album != sa.literal_column("''"),
-        runs.c.not_before < _LATER,
+        runs.c.not_before < now + WAIT,
     )
-    .values(not_before=_LATER)
+    .values(not_before=now + WAIT)
 )
 
 
 def gather_on(tx: Tx, account_ids: Sequence[int], wait: float) -> None:
-    """Runs that collect, and that nobody has claimed, wait `wait` seconds for more."""
+    """Runs that collect, and that could be claimed for the first time, wait for more."""
     tx.execute(_GATHER_ON, {"account_ids": list(account_ids), "wait": wait})
 
 
-_LOCK_UNCLAIMED = sa.select(1).where(_UNCLAIMED).with_for_update(key_share=True)
+_LOCK_UNCLAIMED = sa.select(1).where(IS_RUN, _UNCLAIMED).with_for_update(key_share=True)
 
 
 def lock_unclaimed(tx: Tx, run: int) -> bool:

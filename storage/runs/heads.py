@@ -6,7 +6,7 @@ stranded between two of these moves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -14,6 +14,7 @@ from bot.domain.run import Run, RunState
 from storage.engine.binds import AT_MOST, CHAT_ID, GONE, KEPT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
+from storage.engine.sets import among, within
 from storage.engine.tx import Tx
 from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING
 from storage.schema.tables import chats, runs
@@ -30,30 +31,34 @@ def _has_head(chat: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
     return sa.or_(here, elsewhere)
 
 
-_SURVIVOR = sa.func.coalesce(
-    sa.select(chats.c.merged_into).where(chats.c.id == CHAT_ID).scalar_subquery(), CHAT_ID
-)
-_FIRST = (
+_of, _survivor = chats.alias("of"), chats.alias("survivor")
+_SURVIVOR = sa.func.coalesce(_of.c.merged_into, _of.c.id)
+_first = (
     sa.select(runs.c.id)
-    .where(runs.c.chat == _SURVIVOR, WAITING, LIVE)
+    .where(runs.c.chat == _survivor.c.id, WAITING, LIVE)
     .order_by(runs.c.order_at, runs.c.id)
     .limit(1)
+    .correlate(_survivor)
     .scalar_subquery()
+)
+_FIRST_WAITERS = (
+    sa.select(_first)
+    .select_from(_of.join(_survivor, _survivor.c.id == _SURVIVOR))
+    .where(
+        among(_of.c.id, "chat_ids"),
+        sa.or_(_survivor.c.paused_until.is_(None), _survivor.c.paused_until <= now),
+        ~_has_head(_survivor.c.id),
+    )
 )
 _PROMOTE = (
     sa.update(runs)
-    .where(
-        runs.c.id == _FIRST,
-        WAITING,
-        ~_has_head(_SURVIVOR),
-        ~sa.exists(sa.select(1).where(chats.c.id == _SURVIVOR, chats.c.paused_until > now)),
-    )
+    .where(within(runs.c.id, _FIRST_WAITERS), WAITING)
     .values(
         state=word(RunState.READY),
         not_before=sa.case((runs.c.not_before < now, now), else_=runs.c.not_before),
         idle_since=sa.case((runs.c.attempts == 0, now), else_=runs.c.idle_since),
     )
-    .returning(runs.c.id)
+    .returning(runs.c.id, runs.c.chat)
 )
 
 
@@ -64,8 +69,15 @@ def promote(tx: Tx, chat: int) -> int | None:
     run that was worked on before stands still until it is claimed. Returns the run that became
     ready.
     """
-    promoted: int | None = tx.scalar(_PROMOTE, {"chat_id": chat})
-    return promoted
+    return next(iter(promote_each(tx, [chat]).values()), None)
+
+
+def promote_each(tx: Tx, of: Sequence[int]) -> Mapping[int, int]:
+    """As `promote`, for several chats; returns the runs that became ready, by their chats."""
+    if not of:
+        return {}
+    promoted = tx.execute(_PROMOTE, {"chat_ids": list(of)})
+    return {chat: run for run, chat in promoted}
 
 
 _STEP_BACK = (

@@ -7,6 +7,7 @@ now: `StaleLease`, and the worker stops quietly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ from storage import audit_log, outbox
 from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
+from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.runs.rows import ENDED, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
 from storage.schema.tables import runs
@@ -90,8 +92,22 @@ def set_aside(tx: Tx, claim: Claim, reason: str) -> None:
     _move(tx, _SET_ASIDE, claim, "it could be set aside", reason=reason)
 
 
+_claims = Rows("claims", run_id=sa.BigInteger(), holder_id=sa.BigInteger(), fence=sa.BigInteger())
+
+
+def _held_among(listed: Rows) -> sa.ColumnElement[bool]:
+    """The run is held under one of these claims."""
+    of, run = listed.c, runs.c
+    return sa.and_(run.id == of.run_id, run.holder == of.holder_id, run.fence == of.fence, RUNNING)
+
+
 _PROGRESS = sa.update(runs).where(_HELD).values(failures=0, deaths=0, quarantined=sa.false())
-_REPLIED = sa.update(runs).where(_HELD).values(replied=True, quarantined=sa.false())
+_REPLIED = (
+    sa.update(runs)
+    .where(_held_among(_claims))
+    .values(replied=True, quarantined=sa.false())
+    .returning(runs.c.id)
+)
 _EXPLAIN = sa.update(runs).where(_HELD).values(cause=_CAUSE, detail=REASON)
 
 
@@ -103,7 +119,16 @@ def progress(tx: Tx, claim: Claim) -> None:
 
 def mark_replied(tx: Tx, claim: Claim) -> None:
     """The reply is stored in this transaction: the agent is done. Raises StaleLease."""
-    _move(tx, _REPLIED, claim, "its reply was stored")
+    if not mark_replied_each(tx, [claim]):
+        raise StaleLease(f"run {claim.run} was taken over before its reply was stored")
+
+
+def mark_replied_each(tx: Tx, claims: Sequence[Claim]) -> frozenset[int]:
+    """As `mark_replied`, for the runs that were not taken over before; returns those."""
+    if not claims:
+        return frozenset()
+    rows = [(one.run, one.holder, one.fence) for one in claims]
+    return frozenset(tx.scalars(_REPLIED, _claims.of(rows)))
 
 
 def explain(tx: Tx, claim: Claim, cause: Cause, reason: str) -> None:
@@ -122,7 +147,21 @@ _END: dict[str, Any] = {
     "detail": REASON,
     "ended_at": now,
 }
-_SETTLE = sa.update(runs).where(_HELD).values(**_END).returning(runs.c.moves_to)
+_ends = Rows(
+    "ends",
+    run_id=sa.BigInteger(),
+    holder_id=sa.BigInteger(),
+    fence=sa.BigInteger(),
+    ending=sa.Text(),
+    cause=sa.Text(),
+    detail=sa.Text(),
+)
+_SETTLE = (
+    sa.update(runs)
+    .where(_held_among(_ends))
+    .values(**_END | {name: _ends.c[name] for name in ("ending", "cause", "detail")})
+    .returning(runs.c.id, runs.c.moves_to)
+)
 _END_LIVE = (
     sa.update(runs)
     .where(IS_RUN, LIVE, sa.or_(HELD_FENCE < 0, runs.c.fence == HELD_FENCE))
@@ -133,31 +172,44 @@ _END_LIVE = (
 
 def settle(tx: Tx, claim: Claim, end: Close) -> None:
     """running -> ended, by the one who holds it. The chat is locked. Raises StaleLease."""
-    if not _end(tx, _SETTLE, claim.run, _held_by(claim) | _new_end(end)):
+    if not settle_each(tx, [(claim, end)]):
         raise StaleLease(f"run {claim.run} was taken over before it could be settled")
+
+
+def settle_each(tx: Tx, ends: Sequence[tuple[Claim, Close]]) -> frozenset[int]:
+    """As `settle`, for the runs that were not taken over before; returns those."""
+    if not ends:
+        return frozenset()
+    rows = [
+        (claim.run, claim.holder, claim.fence, end.ending.value, end.cause.value, end.words)
+        for claim, end in ends
+    ]
+    ended = tx.execute(_SETTLE, _ends.of(rows)).all()
+    for run, moves_to in ended:
+        _moved(tx, run, moves_to)
+    return frozenset(run for run, _ in ended)
 
 
 def end_live(tx: Tx, run: int, end: Close, fence: int | None = None) -> bool:
     """waiting | ready | running -> ended, by a stop or an operator. The chat is locked.
     False: it had ended already, or moved on from `fence`."""
     values: dict[str, object] = {"run_id": run, "held_fence": -1 if fence is None else fence}
-    ended = _end(tx, _END_LIVE, run, values | _new_end(end))
-    if ended:
+    ended = tx.execute(_END_LIVE, values | _new_end(end)).first()
+    if ended is not None:
+        _moved(tx, run, ended.moves_to)
         outbox.set_adrift(tx, run)
-    return ended
+    return ended is not None
 
 
 def _new_end(end: Close) -> dict[str, object]:
     return {"new_ending": end.ending.value, "new_cause": end.cause.value, "reason": end.words}
 
 
-def _end(tx: Tx, move: sa.sql.Executable, run: int, values: dict[str, object]) -> bool:
-    ended = tx.execute(move, values).first()
-    if ended is not None and ended.moves_to is not None:
+def _moved(tx: Tx, run: int, moves_to: int | None) -> None:
+    if moves_to is not None:
         # What the run left behind in a chat that was merged moves with it.
-        outbox.move_run(tx, run, ended.moves_to)
-        audit_log.move_run(tx, run, ended.moves_to)
-    return ended is not None
+        outbox.move_run(tx, run, moves_to)
+        audit_log.move_run(tx, run, moves_to)
 
 
 _CORRECT = (

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bot.domain.ending import Ending
 from bot.domain.retry import RETRY
 from bot.domain.run import Run, RunState
-from storage.engine.binds import AT_MOST, CHAT_ID, HOLDER_ID, MOMENT, RUN_ID, SECONDS
+from storage.engine.binds import CHAT_ID, HOLDER_ID, MOMENT, RUN_ID
 from storage.engine.chat_rows import Blank, Page
 from storage.engine.clock import now
 from storage.engine.entity import Entity
@@ -87,24 +87,6 @@ _SET_ASIDE_REASON = sa.select(runs.c.set_aside).where(IS_RUN)
 def set_aside_reason(tx: Tx, run: int) -> str:
     """Why a run is kept from being claimed; empty when it is not."""
     return tx.scalar(_SET_ASIDE_REASON, {"run_id": run}) or ""
-
-
-_SINCE = now - SECONDS
-_MADE_LATELY: sa.CompoundSelect[Any] = sa.union_all(
-    sa.select(sa.literal_column("1")).where(
-        runs.c.chat == CHAT_ID, runs.c.ended_at > _SINCE, runs.c.created_at > _SINCE
-    ),
-    sa.select(sa.literal_column("1")).where(
-        runs.c.chat == CHAT_ID, LIVE, runs.c.created_at > _SINCE
-    ),
-)
-_COUNT_TURNS = sa.select(sa.func.count()).select_from(_MADE_LATELY.limit(AT_MOST).subquery())
-
-
-def recent_turns(tx: Tx, chat: int, seconds: float, at_most: int) -> int:
-    """How many of the chat's runs were made within the last `seconds`, counted up to `at_most`."""
-    values = {"chat_id": chat, "seconds": seconds, "at_most": at_most}
-    return int(tx.scalars(_COUNT_TURNS, values).one())
 
 
 _COUNT_WAITING = sa.select(

@@ -75,8 +75,13 @@ def _parts(tx: Tx, run: int) -> Iterator[Moment]:
         elif row.sent_at is not None and row.provider_status:
             status = f"the provider says {row.provider_status}"
             yield Moment(row.sent_at, "provider", f"{name} is {row.state}", status)
-    seen = sa.select(receipts).join(outbox, outbox.c.id == receipts.c.outbox)
-    for row in tx.execute(seen.where(outbox.c.run == run)):
+        if row.receipt is not None and row.sent_at is not None:
+            yield Moment(row.sent_at, "provider", f"receipt {row.receipt}", f"part {row.id}")
+    further = sa.select(receipts).join(outbox, outbox.c.id == receipts.c.outbox)
+    further = further.where(
+        outbox.c.run == run, outbox.c.receipt.is_distinct_from(receipts.c.receipt)
+    )
+    for row in tx.execute(further):
         yield Moment(row.at, "provider", f"receipt {row.receipt}", f"part {row.outbox}")
 
 

@@ -160,6 +160,9 @@ CASES = {
     "no message": Case(Kind.BROKEN, [{"choices": [{"index": 0}]}], ModelFailed),
     "other JSON": Case(Kind.BROKEN, [{"hello": SECRET}], ModelFailed),
     "a nameless error inside": Case(Kind.REJECTED, [{"error": "x"}], ModelFailed),
+    "an end for want of machines": Case(
+        Kind.BROKEN, [says("half a", "insufficient_system_resource")], ModelFailed
+    ),
     "an end by an error": Case(Kind.BROKEN, [says("half a", "error")], ModelFailed),
     "a list": Case(
         Kind.BROKEN, [response(200, b"[1]", "content-type: application/json\r\n")], ModelFailed

@@ -14,6 +14,7 @@ from bot.leases.checkpoints import Checkpoint, nowhere
 from tests.crash.stages import Stage
 from tests.kit.conversation import MORTAL, PATIENT
 from tests.kit.passing import moves, outlive, settle
+from tests.kit.receipts import RECEIPTS
 from tests.limits import PATIENCE
 from tests.world import Running, World, dies_at
 
@@ -205,7 +206,7 @@ async def _played(world: World, stage: Stage, agent: Counting) -> Played:
     )
     parts = await world.rows(
         "SELECT i.text, o.kind, o.part, o.state, "
-        "(SELECT count(*) FROM receipts c WHERE c.outbox = o.id), o.text "
+        f"(SELECT count(*) FROM {RECEIPTS} c WHERE c.outbox = o.id), o.text "
         "FROM outbox o LEFT JOIN inbound i ON i.run = o.run"
     )
     return Played(

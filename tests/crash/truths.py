@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.crash.mayhem import CHATS, PHONE, Mayhem
+from tests.kit.receipts import RECEIPTS
 from tests.world import World
 
 _ARRIVED = ("sent", "delivered", "read")
@@ -50,7 +51,9 @@ async def _nothing_is_live(world: World) -> None:
 
 
 async def _receipts_are_single(world: World) -> None:
-    double = await world.rows("SELECT outbox FROM receipts GROUP BY outbox HAVING count(*) > 1")
+    double = await world.rows(
+        f"SELECT outbox FROM {RECEIPTS} r GROUP BY outbox HAVING count(*) > 1"
+    )
     assert double == [], "6: two receipts for one part"
 
 

@@ -15,6 +15,7 @@ from tests.fakes.updates import Person
 from tests.kit.agents import Echo
 from tests.kit.conversation import ADA, PATIENT, endings, post
 from tests.kit.passing import settle
+from tests.kit.receipts import RECEIPTS
 from tests.world import Running, World
 
 ASK = Words.load().say(Text.UNCERTAIN_ASK_BUTTON)
@@ -190,7 +191,7 @@ async def test_two_receipts_for_one_part_are_recorded_and_alarmed_once(world: Wo
     for sid in (first.sid, second.sid, first.sid, second.sid):
         await world.twilio.report(sid, "sent")
     await world.twilio.report(second.sid, "delivered")
-    assert await world.rows("SELECT count(*) FROM receipts r JOIN outbox o ON o.id = r.outbox "
+    assert await world.rows(f"SELECT count(*) FROM {RECEIPTS} r JOIN outbox o ON o.id = r.outbox "
                             "WHERE o.kind = 'reply'") == [(2,)]  # fmt: skip
     assert await world.rows(
         "SELECT count(*) FROM events WHERE what = 'two receipts for one part'"

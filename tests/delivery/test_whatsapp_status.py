@@ -6,6 +6,7 @@ import pytest
 
 from bot.domain.reply import FileOut, Reply
 from tests.fakes.twilio.callbacks import StatusPlan
+from tests.kit.receipts import RECEIPTS
 from tests.kit.whatsapp import CALM, answering, asked, echo, endings, parts, sent, three_parts
 from tests.world import World
 
@@ -69,7 +70,7 @@ async def test_a_callback_before_our_own_call_returned_is_the_receipt(world: Wor
     await world.twilio.inbound("hello")
     await world.settled()
     assert (await world.rows(ONE))[0][:2] == ("delivered", "delivered")
-    assert await world.rows("SELECT count(*) FROM receipts") == [(1,)]
+    assert await world.rows(f"SELECT count(*) FROM {RECEIPTS} r") == [(1,)]
     assert await endings(world) == ["answered"]
 
 
@@ -84,7 +85,7 @@ async def test_a_word_on_a_message_that_is_not_ours_changes_nothing(world: World
         (attempt,) = await world.twilio.repeat(form, url)
         assert attempt.acknowledged
     assert (await world.rows(ONE))[0].state in ("sent", "delivered")
-    assert await world.rows("SELECT count(*) FROM receipts") == [(1,)]
+    assert await world.rows(f"SELECT count(*) FROM {RECEIPTS} r") == [(1,)]
     assert message.sid
 
 
@@ -100,7 +101,7 @@ async def test_a_word_on_what_an_earlier_database_sent_is_not_taken_for_this_one
     (attempt,) = await world.twilio.repeat(form, url)
     assert attempt.acknowledged
     assert (await world.rows(ONE))[0].state == "sent"
-    assert await world.rows("SELECT count(*) FROM receipts") == [(1,)]
+    assert await world.rows(f"SELECT count(*) FROM {RECEIPTS} r") == [(1,)]
 
 
 @pytest.mark.parametrize("code", [63014, 63003, 63013, 63032, 99_999])

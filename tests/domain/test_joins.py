@@ -10,14 +10,12 @@ from bot.domain.admission import joins_until, wait_for_more
 from bot.domain.message import Inbound
 from bot.domain.terms import Burst, IntakeTerms
 from tests.domain.messages import said
-from tests.domain.test_agent_result import RUN
 
 
 def inbound(album: str = "") -> Inbound:
     return replace(said("hello"), album=album)
 
 
-WAITING = replace(RUN, attempts=0, created_at=100.0)
 MERGE = IntakeTerms(quiet=2.0)
 EACH = IntakeTerms(burst=Burst.EACH)
 
@@ -37,11 +35,11 @@ EACH = IntakeTerms(burst=Burst.EACH)
 def test_how_long_a_run_waits_for_more(
     terms: IntakeTerms, album: str, album_began: float | None, until: float | None
 ) -> None:
-    assert joins_until(WAITING, inbound(album=album), album_began, 105.0, terms) == until
+    assert joins_until(0, 100.0, inbound(album=album), album_began, 105.0, terms) == until
 
 
 def test_a_run_that_was_claimed_takes_no_message() -> None:
-    assert joins_until(replace(WAITING, attempts=1), inbound(), None, 105.0, MERGE) is None
+    assert joins_until(1, 100.0, inbound(), None, 105.0, MERGE) is None
 
 
 def test_an_album_is_waited_for_even_without_a_quiet_time() -> None:

@@ -12,6 +12,7 @@ from tests.fakes.telegram.faults import held_after_storing, held_before_storing
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.updates import Person
+from tests.kit.receipts import RECEIPTS
 from tests.limits import until
 from tests.world import PUBLIC
 
@@ -123,7 +124,7 @@ async def test_a_frozen_process_that_wakes_after_the_take_over_does_nothing(
     thinking.release()
     sending.release()
     zombie.thaw()
-    await world.until("SELECT count(*) FROM receipts WHERE receipt <> ''", kept(3))
+    await world.until(f"SELECT count(*) FROM {RECEIPTS} r", kept(3))
     await until(lambda: any("lease lost" in line for line in zombie.said))
     await zombie.ready()
     assert len(world.telegram.calls_of("sendMessage")) == calls

@@ -78,12 +78,15 @@ async def test_b115_a_short_text_alone_waits_for_nothing(world: World) -> None:
     assert world.telegram.texts(700200111) == ["hi"]
 
 
-async def test_a_text_of_many_pieces_is_waited_for_from_piece_to_piece(world: World) -> None:
+@pytest.mark.parametrize("burst", Burst)
+async def test_a_text_of_many_pieces_is_waited_for_from_piece_to_piece(
+    world: World, burst: Burst
+) -> None:
     agent = brief()
-    process = await world.start(agent=agent)
+    process = await world.start(agent=agent, burst=burst)
     world.stop_time()
     ada = Person(ADA)
-    pieces = [f"{number}{'x' * 3000}" for number in range(3)]
+    pieces = [f"{number}{'x' * 3000}" for number in range(6)]
     for piece in (*pieces, TAIL):
         await process.post_update(ada.text(piece))
         world.advance(1.5)

@@ -14,11 +14,13 @@ from bot.domain.message import Address, ChannelName, ChatKind, Inbound, InboundK
 from bot.domain.ports import Clock
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
-from storage import accounts, chats, holders, outbox, runs
+from storage import accounts, chats, holders, inbox, outbox, runs
+from storage.chats import NewChat
 from storage.engine import postgres, sqlite
 from storage.engine.database import Database, DatabaseSettings, parsed_url
 from storage.engine.tx import POSTGRES, SQLITE, Tx
 from storage.holders import Identity
+from storage.inbox import NewMessage
 from storage.outbox import Part
 from storage.runs import Claimant, NewRun
 from tests.clocks import ShiftedClock, shift_database
@@ -74,8 +76,15 @@ class Hand:
 
     def new_chat(self, address: str = "") -> int:
         name = address or f"chat-{next(self._numbers)}"
-        where = Address(name)
-        return self.do(chats.create, self.account, where, ChatKind.PRIVATE, "Ada", "en")
+        return self.do(first_message, self.account, Address(name))
+
+    def heard(self, chat: int, at: float, address: str) -> None:
+        """A person wrote from this address."""
+
+        def write(tx: Tx) -> None:
+            chats.heard(tx, [chats.lock(tx, chat).heard(at, "Ada", "en", address)])
+
+        self.do(write)
 
     def claimant(self, holder: int = 0) -> Claimant:
         return Claimant(holder or self.holder, LEASE, DEADLINE)
@@ -108,13 +117,14 @@ class Hand:
             chat=chat,
             request_id=f"tg-{chat}-{next(self._numbers)}",
             order_at=order_at or self.clock.wall(),
+            head=head,
+            by=by,
             wait=wait,
-            album="",
         )
 
         def make(tx: Tx) -> Run:
             chats.lock(tx, chat)
-            return runs.create(tx, new, by, head=head)
+            return runs.create(tx, [new])[chat]
 
         return self.do(make)
 
@@ -151,6 +161,20 @@ class Hand:
         found = self.do(outbox.get, part)
         assert found is not None
         return found
+
+
+def first_message(tx: Tx, account: int, address: Address) -> int:
+    """Somebody is at this address; returns the chat."""
+    chats.create(tx, [NewChat(account, address, ChatKind.PRIVATE, "Ada", "en")])
+    found = chats.locate(tx, account, [address])
+    assert found is not None
+    return found
+
+
+def store(tx: Tx, account: int, chat: int, said: Inbound) -> int | None:
+    """Store a message; None when it was stored before."""
+    [stored] = inbox.store_messages(tx, [NewMessage(account, chat, said)])
+    return None if stored is None else stored.id
 
 
 def message(number: int, chat: str = "700", text_: str = "hello") -> Inbound:

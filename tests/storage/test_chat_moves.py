@@ -20,7 +20,6 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 import storage
 from bot.domain.ending import Ending
-from bot.domain.message import Address
 from storage import chats
 from storage.engine.tx import Tx
 from storage.views.parts import PartFilter, parts_listed
@@ -31,7 +30,7 @@ from tests.storage.kit import LEASE, Hand
 def test_a_refused_send_parks_the_chat_whenever_the_person_wrote(hand: Hand) -> None:
     chat = hand.new_chat()
     assert hand.do(chats.park, chat, "blocked")
-    hand.do(chats.heard, chat, 1_000.0, "Ada", "en", Address("1"))
+    hand.heard(chat, 1_000.0, "1")
     assert hand.do(chats.get, chat).unreachable_reason is None
     assert hand.do(chats.park, chat, "blocked")
     assert hand.do(chats.get, chat).unreachable_reason == "blocked"
@@ -39,7 +38,7 @@ def test_a_refused_send_parks_the_chat_whenever_the_person_wrote(hand: Hand) -> 
 
 def test_a_block_that_is_older_than_the_last_message_parks_nothing(hand: Hand) -> None:
     chat = hand.new_chat()
-    hand.do(chats.heard, chat, 1_000.0, "Ada", "en", Address("1"))
+    hand.heard(chat, 1_000.0, "1")
     assert not hand.do(chats.park, chat, "blocked", 999.0)
     assert hand.do(chats.park, chat, "blocked", 1_000.0)
 

@@ -158,6 +158,17 @@ async def test_a_list_is_no_longer_than_its_longest(hand: Hand) -> None:
     assert words.lists == [["first"], ["a", "b"], ["c"]]
 
 
+async def test_nobody_waits_for_a_lane_whose_process_ends(hand: Hand) -> None:
+    words = Words(hand)
+    first = await words.held()
+    waiting = [asyncio.ensure_future(words.lane.do(Word(c, c))) for c in "abc"]
+    assert words.lane._runs is not None
+    asyncio.get_running_loop().call_soon(words.lane._runs.cancel)
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(first, *waiting, return_exceptions=True)
+    assert all(told.cancelled() for told in (first, *waiting))
+
+
 async def test_everybody_is_told_when_the_database_is_away(hand: Hand) -> None:
     words = Words(hand)
     first = await words.held()

@@ -56,7 +56,7 @@ def test_the_older_chat_can_take_the_younger_ones_address(
 ) -> None:
     kept, _ = pair
     merged(hand)
-    hand.do(chats.heard, kept, None, "Ada", "en", Address("whatsapp:user-1"))
+    hand.heard(kept, hand.clock.wall(), "whatsapp:user-1")
     assert hand.do(chats.get, kept).address == Address("whatsapp:user-1")
 
 
@@ -204,7 +204,7 @@ def test_three_chats_of_one_message_become_one_with_one_head(hand: Hand) -> None
 
 def test_what_was_known_of_the_person_is_kept(hand: Hand, pair: tuple[int, int]) -> None:
     kept, gone = pair
-    hand.do(chats.heard, gone, 1_000.0, "Ada", "en", Address("whatsapp:user-1"))
+    hand.heard(gone, 1_000.0, "whatsapp:user-1")
     hand.do(chats.opt_out, gone, out=True)
     hand.do(chats.hold_back, gone, 60.0)
     merged(hand)

@@ -10,6 +10,7 @@ from bot.domain.reply import PartBody, PartKind
 from storage import accounts, chats, outbox, replies, runs
 from storage.outbox import Attempt, Notice, Part
 from storage.views.evidence import gather_one
+from tests.kit.receipts import RECEIPTS
 from tests.storage.kit import LEASE, Hand
 
 
@@ -77,7 +78,7 @@ def test_a_receipt_that_is_told_twice_changes_nothing(hand: Hand) -> None:
     part = begun(hand)
     assert hand.do(outbox.receive, attempt(part), "m1")
     assert hand.do(outbox.receive, attempt(part), "m1")
-    assert hand.rows("SELECT receipt FROM receipts") == [("m1",)]
+    assert hand.rows(f"SELECT receipt FROM {RECEIPTS} r") == [("m1",)]
 
 
 def test_a_second_receipt_is_kept_and_reported(hand: Hand) -> None:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from bot.domain.delivery import PartState
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address, ChatKind
-from bot.domain.reply import PartKind
-from storage import chats, holders, inbox, outbox, runs
-from storage.outbox import Attempt
+from bot.domain.reply import PartBody, PartKind
+from bot.domain.run import Run
+from bot.domain.terms import IntakeTerms
+from storage import chats, holders, inbox, outbox, replies, runs
+from storage.chats import NewChat
+from storage.inbox import NewMessage, NewPayload
+from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
+from storage.replies import NewReply
 from storage.runs import NewRun
+from storage.views.arrivals import standing
 from storage.views.evidence import gather
 from storage.views.history import ChatBefore, history
 from tests.storage.kit import LEASE, Hand, message
 from tests.storage.plans import BIG, Reading, fill, reading
 
 Ask = Callable[[Hand], Reading]
+NAMES = ("past-7", "past-8", "nobody")
 PAGES = 120
 """What a move may read: a few dozen index pages, however long the past."""
 
@@ -34,32 +42,64 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
     ),
     "create": (
         lambda hand: reading(
-            hand, chats.create, hand.account, Address("new"), ChatKind.PRIVATE, "Ada", "en"
+            hand,
+            chats.create,
+            [NewChat(hand.account, Address(name), ChatKind.PRIVATE, "", "") for name in NAMES],
         ),
-        set(),
+        {"pk_chat_addresses"},
+    ),
+    "lock_at": (
+        lambda hand: reading(
+            hand, chats.lock_at, [(hand.account, Address(name)) for name in NAMES]
+        ),
+        {"pk_chat_addresses"},
     ),
     "live_in_chat": (lambda hand: reading(hand, runs.live_in_chat, _chat(hand)), {"ix_runs_live"}),
     "insert_run": (
         lambda hand: reading(
             hand,
             runs.create,
-            NewRun(hand.account, hand.new_chat(), "x", 1.0, 0.0, ""),
-            hand.claimant(),
-            head=True,
+            [
+                NewRun(hand.account, hand.new_chat(), f"x{n}", 1.0, True, hand.claimant())
+                for n in range(3)
+            ],
         ),
         set(),
     ),
-    "store_message": (
-        lambda hand: reading(hand, inbox.store_message, hand.account, _chat(hand), message(1)),
+    "join": (
+        lambda hand: reading(hand, runs.join, [(1, 0.0, 0.0), (2, 1.0, 5.0)], at_once=True),
         set(),
     ),
-    "recent_messages": (
-        lambda hand: reading(hand, inbox.recent_messages, _chat(hand), 60.0, 60),
-        {"ix_inbound_chat"},
+    "store_messages": (
+        lambda hand: reading(
+            hand,
+            inbox.store_messages,
+            [NewMessage(hand.account, _chat(hand), message(n)) for n in range(3)],
+        ),
+        set(),
     ),
-    "recent_turns": (
-        lambda hand: reading(hand, runs.recent_turns, _chat(hand), 86_400.0, 50),
-        {"ix_runs_chat", "ix_runs_live"},
+    "store_payloads": (
+        lambda hand: reading(
+            hand, inbox.store_payloads, [NewPayload(hand.account, "{}", "x", 1)] * 3
+        ),
+        set(),
+    ),
+    "count_deliveries": (
+        lambda hand: reading(hand, inbox.count_deliveries, [1, 2, 3]),
+        set(),
+    ),
+    "heard": (
+        lambda hand: reading(hand, chats.heard, [hand.do(chats.get, _chat(hand))]),
+        set(),
+    ),
+    "standing": (
+        lambda hand: reading(
+            hand,
+            standing,
+            [(_chat(hand), hand.account, message(1))],
+            IntakeTerms(turns_per_day=50),
+        ),
+        {"ix_inbound_chat", "ix_runs_live", "uq_runs_head"},
     ),
     "waiting_messages": (
         lambda hand: reading(hand, runs.waiting_messages, _chat(hand)),
@@ -101,6 +141,69 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
 }
 
 
+ENDED = Close(Ending.ANSWERED, Cause.DELIVERED)
+LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
+    "lock_each": (
+        lambda hand, held: reading(hand, chats.lock_each, [run.chat for run in held]),
+        set(),
+    ),
+    "mark_replied_each": (
+        lambda hand, held: reading(hand, runs.mark_replied_each, [run.claim for run in held]),
+        set(),
+    ),
+    "settle_each": (
+        lambda hand, held: reading(hand, runs.settle_each, [(run.claim, ENDED) for run in held]),
+        set(),
+    ),
+    "promote_each": (
+        lambda hand, held: reading(hand, runs.promote_each, [run.chat + 150 for run in held]),
+        {"ix_runs_live"},
+    ),
+    "store_each": (
+        lambda hand, held: reading(
+            hand, replies.store_each, [NewReply(run.id, "hi", "{}", 1) for run in held]
+        ),
+        set(),
+    ),
+    "store_parts_each": (
+        lambda hand, held: reading(hand, outbox.store_parts_each, [_answer(run) for run in held]),
+        set(),
+    ),
+    "drop_notice_each": (
+        lambda hand, held: reading(
+            hand, outbox.drop_notice_each, [run.id for run in held], Notice.STILL_WORKING
+        ),
+        {"uq_outbox_run_kind_part"},
+    ),
+    "of_held": (
+        lambda hand, held: reading(hand, outbox.of_held, [run.claim for run in held]),
+        {"ix_runs_live", "uq_outbox_run_kind_part"},
+    ),
+    "receive_first": (
+        lambda hand, held: reading(
+            hand,
+            outbox.receive_first,
+            [Receipt(Attempt(run.id, 1), f"m{run.id}", True) for run in held],
+        ),
+        set(),
+    ),
+    "mark_sending_each": (
+        lambda hand, held: reading(
+            hand, outbox.mark_sending_each, [(run.claim, run.id) for run in held]
+        ),
+        set(),
+    ),
+}
+"""Moves for lists, which are given the running runs of 20 chats."""
+AT_ONCE = 20
+
+
+def _answer(run: Run) -> NewParts:
+    return NewParts(
+        PartOwner(run.account, run.chat, run.id), PartKind.REPLY, [PartBody("hi", "{}")]
+    )
+
+
 def _chat(hand: Hand) -> int:
     found: int = hand.value("SELECT id FROM chats WHERE address = 'past-7'")
     return found
@@ -129,9 +232,21 @@ def test_moves_find_what_they_move_by_index_however_long_past_and_backlog(full: 
     assert wrong == {}
 
 
+def test_moves_for_lists_find_each_member_by_index(full: Hand) -> None:
+    held = full.do(runs.held_by, full.holder)[:AT_ONCE]
+    wrong = {}
+    for name, (ask, wanted) in LISTS.items():
+        found = ask(full, held)
+        many = found.pages > PAGES * AT_ONCE
+        if found.whole_tables & BIG or many or not wanted <= _known(full, found):
+            wrong[name] = found
+    assert wrong == {}
+
+
 def _known(hand: Hand, found: Reading) -> set[str]:
     """SQLite gives keys no names of ours."""
-    return found.indexes | ({"pk_chat_addresses"} if hand.db.is_sqlite else set())
+    keys = {"pk_chat_addresses", "uq_outbox_run_kind_part"}
+    return found.indexes | (keys if hand.db.is_sqlite else set())
 
 
 def test_stranded_chats_are_found_through_the_live_runs_alone(full: Hand) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
-from bot.domain.message import Address, ChatKind
+from bot.domain.message import Address
 from bot.domain.run import Run, RunState
-from storage import accounts, chats, holders, inbox, outbox, runs
+from storage import accounts, chats, holders, outbox, runs
 from storage.engine.tx import Tx
 from storage.runs import NewRun
-from tests.storage.kit import LEASE, Hand, message
+from tests.storage.kit import LEASE, Hand, first_message, message, store
 from tests.storage.rivals import First, first, outcome
 
 Won = bool
@@ -33,8 +33,8 @@ def end(rival: First, *, commits: Won) -> None:
 def arrive(tx: Tx, hand: Hand, chat: int) -> Run:
     """A message comes: its run is the head of an idle chat, or waits."""
     chats.lock(tx, chat)
-    new = NewRun(hand.account, chat, "tg-1", 1.0, 0.0, "")
-    return runs.create(tx, new, hand.claimant(), head=not runs.live_in_chat(tx, chat))
+    head = not runs.live_in_chat(tx, chat)
+    return runs.create(tx, [NewRun(hand.account, chat, "tg-1", 1.0, head, hand.claimant())])[chat]
 
 
 def finish(tx: Tx, run: Run) -> int | None:
@@ -61,10 +61,10 @@ def begin_part(tx: Tx, run: Run, part: int) -> bool:
 def test_two_first_messages_of_one_person_are_in_one_chat(
     postgres_hand: Hand, commits: Won
 ) -> None:
-    hand, who = postgres_hand, (Address("700"), ChatKind.PRIVATE, "Ada", "en")
+    hand, who = postgres_hand, Address("700")
     with first(hand) as rival:
-        made = rival.do(chats.create, hand.account, *who)
-        waiting = rival.rival(chats.create, hand.account, *who)
+        made = rival.do(first_message, hand.account, who)
+        waiting = rival.rival(first_message, hand.account, who)
         end(rival, commits=commits)
         assert (outcome(waiting) == made) is commits
     assert hand.value("SELECT count(*) FROM chats") == 1
@@ -78,8 +78,8 @@ def test_the_second_delivery_of_a_message_is_recorded_only_if_the_first_is_not(
 ) -> None:
     hand, chat = postgres_hand, postgres_hand.new_chat()
     with first(hand) as rival:
-        rival.do(inbox.store_message, hand.account, chat, message(1))
-        waiting = rival.rival(inbox.store_message, hand.account, chat, message(1))
+        rival.do(store, hand.account, chat, message(1))
+        waiting = rival.rival(store, hand.account, chat, message(1))
         end(rival, commits=commits)
         assert (outcome(waiting) is None) is commits
     assert hand.value("SELECT count(*) FROM inbound") == 1
@@ -104,9 +104,9 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
         assert len(rival.do(runs.claim, hand.claimant(), [hand.account], 1)) == 1
-        waiting = rival.rival(runs.join, run.id, 0.0, 0.0)
+        waiting = rival.rival(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
         end(rival, commits=commits)
-        assert outcome(waiting) is not commits
+        assert bool(outcome(waiting)) is not commits
     assert hand.value("SELECT messages FROM runs") == (1 if commits else 2)
 
 
@@ -116,7 +116,7 @@ def test_a_claim_does_not_wait_for_a_message_that_is_joining_and_takes_it_along(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert rival.do(runs.join, run.id, 0.0, 0.0)
+        assert rival.do(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
         assert hand.claim() == []
         rival.commit()
     assert [claimed.id for claimed in hand.claim()] == [run.id]

@@ -7,12 +7,12 @@ from threading import Barrier
 
 import pytest
 
-from bot.domain.message import Address, ChatKind
+from bot.domain.message import Address
 from storage import chats, outbox, runs
 from storage.chats import link
 from storage.engine.tx import Tx
 from storage.outbox import Attempt
-from tests.storage.kit import LEASE, Hand
+from tests.storage.kit import LEASE, Hand, first_message
 from tests.storage.rivals import first, outcome
 
 both_ways = pytest.mark.parametrize("commits", [True, False], ids=["lost", "won"])
@@ -78,7 +78,7 @@ def enter(tx: Tx, hand: Hand, *names: str) -> int:
     addresses = [Address(name) for name in names]
     found = chats.locate(tx, hand.account, addresses)
     if found is None:
-        found = chats.create(tx, hand.account, addresses[0], ChatKind.PRIVATE, "Ada", "en")
+        found = first_message(tx, hand.account, addresses[0])
     return link(tx, hand.account, found, addresses).id
 
 

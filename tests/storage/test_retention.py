@@ -9,12 +9,13 @@ from bot.domain.reminders import Schedule
 from bot.domain.reply import PartBody, PartKind
 from storage import audit_log, chats, holders, inbox, outbox, reminders, replies, runs, steps
 from storage.engine.tx import Tx
+from storage.inbox import NewPayload
 from storage.outbox import Attempt
 from storage.retention import delete_old
 from storage.schema.tables import metadata
 from storage.schema.tables.words import NO_WORDS, WORDS
 from storage.steps import Done
-from tests.storage.kit import Hand, message
+from tests.storage.kit import Hand, message, store
 from tests.storage.plans import BIG, fill, reading
 from tests.storage.rivals import first
 
@@ -50,10 +51,10 @@ def answered(hand: Hand, number: int, *, ended: bool = True) -> int:
     def live(tx: Tx) -> None:
         chats.lock(tx, run.chat)
         said = message(number, str(run.chat), SECRET)
-        stored = inbox.store_message(tx, hand.account, run.chat, said)
+        stored = store(tx, hand.account, run.chat, said)
         assert stored is not None
         inbox.assign(tx, stored, run.id)
-        inbox.store_payload(tx, hand.account, SECRET, "d", message=stored)
+        inbox.store_payloads(tx, [NewPayload(hand.account, SECRET, "d", message=stored)])
         inbox.store_edit(tx, stored, 1.0, SECRET, SECRET, used=True)
         steps.begin(tx, run.id, "look", run.fence, safe=True, paid=False)
         steps.finish(tx, run.id, "look", Done(f'"{SECRET}"'))
@@ -88,7 +89,7 @@ def test_old_words_go_and_what_happened_stays(hand: Hand) -> None:
     assert hand.rows("SELECT count(*) FROM events") == [(0,)]
     assert hand.rows("SELECT count(*) FROM receipts") == [(0,)]
     again = message(1, str(hand.find(run).chat), SECRET)
-    assert hand.do(inbox.store_message, hand.account, hand.find(run).chat, again) is None
+    assert hand.do(store, hand.account, hand.find(run).chat, again) is None
 
 
 def test_what_is_young_or_not_over_keeps_its_words(hand: Hand) -> None:
@@ -106,7 +107,7 @@ def test_what_is_young_or_not_over_keeps_its_words(hand: Hand) -> None:
 
 def test_words_of_no_run_go_too(hand: Hand) -> None:
     chat = hand.new_chat()
-    hand.do(inbox.store_message, hand.account, chat, message(1, text_=SECRET))
+    hand.do(store, hand.account, chat, message(1, text_=SECRET))
     to = outbox.PartOwner(hand.account, chat, None)
     hand.do(outbox.post, to, PartKind.OPERATOR, PartBody(SECRET, SECRET))
     done, later = (

@@ -124,25 +124,25 @@ def test_a_chat_never_has_two_heads(hand: Hand) -> None:
 
 def test_a_message_joins_a_run_that_nobody_claimed(hand: Hand) -> None:
     run = hand.ready(hand.new_chat())
-    assert hand.do(runs.join, run.id, 0.0, 0.0)
+    assert hand.do(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
     assert hand.rows("SELECT messages, attempts FROM runs") == [(2, 0)]
 
 
 def test_a_message_that_comes_after_the_claim_does_not_join(hand: Hand) -> None:
     run = hand.ready(hand.new_chat())
     hand.claim()
-    assert not hand.do(runs.join, run.id, 0.0, 0.0)
+    assert not hand.do(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
     hand.do(runs.give_back, hand.find(run).claim, 0.0, "later")
-    assert not hand.do(runs.join, run.id, 0.0, 0.0)
+    assert not hand.do(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
     assert hand.value("SELECT messages FROM runs") == 1
 
 
 def test_a_gathering_run_is_put_off_but_not_for_ever(hand: Hand) -> None:
     run = hand.ready(hand.new_chat(), wait=1.0)
     until = run.not_before + 2.0
-    assert hand.do(runs.join, run.id, 1.5, until)
+    assert hand.do(runs.join, [(run.id, 1.5, until)], at_once=False)
     assert run.not_before < hand.find(run).not_before < until
-    assert hand.do(runs.join, run.id, 60.0, until)
+    assert hand.do(runs.join, [(run.id, 60.0, until)], at_once=False)
     assert hand.find(run).not_before == until
 
 

@@ -90,14 +90,15 @@ def named_moves(package: str) -> set[str]:
 
 def moving_functions(package: str) -> set[str]:
     """The package's public functions that run a statement with a new state, directly or through
-    constants and private functions."""
+    constants and private functions. `move_each` is `move` for a list."""
     defined = dict(_definitions(package))
     moving = {name for name, node in defined.items() if any(map(_sets_state, ast.walk(node)))}
     before: set[str] = set()
     while moving != before:
         before = set(moving)
         moving |= {name for name, node in defined.items() if _names(node) & before}
-    return {n for n in moving if isinstance(defined[n], ast.FunctionDef) and n[0] != "_"}
+    made = {n for n in moving if isinstance(defined[n], ast.FunctionDef) and n[0] != "_"}
+    return {n.removesuffix("_each") for n in made}
 
 
 def _definitions(package: str) -> Iterator[tuple[str, ast.stmt]]:

@@ -90,7 +90,10 @@ _FILTERS = frozenset({
     "blocked", "content_filter", "content_filtered", "guardrail_intervened", "prohibited_content",
     "recitation", "refusal", "safety", "sensitive",
 })  # fmt: skip
-_ERRORS = frozenset({"error", "failed", "network_error"})
+_ERRORS = frozenset({
+    "abort", "aborted", "canceled", "cancelled", "error", "failed", "insufficient_system_resource",
+    "network_error", "timeout",
+})  # fmt: skip
 """Reasons to end, as providers spell them."""
 
 
@@ -149,7 +152,7 @@ def of_error(error: exceptions.AgentRunError) -> ModelAnswer:
         if isinstance(error, type_):
             return kind
     if not isinstance(error, exceptions.ModelHTTPError):
-        return ModelAnswer.REJECTED
+        return ModelAnswer.BROKEN
     if error.status_code >= 500:
         return ModelAnswer.BUSY
     said = str(error.body).lower()

@@ -29,7 +29,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from bot.agents.assistant.answers import ModelAnswer, of_response
+from bot.agents.assistant.answers import ModelAnswer, of_error, of_response
 from bot.agents.assistant.prompt import Files
 from bot.agents.assistant.reasoning import without_reasoning
 from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
@@ -38,28 +38,9 @@ from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 from bot.texts import Text
 
-_NOT_THE_FILES = (
-    exceptions.ContentFilterError,
-    exceptions.ModelAuthenticationError,
-    exceptions.ModelContextWindowExceededError,
-    exceptions.ModelNotFoundError,
-    exceptions.OutputTokenLimitExceeded,
-)
-_REFUSES_FILES = (
-    exceptions.ModelRequestRejectedError,
-    exceptions.UserError,
-    NotImplementedError,
-    AssertionError,
-)
-"""Errors of a file that a model does not take: of its server, or of its adapter."""
-_UNREADABLE = (
-    exceptions.UnexpectedModelBehavior,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)
+_REFUSES_FILES = (exceptions.UserError, NotImplementedError, AssertionError)
+"""Errors of an adapter that takes no files of a kind."""
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of an adapter whose provider sent something else than an answer. They may quote it."""
 _ASKED_AGAIN = frozenset({ModelAnswer.EMPTY, ModelAnswer.CUT_CALL})
 
@@ -162,8 +143,12 @@ class StoredModel(WrapperModel):
             try:
                 filled = await self._files.into(messages)
                 response = _spoken(await self.wrapped.request(filled, settings, parameters))
-            except _NOT_THE_FILES:
-                raise
+            except exceptions.AgentRunError as error:
+                kind = of_error(error)
+                if kind is ModelAnswer.UNFIT:  # It is the adapter that does not know the answer.
+                    raise ModelFailed(spell(error)) from None
+                if kind is not ModelAnswer.REJECTED or not self._files.refused():
+                    raise
             except _REFUSES_FILES:
                 if not self._files.refused():
                     raise

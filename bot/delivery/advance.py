@@ -1,0 +1,378 @@
+"""The transaction between two calls to a provider, for one run or for many.
+
+It records what the last call told, decides what comes next, and commits that decision before
+anything leaves. A reply of n parts so costs n commits after it is stored (and one more for each
+part that has to wait for its moment), the last of which ends the run and promotes the next.
+
+What is common, the receipt of a part that is being sent, is moved for all runs that wait for it
+(`TAKEN`); everything else by itself (`advance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import assert_never
+
+from bot.delivery import window
+from bot.delivery.context import Shared
+from bot.delivery.finish import end_run
+from bot.delivery.outcome import receipt_of, reconsider, record
+from bot.domain.delivery import ChannelDown, Lookup, Outcome, PartState, Scope, Sent
+from bot.domain.ending import Close, Ending
+from bot.domain.errors import StaleLease
+from bot.domain.message import Address
+from bot.domain.ports import Recipient
+from bot.domain.reply import PartKind
+from bot.domain.run import Run
+from bot.domain.sendable import ChatDoor, Forbidden, Hold, Outgoing, sendable
+from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Wait, plan
+from bot.leases.runtime import Runtime
+from storage import chats, outbox, runs
+from storage.chats import Chat
+from storage.engine import clock
+from storage.engine.lane import Left
+from storage.engine.tx import Tx
+from storage.outbox import Attempt, Part, Receipt
+from storage.views.evidence import address_now
+
+LOST_IN_SENDING = "the process died while it was being sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one attempt, or what a look at the provider's list found of it."""
+
+    attempt: Attempt
+    outcome: Outcome | Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """This part is `sending` now, committed: call the provider, at the chat's address. `more`
+    says that parts wait behind it."""
+
+    part: Part
+    address: Address
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ask the provider about this uncertain part: with the receipts that are known to be others',
+    at every address of the chat, since it may have got a newer one."""
+
+    part: Part
+    owned: frozenset[str]
+    addresses: Sequence[Address]
+
+    @staticmethod
+    def read(tx: Tx, part: Part) -> Look:
+        """The question about this part."""
+        return Look(part, outbox.owned_receipts(tx, part.chat), chats.addresses(tx, part.chat))
+
+
+@dataclass(frozen=True, slots=True)
+class InCall:
+    """The call for this part, which an earlier turn here began, is under way."""
+
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing may be done for `seconds`, or until `awaited` (a part) is reported on."""
+
+    seconds: float
+    awaited: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run is over. `ready` says that something may be due by it: a note, or the chat's next
+    run."""
+
+    ending: Ending
+    ready: bool
+
+
+class Stand(Enum):
+    """Where the run stands when nothing but this is to be known."""
+
+    NEEDS_PLACE = "a part may leave as soon as the rate limits give it a place"
+    GAVE_BACK = "ready again, due later: somebody goes on with it then"
+    LOST = "somebody else's: stop quietly"
+
+
+Next = Send | Look | InCall | Pause | Ended | Stand
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What `advance` needs besides the rows. `placed` says that the rate limits let one part
+    leave now, `calling` of a part whether its call is under way in this process."""
+
+    rt: Runtime
+    run: Run
+    to: Recipient
+    placed: bool
+    calling: Callable[[int], bool]
+
+
+def door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
+    """What the chat lets through now."""
+    return ChatDoor(
+        paused_until=chat.paused_until,
+        held_until=chat.not_before,
+        unreachable=chat.unreachable_reason or "",
+        opted_out=chat.opted_out_at is not None,
+        window_open=not rt.window_closed(chat.account, chat.last_inbound_at, now),
+    )
+
+
+def may_begin(rt: Runtime, chat: Chat, now: float) -> bool:
+    """Whether nothing keeps a part of a run's answer from leaving now."""
+    max_age = rt.terms.policy.answer_max_age
+    return sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age) is None
+
+
+def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold | Forbidden | None:
+    """What keeps a pending part from leaving now; None when nothing does. In a closed window it
+    is put into a template where there is one. The chat is locked."""
+    outgoing = Outgoing(
+        standalone=part.standalone,
+        own_notice=part.kind is PartKind.NOTICE and part.run is None,
+        posted_at=part.created_at,
+    )
+    chat_door, max_age = door(rt, chat, now), rt.terms.policy.answer_max_age
+    verdict = sendable(outgoing, chat_door, now, max_age)
+    if isinstance(verdict, Forbidden) and verdict.scope is Scope.WINDOW:
+        otherwise = sendable(outgoing, replace(chat_door, window_open=True), now, max_age)
+        if otherwise is None and window.put_into_template(tx, rt, part):
+            return None
+    return verdict
+
+
+def advance(tx: Tx, way: Way, result: Result | None) -> tuple[Next, bool]:
+    """Record the result, decide what is next, and end the run when nothing is. Returns that,
+    and whether the person has the part of the result twice.
+
+    A receipt is recorded whoever holds the run; everything else moves only under its claim.
+    """
+    chat = chats.lock(tx, way.run.chat)
+    held = _held(tx, way.run)
+    doubled = False
+    if result is not None:
+        doubled = record(tx, way.rt, result.attempt, result.outcome, chat)
+        chat = chats.get(tx, chat.id)
+        # A move may have merged the chat into an older one, which releases its runs.
+        held = held and _held(tx, way.run)
+    if not held:
+        if result is not None:
+            reconsider(tx, way.run.id)
+        return Stand.LOST, doubled
+    match result:
+        case Result(outcome=Lookup.CANNOT_TELL) if not patience_ends(tx, way.rt, result.attempt):
+            wait = way.rt.retry.look_again
+            step = _give_back(tx, way, wait, "the provider's list can't be asked")
+        case Result(outcome=ChannelDown()):
+            step = _give_back(tx, way, 0.0, "the channel is down")
+        case _:
+            step = _decide(tx, way, chat)
+    return step, doubled
+
+
+def patience_ends(tx: Tx, rt: Runtime, attempt: Attempt) -> bool:
+    """Whether nobody asks the provider any more about an attempt: then it stays uncertain."""
+    part = outbox.get(tx, attempt.part)
+    if part is None or clock.read(tx) < part.started_at + rt.retry.look_patience:
+        return False
+    return outbox.give_up_looking(tx, part.id, attempt.number)
+
+
+def _held(tx: Tx, run: Run) -> bool:
+    try:
+        runs.hold(tx, run.claim)
+    except StaleLease:
+        return False
+    return True
+
+
+def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
+    """Apply the plan's moves on rows until one of them needs the outside."""
+    policy = way.rt.policy(way.run.account)
+    while True:
+        by_id = {p.id: p for p in outbox.of_run(tx, way.run.id)}
+        parts = [p.facts for p in by_id.values()]
+        now = clock.read(tx)
+        match plan(parts, now, policy):
+            case Doubt(facts):
+                part = by_id[facts.id]
+                if way.calling(part.id):
+                    return InCall(part.id)
+                if part.holder == way.run.holder:
+                    # Marked in a commit whose answer was lost: its call was never made.
+                    return _send(way, chat, part, parts)
+                outbox.doubt(tx, Attempt(facts.id, facts.attempts), LOST_IN_SENDING)
+            case Resend(facts):
+                outbox.resend(tx, facts.id, facts.attempts)
+            case LookUp(facts):
+                return Look.read(tx, by_id[facts.id])
+            case Wait(until, why, awaited):
+                return _wait(tx, way, until - now, why, awaited)
+            case SendPart(facts):
+                return _begin(tx, way, chat, by_id[facts.id], parts, now)
+            case Close() as end:
+                return _finish(tx, way, by_id.values(), end)
+            case other:
+                assert_never(other)
+
+
+def _begin(
+    tx: Tx, way: Way, chat: Chat, part: Part, parts: Sequence[PartFacts], now: float
+) -> Next:
+    """Mark the part as being sent, if it may leave now."""
+    match clearance(tx, way.rt, chat, part, now):
+        case Hold(float() as until, reason):
+            return _wait(tx, way, until - now, reason, None)
+        case Hold(_, reason):
+            return _give_back(tx, way, 0.0, reason)
+        case Forbidden(_, end):
+            return _end(tx, way, end)
+        case None:
+            pass
+    if not way.placed:
+        return Stand.NEEDS_PLACE
+    begun = outbox.mark_sending(tx, way.run.claim, part.id)
+    return Stand.LOST if begun is None else _send(way, chat, begun, parts)
+
+
+def _send(way: Way, chat: Chat, part: Part, parts: Sequence[PartFacts]) -> Send:
+    more = any(p.number > part.number and p.state is PartState.PENDING for p in parts)
+    return Send(part, address_now(way.to, chat), more)
+
+
+def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Next:
+    return _in_place(way.rt, seconds, awaited) or _give_back(tx, way, seconds, why)
+
+
+def _in_place(rt: Runtime, seconds: float, awaited: int | None) -> Pause | None:
+    """The wait, if it is spent in place: a short one, or one for a status. For a long one the run
+    is given back."""
+    if awaited is not None:
+        return Pause(min(seconds, rt.retry.ask_status_every), awaited)
+    return Pause(seconds) if seconds <= rt.retry.short_wait else None
+
+
+def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
+    runs.give_back(tx, way.run.claim, seconds, why)
+    return Stand.GAVE_BACK
+
+
+def _finish(tx: Tx, way: Way, parts: Iterable[Part], end: Close) -> Next:
+    """End the run; one whose apology ended so has the cause of what it apologised for."""
+    apologised = any(p.kind is PartKind.APOLOGY for p in parts)
+    run = runs.find(tx, way.run.id) if apologised else None
+    if run is None:
+        return _end(tx, way, end)
+    why, cause = run.detail, run.cause or end.cause
+    match end.ending:
+        case Ending.UNDELIVERABLE:
+            end = Close(Ending.FAILED, cause, f"{why}; the apology was refused: {end.words}")
+        case Ending.UNCERTAIN:
+            end = Close(Ending.APOLOGISED, cause, f"{why}; the apology may not have arrived")
+        case _:
+            end = Close(Ending.APOLOGISED, cause, why)
+    return _end(tx, way, end)
+
+
+def _end(tx: Tx, way: Way, end: Close) -> Next:
+    return Ended(end.ending, end_run(tx, way.rt, way.run, end))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """A part of a run that its provider took."""
+
+    way: Way
+    attempt: Attempt
+    sent: Sent
+
+    @property
+    def run(self) -> Run:
+        """The run whose part it is."""
+        return self.way.run
+
+    @property
+    def receipt(self) -> Receipt:
+        """What it got."""
+        named = receipt_of(self.attempt, self.sent)
+        return Receipt(self.attempt, named, reported=self.run.account in self.way.rt.carriers)
+
+
+def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] | Left]:
+    """`advance` for those after whose receipt something common follows; that is decided before
+    anything is written."""
+    locked, now = chats.lock_each(tx, [one.run.chat for one in taken])
+    free = {one: locked[one.run.chat] for one in taken if one.run.chat in locked}
+    replies = outbox.of_held(tx, [one.run.claim for one in free])
+    held = {one: replies[one.run.id] for one in free if one.run.id in replies}
+    parts = {one: _received(one.attempt, reply.parts) for one, reply in held.items()}
+    steps = {one: _common(one.way, free[one], parts[one], now) for one in held}
+    common = [one for one, step in steps.items() if step is not None]
+    recorded = outbox.receive_first(tx, [one.receipt for one in common])
+    moves = {one: steps[one] for one in common if one.attempt.part in recorded}
+    ends = [(one.run.claim, step) for one, step in moves.items() if isinstance(step, Close)]
+    ended = runs.settle_each(tx, ends)
+    followed = [one.run.chat for one in held if one.run.id in ended and held[one].waits]
+    ready = runs.promote_each(tx, followed)
+    goes = [(one.run.claim, s.part.id) for one, s in moves.items() if isinstance(s, SendPart)]
+    begun = outbox.mark_sending_each(tx, goes)
+
+    def told(one: Taken) -> tuple[Next, bool] | Left:
+        match moves.get(one):
+            case None:
+                return Left.ALONE if one in free else Left.LOCKED
+            case Close(ending) if one.run.id in ended:
+                return Ended(ending, one.run.chat in ready), False
+            case SendPart(facts) if facts.id in begun:
+                return _send(one.way, free[one], begun[facts.id], parts[one]), False
+            case Pause() | Stand() as step:
+                return step, False
+            case _:
+                return Stand.LOST, False
+
+    return [told(one) for one in taken]
+
+
+def _received(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFacts]:
+    """The parts as they are once this attempt, which is under way, has its receipt; none when it is
+    not."""
+    under_way = (attempt.part, attempt.number, PartState.SENDING)
+    if not any((p.id, p.attempts, p.state) == under_way for p in parts):
+        return ()
+    return [replace(p, state=PartState.SENT) if p.id == attempt.part else p for p in parts]
+
+
+def _common(
+    way: Way, chat: Chat, parts: Sequence[PartFacts], now: float
+) -> Close | SendPart | Pause | Stand | None:
+    """What follows where it is the end of an answer, its next part, or a wait in place."""
+    match plan(parts, now, way.rt.policy(way.run.account)):
+        case Close(Ending.ANSWERED) as end:
+            return end
+        case SendPart() as move if may_begin(way.rt, chat, now):
+            return move if way.placed else Stand.NEEDS_PLACE
+        case Wait(until, _, awaited):
+            return _in_place(way.rt, until - now, awaited)
+        case _:
+            return None
+
+
+TAKEN = Shared(
+    _advance_each,
+    lambda tx, one: advance(tx, one.way, Result(one.attempt, one.sent)),
+    lambda one: one.run.chat,
+)
+"""The move of a part that its provider took: what is next, and whether the person has it twice."""

@@ -1,0 +1,237 @@
+"""Recording ordinary messages together: a few statements for all that came.
+
+Ordinary is a message in a chat that nobody else has locked, which makes a run, joins one, is passed
+over in silence, or is known already. Whatever takes more (commands, buttons, albums, texts in
+pieces, edits, refusals that are told) is left to `record.py`, before anything of it is written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from bot.delivery.choices import chosen
+from bot.domain.admission import Unanswered, admit, joins_until, wait_for_more
+from bot.domain.commands import command_of
+from bot.domain.message import ChatKind, Ignored, Inbound
+from bot.domain.run import Run, RunState
+from bot.domain.terms import Burst
+from bot.intake.batching import run_for
+from bot.intake.record import (
+    REFUSALS,
+    Became,
+    Entry,
+    Recorded,
+    addresses_of,
+    heard,
+    new_chat,
+    store,
+)
+from bot.leases.runtime import Runtime
+from storage import chats, inbox, runs
+from storage.chats import Chat
+from storage.engine.lane import Left
+from storage.engine.tx import Tx
+from storage.inbox import NewMessage, StoredMessage
+from storage.runs import NewRun
+from storage.views.arrivals import Standing, Taker, standing
+from storage.views.evidence import case_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """It was recorded before, as this message."""
+
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """It joins a run, which then waits for more: `wait` seconds again, at most to `until` (epoch
+    seconds)."""
+
+    taker: Taker
+    wait: float
+    until: float
+
+
+_Decision = Left | _Known | Unanswered | _Join | NewRun
+"""What becomes of a message."""
+
+
+@dataclass(slots=True, eq=False)
+class _Said:
+    """A message of the list on its way: its chat as soon as that is locked, with the database's
+    time; then what becomes of it, and the rows that were made of it."""
+
+    entry: Entry
+    message: Inbound
+    becomes: _Decision = Left.ALONE
+    chat: Chat | None = None
+    now: float = 0.0
+    run: Run | None = None
+    stored: StoredMessage | None = None
+
+    @property
+    def here(self) -> Chat:
+        """Its chat, which is locked."""
+        assert self.chat is not None
+        return self.chat
+
+
+def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[Recorded | Left]:
+    """Record events of as many chats. What is not ordinary is left out."""
+    said = {
+        place: _Said(entry, entry.event)
+        for place, entry in enumerate(entries)
+        if isinstance(entry.event, Inbound) and _is_plain(rt, entry.arrival.account, entry.event)
+    }
+    if said:
+        _record_all(tx, rt, list(said.values()))
+    kept = [
+        entry.arrival.payload(ignored=entry.event.reason)
+        for entry in entries
+        if isinstance(entry.event, Ignored)
+    ]
+    kept += [
+        one.entry.arrival.payload(message=one.stored.id)
+        for one in said.values()
+        if one.stored is not None
+    ]
+    if kept:
+        inbox.store_payloads(tx, kept)
+    return [_outcome(entry, said.get(place)) for place, entry in enumerate(entries)]
+
+
+def _is_plain(rt: Runtime, account: int, message: Inbound) -> bool:
+    """Ordinary, as far as the message tells by itself."""
+    if message.button or message.callback_id or message.gathers:
+        return False
+    if (quoted := message.quoted) is not None and (account in rt.carriers or not quoted.text):
+        return False  # What it answers is to be read: a choice of it, or its words.
+    return command_of(message, rt.channels[account].traits.commands, rt.command_words) is None
+
+
+def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
+    _lock(tx, said)
+    said = [one for one in said if one.chat is not None]
+    came = [(one.here.id, one.entry.arrival.account, one.message) for one in said]
+    for one, met in zip(said, standing(tx, came, rt.terms.intake), strict=True):
+        one.now = met.now
+        one.becomes = _decision(tx, rt, one, met)
+    _join(tx, said)
+    _begin(tx, said)
+    _store(tx, said)
+    if known := [one.becomes.message for one in said if isinstance(one.becomes, _Known)]:
+        inbox.count_deliveries(tx, known)
+
+
+def _lock(tx: Tx, said: Sequence[_Said]) -> None:
+    """Lock the chats, one for each message; those that are not known yet are made."""
+    where = [addresses_of(one.message) for one in said]
+    account = [one.entry.arrival.account for one in said]
+    first = [n for n in range(len(said)) if len(where[n]) == 1]
+    chats.create(tx, [new_chat(account[n], said[n].message) for n in first])
+    sought = [(n, address) for n, addresses in enumerate(where) for address in addresses]
+    locked = chats.lock_at(tx, [(account[n], address) for n, address in sought])
+    found: dict[int, list[Chat]] = defaultdict(list)
+    for place, chat in locked.items():
+        found[sought[place][0]].append(chat)
+    taken = set[tuple[int, str]]()
+    for n, one in enumerate(said):
+        one.becomes = Left.LOCKED
+        if len(where[n]) > 1 and (len(found[n]) < len(where[n]) or len(set(found[n])) > 1):
+            one.becomes = Left.ALONE  # The person has a new address, or is in several chats.
+        elif found[n]:
+            names = {(found[n][0].id, ""), (account[n], one.message.request_id)}
+            if taken.isdisjoint(names):
+                one.chat = found[n][0]
+            taken |= names
+
+
+def _decision(tx: Tx, rt: Runtime, one: _Said, met: Standing) -> _Decision:
+    chat, message, terms = one.here, one.message, rt.terms.intake
+    group = message.chat_kind is ChatKind.GROUP
+    if met.deserted or met.crossed or (met.gathers and (group or terms.burst is Burst.EACH)):
+        return Left.ALONE
+    if met.left_behind or chosen(tx, rt, chat, message) is not message:
+        return Left.ALONE
+    if met.known is not None:
+        learns = inbox.tells_more(message, met.known_extra or "{}") or (
+            met.known_sent_at is None and message.sent_at is not None
+        )
+        return Left.ALONE if learns else _Known(met.known)
+    reason = admit(message, None, met.facts(chat), terms)
+    if reason is not None:
+        return Left.ALONE if reason in REFUSALS else reason
+    if (taker := met.taker) is not None:
+        until = joins_until(taker.attempts, taker.made_at, message, None, met.now, terms)
+        if until is not None:
+            return _Join(taker, wait_for_more(message, terms), until)
+    return run_for(chat, message, met.now, terms, idle=met.idle, by=one.entry.by)
+
+
+def _join(tx: Tx, said: Sequence[_Said]) -> None:
+    """Join the runs that take a message; one that was claimed meanwhile is looked at again."""
+    joins = {one: one.becomes for one in said if isinstance(one.becomes, _Join)}
+    if joins:
+        to_join = [(it.taker.run, it.wait, it.until) for it in joins.values()]
+        joined = runs.join(tx, to_join, at_once=True)
+        for one, it in joins.items():
+            if it.taker.run not in joined:
+                one.becomes = Left.LOCKED
+
+
+def _begin(tx: Tx, said: Sequence[_Said]) -> None:
+    """Make the new runs."""
+    new = {one: one.becomes for one in said if isinstance(one.becomes, NewRun)}
+    if new:
+        made = runs.create(tx, list(new.values()))
+        for one in new:
+            one.run = made[one.here.id]
+
+
+def _store(tx: Tx, said: Sequence[_Said]) -> None:
+    """Store the messages that are new, each with its run, or with the reason for having none."""
+    new = [one for one in said if not isinstance(one.becomes, Left | _Known)]
+    if not new:
+        return
+    for one, stored in zip(new, store(tx, [_new_message(one) for one in new]), strict=True):
+        one.stored = stored
+        if not one.message.sender.is_bot:
+            one.chat = heard(one.here, one.message, one.now)
+    chats.heard(tx, [one.here for one in new if not one.message.sender.is_bot])
+
+
+def _new_message(one: _Said) -> NewMessage:
+    run = one.run.id if one.run is not None else None
+    if isinstance(one.becomes, _Join):
+        run = one.becomes.taker.run
+    ignored = one.becomes if isinstance(one.becomes, Unanswered) else None
+    return NewMessage(one.entry.arrival.account, one.here.id, one.message, run, ignored)
+
+
+def _outcome(entry: Entry, one: _Said | None) -> Recorded | Left:
+    if one is None:
+        return Recorded(Became.IGNORED) if isinstance(entry.event, Ignored) else Left.ALONE
+    match one.becomes:
+        case Left() as left:
+            return left
+        case _Known():
+            return Recorded(Became.DUPLICATE)
+        case Unanswered():
+            return Recorded(Became.IGNORED)
+        case _Join(taker):
+            # Also for a head: a worker that looked in this very moment passed it by.
+            return Recorded(Became.JOINED, wake=taker.ready)
+        case NewRun():
+            assert one.run is not None
+            assert one.stored is not None
+            run = one.run
+            running = run.state is RunState.RUNNING
+            case = case_of(run, one.here, [one.stored], one.now) if running else None
+            return Recorded(Became.RUN, run, case, wake=run.state is RunState.READY)
+        case other:
+            assert_never(other)
