@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def main() -> None:
     options.add_argument("--load", type=Path, metavar="FILE", help="take them from there instead")
     options.add_argument("--page", action="store_true", help="write the page in any case")
     asked = options.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # What runs is ended, then we.
     if asked.load:
         figures = json.loads(asked.load.read_text())
     else:

@@ -85,9 +85,13 @@ async def _sends(stage: Stage, platform: str) -> list[dict[str, Any]]:
 def _figures(platform: str, waiting: int, claims: int, sends: Sequence[dict[str, Any]]) -> Figures:
     stored = [send for send in sends if send["stored"]]
     shown: dict[str, list[int]] = defaultdict(list)
+    notices = 0
     for send in stored:
-        text = send["params"].get("text") or send["params"].get("Body")
-        shown[send["chat"]].append(int(text.split()[-1]))
+        last_word = (send["params"].get("text") or send["params"].get("Body")).split()[-1]
+        if last_word.isdecimal():
+            shown[send["chat"]].append(int(last_word))
+        else:
+            notices += 1
     seconds = stored[-1]["at"] - stored[0]["at"]
     rate = (len(stored) - 1) / seconds
     return {
@@ -96,7 +100,8 @@ def _figures(platform: str, waiting: int, claims: int, sends: Sequence[dict[str,
         "most_claims": claims,
         "answered": len({number for numbers in shown.values() for number in numbers}),
         "waiting": waiting,
-        "doubled": len(stored) - waiting,
+        "notices": notices,
+        "doubled": sum(len(numbers) - len(set(numbers)) for numbers in shown.values()),
         "refused": len(sends) - len(stored),
         "out_of_order": sum(numbers != sorted(numbers) for numbers in shown.values()),
     }

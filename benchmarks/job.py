@@ -23,7 +23,7 @@ class Job:
 
     messages: int = 5000
     chats: int = 500
-    at_once: int = 100
+    at_once: int = 200
     rate: float = 0.0
     agent: float = 0.0
     concurrency: int = 200

@@ -16,8 +16,16 @@ _STYLE = (
     ".floor{fill:#c9d6e2}.ours{fill:#2f6f9f}line{stroke:#dde5ec}"
     "polyline{fill:none;stroke-width:1.8}"
 )
-_COLOURS = ("#2f6f9f", "#c0563b", "#4b8b3b", "#8a5fa8", "#b58900", "#3a9c9c")
-_LINES = ("intake", "reply", "claim", "settle", "look: sweep", "look: history")
+_LINES = {
+    "intake": "#2f6f9f",
+    "reply": "#c0563b",
+    "claim": "#4b8b3b",
+    "settle": "#8a5fa8",
+    "look: history": "#3a9c9c",
+    "look: sweep": "#b58900",
+    "look: gauges": "#7a7a7a",
+    "look: repair": "#d08aa8",
+}
 _BAR = 16
 
 
@@ -90,6 +98,7 @@ def _costs(found: Figures) -> Iterator[Panel]:
 def _curves(title: str, found: Figures, sizes: Sequence[str]) -> Panel:
     """Lines over the sizes, on a scale of powers of ten."""
     shown = {name: found[name]["ms"] for name in _LINES if name in found}
+    colours = [_LINES[name] for name in shown]
     lowest = math.floor(math.log10(max(0.01, min(min(ms) for ms in shown.values()))))
     highest = math.ceil(math.log10(max(max(ms) for ms in shown.values())))
     right, bottom = _WIDE - 140, _HIGH - 60
@@ -108,10 +117,10 @@ def _curves(title: str, found: Figures, sizes: Sequence[str]) -> Panel:
         for line, words in enumerate(size.split(", ")):
             at = bottom + 16 + 12 * line
             body.append(_text(60 + number * step, at, words, "small middle"))
-    for costs, colour in zip(shown.values(), _COLOURS, strict=False):
+    for costs, colour in zip(shown.values(), colours, strict=True):
         points = " ".join(f"{60 + n * step:.1f},{y(ms):.1f}" for n, ms in enumerate(costs))
         body.append(f'<polyline points="{points}" stroke="{colour}"/>')
-    for place, (name, colour) in enumerate(zip(shown, _COLOURS, strict=False)):
+    for place, (name, colour) in enumerate(zip(shown, colours, strict=True)):
         at = 40 + place * 18
         body.append(f'<rect x="{right + 14}" y="{at - 9}" width="10" height="10" fill="{colour}"/>')
         body.append(_text(right + 30, at, name.removeprefix("look: ")))

@@ -161,10 +161,13 @@ def _backlog(found: Figures) -> Iterator[Row]:
             f"{figures['of_allowed']:.2f}",
             must="at least 0.95",
         )
-        for key, must in (("most_claims", "at most 2"), ("out_of_order", "0"), ("doubled", "0")):
+        for key, must in _BACKLOG_MUST.items():
             yield Row(f"{name}, {key.replace('_', ' ')}", f"{figures[key]}", must=must)
         yield Row(f"{name}, lost", f"{figures['waiting'] - figures['answered']}", must="0")
         yield Row(f"{name}, refused by the platform", f"{figures['refused']}")
+
+
+_BACKLOG_MUST = {"most_claims": "at most 2", "out_of_order": "0", "doubled": "0", "notices": "0"}
 
 
 def _flat(found: Figures) -> Iterator[Row]:

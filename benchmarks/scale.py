@@ -16,7 +16,7 @@ class Scale:
     times: int = 3
     """Runs of which the median counts."""
     job: Job = field(default_factory=Job)
-    agents: Job = field(default_factory=lambda: Job(agent=0.2, at_once=250))
+    agents: Job = field(default_factory=lambda: Job(agent=0.2))
     paced: Job = field(default_factory=lambda: Job(messages=1000, rate=50.0))
     bursts: int = 10
     """Of 200 deliveries at once."""
@@ -47,7 +47,7 @@ FULL = Scale()
 QUICK = Scale(
     times=1,
     job=Job(messages=1000, chats=100),
-    agents=Job(messages=600, chats=200, agent=0.2, at_once=200),
+    agents=Job(messages=600, chats=200, agent=0.2),
     paced=Job(messages=100, rate=50.0),
     bursts=3,
     paced_webhooks=100,

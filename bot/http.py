@@ -102,7 +102,9 @@ class _Strays:
         """404 or 405, as the router found."""
         assert isinstance(error, HTTPException)
         told = request.method, str(request.scope["path"])[:_PATH_TOLD]
-        if not self._near.isdisjoint(told[1].casefold().split("/")) and self._is_new(told):
+        words = told[1].casefold().strip("/").split("/")
+        without_path = told[0] == "POST" and words == [""]
+        if (without_path or not self._near.isdisjoint(words)) and self._is_new(told):
             fix = "compare the URL and the method at the platform: answerback webhook info"
             _log.warning("%s %s meets no route (%d); %s", *told, error.status_code, fix)
         return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)

@@ -56,6 +56,7 @@ class ChannelList(BaseSettings):
         frozen=True,
         hide_input_in_errors=True,
         allow_inf_nan=False,
+        str_strip_whitespace=True,
     )
 
     channels: Annotated[tuple[str, ...], NoDecode] = ()
@@ -120,6 +121,7 @@ class Settings(ChannelList):
     def _any_case(cls, value: Any, info: ValidationInfo) -> Any:
         if not isinstance(value, str):
             return value
+        value = value.strip()
         return value.upper() if info.field_name == "log_level" else value.lower()
 
     @field_validator("allowed", mode="before")
@@ -140,18 +142,29 @@ class Settings(ChannelList):
 
     @field_validator("*")
     @classmethod
+    def _as_meant(cls, value: Any) -> Any:
+        """No variable, the channels' neither, stands in quotes or in several lines: a file that
+        was not read by a shell hands on both."""
+        if isinstance(value, str) and not value.isprintable():
+            raise ValueError("holds a line break or another control character: take it out")
+        if isinstance(value, str) and value[1:] and value[0] == value[-1] and value[0] in "\"'":
+            raise ValueError("stands in quotes, which would be a part of it: take them off")
+        return value
+
+    @field_validator("*")
+    @classmethod
     def _bare_base(cls, value: Any, info: ValidationInfo) -> Any:
         """Every `..._URL`, the channels' too, is an address to which paths are added."""
         name = info.field_name or ""
         if not value or not name.endswith("_url") or name in _NOT_A_BASE:
             return value
-        parts = urlsplit(value.strip())
-        spaced = re.search(r"\s", value.strip())
+        parts = urlsplit(value)
+        spaced = re.search(r"\s", value)
         if parts.scheme not in ("http", "https") or not parts.hostname or spaced:
             raise ValueError("must be a base such as https://bot.example.com")
         if parts.query or parts.fragment:
             raise ValueError("must not carry a query or a fragment")
-        return value.strip().rstrip("/")
+        return value.rstrip("/")
 
     @field_validator("redis_url")
     @classmethod
@@ -235,7 +248,7 @@ def read(kind: type[T], **overrides: Any) -> T:
 
 def lend_to_packages() -> None:
     """Put what `.env` says where other people's packages look for their keys. What the
-    environment has stays as it is."""
-    for name, value in dotenv_values(".env").items():
-        if value:
-            os.environ.setdefault(name, value)
+    environment has stays as it is, but for line breaks and blanks around a key."""
+    for name, value in {**dotenv_values(".env"), **os.environ}.items():
+        if value and (name not in os.environ or name.endswith("_API_KEY")):
+            os.environ[name] = value.strip()

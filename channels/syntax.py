@@ -107,10 +107,13 @@ def _escape(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the lib
 _WORD = r"[[\p{L}\p{N}\p{Mn}\p{Mc}]--[\uFE00-\uFE0F]]"
 _NARROW = r"[[\p{L}\p{N}\p{Mn}\p{Mc}]--[\uFE00-\uFE0F\p{EA=W}\p{EA=F}]]"
 """Scripts written wide have no spaces between words, so a mark has none around it either."""
-_BEGINS = r"""[[\p{L}\p{N}\p{M}\p{Cf}\p{Ps}\p{Pi}\p{Pf}\p{Pd}\p{S}"'*_¿¡&@#%…!\\]--[=>|]]"""
+_BEGINS = (
+    r"""(?: [[\p{L}\p{N}\p{M}\p{Cf}\p{Ps}\p{Pi}\p{Pf}\p{Pd}\p{S}"'*_¿¡&@#%…!\\•·§†]--[=>|]]"""
+    r" | \.\.\. )"
+)
 _BEFORE_END = r"(?: [\s\p{Ps}\\<|&@] | (?<! ://\S{0,300} )/ )"
 _AFTER_END = (
-    r"""(?: \Z | [\s\p{Cf}\p{Pe}\p{Pf}\p{Pd}\p{So}_~`<] | [\p{Po}--[/\\@&#%.]] | \.(?!\w) )"""
+    r"""(?: \Z | [\s\p{Cf}\p{Pe}\p{Pf}\p{Pd}\p{So}_~`<\[【（] | [\p{Po}--[/\\@&#%.]] | \.(?!\w) )"""
 )
 _LONGEST = 3
 """The most signs in a row that are marks; more are a blank to fill in, or a hidden word."""
@@ -129,7 +132,7 @@ _CLOSES = regex.compile(
     rf"""
     (?<! {_BEFORE_END} ) (?: \*\*++ | ~~++ ) (?: (?!{_NARROW}) | (?<= :[*~]+ )
         | (?<= [\p{{L}}\p{{Mn}}\p{{Mc}}.!?][*~]+ )(?=\p{{L}}) )
-    | (?<! {_BEFORE_END} ) (?: \*(?!\*) | _++(?!["']) ) (?= {_AFTER_END} )
+    | (?<! {_BEFORE_END} ) (?: \*(?!\*) | _++(?!"|'(?!s)) ) (?= {_AFTER_END} )
     """,
     regex.VERBOSE | regex.V1,
 )
@@ -158,7 +161,7 @@ def _marks(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the libr
 
 _FORMULA = regex.compile(
     "|".join(
-        rf"{begin}(?!.*{end}).*\n(?:(?!.*(?:```|~~~)).*\S.*\n)*?.*{end}.*"
+        rf"{begin}(?!.*{end}).*\n(?:(?!.*(?:```|~~~))[ \t]*+\S.*+\n){{0,99}}?.*{end}.*"
         for begin, end in ((r"\$\$", r"\$\$"), (r"\\\[", r"\\\]"), (r"\\begin\{", r"\\end\{"))
     )
 )

@@ -161,7 +161,7 @@ def _best_cut(
         if a < reach < b:
             lines = (_LINE, _code_floor(text, max(a, start), reach, limit, size), allowed)
             before = [(_PARAGRAPH, start + 1, prose), (_LINE, start + 1, prose)]
-            tries = before if b - a <= limit and size(a, b) <= limit else [lines, *before]
+            tries = before if size(a, b) <= limit else [lines, *before]
     for pattern, floor, positions in tries:
         matches = pattern.finditer(text, floor, min(reach + 2, len(text)))
         found = [match.end() for match in matches if match.end() in positions]

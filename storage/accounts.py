@@ -60,6 +60,14 @@ _MARK_DOWN = _THIS.where(accounts.c.down_since.is_(None)).values(down_since=now,
 _MARK_UP = _THIS.where(accounts.c.down_since.is_not(None)).values(down_since=None, down_reason=None)
 
 
+_CUT_OFF = _THIS.where(accounts.c.cut_off_since.is_(None)).values(
+    cut_off_since=now, cut_off_reason=REASON
+)
+_COMES_IN = _THIS.where(accounts.c.cut_off_since.is_not(None)).values(
+    cut_off_since=None, cut_off_reason=None
+)
+
+
 def set_name(tx: Tx, account: int, name: str) -> None:
     """Remember the bot's user name, so that a start without the platform still knows it."""
     tx.execute(_SET_NAME, {"account_id": account, "called": name})
@@ -73,6 +81,16 @@ def mark_down(tx: Tx, account: int, reason: str) -> bool:
 def mark_up(tx: Tx, account: int) -> bool:
     """down -> up. False: it was up."""
     return tx.execute(_MARK_UP, {"account_id": account}).rowcount == 1
+
+
+def cut_off(tx: Tx, account: int, reason: str) -> bool:
+    """Nothing comes in any more. False: that was known."""
+    return tx.execute(_CUT_OFF, {"account_id": account, "reason": reason}).rowcount == 1
+
+
+def comes_in(tx: Tx, account: int) -> bool:
+    """What people write comes in again. False: it did."""
+    return tx.execute(_COMES_IN, {"account_id": account}).rowcount == 1
 
 
 _LOCK = sa.select(1).where(_IS_ACCOUNT).with_for_update(key_share=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from inspect import getdoc
 from typing import Annotated
 
 import typer
@@ -57,6 +58,33 @@ def up() -> None:
         chat()
 
 
+def add_operators(app: typer.Typer) -> None:
+    """Make the commands for operators known, of which serving loads none."""
+    from bot.cli import chats, checks, outbox, overview, runs  # noqa: PLC0415 - see above
+
+    alone = (overview.stuck, overview.top, runs.status, overview.recover, checks.doctor)
+    for command in (*alone, runs.explain):
+        app.command()(command)
+    app.add_typer(runs.app, name="runs")
+    app.add_typer(chats.app, name="chats")
+    app.add_typer(outbox.app, name="outbox")
+    app.add_typer(outbox.letters, name="letters")
+    app.add_typer(checks.webhook, name="webhook")
+    app.add_typer(checks.database, name="db")
+    app.add_typer(checks.agent, name="agent")
+    _shorten(app)
+
+
+def _shorten(group: typer.Typer) -> None:
+    """Tell each command by its first sentence in a list of them."""
+    for command in group.registered_commands:
+        said = " ".join((getdoc(command.callback) or "").split())
+        command.short_help = said.partition(". ")[0].rstrip(".") + "."
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _shorten(below.typer_instance)
+
+
 def _fill_standard_files() -> None:
     """Put nothing in the place of standard files that are closed: the next file that is opened
     would take their numbers, and what is meant for the terminal would end up in it."""
@@ -70,9 +98,7 @@ def main() -> None:
     for errors of the call, the settings and the database."""
     _fill_standard_files()
     if sys.argv[1:2] not in [["serve"], ["chat"], ["up"]]:
-        from bot.cli.operator import add_to  # noqa: PLC0415 - serving needs none of it
-
-        add_to(app)
+        add_operators(app)
     try:
         app()
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:

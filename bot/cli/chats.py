@@ -13,7 +13,7 @@ from bot.cli import options, render
 from bot.cli.apply import apply_each, apply_to, given, named
 from bot.cli.runs import print_course, state_of
 from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
-from bot.cli.shapes import chat_shape, moment_shape, run_shape
+from bot.cli.shapes import chat_shape, moment_shape, run_shape, shown
 from bot.cli.wording import moment, span
 from bot.operations import chats
 from bot.wiring import OperatorSession
@@ -37,9 +37,10 @@ def list_(
         bool, typer.Option("--unreachable", help="Only those that nothing reaches.")
     ] = False,
     limit: options.Limit = 50,
+    addresses: options.Addresses = False,
     json: options.Json = False,
 ) -> None:
-    """List chats, those heard last first.
+    """List chats, those heard last first; phone numbers are cut short.
 
     For example: chats list --paused
     """
@@ -47,7 +48,7 @@ def list_(
     def ask(tx: Tx) -> Sequence[ChatLine]:
         return chat_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
-    found = in_session(lambda session: session.rt.db.read(ask))
+    found = shown(in_session(lambda session: session.rt.db.read(ask)), whole=addresses)
     head = ("id", "channel", "address", "kind", "name", "last heard", "live runs", "state")
     render.listing(found, chat_shape, head, _row, json=json)
 

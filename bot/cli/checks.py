@@ -1,4 +1,4 @@
-"""`answerback doctor | webhook | agent`: checks, and putting webhooks right."""
+"""`answerback doctor | webhook | agent | db`: checks, and putting right what they find."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
 from bot.cli.shapes import Shape, shape
 from bot.cli.wording import span
-from bot.domain.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
 from bot.operations.webhooks import (
@@ -22,14 +22,16 @@ from bot.operations.webhooks import (
     webhook_finding,
     webhook_states,
 )
-from bot.wiring import OperatorSession
+from bot.wiring import OperatorSession, database_exists
 from bot.wiring.agents import examine_agent
-from bot.wiring.operator import examine
+from bot.wiring.operator import examine, upgrade_database
+from storage.schema import migrate
 
 T = TypeVar("T")
 
 webhook = typer.Typer(no_args_is_help=True, help="The webhooks at Telegram and Twilio.")
 agent = typer.Typer(no_args_is_help=True, help="The agent behind AGENT.")
+database = typer.Typer(no_args_is_help=True, help="The database's schema.")
 
 
 def doctor(*, json: options.Json = False) -> None:
@@ -137,3 +139,32 @@ def check(
     For example: agent check http://127.0.0.1:8000/turn
     """
     _report(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)
+
+
+@database.command()
+def upgrade() -> None:
+    """Bring the database to this version's schema; a file of SQLite is made. A start does the
+    same by itself, one process at a time.
+
+    For example: db upgrade
+    """
+    revision = upgrade_database(settings_with_logs("WARNING"))
+    render.lines([f"the database is at schema {revision}"])
+
+
+@database.command()
+def current(*, json: options.Json = False) -> None:
+    """Show the database's schema and this version's. The exit code is 1 when they differ.
+
+    For example: db current
+    """
+    url = settings_with_logs("WARNING").database_url
+    if not database_exists(url):
+        raise DatabaseUnavailable("there is no database file yet: run `answerback db upgrade`")
+    found, ours = migrate.revisions(url)
+    if json:
+        render.as_json({"current": found, "newest": ours})
+    else:
+        state = "current" if found == ours else f"this version has {ours}: answerback db upgrade"
+        render.lines([f"the database is at schema {found or 'none'}; {state}"])
+    raise typer.Exit(DONE if found == ours else NOT_DONE)

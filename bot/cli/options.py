@@ -21,6 +21,7 @@ _Command = Callable[..., None]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Texts = Annotated[bool, typer.Option("--text", help="Show what people and the agent wrote.")]
+Addresses = Annotated[bool, typer.Option("--addresses", help="Show phone numbers whole.")]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
 Before = Annotated[
     int | None, typer.Option(help="The next page: only ids below this one.", metavar="ID")
@@ -34,7 +35,10 @@ Runs = Annotated[
 ]
 Run = Annotated[str, typer.Argument(help="A run, by number or request id.", metavar="RUN")]
 Chat = Annotated[
-    str, typer.Argument(help="A chat, by number or address (-1001234567890123).", metavar="CHAT")
+    str,
+    typer.Argument(
+        help="A chat, by number or address (-1001234567890123, +1…0022).", metavar="CHAT"
+    ),
 ]
 Chats = Annotated[
     list[str],

@@ -1,4 +1,4 @@
-"""`answerback outbox`: outgoing messages, and resolving those of which nobody knows."""
+"""`answerback outbox | letters`: what goes out, and what came in that nobody could read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import typer
 from bot.cli import options, render
 from bot.cli.apply import apply_to, given, named
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
-from bot.cli.shapes import part_shape
+from bot.cli.shapes import letter_shape, part_shape, shown
 from bot.cli.wording import span
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
+from bot.operations import dead_letters
 from bot.operations import parts as actions
 from bot.wiring import OperatorSession
 from storage import outbox
@@ -23,6 +24,7 @@ from storage.views import parts
 from storage.views.parts import PartFilter, PartLine
 
 app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve what is uncertain.")
+letters = typer.Typer(no_args_is_help=True, help="Dead letters: payloads that nobody could read.")
 
 
 @app.command("list")
@@ -36,9 +38,10 @@ def list_(
     before: options.Before = None,
     limit: options.Limit = 50,
     text: options.Texts = False,
+    addresses: options.Addresses = False,
     json: options.Json = False,
 ) -> None:
-    """List outgoing messages, newest first.
+    """List outgoing messages, newest first; phone numbers are cut short.
 
     For example: outbox list --state uncertain
     """
@@ -55,7 +58,7 @@ def list_(
         )
         return await session.rt.db.read(parts.parts_listed, wanted)
 
-    found = in_session(work)
+    found = shown(in_session(work), whole=addresses)
     head = ["id", "run", "chat", "kind", "part", "state", "receipt", "attempts", "since", "error"]
     render.listing(
         found,
@@ -109,3 +112,47 @@ def _one_part(tx: Tx, name: str) -> int:
     if number is None or outbox.get(tx, number) is None:
         raise CommandFailed(f"no part has the number {name}; `outbox list` shows them")
     return number
+
+
+@letters.command("list")
+def list_letters(
+    *, limit: options.Limit = 50, text: options.Texts = False, json: options.Json = False
+) -> None:
+    """List dead letters, newest first; --text shows what came.
+
+    For example: letters list
+    """
+    listed = in_session(lambda session: session.rt.db.read(parts.dead_letters, limit))
+    found = shown(listed, whole=False)
+    render.listing(
+        found,
+        partial(letter_shape, text=text),
+        ["id", "channel", "age", "bytes", "error", *(["payload"] if text else [])],
+        lambda x: (
+            *(x.id, x.channel, span(x.age), x.size, x.error),
+            *([x.body] if text else []),
+        ),
+        json=json,
+    )
+
+
+@letters.command()
+@options.grouped()
+def dismiss(
+    letter: Annotated[
+        list[str], typer.Argument(help="Letters by number; - reads them.", metavar="ID...")
+    ],
+    *,
+    acting: options.Acting,
+) -> None:
+    """Take dead letters off the list of what is stuck; they stay stored.
+
+    For example: letters dismiss 7 --reason "a test of ours"
+    """
+    apply_to(named(given(letter), _number), dead_letters.dismiss, acting, tells=False)
+
+
+def _number(_tx: Tx, name: str) -> int:
+    if not (name.isascii() and name.isdecimal()):
+        raise CommandFailed(f"{name} is no number of a letter")
+    return int(name)

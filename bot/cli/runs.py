@@ -12,7 +12,7 @@ import typer
 from bot.cli import options, render
 from bot.cli.apply import Action, apply_to, given, named
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
-from bot.cli.shapes import moment_shape, part_shape, run_shape, shape
+from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shown
 from bot.cli.wording import moment, span
 from bot.domain.ending import ByHand, Ending
 from bot.operations import runs
@@ -39,14 +39,16 @@ def list_(
     choice: options.Choice,
     before: options.Before = None,
     limit: options.Limit = 50,
+    addresses: options.Addresses = False,
     json: options.Json = False,
 ) -> None:
-    """List runs, newest first.
+    """List runs, newest first; phone numbers are cut short.
 
     For example: runs list --ending failed --newer 3600
     """
 
-    found = in_session(lambda session: _listed(session, choice, limit, before))
+    listed = in_session(lambda session: _listed(session, choice, limit, before))
+    found = shown(listed, whole=addresses)
     head = ("id", "request", "channel", "chat", "state", "attempts", "age", "holder", "detail")
     render.listing(found, run_shape, head, _row, json=json)
     if len(found) == limit and not json:
@@ -92,7 +94,13 @@ def _row(run: RunLine) -> tuple[object, ...]:
 
 
 @app.command()
-def show(run: options.Run, *, text: options.Texts = False, json: options.Json = False) -> None:
+def show(
+    run: options.Run,
+    *,
+    text: options.Texts = False,
+    addresses: options.Addresses = False,
+    json: options.Json = False,
+) -> None:
     """Show one run and everything that happened to it, in one time line.
 
     For example: runs show tg-700100201-42 --text
@@ -100,6 +108,8 @@ def show(run: options.Run, *, text: options.Texts = False, json: options.Json = 
     line, course, sent, spent = in_session(
         lambda session: session.rt.db.read(_whole, run, session.settings.lease_seconds)
     )
+    [line], course = shown([line], whole=addresses), shown(course, whole=addresses)
+    sent = shown(sent, whole=addresses)
     if json:
         render.as_json(
             {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bot.cli.wording import moment
+from bot.domain.message import shortened
 from storage.holders import HolderRow
 from storage.views.chats import ChatLine
 from storage.views.parts import DeadLetter, PartLine
@@ -16,12 +18,26 @@ from storage.views.timeline import Moment
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+Record = TypeVar("Record", bound="DataclassInstance")
 Shape = dict[str, object]
 
 _MOMENTS = ("_at", "_since", "_until")
 _SPANS = ("age", "since", "lease_age", "oldest_ready", "oldest_waiting")
+_WRITTEN = ("text", "body")
 _FOR_EVER = 1e11
 """A pause beyond this many epoch seconds has no end of its own."""
+
+
+def shortened_in(record: Record) -> Record:
+    """The record with every phone number cut short, but for what people wrote."""
+    said = {f.name: getattr(record, f.name) for f in fields(record) if f.name not in _WRITTEN}
+    short = {name: shortened(value) for name, value in said.items() if type(value) is str}
+    return replace(record, **short)
+
+
+def shown(found: Sequence[Record], *, whole: bool) -> Sequence[Record]:
+    """The records of a list, with their phone numbers `whole` or cut short."""
+    return found if whole else [shortened_in(record) for record in found]
 
 
 def shape(record: DataclassInstance, without: str = "", **other: object) -> Shape:

@@ -83,4 +83,7 @@ class PollRefused(ForOperators):
 
 
 class RecordsUnavailable(ForOperators):
-    """A platform's own records (missed messages, settings) can't be read, or not to their end."""
+    """A platform's own records (missed messages, settings) can't be read, or not to their end.
+    `refused`: since it does not take our credentials."""
+
+    refused = False

@@ -83,6 +83,14 @@ class Address:
     topic: str = ""
 
 
+_NUMBER = re.compile(r"\+(\d)\d{2,}(\d{4})(?!\d)")
+
+
+def shortened(text: str) -> str:
+    """The text with the middle of every phone number left out: `whatsapp:+1…0022`."""
+    return _NUMBER.sub(r"+\1…\2", text)
+
+
 @dataclass(frozen=True, slots=True)
 class Sender:
     """The author: the platform's id, a display name, a language tag if the platform told one."""

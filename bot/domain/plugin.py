@@ -104,8 +104,9 @@ class Profile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WebhookState:
-    """A webhook as its platform has it. `error_age` in seconds; `trouble` says that the
-    platform could not be asked, and `by_hand` what must be done at the platform itself."""
+    """A webhook as its platform has it. `error_age` in seconds; `missing` are kinds of updates
+    that it does not deliver and should. `trouble` says that the platform could not be asked,
+    `refused` that it knows us no more, `by_hand` what must be done at the platform itself."""
 
     channel: str
     url: str = ""
@@ -115,6 +116,8 @@ class WebhookState:
     error_age: float | None = None
     trouble: str = ""
     by_hand: str = ""
+    missing: Sequence[str] = ()
+    refused: bool = False
 
 
 class Webhook(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
@@ -23,11 +23,14 @@ from bot.leases.recovery import sweep
 from bot.leases.runtime import Runtime
 from bot.supervisor import beside
 from storage import accounts
+from storage.engine.tx import Tx
 from storage.notify import READY
 
 _log = logging.getLogger("answerback.poll")
 POLL_SECONDS = 25.0
 _STANDBY = 2.0
+_AWAY_FROM = 3
+"""Failures in a row from which on a platform that can't be asked is away."""
 _LOOK_UP = 0.25
 """Seconds between two looks at whether this process may still poll, while it waits."""
 
@@ -41,6 +44,10 @@ class Poller:
     intake: Intake
     account: int
     source: Updates
+    cut_off: str = ""
+    """Why nothing comes in until somebody acts; empty while another process polls."""
+    failing: str = ""
+    """Why nothing comes in just now."""
     _offset: int | None = None
     _failures: int = 0
 
@@ -48,12 +55,13 @@ class Poller:
         """Ask once for updates and commit them; returns the seconds until the next time."""
         try:
             if not await self._may_poll():
-                self._offset = None
+                self._offset, self.cut_off, self.failing = None, "", ""
                 return _STANDBY
             updates = await self._ask(self._offset)
             if self._failures:
-                self._failures = 0
+                self._failures, self.cut_off, self.failing = 0, "", ""
                 _log.info("polling works again")
+                await self.rt.db.write(accounts.comes_in, self.account)
                 if await self.rt.db.write(accounts.mark_up, self.account):
                     self.rt.wakeups.tell(READY)
                 # What happened meanwhile is looked after at once.
@@ -108,19 +116,23 @@ class Poller:
         match error:
             case PollConflict():
                 _log.error("%s", error)
+                await self._note(accounts.cut_off, str(error))
                 wait = max(wait, retry.poll_conflict)
             case PollRefused():
-                await self._down(str(error))
+                _log.error("the platform refuses the bot's token: %s", error)
+                await self._note(accounts.mark_down, str(error))
                 wait = retry.poll_refused
             case PollUnavailable(retry_after=seconds) if seconds:
                 wait = max(wait, seconds)
             case _:
+                if self._failures >= _AWAY_FROM:
+                    self.failing = str(error)
                 _log.warning("can't poll, again in %.0f s: %s", wait, error)
         return wait
 
-    async def _down(self, reason: str) -> None:
-        _log.error("the platform refuses the bot's token: %s", reason)
+    async def _note(self, move: Callable[[Tx, int, str], bool], reason: str) -> None:
         try:
-            await self.rt.db.write(accounts.mark_down, self.account, reason)
+            await self.rt.db.write(move, self.account, reason)
         except DatabaseUnavailable as error:
-            _log.warning("could not note that the channel is down: %s", error)
+            _log.warning("could not note that nothing comes in: %s", error)
+        self.cut_off = reason  # after the note: whoever hears of it here finds it there

@@ -236,7 +236,9 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     ours = outbox.by_receipt(tx, chat.account, quoted.provider_id)
     if ours is not None and ours.chat == chat.id:
         return replace(message, quoted=replace(quoted, text=ours.body.text, from_us=True))
-    theirs = inbox.words(tx, chat.id, quoted.provider_id)
+    # A platform's request ids end in its own ids.
+    name = message.request_id.removesuffix(message.provider_id) + quoted.provider_id
+    theirs = inbox.words(tx, chat.account, chat.id, name)
     if theirs is None:
         return message
     return replace(message, quoted=replace(quoted, text=theirs, from_us=False))

@@ -116,6 +116,7 @@ class Observer:
         hints_carried: Callable[[], bool],
         sweep_age: Callable[[], float],
         troubled_tasks: Callable[[], int],
+        cut_off: Callable[[], int],
     ) -> None:
         """Export numbers that others keep, asked for at every scrape. Where no Redis is
         configured, hints count as carried."""
@@ -136,6 +137,10 @@ class Observer:
             "answerback_tasks_troubled",
             "Background tasks of this process that are over or keep failing.",
         ).set_function(troubled_tasks)
+        gauge(
+            "answerback_accounts_cut_off",
+            "Accounts of which no message reaches this process any more.",
+        ).set_function(cut_off)
 
     def stand(self, counts: Mapping[str, int], ages: Mapping[str, float]) -> None:
         """The whole service's runs by state, and the age in seconds of the oldest."""

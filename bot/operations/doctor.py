@@ -156,7 +156,7 @@ async def _here(settings: Settings) -> Sequence[Finding]:
         async with httpx.AsyncClient(timeout=_PATIENCE, trust_env=False) as client:
             checks = (await client.get(url)).json()["checks"]
         failed = [f"{name}: {check['says']}" for name, check in checks.items() if not check["ok"]]
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+    except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError):
         return []  # Nobody listens there, or somebody else.
     if failed:
         fix = "see what it says; docs/operating.md explains the checks"

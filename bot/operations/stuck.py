@@ -29,6 +29,7 @@ class Trouble(Enum):
     DEAD_LEASE = "dead lease"
     WORKER_GONE = "no worker"
     CHANNEL_DOWN = "channel down"
+    CUT_OFF = "nothing comes in"
     WEBHOOK = "webhook fails"
     SET_ASIDE = "set aside"
     OVER_DEADLINE = "over the deadline"
@@ -187,6 +188,9 @@ def _channels(tx: Tx) -> Iterator[Stuck]:
         why = f"{fact.count} dead letter(s), payloads that nobody could read; last: {fact.says}"
         act = "answerback letters list  # then `letters dismiss`"
         yield Stuck(Trouble.DEAD_LETTER, fact.id, fact.since, why, act)
+    for fact in diagnostics.accounts_cut_off(tx):
+        act = "answerback doctor  # says more; what waits at the platform comes in afterwards"
+        yield Stuck(Trouble.CUT_OFF, fact.id, fact.since, f"nothing comes in: {fact.says}", act)
     for fact in diagnostics.accounts_down(tx):
         act = "answerback doctor  # says what is wrong; a restart tries the account again"
         yield Stuck(Trouble.CHANNEL_DOWN, fact.id, fact.since, f"it can't send: {fact.says}", act)

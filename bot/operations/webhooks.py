@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from bot.domain.errors import (
     ConfigurationError,
@@ -11,8 +13,8 @@ from bot.domain.errors import (
     PollUnavailable,
     RecordsUnavailable,
 )
-from bot.domain.findings import Finding, fine, problem, warning
-from bot.domain.plugin import Endpoint, WebhookState
+from bot.domain.findings import Finding, Level, fine, problem, warning
+from bot.domain.plugin import Endpoint, Webhook, WebhookState
 from bot.operations.stuck import Stuck, Trouble
 
 REFUSALS = (PollConflict, PollRefused, PollUnavailable, RecordsUnavailable, ConfigurationError)
@@ -22,6 +24,12 @@ FRESH_ERROR = 3600.0
 """Seconds for which a webhook's last error matters; the platform keeps it for ever."""
 
 _MANY_PENDING = 50
+_LOOK_EVERY = 20.0
+"""Seconds between two looks of a process at its webhook."""
+_FAILS_NOW = 120.0
+"""Seconds for which an error says that a webhook fails now, while something waits behind it."""
+
+_log = logging.getLogger("answerback.webhooks")
 _FIXES = {
     "401": "the secret differs: answerback webhook set",
     "403": "the secret differs: answerback webhook set",
@@ -51,6 +59,9 @@ def webhook_finding(state: WebhookState) -> Finding:
         return problem(name, f"set to {state.url} while updates are polled", fix)
     if state.url != state.wanted:
         return problem(name, f"is {state.url or 'not set'}, not {state.wanted}", put_right)
+    if state.missing:
+        said = f"it does not deliver {', '.join(state.missing)}"
+        return problem(name, f"{said}: somebody else set it too", put_right)
     if state.error_age is not None and state.error_age < FRESH_ERROR:
         said = f"failed {state.error_age:.0f} s ago: {state.error}; {state.pending} pending"
         fixes = (_FIXES[word] for word in state.error.split() if word in _FIXES)
@@ -61,6 +72,64 @@ def webhook_finding(state: WebhookState) -> Finding:
         return warning(name, f"{state.pending} updates are pending", "is the service running?")
     pending = "" if state.pending is None else f", {state.pending} pending"
     return fine(name, f"{state.url or 'none, updates are polled'}{pending}")
+
+
+def cut_off(state: WebhookState) -> str:
+    """Why nothing comes in by this webhook until somebody acts; empty where something does."""
+    elsewhere = not state.by_hand and state.url != state.wanted
+    return webhook_finding(state).says if state.refused or elsewhere else ""
+
+
+def failing(state: WebhookState) -> str:
+    """The trouble of a webhook that is as it should be and does not get through just now."""
+    now = state.error_age is not None and state.error_age < _FAILS_NOW
+    return webhook_finding(state).says if state.trouble or (now and state.pending) else ""
+
+
+@dataclass(slots=True)
+class WebhookWatch:
+    """One account's webhook, looked at again and again by a process that it should deliver to:
+    another program with the same token may have set it otherwise."""
+
+    webhook: Webhook
+    cut_off: str = ""
+    """Why nothing comes in until somebody acts; empty as long as it was never ours."""
+    failing: str = ""
+    """Why nothing comes in just now. Readiness only names it: who turns away from a process for
+    a delivery that failed would make the next one fail."""
+    _was_ours: bool = False
+    _told: object = None
+
+    async def look(self) -> float:
+        """Look once, put right what we may, tell what is new; returns the seconds until the
+        next time."""
+        state = await self.webhook.state()
+        if state.missing and state.url == state.wanted:
+            state = await self._repaired(state)
+        self._was_ours = self._was_ours or state.url == state.wanted != ""
+        self.failing = failing(state)
+        if state.refused or (self._was_ours and not state.trouble):
+            self.cut_off = cut_off(state)
+        finding = webhook_finding(state)
+        new = (finding.level, state.url, state.error, state.trouble)
+        if finding.level is Level.PROBLEM and new != self._told:
+            level = logging.ERROR if self.cut_off else logging.WARNING
+            _log.log(level, "%s: %s; %s", finding.name, finding.says, finding.fix)
+        elif finding.level is not Level.PROBLEM and self._told is not None:
+            _log.info("%s: %s", finding.name, finding.says)
+        self._told = new if finding.level is Level.PROBLEM else None
+        return _LOOK_EVERY
+
+    async def _repaired(self, state: WebhookState) -> WebhookState:
+        """The state after the webhook was set as it should be, at the URL that it has."""
+        try:
+            await self.webhook.set(drop_pending=False)
+        except REFUSALS as error:
+            _log.warning("the webhook of %s could not be set again: %s", state.channel, error)
+            return state
+        kinds = ", ".join(state.missing)
+        _log.warning("%s did not deliver %s: its webhook was set again", state.channel, kinds)
+        return replace(state, missing=())
 
 
 async def stuck_webhooks(endpoints: Sequence[Endpoint]) -> Sequence[Stuck]:

@@ -22,7 +22,11 @@ _log = logging.getLogger("answerback.measures")
 
 
 async def measure(
-    rt: Runtime, lease: LeaseKeeper, tasks: Supervisor, swept_at: Callable[[], float]
+    rt: Runtime,
+    lease: LeaseKeeper,
+    tasks: Supervisor,
+    swept_at: Callable[[], float],
+    cut_off: Callable[[], int],
 ) -> None:
     """Export what the parts of this process know, and keep looking at the whole service.
     `swept_at` is the monotonic second of the last recovery pass."""
@@ -33,6 +37,7 @@ async def measure(
         hints_carried=lambda: rt.wakeups.connected or not rt.wakeups.shared,
         sweep_age=lambda: rt.clock.monotonic() - swept_at(),
         troubled_tasks=lambda: len(tasks.troubled),
+        cut_off=cut_off,
     )
     await refresh(rt)
     tasks.every("gauges", _EVERY, partial(refresh, rt))

@@ -38,6 +38,7 @@ from bot.loop_watchdog import LoopWatchdog
 from bot.observability.context import held_by
 from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
+from bot.operations.webhooks import WebhookWatch
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
 from bot.schedule import DAY, CronCalendar
@@ -130,6 +131,8 @@ class Process:
     introductions: Sequence[Introduction]
     tasks: Supervisor
     last_sweep: float = 0.0
+    doors: list[Poller | WebhookWatch] = field(default_factory=list)
+    """Where messages come in, by asking or by being asked."""
     _heard: DatabaseCheck = field(init=False)
 
     def __post_init__(self) -> None:
@@ -156,9 +159,21 @@ class Process:
             checks.append(Check("claims", idle < _CLAIMS_WITHIN, f"last worked {idle:.0f} s ago"))
         return [
             *checks,
+            self._comes_in(),
             Check("tasks", not troubled, troubled or "all run"),
             due,
         ]
+
+    def _comes_in(self) -> Check:
+        """Named is every account of which nothing comes in; a process that hears one is ready."""
+        well = not self.doors or any(not door.cut_off for door in self.doors)
+        return Check("intake", well, "; ".join(self.cut_off) or "nothing keeps messages out")
+
+    @property
+    def cut_off(self) -> Sequence[str]:
+        """Why nothing comes in, for each account of which it is so."""
+        reasons = (door.cut_off or door.failing for door in self.doors)
+        return [reason for reason in reasons if reason]
 
     async def sweep(self) -> None:
         """One recovery pass. Raises DatabaseUnavailable."""
@@ -186,7 +201,9 @@ class Process:
                 await first()
             except DatabaseUnavailable as error:
                 _log.warning("put off at the start: %s", error)
-        await measure(self.rt, self.lease, self.tasks, lambda: self.last_sweep)
+        await measure(
+            self.rt, self.lease, self.tasks, lambda: self.last_sweep, lambda: len(self.cut_off)
+        )
         self._begin_periodic()
         self.tasks.repeat("wakeups", self.rt.wakeups.relay, usual=1.0)
         if self.worker is not None:
@@ -198,7 +215,12 @@ class Process:
         for account, endpoint in self.endpoints.items():
             if endpoint.updates is not None and self.role is not Role.WORKER:
                 poller = Poller(self.rt, self.lease, self.intake, account, endpoint.updates)
+                self.doors.append(poller)
                 self.tasks.repeat(f"poll {account}", poller.poll, usual=1.0)
+            elif endpoint.webhook is not None and self.role is not Role.WORKER:
+                watch = WebhookWatch(endpoint.webhook)
+                self.doors.append(watch)
+                self.tasks.repeat(f"webhook {account}", watch.look, usual=_PROBE_EVERY)
             if endpoint.records is not None:
                 backfill = Backfill(self.rt, self.lease, self.intake, account, endpoint.records)
                 self.tasks.repeat(f"backfill {account}", backfill.look_if_due, usual=1.0)
@@ -351,6 +373,7 @@ async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, End
     for endpoint in endpoints:
         account = await db.write(accounts.ensure, endpoint.channel.name, endpoint.channel.account)
         await db.write(accounts.mark_up, account.id)
+        await db.write(accounts.comes_in, account.id)
         if endpoint.profile is not None:
             endpoint.profile.remember(account.name)
         found[account.id] = endpoint

@@ -26,13 +26,15 @@ _SHORT = 20.0
 class WebhookInfo:
     """The webhook as Telegram sees it. Times in epoch seconds.
 
-    `last_error` stays after later successes: its age says whether it still matters.
+    `last_error` stays after later successes: its age says whether it still matters. `missing`
+    are the kinds of updates that we want and it does not deliver.
     """
 
     url: str
     pending: int
     last_error: str = ""
     last_error_at: float | None = None
+    missing: tuple[str, ...] = ()
 
 
 class TelegramAccount:
@@ -127,11 +129,17 @@ class TelegramAccount:
     async def webhook_info(self) -> WebhookInfo:
         """Ask how delivery to the webhook is doing."""
         info = await self._ask_for_object("getWebhookInfo", {})
+        # Without a list every kind that we want is delivered.
+        delivered = info.get("allowed_updates") or self.allowed_updates
+        missing = set(self.allowed_updates).difference(
+            delivered if isinstance(delivered, list | tuple) else ()
+        )
         return WebhookInfo(
             url=string(info, "url"),
             pending=integer(info, "pending_update_count") or 0,
             last_error=string(info, "last_error_message"),
             last_error_at=timestamp(info, "last_error_date"),
+            missing=tuple(sorted(missing)),
         )
 
     async def delete_webhook(self) -> None:

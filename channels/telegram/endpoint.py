@@ -91,9 +91,12 @@ class _Bot:
         except TelegramMethodUnknown as error:
             return WebhookState("telegram", wanted=self._url, by_hand=str(error))
         except _REFUSALS as error:
-            return WebhookState("telegram", wanted=self._url, trouble=str(error))
+            refused = isinstance(error, PollRefused)
+            return WebhookState("telegram", "", self._url, trouble=str(error), refused=refused)
         age = None if info.last_error_at is None else self.clock.wall() - info.last_error_at
-        return WebhookState("telegram", info.url, self._url, info.pending, info.last_error, age)
+        missing = info.missing if info.url else ()
+        found = (info.url, self._url, info.pending, info.last_error, age)
+        return WebhookState("telegram", *found, missing=missing)
 
     async def set(self, *, drop_pending: bool) -> Sequence[str]:
         secret = self.settings.telegram_webhook_secret

@@ -85,7 +85,7 @@ class TwilioAccount:
         try:
             await self._api.update_webhook(str(row.get("sid") or ""), webhook)
         except CallFailed as failure:
-            raise TwilioUnavailable(f"the webhook is not set: {failure}") from None
+            raise TwilioUnavailable(f"the webhook is not set: {failure}", failure) from None
 
     async def _sender(self) -> Resource:
         if self.settings.twilio_sandbox:
@@ -99,7 +99,7 @@ class TwilioAccount:
             said = f"the senders can't be read: {failure}"
             if isinstance(failure, ErrorAnswer) and failure.status == 404:
                 raise ConfigurationError(f"{said}; see the webhook in the console") from None
-            raise TwilioUnavailable(said) from None
+            raise TwilioUnavailable(said, failure) from None
         for row in rows:
             if row.get("sender_id") == self.account:
                 return row
@@ -111,7 +111,7 @@ class TwilioAccount:
         try:
             theirs = await self._api.now(self.account)
         except CallFailed as failure:
-            raise TwilioUnavailable(f"Twilio refuses the account: {failure}") from None
+            raise TwilioUnavailable(f"Twilio refuses the account: {failure}", failure) from None
         return None if theirs is None else self._clock.wall() - theirs
 
 

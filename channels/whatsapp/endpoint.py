@@ -173,7 +173,8 @@ class _Sender:
         except ConfigurationError as error:
             return WebhookState("whatsapp", wanted=self.url, by_hand=str(error))
         except RecordsUnavailable as error:
-            return WebhookState("whatsapp", wanted=self.url, trouble=str(error))
+            trouble, refused = str(error), error.refused
+            return WebhookState("whatsapp", "", self.url, trouble=trouble, refused=refused)
         retried = "" if info.retried or not info.callback_url else "Twilio does not try it again"
         return WebhookState(
             "whatsapp", info.callback_url.partition("#")[0], self.url, error=retried

@@ -80,6 +80,10 @@ DISORDER = 3600.0
 class TwilioUnavailable(RecordsUnavailable):
     """Twilio's records could not be read, or not to their end."""
 
+    def __init__(self, said: str, failure: CallFailed | None = None) -> None:
+        super().__init__(said)
+        self.refused = isinstance(failure, ErrorAnswer) and failure.status in (401, 403)
+
 
 @dataclass
 class _Found:

@@ -32,7 +32,7 @@ _ROOM = 10
 _SLOW = 0.25
 _CLOCK_OFF = 2.0
 """Seconds."""
-_ROUNDS = 3
+_ROUNDS = 5
 """A pooler gives a connection another session in one of so many transactions."""
 
 

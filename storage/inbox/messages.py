@@ -282,17 +282,13 @@ def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] 
     return None if row is None else (row.id, row.run, row.text)
 
 
-_WORDS = (
-    sa.select(inbound.c.text)
-    .where(_OF_CHAT, inbound.c.provider_id == sa.bindparam("provider"))
-    .order_by(inbound.c.id)
-    .limit(sa.literal_column("1"))
-)
+_WORDS = sa.select(inbound.c.text).where(_IS_REQUEST, _OF_CHAT)
 
 
-def words(tx: Tx, chat: int, provider_id: str) -> str | None:
-    """The text of the chat's message that its platform calls so; None when it has none."""
-    text: str | None = tx.scalar(_WORDS, {"chat_id": chat, "provider": provider_id})
+def words(tx: Tx, account: int, chat: int, request_id: str) -> str | None:
+    """The text of the chat's message under this request id; None when it has none."""
+    asked = {"account_id": account, "chat_id": chat, "request": request_id}
+    text: str | None = tx.scalar(_WORDS, asked)
     return text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pysqlite3.dbapi2 as sqlite3
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from bot.domain.errors import ConfigurationError
 from storage.engine.database import parsed_url
@@ -95,7 +95,7 @@ def _reached(url: str) -> Iterator[Engine]:
     engine = _engine(url)
     try:
         yield engine
-    except OperationalError as error:
+    except (OperationalError, ProgrammingError) as error:
         raise unreachable(engine.url, error.orig) from error
     finally:
         engine.dispose()

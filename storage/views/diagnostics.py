@@ -259,13 +259,17 @@ def unparsed_payloads(tx: Tx) -> Fact | None:
 
 def accounts_down(tx: Tx) -> Sequence[Fact]:
     """Accounts that can't send."""
-    question = sa.select(
-        accounts.c.id, now - accounts.c.down_since, accounts.c.channel, accounts.c.down_reason
-    ).where(accounts.c.down_since.is_not(None))
-    return [
-        Fact(account, since, f"{channel}: {reason}", account=account)
-        for account, since, channel, reason in tx.execute(question)
-    ]
+    return _account_facts(tx, accounts.c.down_since, accounts.c.down_reason)
+
+
+def accounts_cut_off(tx: Tx) -> Sequence[Fact]:
+    """Accounts of which nothing comes in, as far as a process that polls has met it."""
+    return _account_facts(tx, accounts.c.cut_off_since, accounts.c.cut_off_reason)
+
+
+def _account_facts(tx: Tx, since: sa.Column[Any], reason: sa.Column[Any]) -> Sequence[Fact]:
+    said = accounts.c.channel + ": " + reason
+    return _facts(tx, sa.select(accounts.c.id, now - since, said).where(since.is_not(None)))
 
 
 def overdue_holders(tx: Tx, lease_seconds: float) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.admission import Unanswered
+from bot.domain.message import shortened
 from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
 
@@ -59,15 +60,19 @@ def recorded_under(tx: Tx, request_id: str, account: int | None) -> RecordedMess
 
 
 def chats_named(tx: Tx, name: str) -> Sequence[int]:
-    """The chats that our id or a platform's address names (`address/topic` for a topic); where
-    addresses begin with the platform's name and a colon, with or without that."""
-    address, _, topic = name.partition("/")
+    """The chats that our id or a platform's address names (`address/topic` for a topic), whole
+    or cut short as lists show it; where addresses begin with the platform's name and a colon,
+    with or without that."""
+    address, _, topic = name.replace("...", "…").partition("/")
     every = tx.execute(sa.select(accounts.c.id, accounts.c.channel)).all()
     spelled = {address, *(f"{row.channel}:{address}" for row in every)}
-    question = sa.select(chat_addresses.c.chat).where(
-        chat_addresses.c.account.in_([row.id for row in every]),
-        chat_addresses.c.address.in_(sorted(spelled)),
-    )
+    known = chat_addresses.c.address
+    of_accounts = chat_addresses.c.account.in_([row.id for row in every])
+    if "…" in address:
+        ending = known.endswith(address.rpartition("…")[2], autoescape=True)
+        likely = tx.scalars(sa.select(known).where(of_accounts, ending)).all()
+        spelled = {whole for whole in likely if shortened(whole) in spelled}
+    question = sa.select(chat_addresses.c.chat).where(of_accounts, known.in_(sorted(spelled)))
     if topic:
         question = question.where(chat_addresses.c.topic == topic)
     return tx.scalars(question.distinct()).all() or _id_named(tx, chats.c.id, name)

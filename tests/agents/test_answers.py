@@ -155,6 +155,12 @@ CASES = {
         [response(200, b"{oops", "content-type: application/json\r\n")],
         ModelFailed,
     ),
+    "no body": Case(Kind.BROKEN, [response(200)], ModelFailed),
+    "a stream": Case(
+        Kind.BROKEN,
+        [response(200, b"data: {}\n\ndata: [DONE]\n", "content-type: text/event-stream\r\n")],
+        ModelFailed,
+    ),
     "choices null": Case(Kind.BROKEN, [{"choices": None}], ModelFailed),
     "no choices": Case(Kind.BROKEN, [{"choices": []}], ModelFailed),
     "no message": Case(Kind.BROKEN, [{"choices": [{"index": 0}]}], ModelFailed),

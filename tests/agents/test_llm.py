@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -18,7 +19,7 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import ModelResponse
 
-from bot.agents.assistant.agent import MAX_CALLS
+from bot.agents.assistant.agent import MAX_CALLS, LlmAgent, LlmConfig
 from bot.agents.assistant.model import ModelFailed
 from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
@@ -118,6 +119,16 @@ async def test_a_wait_never_goes_past_the_deadline() -> None:
         await assistant(model, clock=clock)(turn("hi", deadline=clock.wall() + 60))
     assert again.value.after is not None
     assert again.value.after <= 60
+
+
+async def test_an_exchange_that_never_ends_is_cut_and_tried_again() -> None:
+    async def before() -> None:
+        await asyncio.Event().wait()
+
+    model = ScriptedModel("never", before=before)
+    config = LlmConfig(timeout=0.05)
+    with pytest.raises(Retry):
+        await LlmAgent(model.model, config, [], WORDS, SystemClock())(turn("hi"))
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -321,3 +321,9 @@ def test_code_of_any_shape_is_cut_without_losing_a_character(code: str) -> None:
             elif number < len(held) - 1:
                 assert len(part) >= 100
         assert rest == ""
+
+
+@pytest.mark.parametrize("piece", ["\\[\na\n", "\\begin{\nb\n", "\\( ", '<a b="', "-_", "a*"])
+def test_what_opens_a_thousand_times_and_never_closes_is_read_in_no_time(piece: str) -> None:
+    """It would take years, and the run's time limit with them, if a pattern tried all ways."""
+    assert "".join(pieces(piece * 1000)).count(piece.strip()[0]) == 1000

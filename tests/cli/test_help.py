@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import typer
 from typer.main import get_command
 
-from bot.cli.app import app
-from bot.cli.operator import add_to
+from bot.cli.app import add_operators, app
 
 VERBS = {
     "serve", "chat", "up", "stuck", "top", "status", "recover", "doctor", "explain",
@@ -22,7 +21,7 @@ VERBS = {
 def _verbs() -> dict[str, object]:
     whole = typer.Typer()
     whole.registered_commands = list(app.registered_commands)
-    add_to(whole)
+    add_operators(whole)
     return dict(_walk(get_command(whole), ""))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,11 +23,15 @@ from bot.operations.webhooks import (
 )
 from bot.wiring import OperatorSession, operator_session
 from bot.wiring.operator import examine
+from tests.cli.asking import call
+from tests.e2e.processes import Ground
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio import faults as twilio_faults
+from tests.limits import until
 from tests.world import PUBLIC, SECRET, World, open_world
 
+URL = f"{PUBLIC}/telegram/webhook"
 SANDBOX = "whatsapp:+14155238886"
 
 
@@ -134,6 +139,30 @@ def test_a_webhook_is_judged_by_what_matters_now(
     assert finding.level is level
     assert word in finding.says
     assert bool(finding.fix) == (level is not Level.OK)
+
+
+async def test_b117_kinds_that_are_not_delivered_are_named_with_the_fix(
+    sqlite_ground: Ground,
+) -> None:
+    ground = sqlite_ground
+    assert (await call(ground, "webhook", "set")).code == 0
+    narrowed = {"url": URL, "secret_token": SECRET, "allowed_updates": ["message"]}
+    bot_api = f"{ground.world.telegram.url}/bot{TOKEN}"
+    await ground.client.post(f"{bot_api}/setWebhook", json=narrowed)
+    info, examined, stuck = await asyncio.gather(
+        call(ground, "webhook", "info", "--json"),
+        call(ground, "doctor", "--json"),
+        call(ground, "stuck", "--json"),
+    )
+    assert (info.code, examined.code, stuck.code) == (1, 1, 1)
+    kinds = ["callback_query", "edited_message", "my_chat_member"]
+    assert info.json[0]["missing"] == kinds
+    [found] = [f for f in examined.json if f["name"] == "telegram webhook"]
+    assert (", ".join(kinds) in found["says"], found["fix"]) == (True, "answerback webhook set")
+    assert [item["kind"] for item in stuck.json] == ["webhook fails"]
+    program = await ground.serve()  # which puts it right by itself, and says so
+    await until(lambda: "its webhook was set again" in program.output)
+    assert (await call(ground, "webhook", "info")).code == 0
 
 
 @pytest.fixture

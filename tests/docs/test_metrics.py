@@ -22,6 +22,7 @@ def observer() -> Observer:
         hints_carried=lambda: True,
         sweep_age=lambda: 3.0,
         troubled_tasks=lambda: 0,
+        cut_off=lambda: 0,
     )
     seen.stand({"ready": 1}, {"ready": 2.0})
     return seen

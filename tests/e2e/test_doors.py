@@ -17,6 +17,7 @@ from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.twilio.signing import SIGNATURE, signature
 from tests.fakes.updates import Person
+from tests.limits import until
 from tests.world import PUBLIC, SECRET, SECRET_HEADER
 
 ADA = Person(700_100_241)
@@ -251,18 +252,21 @@ async def test_b121_a_slash_too_many_is_refused_and_told_in_one_line(sqlite_grou
         head = await raw(program, posted(ADA.text("x"), path))
         assert head.startswith("HTTP/1.1 404"), head
         assert "location" not in head.lower()
+    assert (await raw(program, posted(ADA.text("x"), "/"))).startswith("HTTP/1.1 404")
     slashed = await post_form(program, form(1), f"{PUBLIC}{INBOUND}/", f"{INBOUND}/")
     got = await program.get(f"{INBOUND}?MessageSid=SM1&Body=a-very-private-word")
     assert (slashed.status_code, got.status_code) == (404, 405)
     assert "location" not in {*slashed.headers, *got.headers}
-    for method, path in (*strays, ("POST", f"{INBOUND}/"), ("GET", INBOUND)):
+    await until(lambda: program.output.count("meets no route") >= 6)
+    for method, path in (*strays, ("POST", "/"), ("POST", f"{INBOUND}/"), ("GET", INBOUND)):
         told = [line for line in program.said if f" {method} {path} meets no route" in line]
         assert len(told) == 1, (path, program.said)
         assert "warning" in told[0]
     assert "a-very-private-word" not in program.output
     assert await stored(ground) == (0, 0)
     assert (await program.get("/elsewhere")).status_code == 404
-    assert program.output.count("meets no route") == 5
+    assert (await program.get("/")).status_code == 404
+    assert program.output.count("meets no route") == 6
 
 
 async def test_b121_every_way_of_sending_a_body_comes_in(sqlite_ground: Ground) -> None:

@@ -13,9 +13,10 @@ import pysqlite3.dbapi2 as sqlite3
 import pytest
 from psycopg import sql
 
-from bot.domain.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Level
 from storage.engine.demands import DatabaseFacts, facts_of, judge, refuse_unfit
+from storage.schema.migrate import upgrade
 from tests.clocks import ShiftedClock
 from tests.kit.pooler import pooled
 from tests.servers import Postgres
@@ -95,6 +96,17 @@ def test_the_isolation_of_a_role_and_the_encoding_of_a_url_change_nothing(
         connection.execute(sql.SQL(told).format(name))
     url = f"{blank_postgres_url}&client_encoding=LATIN1"
     assert facts_of(url, ShiftedClock()).isolation == "read committed"
+
+
+def test_a_role_that_may_not_make_tables_is_told_so(blank_postgres_url: str) -> None:
+    with psycopg.connect(blank_postgres_url, autocommit=True) as connection:
+        connection.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE ROLE reader LOGIN")
+        url = blank_postgres_url.replace("user=postgres", "user=reader")
+        try:
+            with pytest.raises(DatabaseUnavailable, match=r"DATABASE_URL.*can't be used"):
+                upgrade(url)
+        finally:
+            connection.execute("DROP ROLE reader")
 
 
 @pytest.mark.parametrize("sessions", [1, 2, 4])

@@ -66,6 +66,7 @@ class LlmAgent:
     ) -> None:
         self._model = model
         self._history_tokens = config.history_tokens
+        self._timeout = config.timeout
         # Our own queue tries again, so the SDK must not.
         self._settings = ModelSettings(timeout=config.timeout, max_retries=0)
         self._words = words
@@ -88,7 +89,9 @@ class LlmAgent:
         if prompt.is_blank:
             return self._say(Text.NOTHING_TO_READ, turn)
         await self._enter()
-        model = StoredModel(self._model, turn, prompt.files, lambda text: self._say(text, turn))
+        model = StoredModel(
+            self._model, turn, prompt.files, lambda text: self._say(text, turn), self._timeout
+        )
         try:
             return await self._within_window(prompt, model)
         except exceptions.AgentRunError as error:

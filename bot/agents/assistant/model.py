@@ -10,6 +10,7 @@ provider's words in an error go any further.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -74,7 +75,8 @@ def make_model(name: str, base_url: str) -> Model:
 
 class StoredModel(WrapperModel):
     """`model` for one attempt on `turn`. `number` is that of the response acted on now; 0 plays
-    the conversation again from its beginning. `say` words our own texts for the person."""
+    the conversation again from its beginning. `say` words our own texts for the person; `seconds`
+    bound a whole exchange, also one of which a gateway sends a blank now and then."""
 
     def __init__(
         self,
@@ -82,11 +84,13 @@ class StoredModel(WrapperModel):
         turn: Turn,
         files: Mapping[str, AttachmentFile],
         say: Callable[[Text], str],
+        seconds: float,
     ) -> None:
         super().__init__(model)
         self.number = 0
         self.turn = turn
         self.say = say
+        self._seconds = seconds
         self._files = Files(files, model.profile)
 
     async def request(
@@ -141,8 +145,7 @@ class StoredModel(WrapperModel):
         """
         while True:
             try:
-                filled = await self._files.into(messages)
-                response = _spoken(await self.wrapped.request(filled, settings, parameters))
+                response = _spoken(await self._exchange(messages, settings, parameters))
             except exceptions.AgentRunError as error:
                 kind = of_error(error)
                 if kind is ModelAnswer.UNFIT:  # It is the adapter that does not know the answer.
@@ -158,6 +161,19 @@ class StoredModel(WrapperModel):
                 if of_response(response) is ModelAnswer.BROKEN:
                     raise ModelFailed("the response ended with an error")
                 return response
+
+    async def _exchange(
+        self,
+        messages: list[ModelMessage],
+        settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        filled = await self._files.into(messages)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self.wrapped.request(filled, settings, parameters)
+        except TimeoutError:
+            raise exceptions.ModelRequestTimeout(self.model_name, self._seconds) from None
 
 
 def _spoken(response: ModelResponse) -> ModelResponse:

@@ -28,6 +28,8 @@ accounts = Table(
     Column("name", Text, nullable=False, server_default=""),
     Column("down_since", Double),
     Column("down_reason", Text),
+    Column("cut_off_since", Double),
+    Column("cut_off_reason", Text),
     Column("poller", BigInteger),
     Column("catchup_mark", Double),
     UniqueConstraint("channel", "account"),

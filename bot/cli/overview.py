@@ -1,27 +1,37 @@
-"""`answerback stuck | recover`: everything that stands still, and releasing what is dead."""
+"""`answerback stuck | recover | top`: what stands still, and the service as it is now."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
 import typer
 
 from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
-from bot.cli.shapes import shape
+from bot.cli.shapes import Shape, holder_shape, shape, shortened_in
 from bot.cli.wording import span
+from bot.domain.message import shortened
 from bot.leases import recovery
 from bot.operations.stuck import Stuck, Trouble, database_troubles, find_stuck, in_order
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
+from storage import accounts, holders
+from storage.accounts import Account
 from storage.engine.probe import RedisUnreachable, ping_redis
-from storage.views import diagnostics
+from storage.engine.tx import Tx
+from storage.holders import HolderRow
+from storage.views import diagnostics, gauges
+from storage.views.gauges import Gauges, Rates
 
 _HEAD = ("what", "id", "since", "why", "next")
 _REDIS_PATIENCE = 2.0
+_LATELY = 60.0
+"""Seconds over which rates are taken."""
+_HOLDERS = 20
 
 
 def stuck(
@@ -44,7 +54,7 @@ def stuck(
         with suppress(KeyboardInterrupt):
             asyncio.run(_watch(settings, older, every, offline=offline))
         raise typer.Exit(DONE)
-    found = asyncio.run(_look(settings, older, offline=offline))
+    found = asyncio.run(_found(settings, older, offline=offline))
     if json:
         render.as_json([shape(item) for item in found])
     elif found:
@@ -58,7 +68,7 @@ def _rows(found: Sequence[Stuck]) -> Sequence[Sequence[object]]:
     return [(s.kind.value, s.id, span(s.since), s.why, s.act) for s in found]
 
 
-async def _look(settings: Settings, older: float, *, offline: bool) -> Sequence[Stuck]:
+async def _found(settings: Settings, older: float, *, offline: bool) -> Sequence[Stuck]:
     if said := await asyncio.to_thread(schema_problem, settings.database_url):
         act = "answerback db upgrade  # brings the schema to this version"
         return [Stuck(Trouble.SCHEMA, "database", 0.0, said, act)]
@@ -81,7 +91,7 @@ async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequ
     if not offline:
         async with session.opened():
             found += await stuck_webhooks(session.endpoints)
-    return in_order(found)
+    return [shortened_in(item) for item in in_order(found)]
 
 
 async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
@@ -116,3 +126,88 @@ def recover(*, acting: options.Acting) -> None:
         return
     said = f"{released} run(s) released, {doubted} part(s) uncertain, {promoted} chat(s) go on"
     render.lines([said])
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    gauges: Gauges
+    rates: Rates
+    holders: Sequence[HolderRow]
+    accounts: Sequence[Account]
+
+
+def top(
+    *,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two pictures.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="One picture, then leave.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Show rates, what is in flight, what waits, each channel, each process and the last
+    errors, until Ctrl-C.
+
+    For example: top --every 5
+    """
+
+    async def work(session: OperatorSession) -> None:
+        db, lease = session.rt.db, session.settings.lease_seconds
+        if json:
+            render.as_json(_shape(await db.read(_look, lease)))
+            return
+        with render.screen(once=once) as show:
+            while True:
+                show(_drawn(await db.read(_look, lease)))
+                if once:
+                    return
+                await session.rt.clock.sleep(every)
+
+    with suppress(KeyboardInterrupt):
+        in_session(work)
+
+
+def _look(tx: Tx, lease_seconds: float) -> _Picture:
+    rates = gauges.read_rates(tx, _LATELY)
+    errors = tuple((run, shortened(says), ago) for run, says, ago in rates.errors)
+    return _Picture(
+        gauges.read_gauges(tx),
+        replace(rates, errors=errors),
+        holders.listed(tx, lease_seconds)[:_HOLDERS],
+        accounts.listed(tx),
+    )
+
+
+def _shape(seen: _Picture) -> Shape:
+    return {
+        **shape(seen.gauges),
+        "recorded_last_minute": seen.rates.recorded,
+        "ended_last_minute": dict(seen.rates.endings),
+        "holders": [holder_shape(h) for h in seen.holders],
+        "channels": [
+            {"channel": a.channel, "account": a.account, "down": a.down_reason}
+            for a in seen.accounts
+        ],
+        "errors": [{"run": run, "says": says} for run, says, _ in seen.rates.errors],
+    }
+
+
+def _drawn(seen: _Picture) -> render.Picture:
+    rates = seen.rates
+    ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
+    now = asdict(seen.gauges)
+    cells = [span(value) if isinstance(value, float) else value for value in now.values()]
+    channels = [(a.channel, a.account, a.down_reason or "up") for a in seen.accounts]
+    processes = [
+        (
+            *(h.name, h.role, h.pid, span(h.lease_age)),
+            "gone" if h.gone else "draining" if h.draining else "alive",
+        )
+        for h in seen.holders
+    ]
+    last = [(run, says, f"{span(ago)} ago") for run, says, ago in rates.errors]
+    problems = [render.panel("last errors", ("run", "says", "when"), last)] if last else []
+    return [
+        render.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}"),
+        render.panel("runs", [name.replace("_", " ") for name in now], [cells]),
+        render.panel("channels", ("channel", "account", "state"), channels),
+        render.panel("processes", ("name", "role", "pid", "renewed", "state"), processes),
+        *problems,
+    ]
