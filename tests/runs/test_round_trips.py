@@ -54,7 +54,7 @@ async def test_a_message_costs_three_transactions(wire: Wire, world: World) -> N
     await world.settled()
     ada = Person(CHAT)
     for number in range(3):  # the first of its chat, one more, one more
-        world.advance(10)  # past the pace of the chat
+        world.clock.advance(10)  # past the pace of the chat
         since = len(wire.exchanges)
         await post(running, ada.text(f"hello {number}"))
         await world.settled()
@@ -69,7 +69,7 @@ async def test_a_message_whose_platform_reports_twice_costs_five(wire: Wire, wor
     await world.twilio.inbound("first of all")
     await world.settled()
     for number in range(2):
-        world.advance(10)  # past the pace of the chat
+        world.clock.advance(10)  # past the pace of the chat
         since = len(wire.exchanges)
         await world.twilio.inbound(f"hello {number}")
         await world.settled()
