@@ -78,7 +78,8 @@ def rows_of(part: str, figures: Figures) -> Iterator[Row]:
 def _pipeline(found: Figures) -> Iterator[Row]:
     """5,000 messages of 500 chats, handed in by one process and answered by another (on SQLite by
     the same one), with an agent that takes no time. PostgreSQL waits for the disk, Redis is there.
-    CPU counts every process, the servers too. Medians of three."""
+    CPU counts every process, the servers too; SQLite's log counts the file behind it. Medians of
+    three."""
     for kind, ours in found.items():
         must = _MUST.get(kind, {})
         yield _row(kind, "messages a second", ours, "rate")

@@ -114,7 +114,8 @@ _PAGE = """# The same job, by others
 {messages:,} messages of {chats} chats, a producer and a worker as processes of their own, an agent
 that takes no time, 200 at once; PostgreSQL waits for the disk; medians of {times}. CPU is that of
 all processes together, a message; arq and taskiq keep their jobs in Redis, which does not wait for
-a disk. The columns at the right are what each says of itself, and what each leaves to its user.
+a disk. The columns at the right are what each says of itself, and what each leaves to its user;
+an agent that takes no time seldom shows an order that is not promised.
 
 `make bench-peers` installs them, measures, and writes this page.
 
