@@ -280,6 +280,21 @@ def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) ->
     assert found == waiting
 
 
+def test_a_run_is_found_by_itself_and_not_among_all_that_its_holder_has(hand: Hand) -> None:
+    # Nobody has told the planner how many they are.
+    *_, last = [hand.running() for _ in range(300)]
+    hand.parts(last, begun=True)
+    end = Close(Ending.ANSWERED, Cause.DELIVERED)
+    for found in (
+        reading(hand, runs.hold, last.claim),
+        reading(hand, runs.mark_replied_each, [last.claim]),
+        reading(hand, outbox.of_held, [last.claim]),
+        reading(hand, runs.settle_each, [(last.claim, end)]),
+    ):
+        assert "ix_runs_running" not in found.indexes
+        assert "runs" not in found.whole_tables
+
+
 def test_a_claim_reads_no_more_when_thousands_are_ready(postgres_hand: Hand) -> None:
     hand = postgres_hand
     fill(hand, ended=2_000, waiting=100)
