@@ -17,6 +17,7 @@ from bot.delivery.rate_limit import RateLimiter
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Pace, Recipient
 from bot.domain.terms import Burst
+from bot.wiring import Role
 from storage.rate_limit import SharedRateLimit
 from tests.clocks import ShiftedClock
 from tests.fakes.updates import Person, entity, forum
@@ -394,3 +395,19 @@ async def test_b103_a_backlog_of_many_chats_is_answered_in_order_within_the_pace
         assert said == [str(n) for n in range(25)]
     assert world.telegram.main.rates.excess == []
     assert await world.rows("SELECT count(*) FROM inbound WHERE run IS NULL") == [(0,)]
+
+
+async def test_a_backlog_waits_unclaimed_for_its_pace(world: World) -> None:
+    web = await world.start(agent=repeats, role=Role.WEB)
+    people = [Person(700600000 + n) for n in range(150)]
+    for person in people:
+        await web.post_update(person.text("hi"))
+    worker = await world.start(agent=repeats, role=Role.WORKER)
+    telegram = worker.process.ctx.limiters[worker.process.ids["telegram"]]
+    telegram.thought(0.0)  # It knows its agents from before.
+    await world.settled()
+    assert await world.rows("SELECT DISTINCT ending FROM runs") == [("answered",)]
+    [(claims,)] = await world.rows("SELECT sum(attempts) FROM runs")
+    # The first claim may come before the agents are known, and takes half the room.
+    assert claims <= 150 + 50
+    await until(lambda: telegram.turns == 0)
