@@ -70,6 +70,7 @@ runs = Table(
     Index("ix_runs_live", "chat", "order_at", "id", **where("state <> 'ended'")),
     Index("ix_runs_moves_to", "moves_to", **where("moves_to IS NOT NULL")),
     Index("ix_runs_chat", "chat", "ended_at", "id"),
+    Index("ix_runs_set_aside", "id", **where("set_aside IS NOT NULL")),
     Index("ix_runs_ended_at", "ended_at", **where("ended_at IS NOT NULL")),
     postgresql_with={"fillfactor": "70"},
 )
