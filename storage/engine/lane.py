@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum
@@ -25,6 +26,9 @@ from storage.engine.tx import Tx
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_WAIT_AT_ONCE = 2
+"""Members that wait for somebody's lock at the same time: each of them keeps a connection."""
 
 
 class Left(Enum):
@@ -77,6 +81,7 @@ class Lane(Generic[Item, Result]):
         self._busy: set[Hashable] = set()
         self._runs: asyncio.Task[None] | None = None
         self._singles: set[asyncio.Task[None]] = set()
+        self._waits = asyncio.Semaphore(_WAIT_AT_ONCE)
 
     async def do(self, item: Item) -> Result:
         """Move one member, with whatever else waits. A caller that is cancelled before its list
@@ -141,22 +146,28 @@ class Lane(Generic[Item, Result]):
                     member.left_out = True
                     again.append(member)
                 elif isinstance(outcome, Left):
-                    self._move_alone(member)
+                    self._move_alone(member, outcome)
                 elif isinstance(outcome, Exception):
                     member.fail(outcome)
                 else:
                     member.tell(outcome)
             self._waiting[:0] = again
 
-    def _move_alone(self, member: _Member[Item, Result]) -> None:
+    def _move_alone(self, member: _Member[Item, Result], why: Left) -> None:
         self._busy.add(member.key)
-        single = asyncio.create_task(self._single(member), name="lane-single", context=Context())
+        turn = self._waits if why is Left.LOCKED else nullcontext()
+        moving = self._single(member, turn)
+        single = asyncio.create_task(moving, name="lane-single", context=Context())
         self._singles.add(single)
         single.add_done_callback(self._singles.discard)
 
-    async def _single(self, member: _Member[Item, Result]) -> None:
+    async def _single(
+        self, member: _Member[Item, Result], turn: AbstractAsyncContextManager[None]
+    ) -> None:
         try:
-            member.tell(await self._write(self._alone, member.item))
+            async with turn:
+                if not member.told.cancelled():
+                    member.tell(await self._write(self._alone, member.item))
         except asyncio.CancelledError:
             member.told.cancel()
             raise

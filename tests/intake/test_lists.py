@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -314,6 +315,20 @@ async def test_a_message_that_no_database_takes_hurts_none_of_its_list(
     assert outcomes == [Became.RUN] * 5
     assert [text for *_, text in hand.rows(ROWS)] == ["a", "b", "d", "e", "f"]
     assert hand.value("SELECT count(*) FROM payloads WHERE error IS NOT NULL") == 1
+
+
+async def test_a_name_too_long_for_an_index_hurts_none_of_its_list(
+    rival_hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.intake.accept.COMMIT_WITHIN", PATIENCE)
+    hand = rival_hand
+    intake = Intake(runtime(hand), None, Supervisor(hand.clock))
+    arrival = Arrival(hand.account, "{}")
+    long = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(200))
+    events = [said(1, name) for name in ("a", long, "c")]
+    taken = await asyncio.gather(*(intake.take(arrival, [event]) for event in events))
+    outcomes = [one.became for [one] in taken]
+    assert outcomes == [Became.RUN, Became.DEAD_LETTER, Became.RUN]
 
 
 async def test_two_processes_whose_lists_overlap_record_everything_once(
