@@ -117,6 +117,8 @@ def _is_plain(rt: Runtime, account: int, message: Inbound) -> bool:
 def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
     _lock(tx, said)
     said = [one for one in said if one.chat is not None]
+    if not said:
+        return
     came = [(one.here.id, one.entry.arrival.account, one.message) for one in said]
     for one, met in zip(said, standing(tx, came, rt.terms.intake), strict=True):
         one.now = met.now

@@ -184,7 +184,8 @@ class Tx:
 
     def commit(self) -> None:
         """Commit, with what was left for later."""
-        self._send("COMMIT", _NOTHING)
+        if self.statement or len(self._unsent) > 1:  # else nothing but a BEGIN, not sent yet
+            self._send("COMMIT", _NOTHING)
 
     def run(self, sql: str, values: Mapping[str, object] = _NOTHING) -> list[tuple[Any, ...]]:
         """Run SQL in the driver's own spelling."""
