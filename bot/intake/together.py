@@ -136,7 +136,8 @@ def _lock(tx: Tx, said: Sequence[_Said]) -> None:
     new = [one for one in said if one not in found and len(one.addresses) == 1]
     if new:
         tx.hurry()  # Another list may be making one of them just now.
-        chats.create(tx, [new_chat(one.entry.arrival.account, one.message) for one in new])
+        making = [new_chat(one.entry.arrival.account, one.message) for one in new]
+        chats.create(tx, making, wait=False)
         found |= _locked(tx, new)
     taken = set[tuple[int, str]]()
     for one in said:

@@ -6,7 +6,7 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
 * Members of one key (a chat) keep their order: a list has at most one of them.
 * A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
   stalled process nor another list holds up everybody: it leaves that member out. It comes along
-  in the next list, and is then moved by itself, where it may wait.
+  in the next list, and is then moved by itself, where it may wait, few at the same time.
 * Where nothing is written any more, since the process ends, who waits is cancelled.
 * A list that fails, or that meets a lock which nobody skips (of a unique key), is halved until
   what broke it is alone: nobody else is hurt.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum
@@ -26,6 +27,9 @@ from storage.engine.tx import RowsLocked, Tx
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_WAIT_AT_ONCE = 2
+"""Members that wait for somebody's lock at the same time: each of them keeps a connection."""
 
 
 class Left(Enum):
@@ -78,6 +82,7 @@ class Lane(Generic[Item, Result]):
         self._busy: set[Hashable] = set()
         self._runs: asyncio.Task[None] | None = None
         self._singles: set[asyncio.Task[None]] = set()
+        self._waits = asyncio.Semaphore(_WAIT_AT_ONCE)
 
     async def do(self, item: Item) -> Result:
         """Move one member, with whatever else waits. A caller that is cancelled before its list
@@ -139,7 +144,7 @@ class Lane(Generic[Item, Result]):
             await self._together(taken[:half])
             await self._together(taken[half:])
         elif isinstance(error, RowsLocked):
-            self._move_alone(taken[0])
+            self._move_alone(taken[0], Left.LOCKED)
         else:
             taken[0].fail(error)
 
@@ -152,22 +157,28 @@ class Lane(Generic[Item, Result]):
                 member.left_out = True
                 again.append(member)
             elif isinstance(outcome, Left):
-                self._move_alone(member)
+                self._move_alone(member, outcome)
             elif isinstance(outcome, Exception):
                 member.fail(outcome)
             else:
                 member.tell(outcome)
         self._waiting[:0] = again
 
-    def _move_alone(self, member: _Member[Item, Result]) -> None:
+    def _move_alone(self, member: _Member[Item, Result], why: Left) -> None:
         self._busy.add(member.key)
-        single = asyncio.create_task(self._single(member), name="lane-single", context=Context())
+        turn = self._waits if why is Left.LOCKED else nullcontext()
+        moving = self._single(member, turn)
+        single = asyncio.create_task(moving, name="lane-single", context=Context())
         self._singles.add(single)
         single.add_done_callback(self._singles.discard)
 
-    async def _single(self, member: _Member[Item, Result]) -> None:
+    async def _single(
+        self, member: _Member[Item, Result], turn: AbstractAsyncContextManager[None]
+    ) -> None:
         try:
-            member.tell(await self._write(self._alone, member.item))
+            async with turn:
+                if not member.told.cancelled():
+                    member.tell(await self._write(self._alone, member.item))
         except asyncio.CancelledError:
             member.told.cancel()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -285,6 +286,19 @@ async def test_a_chat_that_somebody_is_making_holds_up_its_own_message_alone(
     assert hand.value("SELECT count(*) FROM chats") == 5
 
 
+def test_first_messages_whose_chats_another_list_makes_are_left_out_and_nobody_waits(
+    rival_hand: Hand,
+) -> None:
+    hand, rt = rival_hand, runtime(rival_hand)
+    with first(hand) as rival:
+        rival.do(record_together, rt, [entry(hand, said(1, f"p{n}")) for n in range(40)])
+        came = record(hand, [said(1, f"p{n}") for n in range(1, 42)])
+        assert became(came) == [*[Left.LOCKED] * 39, Became.RUN, Became.RUN]
+        rival.commit()
+    again = record(hand, [said(1, f"p{n}") for n in range(42)])
+    assert became(again) == [Became.DUPLICATE] * 42
+
+
 def test_a_run_that_is_being_claimed_is_not_waited_for(rival_hand: Hand) -> None:
     hand = rival_hand
     run = hand.ready(hand.new_chat("a"))
@@ -341,6 +355,20 @@ async def test_a_message_that_no_database_takes_hurts_none_of_its_list(
     assert outcomes == [Became.RUN] * 5
     assert [text for *_, text in hand.rows(ROWS)] == ["a", "b", "d", "e", "f"]
     assert hand.value("SELECT count(*) FROM payloads WHERE error IS NOT NULL") == 1
+
+
+async def test_a_name_too_long_for_an_index_hurts_none_of_its_list(
+    rival_hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.intake.accept.COMMIT_WITHIN", PATIENCE)
+    hand = rival_hand
+    intake = Intake(runtime(hand), None, Supervisor(hand.clock))
+    arrival = Arrival(hand.account, "{}")
+    long = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(200))
+    events = [said(1, name) for name in ("a", long, "c")]
+    taken = await asyncio.gather(*(intake.take(arrival, [event]) for event in events))
+    outcomes = [one.became for [one] in taken]
+    assert outcomes == [Became.RUN, Became.DEAD_LETTER, Became.RUN]
 
 
 async def test_two_processes_whose_lists_overlap_record_everything_once(
