@@ -56,7 +56,7 @@ outbox = Table(
     "outbox",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("account", BigInteger, nullable=False),
     Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
     Column("run", BigInteger, ForeignKey("runs.id")),
     Column("kind", Text, nullable=False),
@@ -96,7 +96,7 @@ outbox = Table(
     Index("ix_outbox_line", "chat", "watched", "id", **where("watched IS NOT NULL")),
     Index("ix_outbox_unsure", "account", "looks", "id", **where("watched = 'unsure'")),
     Index("ix_outbox_watched", "watched", "id", **where("watched IS NOT NULL")),
-    postgresql_with={"fillfactor": "70"},
+    postgresql_with=UPDATED_OFTEN,
 )
 
 receipts = Table(

@@ -30,7 +30,7 @@ runs = Table(
     "runs",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("account", BigInteger, nullable=False),
     Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
     Column("state", Text, nullable=False),
     Column("fence", BigInteger, nullable=False, server_default=ZERO),
@@ -69,9 +69,9 @@ runs = Table(
     Index("ix_runs_quarantined", "account", **where("state = 'ready'", flag="quarantined")),
     Index("ix_runs_live", "chat", "order_at", "id", **where("state <> 'ended'")),
     Index("ix_runs_moves_to", "moves_to", **where("moves_to IS NOT NULL")),
-    Index("ix_runs_chat", "chat", "ended_at", "id"),
+    Index("ix_runs_chat", "chat", "ended_at", "id", **where("state = 'ended'")),
     Index("ix_runs_ended_at", "ended_at", **where("ended_at IS NOT NULL")),
-    postgresql_with={"fillfactor": "70"},
+    postgresql_with=UPDATED_OFTEN,
 )
 
 steps = Table(
