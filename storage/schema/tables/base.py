@@ -22,6 +22,8 @@ metadata = MetaData(
 Id = BigInteger().with_variant(Integer, "sqlite")
 FALSE = text("false")
 ZERO = text("0")
+UPDATED_OFTEN = {"fillfactor": "50"}
+"""Of a table's pages on PostgreSQL: half of each is kept free for new versions of its rows."""
 
 
 def one_of(column: str, values: Iterable[Enum]) -> CheckConstraint:

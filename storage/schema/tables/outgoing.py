@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
-from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of, where
+from storage.schema.tables.base import FALSE, UPDATED_OFTEN, ZERO, Id, metadata, one_of, where
 
 
 class Watched(StrEnum):

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from bot.domain.ending import Cause, Ending
 from bot.domain.run import RunState
-from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of, where
+from storage.schema.tables.base import FALSE, UPDATED_OFTEN, ZERO, Id, metadata, one_of, where
 
 runs = Table(
     "runs",
