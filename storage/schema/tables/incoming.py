@@ -29,7 +29,7 @@ inbound = Table(
     Column("id", Id, primary_key=True),
     Column("account", BigInteger, nullable=False),
     Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
-    Column("run", BigInteger, ForeignKey("runs.id")),
+    Column("run", BigInteger),
     Column("ignored", Text),
     Column("command", Text),
     Column("request_id", Text, nullable=False),

@@ -58,7 +58,7 @@ outbox = Table(
     Column("id", Id, primary_key=True),
     Column("account", BigInteger, nullable=False),
     Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
-    Column("run", BigInteger, ForeignKey("runs.id")),
+    Column("run", BigInteger),
     Column("kind", Text, nullable=False),
     Column("part", Integer, nullable=False),
     Column("state", Text, nullable=False),
