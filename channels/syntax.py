@@ -115,13 +115,15 @@ _BEFORE_END = r"(?: [\s\p{Ps}\\<|&@] | (?<! ://\S{0,300} )/ )"
 _AFTER_END = (
     r"""(?: \Z | [\s\p{Cf}\p{Pe}\p{Pf}\p{Pd}\p{So}_~`<\[【（] | [\p{Po}--[/\\@&#%.]] | \.(?!\w) )"""
 )
+"""What styled words may begin with, what can't be their end, and what may follow them. Two
+signs together are hardly ever meant otherwise, so `_OPENS` and `_CLOSES` ask less of them."""
 _LONGEST = 3
 """The most signs in a row that are marks; more are a blank to fill in, or a hidden word."""
 _RUN = regex.compile(r"\*+|_+|~~+")
 _OPENS = regex.compile(
     rf"""
-    (?<! {_NARROW} | [\\=@&\#+<|^%$] )
-        (?: \*\*++ | ~~++ ) (?: (?=\p{{L}}) | (?<! [/)\]][*~]+ )(?={_BEGINS})
+    (?<! {_NARROW} | [\\@] )
+        (?: \*\*++ | ~~++ ) (?: (?=\p{{L}}) | (?<! [=&\#+<|^%$/)\]][*~]+ )(?={_BEGINS})
             | (?=[./]\p{{L}}[^*\n]*(?<![\s/])\*\*) )
     | (?<= \p{{L}}\p{{M}}* ) \*\* (?= \p{{L}}[^\s*]{{1,200}}\*\* )
     | (?<! {_WORD} | [\\=@&\#+<|^%$/.)\]}}?] ) (?: \*(?!\*) | (?<!["'])_++ ) (?= {_BEGINS} )

@@ -145,8 +145,9 @@ async def test_while_it_starts_it_is_alive_and_not_ready_and_may_be_told_to_stop
 
 
 STUBBORN = """
-import asyncio
+import asyncio, pathlib
 async def stubborn(turn):
+    pathlib.Path(f"at work on {turn.run_id}").touch()
     while True:
         try:
             await asyncio.Event().wait()
@@ -165,5 +166,6 @@ async def test_an_agent_that_ignores_its_end_keeps_neither_its_chat_nor_the_proc
     assert (await program.post_update(ADA.text("hello"))).status_code == 200
     await until(lambda: len(world.telegram.texts(ADA.number)) == 1)
     assert (await program.post_update(OTHERS[0].text("hi"))).status_code == 200
+    await until((ground.folder / "at work on 2").exists)
     assert await program.stop() == 0
     assert any("left without 2 tasks" in line for line in program.said)
