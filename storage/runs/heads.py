@@ -16,7 +16,7 @@ from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.sets import among, within
 from storage.engine.tx import Tx
-from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING
+from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING, of_chat
 from storage.schema.tables import chats, runs
 
 _head = runs.alias("head")
@@ -102,7 +102,7 @@ _HEADS_OF_BOTH = (
     .with_for_update(key_share=True)
 )
 _STAYS = sa.update(runs).where(IS_RUN).values(moves_to=KEPT)
-_MOVE = sa.update(runs).where(runs.c.chat == GONE, runs.c.moves_to.is_(None)).values(chat=KEPT)
+_MOVE = sa.update(runs).where(of_chat(GONE), runs.c.moves_to.is_(None)).values(chat=KEPT)
 _LEAD_ON = sa.update(runs).where(runs.c.moves_to == GONE).values(moves_to=KEPT)
 
 
