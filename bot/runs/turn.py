@@ -14,23 +14,26 @@ from bot.delivery.advance import Send, may_begin
 from bot.delivery.context import Shared, WorkerContext
 from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run
-from bot.domain.agent_result import (
-    Answer,
-    Failed,
-    GaveUp,
-    Later,
-    OutOfTime,
-    PutBack,
-    Thought,
-    follows,
-)
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
 from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
-from bot.domain.verdict import Apologise, Deliver, Think, judge
+from bot.domain.verdict import (
+    Answer,
+    Apologise,
+    Deliver,
+    Failed,
+    GaveUp,
+    Later,
+    OutOfTime,
+    PutBack,
+    Think,
+    Thought,
+    follows,
+    judge,
+)
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.runs.turn_context import TurnContext
