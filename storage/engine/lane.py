@@ -7,9 +7,10 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
 * A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
   stalled process nor another list holds up everybody: it leaves that member out. It comes along
   in the next list, and is then moved by itself, where it may wait, few at the same time.
-* Where nothing is written any more, since the process ends, who waits is cancelled.
 * A list that fails, or that meets a lock which nobody skips (of a unique key), is halved until
   what broke it is alone: nobody else is hurt.
+* What is not ordinary is left out too, and moved by itself at once.
+* When the process ends and nothing is written any more, who waits is cancelled.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Left(Enum):
     """A move's word on a member of its list that it did not move."""
 
     LOCKED = "somebody else has its rows just now"
-    ALONE = "it takes more than the common case"
+    ALONE = "it is not ordinary"
 
 
 @dataclass(slots=True, eq=False)
