@@ -120,7 +120,7 @@ def test_many_runs_of_the_dead_are_released_in_bounded_passes(hand: Hand) -> Non
     assert len(hand.do(runs.release_dead)) == 3
 
 
-def test_a_run_that_saw_two_deaths_is_claimed_only_in_the_lane(hand: Hand) -> None:
+def test_a_run_that_saw_two_deaths_is_claimed_only_in_quarantine(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     other = hand.ready(hand.new_chat())
@@ -141,7 +141,7 @@ def test_a_holder_runs_one_suspect_at_a_time_and_others_beside_it(hand: Hand) ->
     assert [r.id for r in hand.claim(holder=hand.new_holder("host/2"))] == [suspects[1].id]
 
 
-def test_the_one_in_the_lane_is_charged_and_its_neighbours_are_not(hand: Hand) -> None:
+def test_the_one_in_quarantine_is_charged_and_its_neighbours_are_not(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     neighbour = hand.ready(hand.new_chat())
@@ -174,7 +174,7 @@ def test_progress_clears_the_suspicion(hand: Hand) -> None:
     assert not hand.value("SELECT quarantined FROM runs")
 
 
-def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
+def test_a_suspect_whose_reply_is_stored_needs_no_quarantine(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     [claimed] = hand.claim()
