@@ -16,7 +16,8 @@ from storage.engine.tx import Tx
 from storage.schema.tables import replies
 
 _told = Rows("told", run=sa.BigInteger(), text=sa.Text(), body=sa.Text(), attempt=sa.Integer())
-_STORE = insert_rows(replies, _told, stored_at=now).on_conflict_do_nothing()
+_known = sa.exists(sa.select(1).where(replies.c.run == _told.c.run))
+_STORE = insert_rows(replies, _told, ~_known, stored_at=now)
 _STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == RUN_ID)
 
 

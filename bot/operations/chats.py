@@ -101,7 +101,7 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
         """The last message, part and run: what comes meanwhile is not touched."""
         if runs.live_in_chat(tx, chat) or outbox.count_unfinished(tx, chat):
             return None
-        return last_ids(tx, chat)
+        return last_ids(tx)
 
     last = await rt.db.read(newest)
     if last is None:

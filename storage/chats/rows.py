@@ -83,6 +83,11 @@ def lock(tx: Tx, chat: int) -> Chat:
     return found
 
 
+def lock_with_next(tx: Tx, chat: int) -> None:
+    """Lock the chat's row, unread, on the way of the next statement."""
+    tx.later(_LOCK, {"chat_id": chat})
+
+
 _LOCK_EACH = (
     sa.select(*CHAT.columns, now.label("at"))
     .where(among(chats.c.id, "chat_ids"), chats.c.merged_into.is_(None))

@@ -41,8 +41,8 @@ class Blank:
 class Page:
     """The next ids of a chat's rows behind `after`, up to `until`."""
 
-    def __init__(self, table: sa.Table) -> None:
-        ids = sa.select(table.c.id).where(table.c.chat == CHAT_ID, table.c.id > _AFTER)
+    def __init__(self, table: sa.Table, *only: sa.ColumnElement[bool]) -> None:
+        ids = sa.select(table.c.id).where(table.c.chat == CHAT_ID, table.c.id > _AFTER, *only)
         found = ids.where(table.c.id <= sa.bindparam("until", type_=sa.BigInteger))
         self._ids = found.order_by(table.c.id).limit(sa.literal_column(str(AT_ONCE)))
 

@@ -38,12 +38,14 @@ _new = Rows(
     ignored=sa.Text(),
     error=sa.Text(),
 )
-_STORE = insert_rows(payloads, _new, received_at=now).on_conflict_do_nothing()
+_STORE = insert_rows(payloads, _new, received_at=now)
+_STORE_DEAD = _STORE.on_conflict_do_nothing()
 
 
 def store_payloads(tx: Tx, new: Sequence[NewPayload]) -> None:
     """Keep what arrived; a dead letter once."""
-    tx.later(_STORE, _new.of(new))
+    dead = any(payload.error is not None for payload in new)
+    tx.later(_STORE_DEAD if dead else _STORE, _new.of(new))
 
 
 _DISMISS = (

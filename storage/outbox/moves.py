@@ -77,19 +77,22 @@ _new = Rows(
     holder=sa.BigInteger(),
 )
 _begun = _new.c.holder.is_not(None)
-_STORE_PARTS = (
-    insert_rows(
-        outbox,
-        _new,
-        standalone=sa.false(),
-        created_at=now,
-        state=sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
-        attempts=sa.case((_begun, 1), else_=0),
-        started_at=sa.case((_begun, now), else_=sa.literal(0.0)),
+_there = outbox.alias("there")
+_known = sa.exists(
+    sa.select(1).where(
+        _there.c.run == _new.c.run, _there.c.kind == _new.c.kind, _there.c.part == _new.c.part
     )
-    .on_conflict_do_nothing()
-    .returning(*PART.columns)
 )
+_STORE_PARTS = insert_rows(
+    outbox,
+    _new,
+    ~_known,
+    standalone=sa.false(),
+    created_at=now,
+    state=sa.case((_begun, word(PartState.SENDING)), else_=word(PartState.PENDING)),
+    attempts=sa.case((_begun, 1), else_=0),
+    started_at=sa.case((_begun, now), else_=sa.literal(0.0)),
+).returning(*PART.columns)
 
 
 def store_parts(

@@ -16,7 +16,7 @@ from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.sets import among, within
 from storage.engine.tx import Tx
-from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING
+from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING, of_chat
 from storage.schema.tables import chats, runs
 
 _head = runs.alias("head")
@@ -102,7 +102,7 @@ _HEADS_OF_BOTH = (
     .with_for_update(key_share=True)
 )
 _STAYS = sa.update(runs).where(IS_RUN).values(moves_to=KEPT)
-_MOVE = sa.update(runs).where(runs.c.chat == GONE, runs.c.moves_to.is_(None)).values(chat=KEPT)
+_MOVE = sa.update(runs).where(of_chat(GONE), runs.c.moves_to.is_(None)).values(chat=KEPT)
 _LEAD_ON = sa.update(runs).where(runs.c.moves_to == GONE).values(moves_to=KEPT)
 
 
@@ -142,20 +142,32 @@ def live_in_chat(tx: Tx, chat: int) -> Sequence[Run]:
     return RUN.all(tx.execute(_LIVE_IN_CHAT, {"chat_id": chat}))
 
 
-_STRANDED = (
+_page = (
     sa.select(runs.c.chat)
     .distinct()
-    .join(chats, chats.c.id == runs.c.chat)
-    .where(
-        WAITING,
-        LIVE,
-        sa.or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
-        ~_has_head(runs.c.chat),
-    )
+    .where(WAITING, LIVE, runs.c.chat > sa.bindparam("after", type_=sa.BigInteger))
+    .order_by(runs.c.chat)
     .limit(AT_MOST)
+    .subquery("page")
+)
+_PAGE_ENDS = sa.select(sa.func.max(_page.c.chat))
+_STRANDED = (
+    sa.select(_page.c.chat)
+    .join(chats, chats.c.id == _page.c.chat)
+    .where(
+        sa.or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
+        ~_has_head(_page.c.chat),
+    )
 )
 
 
-def stranded_chats(tx: Tx, limit: int) -> Sequence[int]:
-    """Chats whose runs wait behind nothing: what a crash between two moves could leave."""
-    return tx.scalars(_STRANDED, {"at_most": limit}).all()
+def stranded_chats(tx: Tx, limit: int, after: int = 0) -> Sequence[int]:
+    """Of the next so many chats in which something waits, those where it waits behind nothing:
+    what a crash between two moves could leave."""
+    return tx.scalars(_STRANDED, {"at_most": limit, "after": after}).all()
+
+
+def waiting_until(tx: Tx, limit: int, after: int) -> int | None:
+    """The last of the next so many chats in which something waits."""
+    until: int | None = tx.scalar(_PAGE_ENDS, {"at_most": limit, "after": after})
+    return until

@@ -29,6 +29,12 @@ ENDED = is_in(runs.c.state, RunState.ENDED)
 IS_RUN = runs.c.id == RUN_ID
 HEADS = (RunState.READY, RunState.RUNNING)
 
+
+def of_chat(chat: object) -> sa.ColumnElement[bool]:
+    """All runs of a chat, in the words of the two indexes that share them."""
+    return sa.or_(*(sa.and_(runs.c.chat == chat, share) for share in (LIVE, ENDED)))
+
+
 SUSPECT = sa.and_(runs.c.replied == sa.false(), runs.c.deaths >= RETRY.suspect_after)
 """Its holder died so often while its agent was at work that it may be the cause."""
 
@@ -109,5 +115,5 @@ def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
     return frozenset(tx.scalars(_WRITTEN_AFTER, {"chat_id": chat, "moment": moment}))
 
 
-page = Page(runs)
+page = Page(runs, ENDED)
 blank = Blank(runs, runs.c.id)

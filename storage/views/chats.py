@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
-from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_not
@@ -74,8 +73,7 @@ def chats_listed(
 
 
 class LastIds(NamedTuple):
-    """The newest message, part, run and event of a chat, and the newest payload of all; 0 where
-    there is none."""
+    """The newest message, part, run, event and payload; 0 where there is none."""
 
     message: int
     part: int
@@ -86,15 +84,12 @@ class LastIds(NamedTuple):
 
 _LAST_IDS = sa.select(
     *(
-        sa.func.coalesce(
-            sa.select(sa.func.max(table.c.id)).where(table.c.chat == CHAT_ID).scalar_subquery(), 0
-        )
-        for table in (inbound, outbox, runs, events)
-    ),
-    sa.func.coalesce(sa.select(sa.func.max(payloads.c.id)).scalar_subquery(), 0),
+        sa.func.coalesce(sa.select(sa.func.max(table.c.id)).scalar_subquery(), 0)
+        for table in (inbound, outbox, runs, events, payloads)
+    )
 )
 
 
-def last_ids(tx: Tx, chat: int) -> LastIds:
-    """How far a chat's rows go at this moment."""
-    return LastIds._make(tx.execute(_LAST_IDS, {"chat_id": chat}).one())
+def last_ids(tx: Tx) -> LastIds:
+    """How far the tables go at this moment."""
+    return LastIds._make(tx.execute(_LAST_IDS).one())

@@ -17,6 +17,7 @@ from storage.engine.literals import is_in, is_not
 from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.holders import alive
+from storage.runs.rows import of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
 
 
@@ -97,7 +98,7 @@ class RunFilter:
             (self.states, is_in(runs.c.state, *self.states)),
             (self.endings, is_in(runs.c.ending, *self.endings)),
             (self.channel, accounts.c.channel == self.channel),
-            (self.chats, sa.or_(sa.false(), *(runs.c.chat == chat for chat in self.chats))),
+            (self.chats, sa.or_(sa.false(), *map(of_chat, self.chats))),
             (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
             (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
             (self.error, runs.c.detail.icontains(self.error, autoescape=True)),

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
-from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of, where
+from storage.schema.tables.base import FALSE, UPDATED_OFTEN, ZERO, Id, metadata, one_of, where
 
 
 class Watched(StrEnum):
@@ -56,32 +56,32 @@ outbox = Table(
     "outbox",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("account", BigInteger, nullable=False),
     Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
-    Column("run", BigInteger, ForeignKey("runs.id")),
+    Column("run", BigInteger),
     Column("kind", Text, nullable=False),
     Column("part", Integer, nullable=False),
-    Column("state", Text, nullable=False),
     Column("standalone", Boolean, nullable=False),
-    Column("holder", BigInteger),
-    Column("fence", BigInteger, nullable=False, server_default=ZERO),
-    Column("attempts", Integer, nullable=False, server_default=ZERO),
-    Column("resends", Integer, nullable=False, server_default=ZERO),
-    Column("looks", Integer, nullable=False, server_default=ZERO),
-    Column("not_before", Double, nullable=False, server_default=ZERO),
-    Column("started_at", Double, nullable=False, server_default=ZERO),
     Column("created_at", Double, nullable=False),
-    Column("sent_at", Double),
     Column("text", Text, nullable=False),
     Column("wire", Text, nullable=False),
+    Column("replaced_by", BigInteger),
+    Column("adrift", Boolean, nullable=False, server_default=FALSE),
+    Column("resends", Integer, nullable=False, server_default=ZERO),
+    Column("looks", Integer, nullable=False, server_default=ZERO),
+    Column("fence", BigInteger, nullable=False, server_default=ZERO),
+    Column("attempts", Integer, nullable=False, server_default=ZERO),
+    Column("not_before", Double, nullable=False, server_default=ZERO),
+    Column("started_at", Double, nullable=False, server_default=ZERO),
+    Column("state", Text, nullable=False),
+    Column("holder", BigInteger),
+    Column("sent_at", Double),
     Column("receipt", Text),
     Column("provider_status", Text, nullable=False, server_default=""),
     Column("confirmed", Boolean, nullable=False, server_default=FALSE),
     Column("scope", Text),
     Column("code", Text, nullable=False, server_default=""),
     Column("error", Text, nullable=False, server_default=""),
-    Column("replaced_by", BigInteger),
-    Column("adrift", Boolean, nullable=False, server_default=FALSE),
     Column("watched", Text, Computed(_WATCHED, persisted=True)),
     UniqueConstraint("run", "kind", "part"),
     one_of("kind", PartKind),
@@ -96,7 +96,7 @@ outbox = Table(
     Index("ix_outbox_line", "chat", "watched", "id", **where("watched IS NOT NULL")),
     Index("ix_outbox_unsure", "account", "looks", "id", **where("watched = 'unsure'")),
     Index("ix_outbox_watched", "watched", "id", **where("watched IS NOT NULL")),
-    postgresql_with={"fillfactor": "70"},
+    postgresql_with=UPDATED_OFTEN,
 )
 
 receipts = Table(

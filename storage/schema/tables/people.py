@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from bot.domain.message import ChatKind
 from bot.domain.reminders import ReminderState
-from storage.schema.tables.base import ZERO, Id, metadata, one_of, where
+from storage.schema.tables.base import UPDATED_OFTEN, ZERO, Id, metadata, one_of, where
 
 accounts = Table(
     "accounts",
@@ -56,6 +56,7 @@ chats = Table(
     Column("merged_into", BigInteger),
     UniqueConstraint("account", "address", "topic"),
     one_of("kind", ChatKind),
+    postgresql_with=UPDATED_OFTEN,
 )
 
 chat_addresses = Table(

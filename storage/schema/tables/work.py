@@ -24,37 +24,37 @@ from sqlalchemy import (
 
 from bot.domain.ending import Cause, Ending
 from bot.domain.run import RunState
-from storage.schema.tables.base import FALSE, ZERO, Id, metadata, one_of, where
+from storage.schema.tables.base import FALSE, UPDATED_OFTEN, ZERO, Id, metadata, one_of, where
 
 runs = Table(
     "runs",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("account", BigInteger, nullable=False),
     Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
-    Column("state", Text, nullable=False),
-    Column("fence", BigInteger, nullable=False, server_default=ZERO),
-    Column("holder", BigInteger),
-    Column("attempts", Integer, nullable=False, server_default=ZERO),
+    Column("order_at", Double, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("album", Text, nullable=False, server_default=""),
+    Column("request_id", Text, nullable=False, server_default=""),
+    Column("messages", Integer, nullable=False, server_default=ZERO),
     Column("failures", Integer, nullable=False, server_default=ZERO),
     Column("deaths", Integer, nullable=False, server_default=ZERO),
+    Column("set_aside", Text),
+    Column("moves_to", BigInteger, ForeignKey("chats.id")),
     Column("replied", Boolean, nullable=False, server_default=FALSE),
     Column("quarantined", Boolean, nullable=False, server_default=FALSE),
-    Column("album", Text, nullable=False, server_default=""),
-    Column("messages", Integer, nullable=False, server_default=ZERO),
-    Column("order_at", Double, nullable=False),
-    Column("not_before", Double, nullable=False, server_default=ZERO),
     Column("idle_since", Double, nullable=False),
-    Column("deadline_at", Double),
-    Column("created_at", Double, nullable=False),
+    Column("not_before", Double, nullable=False, server_default=ZERO),
+    Column("state", Text, nullable=False),
+    Column("holder", BigInteger),
+    Column("fence", BigInteger, nullable=False, server_default=ZERO),
+    Column("attempts", Integer, nullable=False, server_default=ZERO),
     Column("claimed_at", Double),
+    Column("deadline_at", Double),
     Column("ended_at", Double),
     Column("ending", Text),
     Column("cause", Text),
     Column("detail", Text, nullable=False, server_default=""),
-    Column("set_aside", Text),
-    Column("moves_to", BigInteger, ForeignKey("chats.id")),
-    Column("request_id", Text, nullable=False, server_default=""),
     one_of("state", RunState),
     one_of("ending", Ending),
     one_of("cause", Cause),
@@ -69,9 +69,11 @@ runs = Table(
     Index("ix_runs_quarantined", "account", **where("state = 'ready'", flag="quarantined")),
     Index("ix_runs_live", "chat", "order_at", "id", **where("state <> 'ended'")),
     Index("ix_runs_moves_to", "moves_to", **where("moves_to IS NOT NULL")),
-    Index("ix_runs_chat", "chat", "ended_at", "id"),
+    Index("ix_runs_set_aside", "id", **where("set_aside IS NOT NULL")),
+    # On SQLite of all runs: it would read the table for the foreign key to a chat.
+    Index("ix_runs_chat", "chat", "ended_at", "id", postgresql_where=text("state = 'ended'")),
     Index("ix_runs_ended_at", "ended_at", **where("ended_at IS NOT NULL")),
-    postgresql_with={"fillfactor": "70"},
+    postgresql_with=UPDATED_OFTEN,
 )
 
 steps = Table(
@@ -98,7 +100,7 @@ steps = Table(
 replies = Table(
     "replies",
     metadata,
-    Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True, autoincrement=False),
+    Column("run", BigInteger, primary_key=True, autoincrement=False),
     Column("text", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("attempt", Integer, nullable=False),
