@@ -60,7 +60,8 @@ async def test_a_message_costs_three_transactions(wire: Wire, world: World) -> N
         await world.settled()
         found = of_messages(wire, since)
         assert len([e for e in found if is_move(e)]) == 3, found
-        assert round_trips(found) <= A_MESSAGE, found
+        first = number == 0  # whose chat is looked for before it is made
+        assert round_trips(found) <= A_MESSAGE + first, found
 
 
 async def test_a_message_whose_platform_reports_twice_costs_five(wire: Wire, world: World) -> None:
