@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, runs
+from storage.holders import Identity
 from tests.storage.kit import DEADLINE, LEASE, Hand
 
 
@@ -281,3 +284,10 @@ def test_one_process_polls_for_an_account_until_its_lease_is_over(hand: Hand) ->
     hand.mark_dead(hand.holder)
     assert hand.do(accounts.take_polling, hand.account, other, LEASE)
     assert not hand.do(accounts.take_polling, hand.account, hand.holder, LEASE)
+
+
+def test_a_session_whose_commit_gave_no_answer_begins_once(hand: Hand) -> None:
+    me = Identity("host/1", "boot", "host", 1, "all")
+    first = hand.do(holders.register, me)
+    assert hand.do(holders.register, replace(me, name="host/2")) == first
+    assert hand.rows("SELECT name FROM holders WHERE boot = 'boot'") == [("host/2",)]
