@@ -9,7 +9,7 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
   in the next list, and is then moved by itself, where it may wait, few at the same time.
 * A list that fails, or that meets a lock which nobody skips (of a unique key), is halved until
   what broke it is alone: nobody else is hurt.
-* What is not ordinary is left out too, and moved by itself at once.
+* What is not ordinary is left out too, and moved by itself next, few at the same time.
 * When the process ends and nothing is written any more, who waits is cancelled.
 """
 
