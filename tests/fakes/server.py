@@ -43,7 +43,7 @@ class Listener:
 
     async def open(self) -> None:
         """Listen; on the same port again when it was closed before."""
-        peers, state = self._peers, self._state
+        peers, state, closing = self._peers, self._state, self.closing
         config = Config(
             self._serve, interface="asgi3", lifespan="off", log_config=None, proxy_headers=False
         )
@@ -54,6 +54,8 @@ class Listener:
                 super().connection_made(transport)
                 self.access_log = False
                 peers[self.client] = transport
+                if closing.is_set():
+                    transport.abort()  # It was on its way in when the door was shut.
 
             def connection_lost(self, exc: Exception | None) -> None:
                 peers.pop(self.client, None)
