@@ -19,9 +19,8 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.domain.errors import ConfigurationError
-from bot.domain.lease import LeaseTerms
 from bot.domain.retry import RETRY, RetryPolicy
-from bot.domain.terms import Burst, IntakeTerms, Terms, WorkTerms
+from bot.domain.terms import Burst, IntakeTerms, LeaseTerms, Terms, WorkTerms
 from bot.domain.verdict import Policy, UncertainDelivery
 
 T = TypeVar("T", bound="ChannelList")

@@ -43,7 +43,8 @@ class WatchedTx(Tx):
     def later(self, statement: Executable, values: Mapping[str, object] | None = None) -> None:
         given = values or {}
         super().later(statement, given)
-        self._note(self._unsent[-1][0], given, [])
+        named = [given["chat_id"]] if "chat_id" in given else []
+        self._note(self._unsent[-1][0], given, named)
 
     def _note(self, sql: str, given: Mapping[str, object], ids: list[Any]) -> None:
         updated, locked = _UPDATES.match(sql), _LOCKS.search(sql)

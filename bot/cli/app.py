@@ -94,7 +94,7 @@ def _fill_standard_files() -> None:
 
 
 def main() -> None:
-    """The entry point: what a command could not do becomes one clear line and an exit code, 2
+    """Run a command: what it could not do becomes one clear line and an exit code, 2
     for errors of the call, the settings and the database."""
     _fill_standard_files()
     if sys.argv[1:2] not in [["serve"], ["chat"], ["up"]]:

@@ -19,14 +19,25 @@ from bot.delivery import window
 from bot.delivery.context import Shared
 from bot.delivery.finish import end_run
 from bot.delivery.outcome import receipt_of, reconsider, record
-from bot.domain.delivery import ChannelDown, Lookup, Outcome, PartState, Scope, Sent
+from bot.domain.delivery import (
+    ChannelDown,
+    ChatDoor,
+    Forbidden,
+    Hold,
+    Lookup,
+    Outcome,
+    Outgoing,
+    PartState,
+    Scope,
+    Sent,
+    sendable,
+)
 from bot.domain.ending import Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
-from bot.domain.sendable import ChatDoor, Forbidden, Hold, Outgoing, sendable
 from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Wait, plan
 from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from bot.domain.ports import STILL_OURS, Channel, Recipient, SendRef
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from bot.observability.context import about
+from bot.observability.context import Fact, bind
 from bot.observability.tracing import Span
 from storage import chats, outbox
 from storage.engine.tx import Tx
@@ -149,10 +149,12 @@ class InFlightSends:
         if not still_ours():
             return NotSent("its holder's lease was over", retry_after=_PUT_OFF)
         STILL_OURS.set(still_ours)
+        names = rt.names(part.account, part.chat)
+        bind(run=part.run, part=part.id, **names)
         call.begun = True
         outcome: Outcome = NotSent("the call was never made", retry_after=_PUT_OFF)
         try:
-            with _span(rt, part) as span:
+            with _span(rt, part, names) as span:
                 outcome = await self._ask(channel, to, part)
                 _report(rt, channel, span, outcome)
         except Exception:  # noqa: BLE001 - what is told of a call must not lose its outcome
@@ -227,17 +229,11 @@ def _doubt(tx: Tx, chat: int, attempt: Attempt, reason: str) -> None:
     outbox.doubt(tx, attempt, reason)
 
 
-@contextmanager
-def _span(rt: Runtime, part: Part) -> Iterator[Span]:
-    """Around one call to a provider: lines in it name the part, and it is a span of its run."""
-    names = rt.names(part.account, part.chat)
+def _span(rt: Runtime, part: Part, names: dict[str, Fact]) -> AbstractContextManager[Span]:
+    """Around one call to a provider: a span of its run."""
     story = "" if part.run is None else rt.story(part.account, part.run)
     facts = {"kind": part.kind.value, "number": part.number, "attempt": part.attempts, **names}
-    with (
-        about(run=part.run, part=part.id, **names),
-        rt.tracer.span("send", story, part=part.id, **facts) as span,
-    ):
-        yield span
+    return rt.tracer.span("send", story, part=part.id, **facts)
 
 
 def _report(rt: Runtime, channel: Channel, span: Span, outcome: Outcome) -> None:

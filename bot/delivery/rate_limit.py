@@ -11,6 +11,9 @@ waited for before the part is marked as being sent:
   apart at the rate of the limit, so that a backlog comes back evenly and not all at once.
 * A place that was not used is given back: by `refund`, or when the caller is cancelled.
 
+A process claims as many runs of an account as keep its line short and never empty (`room`): what
+can't leave soon waits where any process may take it, and is claimed once.
+
 The line of an account is never longer than its callers' patience, and it is never empty while
 somebody waits: the account is used at its rate, whoever comes late or not at all.
 
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol
 
 from bot.domain.message import ChatKind
@@ -33,6 +37,14 @@ _ACCOUNT_USED = 0.97
 _GROUP_BURST = 3
 _RETURNED_PATIENCE = 30.0
 """Seconds that one who was told to come back waits in the account's line: it is told once."""
+_LINE = 1.0
+"""Seconds of an account's line that a process has turns for, besides those at their agents."""
+_SLOWER = 1.25
+"""How much longer agents may take than lately without a gap in the line."""
+_LATELY = 16
+"""So many turns tell how long agents take."""
+_ANY_NUMBER = 1_000_000
+"""Of turns of an account: more than a process ever has."""
 _REFUSED_CHATS = 3
 _REFUSED_WITHIN = 1.0
 """So many chats refused within so many seconds: the limit is the whole account's."""
@@ -139,6 +151,13 @@ class Place:
             self.undo()
 
 
+@dataclass(slots=True)
+class _Last:
+    """When the next may follow the last one that was let through."""
+
+    over: float = 0.0
+
+
 class RateLimiter:
     """The rate limits of one account."""
 
@@ -149,13 +168,30 @@ class RateLimiter:
         self._local = Local()
         self._refused: dict[str, float] = {}
         self._held_until = 0.0
-        self._even_at = 0.0
+        self._called_up, self._calls = _Last(), _Last()
         self._processes = 1
         self._asked = 0
+        self.turns = 0
+        """Turns of this account that are under way in this process."""
+        self._agent_takes: float | None = None
 
     def share(self, processes: int) -> None:
         """So many processes send for this account now."""
         self._processes = max(1, processes)
+
+    @property
+    def room(self) -> int:
+        """How many more turns of this account may begin here: as many as are at their agents or
+        in line while the account is used at its rate."""
+        if self._pace.overall is None or self._agent_takes is None:
+            return _ANY_NUMBER
+        rate = self._pace.overall * _ACCOUNT_USED / self._processes
+        return max(0, ceil(rate * (_SLOWER * self._agent_takes + _LINE)) - self.turns)
+
+    def thought(self, seconds: float) -> None:
+        """An agent took so long for a turn of this account."""
+        before = seconds if self._agent_takes is None else self._agent_takes
+        self._agent_takes = before + (seconds - before) / _LATELY
 
     async def place(
         self, to: Recipient, patience: float | None = None, *, returned: bool = False
@@ -177,6 +213,8 @@ class RateLimiter:
             try:
                 if wait > 0:
                     await self._clock.sleep(wait)
+                    if place is not None:
+                        await self._apart(self._called_up)
             except BaseException:
                 if place is not None:
                     place.refund()
@@ -186,14 +224,18 @@ class RateLimiter:
                 return place
 
     async def even_out(self) -> None:
-        """Keep calls apart that are about to begin together although their moments lay apart:
-        commits take uneven times, and a process may stand still. Milliseconds as a rule."""
+        """Keep calls apart that are about to begin together although they were called up apart:
+        commits take uneven times. Milliseconds as a rule."""
+        await self._apart(self._calls)
+
+    async def _apart(self, last: _Last) -> None:
+        """Wait until this is as far from the last one as the account's limit has it."""
         if self._pace.overall is None:
             return
         now = self._clock.monotonic()
-        at = max(now, self._even_at)
+        at = max(now, last.over)
         share = 1 if self._shared is not None else self._processes
-        self._even_at = at + share / self._pace.overall
+        last.over = at + share / self._pace.overall
         if at > now:
             await self._clock.sleep(at - now)
 

@@ -15,9 +15,8 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.deliver import look_up
 from bot.delivery.notices import to_chat
 from bot.delivery.outcome import alarm, reconsider, record_alone
-from bot.domain.delivery import Lookup, PartState
+from bot.domain.delivery import Hold, Lookup, PartState
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.sendable import Hold
 from bot.leases.runtime import Runtime
 from bot.supervisor import Supervisor
 from storage import chats, outbox

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from bot.delivery import window
 from bot.delivery.outcome import alarm, opt_out, receive, reconsider
-from bot.domain.delivery import DeliveryStatus, LateRefusal, PartState, Scope
+from bot.domain.delivery import ARRIVED, DeliveryStatus, LateRefusal, PartState, Scope
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
@@ -33,10 +33,11 @@ async def record_status(rt: Runtime, account: int, status: DeliveryStatus) -> in
     found = await rt.db.write(_apply, rt, account, status)
     if found is None:
         return None
-    part, doubled = found
+    part, doubled, due = found
     alarm(rt, part, doubled=doubled)
     rt.wakeups.tell(part_topic(part))
-    rt.wakeups.tell(READY)
+    if due:
+        rt.wakeups.tell(READY)
     return part
 
 
@@ -56,13 +57,21 @@ async def ask(rt: Runtime, awaited: int) -> None:
         _log.info("part %d: its status is not known: %s", awaited, type(error).__name__)
 
 
-def _apply(tx: Tx, rt: Runtime, account: int, status: DeliveryStatus) -> tuple[int, bool] | None:
-    """Record the receipt at once and the state only forward; returns the part, and whether the
-    person has it twice. Repeats, and reports that come out of order or before our own call
-    returned, are harmless."""
+def _apply(
+    tx: Tx, rt: Runtime, account: int, status: DeliveryStatus
+) -> tuple[int, bool, bool] | None:
+    """Record the receipt at once and the state only forward; returns the part, whether the
+    person has it twice, and whether something may be due now. Repeats, and reports that come
+    out of order or before our own call returned, are harmless."""
     found = _part_of(tx, account, status)
     if found is None:
         return None
+    if found.receipt == status.receipt and found.state in ARRIVED and status.state in ARRIVED:
+        # The common case changes nothing but this row, unless its run waits for the report.
+        chats.lock_with_next(tx, found.chat)
+        awaited = outbox.confirm_sent(tx, found.id, status)
+        if awaited is not None:
+            return found.id, False, awaited and found.run is not None and runs.hasten(tx, found.run)
     chat = chats.lock(tx, found.chat)
     attempt = Attempt(found.id, status.attempt or found.attempts)
     doubled = receive(tx, attempt, status.receipt, found.chat)
@@ -75,7 +84,7 @@ def _apply(tx: Tx, rt: Runtime, account: int, status: DeliveryStatus) -> tuple[i
         if part.run is not None:
             reconsider(tx, part.run)
             runs.hasten(tx, part.run)
-    return found.id, doubled
+    return found.id, doubled, True
 
 
 def _part_of(tx: Tx, account: int, status: DeliveryStatus) -> Part | None:
@@ -127,7 +136,8 @@ def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus, 
         case LateRefusal.WINDOW:
             _leave_outside(tx, rt, chat, part)
         case LateRefusal.ACCOUNT_DOWN:
-            _send_again(tx, part, 0.0)
+            # Not at once: its turn may be under way still, and no claim keeps it back.
+            _send_again(tx, part, rt.retry.poll_refused)
             if accounts.mark_down(tx, part.account, why):
                 audit_log.note(tx, PLATFORM, "channel down", why)
         case LateRefusal.RESEND_ONCE:

@@ -5,8 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.domain.lease import LeaseTerms
 from bot.domain.verdict import POLICY, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """`seconds` a renewal is worth and `heartbeat` seconds between renewals."""
+
+    seconds: float
+    heartbeat: float
+
+    @property
+    def margin(self) -> float:
+        """Seconds before the end of the lease at which a holder stops acting."""
+        return min(1.0, self.seconds / 10)
 
 
 class Burst(StrEnum):

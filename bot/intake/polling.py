@@ -68,8 +68,12 @@ class Poller:
                 await sweep(self.rt, self.lease)
             if not updates:
                 self._offset = None
-            for update in updates:
-                await self._take(update)
+            # All at once: they share transactions, and those of one chat keep their order.
+            taking = (self._take(update) for update in updates)
+            taken = await asyncio.gather(*taking, return_exceptions=True)
+            for update, outcome in zip(updates, taken, strict=True):
+                if isinstance(outcome, BaseException):
+                    raise outcome
                 number = update.get("update_id")
                 self._offset = number + 1 if isinstance(number, int) else self._offset
         except (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable) as error:

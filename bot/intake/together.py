@@ -7,7 +7,6 @@ pieces, edits, refusals that are told) is left to `record.py`, before anything o
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -15,7 +14,7 @@ from typing import assert_never
 from bot.delivery.choices import chosen
 from bot.domain.admission import Unanswered, admit, joins_until, wait_for_more
 from bot.domain.commands import command_of
-from bot.domain.message import ChatKind, Ignored, Inbound
+from bot.domain.message import Address, ChatKind, Ignored, Inbound
 from bot.domain.run import Run, RunState
 from bot.domain.terms import Burst
 from bot.intake.batching import run_for
@@ -68,6 +67,7 @@ class _Said:
 
     entry: Entry
     message: Inbound
+    addresses: Sequence[Address]
     becomes: _Decision = Left.ALONE
     chat: Chat | None = None
     now: float = 0.0
@@ -84,7 +84,7 @@ class _Said:
 def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[Recorded | Left]:
     """Record events of as many chats. What is not ordinary is left out."""
     said = {
-        place: _Said(entry, entry.event)
+        place: _Said(entry, entry.event, addresses_of(entry.event))
         for place, entry in enumerate(entries)
         if isinstance(entry.event, Inbound) and _is_plain(rt, entry.arrival.account, entry.event)
     }
@@ -117,6 +117,8 @@ def _is_plain(rt: Runtime, account: int, message: Inbound) -> bool:
 def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
     _lock(tx, said)
     said = [one for one in said if one.chat is not None]
+    if not said:
+        return
     came = [(one.here.id, one.entry.arrival.account, one.message) for one in said]
     for one, met in zip(said, standing(tx, came, rt.terms.intake), strict=True):
         one.now = met.now
@@ -130,25 +132,34 @@ def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
 
 def _lock(tx: Tx, said: Sequence[_Said]) -> None:
     """Lock the chats, one for each message; those that are not known yet are made."""
-    where = [addresses_of(one.message) for one in said]
-    account = [one.entry.arrival.account for one in said]
-    first = [n for n in range(len(said)) if len(where[n]) == 1]
-    chats.create(tx, [new_chat(account[n], said[n].message) for n in first])
-    sought = [(n, address) for n, addresses in enumerate(where) for address in addresses]
-    locked = chats.lock_at(tx, [(account[n], address) for n, address in sought])
-    found: dict[int, list[Chat]] = defaultdict(list)
-    for place, chat in locked.items():
-        found[sought[place][0]].append(chat)
+    found = _locked(tx, said)
+    new = [one for one in said if one not in found and len(one.addresses) == 1]
+    if new:
+        tx.hurry()  # Another list may be making one of them just now.
+        making = [new_chat(one.entry.arrival.account, one.message) for one in new]
+        chats.create(tx, making, wait=False)
+        found |= _locked(tx, new)
     taken = set[tuple[int, str]]()
-    for n, one in enumerate(said):
+    for one in said:
+        here = found.get(one, ())
         one.becomes = Left.LOCKED
-        if len(where[n]) > 1 and (len(found[n]) < len(where[n]) or len(set(found[n])) > 1):
+        if len(one.addresses) > 1 and (len(here) < len(one.addresses) or len(set(here)) > 1):
             one.becomes = Left.ALONE  # The person has a new address, or is in several chats.
-        elif found[n]:
-            names = {(found[n][0].id, ""), (account[n], one.message.request_id)}
+        elif here:
+            names = {(here[0].id, ""), (one.entry.arrival.account, one.message.request_id)}
             if taken.isdisjoint(names):
-                one.chat = found[n][0]
+                one.chat = here[0]
             taken |= names
+
+
+def _locked(tx: Tx, said: Sequence[_Said]) -> dict[_Said, list[Chat]]:
+    """The chats at the addresses of each message, as far as they could be locked."""
+    sought = [(one, address) for one in said for address in one.addresses]
+    places = [(one.entry.arrival.account, address) for one, address in sought]
+    found: dict[_Said, list[Chat]] = {}
+    for place, chat in chats.lock_at(tx, places).items():
+        found.setdefault(sought[place][0], []).append(chat)
+    return found
 
 
 def _decision(tx: Tx, rt: Runtime, one: _Said, met: Standing) -> _Decision:

@@ -1,11 +1,24 @@
 """Keeping the holder's lease: begin a session, renew it, notice that it is over.
 
-What a lease is worth and why: `bot/domain/lease.py`. The keeper renews every heartbeat; when
-the trust window closes before a renewal succeeds, the session is over: everything that acts in
-its name is told to stop, and once the database answers again a new session begins, which gives
-the old one's runs back without counting anything against them: a database that was away is
-nobody's fault. When it was lost because something blocked the loop, though, one of the agents
+The keeper renews every heartbeat; when the trust window closes before a renewal succeeds, the
+session is over: everything that acts in its name is told to stop, and once the database answers
+again a new session begins, which gives the old one's runs back without counting anything against
+them: a database that was away is nobody's fault. When it was lost because something blocked the loop, though, one of the agents
 that ran is the cause, and it counts as the death of the process would.
+
+Three clocks are involved, and each is used for one thing only.
+
+* The *database's* clock decides whether a holder is dead: its row was renewed longer than
+  `seconds` ago. (On SQLite, which has no clock of its own, that is the machine's boot id
+  and the time since boot, so that setting the wall clock changes nothing.)
+* The holder's *monotonic* clock decides whether it may still act. A renewal is worth
+  `seconds` from the moment it was *begun*: the database can't have stamped it earlier than
+  that, so the holder's window always closes before the database would call it dead.
+* Wall clocks decide nothing.
+
+What the window can't close: a process that is stopped between its last look at the window
+and the bytes leaving its socket. No bot can; the part is then `sending`, and whoever takes
+the run over treats it as uncertain.
 """
 
 from __future__ import annotations
@@ -16,8 +29,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.lease import LeaseTerms, TrustWindow
 from bot.domain.ports import Clock
+from bot.domain.terms import LeaseTerms
 from storage import audit_log, runs
 from storage import holders as holder_rows
 from storage.engine.database import Database
@@ -26,6 +39,22 @@ from storage.engine.tx import Tx
 from storage.holders import Identity
 
 _log = logging.getLogger("answerback.lease")
+
+
+@dataclass(frozen=True, slots=True)
+class TrustWindow:
+    """The time of trust after one good renewal. `until` is monotonic seconds."""
+
+    until: float
+
+    @staticmethod
+    def opened(began: float, terms: LeaseTerms) -> TrustWindow:
+        """The window of a renewal that was begun at monotonic second `began`."""
+        return TrustWindow(began + terms.seconds - terms.margin)
+
+    def holds(self, monotonic: float) -> bool:
+        """Whether the holder may still begin a move or a send."""
+        return monotonic < self.until
 
 
 @dataclass(frozen=True, slots=True)

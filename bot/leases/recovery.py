@@ -23,7 +23,7 @@ from storage.notify import READY
 from storage.runs import Released
 
 _log = logging.getLogger("answerback.recover")
-_CHATS_AT_ONCE = 200
+_CHATS_AT_ONCE = 1000
 _FORGET_HOLDERS_AFTER = 86_400.0
 
 
@@ -105,14 +105,30 @@ def _release(tx: Tx, who: str, chat: int | None = None) -> Sequence[Released]:
 
 
 async def repair(rt: Runtime) -> int:
-    """Promote in chats whose runs wait behind nothing; forget holders that are long gone."""
-    stranded = await rt.db.read(runs.stranded_chats, _CHATS_AT_ONCE)
+    """Promote in every chat whose runs wait behind nothing; returns in how many."""
+    found, after = 0, 0
+    while True:
+        more, after = await repair_page(rt, after)
+        found += more
+        if not after:
+            return found
+
+
+async def repair_page(rt: Runtime, after: int) -> tuple[int, int]:
+    """The same for the next chats behind `after`: a pass costs as much however many wait. Returns
+    in how many, and where the next page begins. Forgets holders that are long gone."""
+    stranded, until = await rt.db.read(_page, after)
     for chat in stranded:
         await rt.db.write(_promote, chat)
     await rt.db.write(holders.forget_gone, _FORGET_HOLDERS_AFTER)
     if stranded:
         rt.wakeups.tell(READY)
-    return len(stranded)
+    return len(stranded), until
+
+
+def _page(tx: Tx, after: int) -> tuple[Sequence[int], int]:
+    stranded = runs.stranded_chats(tx, _CHATS_AT_ONCE, after)
+    return stranded, runs.waiting_until(tx, _CHATS_AT_ONCE, after) or 0
 
 
 def _promote(tx: Tx, chat: int) -> None:

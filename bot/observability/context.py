@@ -1,21 +1,21 @@
 """The context of log lines and spans: run, chat, request, account, holder.
 
-The fields travel in context variables. A task binds them once at its edge, and every line
+The fields travel in one context variable. A task binds them once at its edge, and every line
 that is written underneath carries them, whoever writes it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-from structlog.contextvars import bind_contextvars, bound_contextvars
+from types import MappingProxyType
 
 Fact = str | int | float | bool
 """The value of a field: a name or a number of ours, never a person's words or address."""
 
+_facts: ContextVar[Mapping[str, Fact]] = ContextVar("facts", default=MappingProxyType({}))
 _holder: ContextVar[Callable[[], str] | None] = ContextVar("holder", default=None)
 
 
@@ -32,14 +32,22 @@ def chat_tag(account: str, chat: int) -> str:
 
 def bind(**facts: Fact | None) -> None:
     """Add fields to every line of this task from here on. None adds nothing."""
-    bind_contextvars(**_known(facts))
+    _facts.set(_and(facts))
 
 
 @contextmanager
 def about(**facts: Fact | None) -> Iterator[None]:
     """Add fields to every line that is written in the body. None adds nothing."""
-    with bound_contextvars(**_known(facts)):
+    before = _facts.set(_and(facts))
+    try:
         yield
+    finally:
+        _facts.reset(before)
+
+
+def fields() -> Mapping[str, Fact]:
+    """The fields of a line that is written here."""
+    return _facts.get()
 
 
 def held_by(name: Callable[[], str]) -> None:
@@ -54,5 +62,5 @@ def holder() -> str:
     return "" if name is None else name()
 
 
-def _known(facts: dict[str, Fact | None]) -> dict[str, Fact]:
-    return {key: value for key, value in facts.items() if value is not None}
+def _and(facts: dict[str, Fact | None]) -> Mapping[str, Fact]:
+    return {**fields(), **{key: value for key, value in facts.items() if value is not None}}

@@ -22,11 +22,10 @@ from types import TracebackType
 from typing import Any
 
 import structlog
-from structlog.contextvars import merge_contextvars
 from structlog.stdlib import BoundLogger, ExtraAdder, LoggerFactory, ProcessorFormatter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from bot.observability.context import holder
+from bot.observability.context import fields, holder
 from bot.observability.redaction import causes, explain, frames, scrub
 
 _STANDARD_ERROR = 2
@@ -201,7 +200,7 @@ class _Lines(ProcessorFormatter):
         super().__init__(
             foreign_pre_chain=[ExtraAdder()],
             processors=[
-                merge_contextvars,
+                _with_fields,
                 self._frame,
                 self._fault,
                 self.remove_processors_meta,
@@ -268,6 +267,10 @@ class _Lines(ProcessorFormatter):
         if isinstance(told, int) and abs(told) < 10_000_000:
             return told
         return scrub(str(told), self._secrets)
+
+
+def _with_fields(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    return {**fields(), **event}
 
 
 def _told(value: object) -> object:

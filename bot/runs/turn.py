@@ -14,23 +14,26 @@ from bot.delivery.advance import Send, may_begin
 from bot.delivery.context import Shared, WorkerContext
 from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run
-from bot.domain.agent_result import (
-    Answer,
-    Failed,
-    GaveUp,
-    Later,
-    OutOfTime,
-    PutBack,
-    Thought,
-    follows,
-)
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
 from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
-from bot.domain.verdict import Apologise, Deliver, Think, judge
+from bot.domain.verdict import (
+    Answer,
+    Apologise,
+    Deliver,
+    Failed,
+    GaveUp,
+    Later,
+    OutOfTime,
+    PutBack,
+    Think,
+    Thought,
+    follows,
+    judge,
+)
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.runs.turn_context import TurnContext
@@ -58,6 +61,7 @@ async def work(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
         case Close() as end:
             await _close(ctx, run, end)
         case Deliver():
+            ctx.limiters[run.account].thought(0.0)
             await deliver(ctx, run, case.recipient, None)
         case Apologise() as owed:
             await _apologise(ctx, case, owed)
@@ -93,6 +97,7 @@ async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
     finally:
         await signs.end(run.id)
     taken = rt.clock.monotonic() - began
+    ctx.limiters[run.account].thought(taken)
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
     _must_hold(ctx, run)

@@ -67,6 +67,14 @@ class Worker:
             return 0
         return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
 
+    def _open(self) -> list[int]:
+        """The accounts whose line at their platform is short enough for one more turn."""
+        return [a for a in self._ctx.rt.mine if self._ctx.limiters[a].room]
+
+    def _claimable(self) -> int:
+        """The number of runs that a claim may begin here now."""
+        return min(self.room(), sum(self._ctx.limiters[a].room for a in self._open()))
+
     def reserve(self) -> Claimant | None:
         """Keep room for a run that intake may make running, until `release`; None when there is
         none."""
@@ -85,6 +93,7 @@ class Worker:
             return  # The last claim's answer came too late: the run is given back.
         task = asyncio.create_task(self._turn(run, case), name=f"run-{run.id}")
         self._turns[run.id] = task
+        self._ctx.limiters[run.account].turns += 1
         self._ctx.rt.observer.in_flight.set(len(self._turns))
         task.add_done_callback(lambda _: self._gone(run, task))
 
@@ -102,9 +111,9 @@ class Worker:
         """Claim what is ready, as far as there is room."""
         if self.draining:
             return None
-        rt, room = self._ctx.rt, self.room()
+        rt, room = self._ctx.rt, self._claimable()
         called, self._called = self._called, None
-        self._more_due = room == 0
+        self._more_due = room == 0 or self._open() != rt.mine
         if room > 0:
             # Half of it: what arrives meanwhile begins with the commit that records it.
             at_most = (room + 1) // 2
@@ -117,16 +126,16 @@ class Worker:
 
     async def _claim_at_most(self, room: int) -> int:
         """Claim so many runs and begin their turns; returns how many they were."""
-        rt, by = self._ctx.rt, self._claimant()
+        rt, by, accounts = self._ctx.rt, self._claimant(), self._open()
         self._expected += room
         try:
-            cases = await rt.db.write(_claim_cases, by, rt.mine, room)
+            cases = await rt.db.write(_claim_cases, by, accounts, room)
             claimed: list[tuple[Run, Case | None]] = [(case.run, case) for case in cases]
         except (DatabaseUnavailable, StaleLease):
             raise
         except Exception:  # noqa: BLE001 - the list's edge: what breaks it belongs to one turn
             _log.exception("a claim broke: each turn reads its own case")
-            claimed = [(run, None) for run in await rt.db.write(runs.claim, by, rt.mine, room)]
+            claimed = [(run, None) for run in await rt.db.write(runs.claim, by, accounts, room)]
         finally:
             self._expected -= room
         for run, case in claimed:
@@ -135,7 +144,7 @@ class Worker:
 
     def _go_on_claiming(self) -> None:
         """There was no end to what is due: take more, or have others do it."""
-        if self.room() > 0:
+        if self._claimable() > 0:
             self._wake.set()
         else:
             self._more_due = True
@@ -185,7 +194,7 @@ class Worker:
 
     def _keeps(self, topic: str) -> bool:
         """Whether a hint of ours needs to go no further: we have room for what is ready."""
-        return topic == READY and self.room() > 0
+        return topic == READY and self._claimable() > 0
 
     def _hear(self, topic: str) -> None:
         kind, _, name = topic.partition(":")
@@ -208,6 +217,7 @@ class Worker:
     def _gone(self, run: Run, task: asyncio.Task[None]) -> None:
         if self._turns.get(run.id) is task:
             del self._turns[run.id]
+        self._ctx.limiters[run.account].turns -= 1
         self._ctx.rt.observer.in_flight.set(len(self._turns))
         if self._more_due or run.deaths >= self._ctx.rt.retry.suspect_after:
             self._wake.set()  # There is room again, or quarantine is free.

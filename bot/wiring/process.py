@@ -63,6 +63,8 @@ _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_SHARE_EVERY = 1.0
+"""Seconds for which processes that start together may leave at more than their share."""
 _RETAIN_EVERY = 600.0
 _BETWEEN_PAGES = 0.1
 _PROBE_EVERY = 15.0
@@ -133,6 +135,7 @@ class Process:
     last_sweep: float = 0.0
     doors: list[Poller | WebhookWatch] = field(default_factory=list)
     """Where messages come in, by asking or by being asked."""
+    _repaired: int = 0
     _heard: DatabaseCheck = field(init=False)
 
     def __post_init__(self) -> None:
@@ -182,7 +185,7 @@ class Process:
 
     async def repair(self) -> None:
         """The slower repairs. Raises DatabaseUnavailable."""
-        await recovery.repair(self.rt)
+        _, self._repaired = await recovery.repair_page(self.rt, self._repaired)
         for limiter in self.ctx.limiters.values():
             limiter.forget_idle()
 
@@ -233,7 +236,7 @@ class Process:
         tasks.every("repair", _REPAIR_EVERY, self.repair)
         tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
-        tasks.every("share", beat, self.share_rate_limits)
+        tasks.every("share", min(_SHARE_EVERY, beat), self.share_rate_limits)
         for introduction in self.introductions:
             tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 

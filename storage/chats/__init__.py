@@ -27,5 +27,6 @@ from storage.chats.rows import (
     lock_at,
     lock_each,
     lock_free,
+    lock_with_next,
     names,
 )

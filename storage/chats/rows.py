@@ -13,7 +13,7 @@ from bot.domain.message import Address, ChatKind
 from storage.engine.binds import CHAT_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip, insert_rows
+from storage.engine.insert import InsertOrSkip, insert_rows, nobody_makes
 from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
@@ -81,6 +81,11 @@ def lock(tx: Tx, chat: int) -> Chat:
     while (found := CHAT.first(tx.execute(_LOCK, {"chat_id": chat}))) is None:
         chat = get(tx, chat).id
     return found
+
+
+def lock_with_next(tx: Tx, chat: int) -> None:
+    """Lock the chat's row, unread, on the way of the next statement."""
+    tx.later(_LOCK, {"chat_id": chat})
 
 
 _LOCK_EACH = (
@@ -160,15 +165,21 @@ class NewChat:
 _new = Rows("new", **_WHERE, kind=sa.Text(), name=sa.Text(), language=sa.Text())
 _unknown = ~sa.exists(sa.select(1).where(_at(chat_addresses, _new)))
 _in_order = (_new.c.account, _new.c.address, _new.c.topic)
-_CREATE = insert_rows(chats, _new, _unknown, _in_order, created_at=now).on_conflict_do_nothing()
+_free = sa.or_(
+    sa.bindparam("wait", type_=sa.Boolean),
+    nobody_makes(sa.cast(_new.c.account, sa.Text) + "/" + _new.c.topic + "/" + _new.c.address),
+)
+_CREATE = insert_rows(
+    chats, _new, sa.and_(_unknown, _free), _in_order, created_at=now
+).on_conflict_do_nothing()
 _KNOW_NEW = insert_rows(
     chat_addresses, _new, _unknown, _in_order, _new.join(chats, _at(chats, _new)), chat=chats.c.id
 ).on_conflict_do_nothing()
 
 
-def create(tx: Tx, new: Sequence[NewChat]) -> None:
-    """Make the chats at these addresses that nobody knows. Whoever makes several does so in the
-    order of the addresses, and before a chat is locked."""
+def create(tx: Tx, new: Sequence[NewChat], *, wait: bool = True) -> None:
+    """Make the chats at these addresses that nobody knows; without `wait`, those that no other
+    list is making just now. Whoever makes several does so before a chat is locked."""
     rows = _new.of(
         (
             chat.account,
@@ -180,7 +191,7 @@ def create(tx: Tx, new: Sequence[NewChat]) -> None:
         )
         for chat in new
     )
-    tx.later(_CREATE, rows)
+    tx.later(_CREATE, rows | {"wait": wait})
     tx.later(_KNOW_NEW, rows)
 
 

@@ -5,11 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Table, select, true
+from sqlalchemy import Boolean, ColumnElement, FromClause, Table, select, true
 from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from storage.engine.sets import Rows
 from storage.engine.tx import Row, Tx
+
+
+class nobody_makes(FunctionElement[bool]):  # noqa: N801 - used as a function, as `among` is
+    """Whether no other transaction that asked so makes what has this name: so lists that make the
+    same rows don't wait for each other at a unique index. Nobody else does, until we end."""
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(nobody_makes, "postgresql")
+def _name_locked(element: nobody_makes, compiler: SQLCompiler, **kw: Any) -> str:
+    return (
+        f"pg_try_advisory_xact_lock(hashtextextended({compiler.process(element.clauses, **kw)}, 0))"
+    )
+
+
+@compiles(nobody_makes, "sqlite")
+def _one_writer(_element: nobody_makes, _compiler: SQLCompiler, **_kw: Any) -> str:
+    return "true"
 
 
 def insert_rows(

@@ -6,25 +6,30 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
 * Members of one key (a chat) keep their order: a list has at most one of them.
 * A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
   stalled process nor another list holds up everybody: it leaves that member out. It comes along
-  in the next list, and is then moved by itself, where it may wait.
+  in the next list, and is then moved by itself, where it may wait, few at the same time.
 * Where nothing is written any more, since the process ends, who waits is cancelled.
-* A list that fails is halved until what broke it is alone: nobody else is hurt.
+* A list that fails, or that meets a lock which nobody skips (of a unique key), is halved until
+  what broke it is alone: nobody else is hurt.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine.tx import Tx
+from storage.engine.tx import RowsLocked, Tx
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_WAIT_AT_ONCE = 2
+"""Members that wait for somebody's lock at the same time: each of them keeps a connection."""
 
 
 class Left(Enum):
@@ -77,11 +82,12 @@ class Lane(Generic[Item, Result]):
         self._busy: set[Hashable] = set()
         self._runs: asyncio.Task[None] | None = None
         self._singles: set[asyncio.Task[None]] = set()
+        self._waits = asyncio.Semaphore(_WAIT_AT_ONCE)
 
     async def do(self, item: Item) -> Result:
         """Move one member, with whatever else waits. A caller that is cancelled before its list
         began takes it along. Raises DatabaseUnavailable, and what the move raises for it."""
-        if len(self._waiting) >= self._bound:
+        if len(self._waiting) + len(self._singles) >= self._bound:
             raise DatabaseUnavailable(f"{self._bound} others wait for the database already")
         told: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Member(item, self._key(item), told))
@@ -124,39 +130,55 @@ class Lane(Generic[Item, Result]):
     async def _together(self, taken: list[_Member[Item, Result]]) -> None:
         try:
             outcomes = await self._write(self._move, [member.item for member in taken])
-        except DatabaseUnavailable as away:
-            for member in taken:
-                member.fail(DatabaseUnavailable(str(away)))
         except Exception as error:  # noqa: BLE001 - the list's edge: it belongs to one of them
-            if len(taken) == 1:
-                taken[0].fail(error)
-                return
+            await self._failed(taken, error)
+        else:
+            self._tell(taken, outcomes)
+
+    async def _failed(self, taken: list[_Member[Item, Result]], error: Exception) -> None:
+        if isinstance(error, DatabaseUnavailable) and not isinstance(error, RowsLocked):
+            for member in taken:
+                member.fail(DatabaseUnavailable(str(error)))
+        elif len(taken) > 1:
             half = len(taken) // 2
             await self._together(taken[:half])
             await self._together(taken[half:])
+        elif isinstance(error, RowsLocked):
+            self._move_alone(taken[0], Left.LOCKED)
         else:
-            again = []
-            for member, outcome in zip(taken, outcomes, strict=True):
-                if outcome is Left.LOCKED and not member.left_out:
-                    member.left_out = True
-                    again.append(member)
-                elif isinstance(outcome, Left):
-                    self._move_alone(member)
-                elif isinstance(outcome, Exception):
-                    member.fail(outcome)
-                else:
-                    member.tell(outcome)
-            self._waiting[:0] = again
+            taken[0].fail(error)
 
-    def _move_alone(self, member: _Member[Item, Result]) -> None:
+    def _tell(
+        self, taken: list[_Member[Item, Result]], outcomes: Sequence[Result | Exception | Left]
+    ) -> None:
+        again = []
+        for member, outcome in zip(taken, outcomes, strict=True):
+            if outcome is Left.LOCKED and not member.left_out:
+                member.left_out = True
+                again.append(member)
+            elif isinstance(outcome, Left):
+                self._move_alone(member, outcome)
+            elif isinstance(outcome, Exception):
+                member.fail(outcome)
+            else:
+                member.tell(outcome)
+        self._waiting[:0] = again
+
+    def _move_alone(self, member: _Member[Item, Result], why: Left) -> None:
         self._busy.add(member.key)
-        single = asyncio.create_task(self._single(member), name="lane-single", context=Context())
+        turn = self._waits if why is Left.LOCKED else nullcontext()
+        moving = self._single(member, turn)
+        single = asyncio.create_task(moving, name="lane-single", context=Context())
         self._singles.add(single)
         single.add_done_callback(self._singles.discard)
 
-    async def _single(self, member: _Member[Item, Result]) -> None:
+    async def _single(
+        self, member: _Member[Item, Result], turn: AbstractAsyncContextManager[None]
+    ) -> None:
         try:
-            member.tell(await self._write(self._alone, member.item))
+            async with turn:
+                if not member.told.cancelled():
+                    member.tell(await self._write(self._alone, member.item))
         except asyncio.CancelledError:
             member.told.cancel()
             raise

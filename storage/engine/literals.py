@@ -1,4 +1,4 @@
-"""States spelled out in the SQL instead of sent beside it.
+"""Conditions spelled so that the planner takes the right index.
 
 A partial index serves a statement only if the planner can see that the statement stays within
 it. SQLite never looks into parameters, and PostgreSQL doesn't once it keeps one plan for all of
@@ -8,8 +8,9 @@ them: `state = 'ready'` finds the index of what is ready, `state = $1` reads the
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import ColumnElement, Text, literal_column
+from sqlalchemy import ColumnElement, Text, func, literal_column
 
 
 def word(value: StrEnum) -> ColumnElement[str]:
@@ -27,3 +28,9 @@ def is_in(column: ColumnElement[str], *values: StrEnum) -> ColumnElement[bool]:
 def is_not(column: ColumnElement[str], value: StrEnum) -> ColumnElement[bool]:
     """Whether the column has another value."""
     return column != word(value)
+
+
+def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The column, spelled as no index has it: for a condition that thousands of rows may meet,
+    beside one that names the row. A planner without statistics takes either for rare."""
+    return func.coalesce(column, column)

@@ -25,7 +25,7 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import URL
 
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine.tx import POSTGRES, StatementFailed, Tx
+from storage.engine.tx import POSTGRES, RowsLocked, StatementFailed, Tx
 
 T = TypeVar("T")
 
@@ -37,6 +37,9 @@ _ROLLED_BACK = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: PostgreSQL undid the transaction whole."""
 _READ_ONLY = "25006"
 """A standby, or a server that is about to become one."""
+_TOO_MUCH = "54"
+"""The class of what is too long for this database today and tomorrow: a key, a list."""
+_LOCKED = "55P03"
 _WRITE = "BEGIN"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _NONE = ""
@@ -246,7 +249,10 @@ def _committed(tx: Tx, begin: str, job: Callable[[Tx], T]) -> T:
 
 def _told(error: psycopg.Error, begin: str, statement: str, *, broke: bool) -> Exception:
     """The error to raise for `error`: DatabaseUnavailable when trying later may help."""
+    if error.sqlstate == _LOCKED:
+        return RowsLocked("somebody else has locked what the database is asked for")
     standby = error.sqlstate == _READ_ONLY and begin is _WRITE
-    if broke or standby or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    if broke or standby or (away and not (error.sqlstate or "").startswith(_TOO_MUCH)):
         return DatabaseUnavailable(f"the database does not answer: {type(error).__name__}")
     return StatementFailed(error, statement).with_traceback(error.__traceback__)

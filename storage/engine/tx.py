@@ -21,11 +21,14 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.selectable import ReturnsRows, TypedReturnsRows
 
+from bot.domain.errors import DatabaseUnavailable
+
 T = TypeVar("T")
 
 SQLITE: Dialect = SQLiteDialect_pysqlite(dbapi=sqlite3, paramstyle="named")
 POSTGRES: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]  # it has no types
 
+_HURRY = "SET LOCAL lock_timeout = '50ms'"
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -37,6 +40,10 @@ class StatementFailed(Exception):
         self.orig = orig
         self.__suppress_context__ = True
         super().__init__(f"{_without_values(orig)}: {' '.join(statement.split())}")
+
+
+class RowsLocked(DatabaseUnavailable):
+    """Somebody else has locked what a statement needs, for longer than it may wait."""
 
 
 def _without_values(error: Exception) -> str:
@@ -169,9 +176,16 @@ class Tx:
         else:
             self._unsent.append((sql, values))
 
+    def hurry(self) -> None:
+        """From here on a statement that has to wait for somebody's lock raises RowsLocked soon.
+        On SQLite nobody else writes while this transaction is open."""
+        if not self.is_sqlite:
+            self.send_later(_HURRY)
+
     def commit(self) -> None:
         """Commit, with what was left for later."""
-        self._send("COMMIT", _NOTHING)
+        if self.statement or len(self._unsent) > 1:  # else nothing but a BEGIN, not sent yet
+            self._send("COMMIT", _NOTHING)
 
     def run(self, sql: str, values: Mapping[str, object] = _NOTHING) -> list[tuple[Any, ...]]:
         """Run SQL in the driver's own spelling."""

@@ -9,7 +9,7 @@
     any unfinished                    -> sent                  receive, receive_first
     uncertain                         -> sent                  believe_arrived
     uncertain | refused | dropped     -> pending               resend
-    sent                              -> delivered -> read     confirm
+    sent                              -> delivered -> read     confirm, confirm_sent
     sent                              -> refused               refuse_sent
     refused                           -> pending               send_again
     pending                           -> dropped               drop_pending, drop_notice,
@@ -21,7 +21,7 @@ counts whoever holds the run by now, and a second one for a part is kept and rep
 `move_each` is `move` for a list, and returns what moved.
 """
 
-from storage.outbox.delivery_status import confirm, refuse_sent, send_again
+from storage.outbox.delivery_status import confirm, confirm_sent, refuse_sent, send_again
 from storage.outbox.moves import (
     Attempt,
     NewParts,

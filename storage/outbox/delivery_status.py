@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.domain.delivery import PartState, Scope
+from bot.domain.delivery import ARRIVED, DeliveryStatus, PartState, Scope
 from bot.domain.reply import PartBody
 from bot.domain.retry import RETRY
+from bot.domain.run import RunState
 from storage.engine.binds import WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
 from storage.outbox.rows import IS_PART, REFUSED, SENT
-from storage.schema.tables import outbox
+from storage.schema.tables import outbox, runs
 
 _HAS_RECEIPT = outbox.c.receipt == sa.bindparam("receipt_id")
 _STATUS = sa.bindparam("new_status", type_=sa.Text)
@@ -55,6 +56,26 @@ def confirm(tx: Tx, part: int, receipt: str, state: PartState, status: str) -> b
     after all. False: nothing new."""
     values = {"part_id": part, "receipt_id": receipt, "new_status": status}
     return tx.execute(_CONFIRM[state], values).rowcount == 1
+
+
+_AWAITED = sa.exists(
+    sa.select(1).where(
+        runs.c.id == outbox.c.run, is_in(runs.c.state, RunState.READY), runs.c.replied == sa.true()
+    )
+).correlate(outbox)
+_CONFIRM_SENT = {
+    state: move.where(is_in(outbox.c.state, *sorted(ARRIVED))).returning(_AWAITED.label("awaited"))
+    for state, move in _CONFIRM.items()
+}
+
+
+def confirm_sent(tx: Tx, part: int, status: DeliveryStatus) -> bool | None:
+    """sent -> delivered -> read, forward only. Returns whether the part's run may wait for that;
+    None: nothing moved."""
+    assert status.state is not None
+    values = {"part_id": part, "receipt_id": status.receipt, "new_status": status.provider_status}
+    awaited: bool | None = tx.scalar(_CONFIRM_SENT[status.state], values)
+    return awaited
 
 
 _ERROR = sa.bindparam("new_error", type_=sa.Text)

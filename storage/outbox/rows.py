@@ -22,7 +22,7 @@ from storage.engine.binds import (
 )
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.literals import is_in, is_not
+from storage.engine.literals import is_in, is_not, unindexed
 from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import Watched, outbox, receipts, runs
@@ -150,9 +150,9 @@ _OF_HELD = (
             runs,
             sa.and_(
                 runs.c.id == _claims.c.run_id,
-                runs.c.holder == _claims.c.holder_id,
+                unindexed(runs.c.holder) == _claims.c.holder_id,
                 runs.c.fence == _claims.c.fence,
-                is_in(runs.c.state, RunState.RUNNING),
+                is_in(unindexed(runs.c.state), RunState.RUNNING),
             ),
         ).join(outbox, outbox.c.run == runs.c.id)
     )

@@ -41,6 +41,7 @@ from storage.runs.heads import (
     promote_each,
     step_back,
     stranded_chats,
+    waiting_until,
 )
 from storage.runs.moves import (
     correct_ending,

@@ -142,20 +142,32 @@ def live_in_chat(tx: Tx, chat: int) -> Sequence[Run]:
     return RUN.all(tx.execute(_LIVE_IN_CHAT, {"chat_id": chat}))
 
 
-_STRANDED = (
+_page = (
     sa.select(runs.c.chat)
     .distinct()
-    .join(chats, chats.c.id == runs.c.chat)
-    .where(
-        WAITING,
-        LIVE,
-        sa.or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
-        ~_has_head(runs.c.chat),
-    )
+    .where(WAITING, LIVE, runs.c.chat > sa.bindparam("after", type_=sa.BigInteger))
+    .order_by(runs.c.chat)
     .limit(AT_MOST)
+    .subquery("page")
+)
+_PAGE_ENDS = sa.select(sa.func.max(_page.c.chat))
+_STRANDED = (
+    sa.select(_page.c.chat)
+    .join(chats, chats.c.id == _page.c.chat)
+    .where(
+        sa.or_(chats.c.paused_until.is_(None), chats.c.paused_until <= now),
+        ~_has_head(_page.c.chat),
+    )
 )
 
 
-def stranded_chats(tx: Tx, limit: int) -> Sequence[int]:
-    """Chats whose runs wait behind nothing: what a crash between two moves could leave."""
-    return tx.scalars(_STRANDED, {"at_most": limit}).all()
+def stranded_chats(tx: Tx, limit: int, after: int = 0) -> Sequence[int]:
+    """Of the next so many chats in which something waits, those where it waits behind nothing:
+    what a crash between two moves could leave."""
+    return tx.scalars(_STRANDED, {"at_most": limit, "after": after}).all()
+
+
+def waiting_until(tx: Tx, limit: int, after: int) -> int | None:
+    """The last of the next so many chats in which something waits."""
+    until: int | None = tx.scalar(_PAGE_ENDS, {"at_most": limit, "after": after})
+    return until

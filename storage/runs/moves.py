@@ -18,13 +18,15 @@ from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
 from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, WAIT
 from storage.engine.clock import now
-from storage.engine.literals import is_in, word
+from storage.engine.literals import is_in, unindexed, word
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.runs.rows import ENDED, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
 from storage.schema.tables import runs
 
-_HELD = sa.and_(IS_RUN, runs.c.holder == HOLDER_ID, runs.c.fence == HELD_FENCE, RUNNING)
+_HOLDER = unindexed(runs.c.holder)
+_IS_RUNNING = is_in(unindexed(runs.c.state), RunState.RUNNING)
+_HELD = sa.and_(IS_RUN, _HOLDER == HOLDER_ID, runs.c.fence == HELD_FENCE, _IS_RUNNING)
 
 
 def _held_by(claim: Claim, **values: object) -> dict[str, object]:
@@ -97,8 +99,9 @@ _claims = Rows("claims", run_id=sa.BigInteger(), holder_id=sa.BigInteger(), fenc
 
 def _held_among(listed: Rows) -> sa.ColumnElement[bool]:
     """The run is held under one of these claims."""
-    of, run = listed.c, runs.c
-    return sa.and_(run.id == of.run_id, run.holder == of.holder_id, run.fence == of.fence, RUNNING)
+    of = listed.c
+    held = (runs.c.id == of.run_id, of.holder_id == _HOLDER, runs.c.fence == of.fence)
+    return sa.and_(*held, _IS_RUNNING)
 
 
 _PROGRESS = sa.update(runs).where(_HELD).values(failures=0, deaths=0, quarantined=sa.false())

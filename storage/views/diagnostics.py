@@ -16,6 +16,7 @@ from bot.domain.run import RunState
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
 from storage.engine.name_lock import is_held
+from storage.engine.sets import within
 from storage.engine.tx import Tx
 from storage.holders import HolderRow, alive, listed
 from storage.schema.tables import Watched, accounts, chats, holders, outbox, payloads, runs
@@ -25,6 +26,8 @@ AT_MOST = 200
 
 _RUNS = 1000
 """Live runs whose parts are looked at."""
+_LOOKED_AT = sa.literal_column("10000", sa.Integer)
+"""Ready or waiting runs that are looked at: how many there are, the gauges say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,13 @@ class Fact:
 _LIVE = is_not(runs.c.state, RunState.ENDED)
 _READY = is_in(runs.c.state, RunState.READY)
 _RUNNING = is_in(runs.c.state, RunState.RUNNING)
+_READY_ONES, _WAITING_ONES = (
+    within(runs.c.id, some.limit(_LOOKED_AT))
+    for some in (
+        sa.select(runs.c.id).where(_READY).order_by(runs.c.account, runs.c.not_before, runs.c.id),
+        sa.select(runs.c.id).where(_LIVE, is_in(runs.c.state, RunState.WAITING)),
+    )
+)
 _STANDALONE_PENDING = is_in(outbox.c.watched, Watched.DUE)
 
 
@@ -94,7 +104,7 @@ def runs_set_aside(tx: Tx) -> Sequence[Fact]:
     return _facts(
         tx,
         sa.select(runs.c.id, now - runs.c.idle_since, runs.c.set_aside).where(
-            _LIVE, is_not(runs.c.state, RunState.RUNNING), runs.c.set_aside.is_not(None)
+            is_not(runs.c.state, RunState.RUNNING), _LIVE, runs.c.set_aside.is_not(None)
         ),
     )
 
@@ -112,7 +122,7 @@ def unclaimed_runs(tx: Tx, older: float) -> Sequence[Fact]:
         )
         .join(accounts, accounts.c.id == runs.c.account)
         .where(
-            _READY,
+            _READY_ONES,
             runs.c.set_aside.is_(None),
             runs.c.not_before <= now - older,
             runs.c.idle_since <= now - older,
@@ -127,7 +137,7 @@ def put_off_runs(tx: Tx, older: float) -> Sequence[Fact]:
     question = (
         sa.select(runs.c.id, now - runs.c.created_at, runs.c.not_before - now, runs.c.detail)
         .where(
-            _READY,
+            _READY_ONES,
             runs.c.set_aside.is_(None),
             runs.c.not_before > now,
             runs.c.created_at <= now - older,
@@ -160,7 +170,7 @@ def waiting_chats(tx: Tx, older: float) -> Sequence[Queue]:
     oldest = sa.func.min(runs.c.created_at)
     waits = (
         sa.select(runs.c.chat, oldest.label("oldest"), sa.func.count().label("waiting"))
-        .where(_LIVE, is_in(runs.c.state, RunState.WAITING))
+        .where(_WAITING_ONES)
         .group_by(runs.c.chat)
         .having(oldest <= now - older)
         .order_by(oldest)

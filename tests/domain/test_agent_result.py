@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.agent_result import (
+from bot.domain.ending import Cause, Close, Ending
+from bot.domain.reply import Reply
+from bot.domain.retry import RETRY
+from bot.domain.run import Run, RunState
+from bot.domain.verdict import (
     Answer,
+    Apologise,
     Failed,
     GaveUp,
     Later,
@@ -16,11 +21,6 @@ from bot.domain.agent_result import (
     Thought,
     follows,
 )
-from bot.domain.ending import Cause, Close, Ending
-from bot.domain.reply import Reply
-from bot.domain.retry import RETRY
-from bot.domain.run import Run, RunState
-from bot.domain.verdict import Apologise
 
 RUN = Run(
     id=1,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from bot.domain.delivery import ChatDoor, Forbidden, Hold, Outgoing, sendable
 from bot.domain.ending import Ending
-from bot.domain.sendable import ChatDoor, Forbidden, Hold, Outgoing, sendable
 
 NOW = 1_000_000.0
 DAY = 86_400.0

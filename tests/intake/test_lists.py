@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ from bot.supervisor import Supervisor
 from bot.texts import Words
 from channels.console import ConsoleChannel
 from storage import chats, runs
+from storage.engine import postgres
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.lane import Left
 from storage.engine.tx import Tx
@@ -59,6 +61,12 @@ def runtime(hand: Hand, db: Database | None = None, **terms: Any) -> Runtime:
         wakeups=Wakeups(hand.clock),
         calendar=CronCalendar("UTC"),
     )
+
+
+def door(hand: Hand, db: Database, monkeypatch: pytest.MonkeyPatch) -> Intake:
+    """The intake of a process that only listens; no machine is too slow for it."""
+    monkeypatch.setattr("bot.intake.accept.COMMIT_WITHIN", PATIENCE)
+    return Intake(runtime(hand, db, burst=Burst.EACH), None, Supervisor(hand.clock))
 
 
 def entry(hand: Hand, event: Any, *, claims: bool = True) -> Entry:
@@ -223,21 +231,22 @@ class _Counting(Tx):
 
 
 @pytest.mark.parametrize("many", [1, 40])
-def test_a_list_takes_five_round_trips_however_long_it_is(postgres_url: str, many: int) -> None:
+def test_a_list_takes_as_many_round_trips_as_one_message(postgres_url: str, many: int) -> None:
     with opened(postgres_url) as hand:
         rt = runtime(hand, burst=Burst.EACH)
-        for number in range(2):  # first messages, then in chats that are known
+        for number, trips in enumerate((6, 5)):  # first messages, then in chats that are known
             with connected(postgres_url, hand.clock, _Counting) as tx:
                 assert isinstance(tx, _Counting)
                 tx.send_later("BEGIN")
                 came = [entry(hand, said(number, f"p{n}")) for n in range(many)]
                 assert became(record_together(tx, rt, came)) == [Became.RUN] * many
                 tx.commit()
-                assert tx.trips == 5
+                assert tx.trips == trips
 
 
 @pytest.fixture
-def rival_hand(postgres_url: str) -> Iterator[Hand]:
+def rival_hand(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hand]:
+    monkeypatch.setattr(postgres, "_SESSION", f"SET lock_timeout = '{PATIENCE:.0f}s'")
     with opened(postgres_url, pool=8) as hand:
         yield hand
 
@@ -254,6 +263,40 @@ def test_who_is_locked_by_another_list_is_left_out_and_nobody_waits(rival_hand: 
         rival.commit()
     again = record(hand, [said(3, name) for name in "cb"], rt)
     assert became(again) == [Became.RUN] * 2
+
+
+async def test_a_chat_that_somebody_is_making_holds_up_its_own_message_alone(
+    rival_hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = rival_hand
+    intake = door(hand, hand.db, monkeypatch)
+    arrival = Arrival(hand.account, "{}")
+    with first(hand) as rival:
+        rival.do(record_together, runtime(hand), [entry(hand, said(1, "c"))])
+        taking = {
+            name: asyncio.ensure_future(intake.take(arrival, [said(2, name)])) for name in "abcde"
+        }
+        others = [taking[name] for name in "abde"]
+        taken = await asyncio.wait_for(asyncio.gather(*others), PATIENCE)
+        assert [one.became for [one] in taken] == [Became.RUN] * 4
+        assert not taking["c"].done()
+        rival.commit()
+        [held_up] = await taking["c"]
+    assert held_up.became is Became.RUN
+    assert hand.value("SELECT count(*) FROM chats") == 5
+
+
+def test_first_messages_whose_chats_another_list_makes_are_left_out_and_nobody_waits(
+    rival_hand: Hand,
+) -> None:
+    hand, rt = rival_hand, runtime(rival_hand)
+    with first(hand) as rival:
+        rival.do(record_together, rt, [entry(hand, said(1, f"p{n}")) for n in range(40)])
+        came = record(hand, [said(1, f"p{n}") for n in range(1, 42)])
+        assert became(came) == [*[Left.LOCKED] * 39, Became.RUN, Became.RUN]
+        rival.commit()
+    again = record(hand, [said(1, f"p{n}") for n in range(42)])
+    assert became(again) == [Became.DUPLICATE] * 42
 
 
 def test_a_run_that_is_being_claimed_is_not_waited_for(rival_hand: Hand) -> None:
@@ -291,8 +334,7 @@ def counted(hand: Hand) -> Iterator[_CountedDatabase]:
 async def test_two_hundred_first_messages_at_once_share_transactions(
     hand: Hand, counted: _CountedDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.intake.accept.COMMIT_WITHIN", PATIENCE)
-    intake = Intake(runtime(hand, counted), None, Supervisor(hand.clock))
+    intake = door(hand, counted, monkeypatch)
     arrival = Arrival(hand.account, "{}")
     people = [said(1, f"p{n}") for n in range(200)]
     taken = await asyncio.gather(*(intake.take(arrival, [person]) for person in people))
@@ -303,8 +345,7 @@ async def test_two_hundred_first_messages_at_once_share_transactions(
 async def test_a_message_that_no_database_takes_hurts_none_of_its_list(
     hand: Hand, counted: _CountedDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.intake.accept.COMMIT_WITHIN", PATIENCE)
-    intake = Intake(runtime(hand, counted), None, Supervisor(hand.clock))
+    intake = door(hand, counted, monkeypatch)
     arrival = Arrival(hand.account, "{}")
     texts = ["a", "b", "\ud800", "d", "e", "f"]
     events = [said(1, f"p{n}", text) for n, text in enumerate(texts)]
@@ -316,13 +357,26 @@ async def test_a_message_that_no_database_takes_hurts_none_of_its_list(
     assert hand.value("SELECT count(*) FROM payloads WHERE error IS NOT NULL") == 1
 
 
+async def test_a_name_too_long_for_an_index_hurts_none_of_its_list(
+    rival_hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.intake.accept.COMMIT_WITHIN", PATIENCE)
+    hand = rival_hand
+    intake = Intake(runtime(hand), None, Supervisor(hand.clock))
+    arrival = Arrival(hand.account, "{}")
+    long = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(200))
+    events = [said(1, name) for name in ("a", long, "c")]
+    taken = await asyncio.gather(*(intake.take(arrival, [event]) for event in events))
+    outcomes = [one.became for [one] in taken]
+    assert outcomes == [Became.RUN, Became.DEAD_LETTER, Became.RUN]
+
+
 async def test_two_processes_whose_lists_overlap_record_everything_once(
     hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.intake.accept.COMMIT_WITHIN", PATIENCE)
     dbs = [_CountedDatabase(DatabaseSettings(hand.url), hand.clock) for _ in range(2)]
     try:
-        doors = [Intake(runtime(hand, db), None, Supervisor(hand.clock)) for db in dbs]
+        doors = [door(hand, db, monkeypatch) for db in dbs]
         arrival = Arrival(hand.account, "{}")
         events = [said(number, f"p{n}") for number in range(1, 4) for n in range(20)]
         taking = [door.take(arrival, [event]) for event in events for door in doors]

@@ -143,6 +143,18 @@ async def test_another_program_with_our_token_is_explained(
     assert "another program polls with this bot's token" in caplog.text
 
 
+async def test_a_backlog_is_taken_in_at_once_and_answered_in_its_order(world: World) -> None:
+    people = [Person(CHAT + n) for n in range(20)]
+    for number in range(3):
+        for person in people:
+            world.telegram.enqueue(person.text(f"{number}"))
+    await world.start(agent=repeats, telegram_mode=POLLING, burst="each")
+    await world.telegram.wait_for(
+        lambda: all(len(world.telegram.texts(person.number)) == 3 for person in people)
+    )
+    assert all(world.telegram.texts(person.number) == ["0", "1", "2"] for person in people)
+
+
 @pytest.mark.parametrize("trouble", [bad_gateway(), unauthorized()])
 async def test_polling_comes_back_after_trouble_and_marks_the_channel_up(
     world: World, caplog: pytest.LogCaptureFixture, trouble: object

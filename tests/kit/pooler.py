@@ -44,7 +44,7 @@ class Pooler:
         self.idle.put_nowait(session)
         writer.write(session.greeting)
         while True:
-            kind, message = await _message(reader)
+            kind, message = await read_message(reader)
             if kind == b"X":
                 return
             session = await self.idle.get()
@@ -55,7 +55,7 @@ class Pooler:
                     if kind in b"QS":
                         status = await _answered(session, writer)
                     if status != _IDLE:
-                        kind, message = await _message(reader)
+                        kind, message = await read_message(reader)
             finally:
                 self.idle.put_nowait(session)
 
@@ -66,7 +66,8 @@ async def _startup(reader: StreamReader) -> int:
     return int.from_bytes(body[:4], "big")
 
 
-async def _message(reader: StreamReader) -> tuple[bytes, bytes]:
+async def read_message(reader: StreamReader) -> tuple[bytes, bytes]:
+    """One message of the protocol: its kind, and all of its bytes."""
     kind = await reader.readexactly(1)
     length = await reader.readexactly(4)
     return kind, kind + length + await reader.readexactly(int.from_bytes(length, "big") - 4)
@@ -75,7 +76,7 @@ async def _message(reader: StreamReader) -> tuple[bytes, bytes]:
 async def _answered(session: _Session, writer: StreamWriter) -> bytes:
     """Hand on the server's answer; the state of the session's transaction after it."""
     while True:
-        kind, message = await _message(session.reader)
+        kind, message = await read_message(session.reader)
         writer.write(message)
         if kind == b"Z":
             return message[-1:]
@@ -91,7 +92,7 @@ async def _opened(url: str) -> _Session:
     session.writer.write(struct.pack("!i", len(body) + 4) + body)
     kind = b""
     while kind != b"Z":
-        kind, message = await _message(session.reader)
+        kind, message = await read_message(session.reader)
         session.greeting += message
     return session
 

@@ -14,6 +14,7 @@ from typing import IO, Any
 import pytest
 import structlog
 
+from bot.observability import context
 from bot.observability.logs import set_up_logs
 
 
@@ -66,4 +67,4 @@ def log(tmp_path: Path) -> Iterator[LogsTo]:
     sys.excepthook, sys.unraisablehook, threading.excepthook = hooks
     logging.captureWarnings(False)
     structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
+    context._facts.set({})

@@ -18,6 +18,7 @@ from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio import faults as twilio
 from tests.fakes.twilio.server import AUTH_TOKEN
 from tests.fakes.updates import Person
+from tests.limits import until
 from tests.observability.conftest import LogsTo, Written
 from tests.world import SECRET, World
 
@@ -145,6 +146,7 @@ async def test_lines_of_a_turn_say_whose_it_is(world: World, log: LogsTo) -> Non
     await world.start(agent=answer, holder_name="beta")
     await asyncio.gather(*(one.post_update(Person(ADA).text(f"number {n}")) for n in range(3)))
     await world.settled()
+    await until(lambda: any(line["event"].startswith("the run ended") for line in written.lines))
     whose = {"run", "chat", "request_id", "account", "channel", "holder"}
     within = ("recorded: run", "the provider said", "the run ended")
     lines = [line for line in written.lines if line["event"].startswith(within)]

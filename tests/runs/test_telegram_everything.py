@@ -136,7 +136,8 @@ async def test_what_cannot_be_recorded_is_kept_and_acknowledged(
         raise LookupError("swordfish")
 
     with monkeypatch.context() as patched:
-        patched.setattr("bot.intake.record.admit", broken)
+        for place in ("record", "together"):
+            patched.setattr(f"bot.intake.{place}.admit", broken)
         response = await process.post_update(Person(700100295).text("hello"))
     assert response.status_code == 200
     letters = await world.rows("SELECT error FROM payloads WHERE error IS NOT NULL")

@@ -124,6 +124,40 @@ async def test_a_locked_member_comes_in_the_next_list_and_then_by_itself(hand: H
     assert words.alone == ["b"]
 
 
+class Stuck(Words):
+    """A lane whose members can't be moved by themselves until `freed`: somebody has their rows."""
+
+    def __init__(self, hand: Hand) -> None:
+        super().__init__(hand)
+        self.free.set()
+        self.stuck = asyncio.Event()
+        self.freed = asyncio.Event()
+        self.waiting = 0
+
+    async def _write(self, move: Callable[..., Any], *args: Any) -> Any:
+        if move == self._alone:
+            self.waiting += 1
+            self.stuck.set()
+            await self.freed.wait()
+        return await super()._write(move, *args)
+
+
+async def test_those_who_wait_for_somebody_s_lock_leave_connections_to_the_others(
+    hand: Hand,
+) -> None:
+    words = Stuck(hand)
+    words.leave = {what: [Left.LOCKED, Left.LOCKED] for what in "abcdefgh"}
+    locked = [asyncio.ensure_future(words.lane.do(Word(what, what))) for what in words.leave]
+    async with asyncio.timeout(PATIENCE):
+        await words.stuck.wait()
+        assert await words.lane.do(Word("9", "free")) == "FREE"
+        assert words.waiting <= 2
+        locked.pop().cancel()
+        words.freed.set()
+        assert await asyncio.gather(*locked) == list("abcdefg")
+    assert "h" not in words.noted()
+
+
 async def test_nobody_overtakes_a_member_that_is_moved_by_itself(hand: Hand) -> None:
     words = Words(hand)
     words.leave = {"a": [Left.ALONE]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import psycopg
 import pytest
 
 from bot.domain.delivery import PartState
@@ -261,6 +262,46 @@ def _known(hand: Hand, found: Reading) -> set[str]:
 def test_stranded_chats_are_found_through_the_live_runs_alone(full: Hand) -> None:
     found = reading(full, runs.stranded_chats, 200)
     assert not found.whole_tables & (BIG - {"chats"})
+
+
+def test_a_page_of_waiting_chats_costs_as_much_however_many_wait(postgres_hand: Hand) -> None:
+    hand = postgres_hand
+    fill(hand, ended=1_000, waiting=1_000)
+    few = reading(hand, runs.stranded_chats, 50).pages
+    more = "SELECT account, id, 'waiting', 1, 1, 1 FROM chats WHERE address LIKE 'past-%'"
+    columns = "account, chat, state, order_at, idle_since, created_at"
+    hand.rows(f"INSERT INTO runs ({columns}) {more} RETURNING 1")
+    with psycopg.connect(hand.url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    found = reading(hand, runs.stranded_chats, 50)
+    assert not found.whole_tables & BIG
+    assert found.pages <= few + 100
+
+
+def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) -> None:
+    waiting = [hand.new_chat() for _ in range(5)]
+    for chat in waiting:
+        hand.waiting(chat)
+    found, after = list[int](), 0
+    while (until := hand.do(runs.waiting_until, 2, after)) is not None:
+        found += hand.do(runs.stranded_chats, 2, after)
+        after = until
+    assert found == waiting
+
+
+def test_a_run_is_found_by_itself_and_not_among_all_that_its_holder_has(hand: Hand) -> None:
+    # Nobody has told the planner how many they are.
+    *_, last = [hand.running() for _ in range(300)]
+    hand.parts(last, begun=True)
+    end = Close(Ending.ANSWERED, Cause.DELIVERED)
+    for found in (
+        reading(hand, runs.hold, last.claim),
+        reading(hand, runs.mark_replied_each, [last.claim]),
+        reading(hand, outbox.of_held, [last.claim]),
+        reading(hand, runs.settle_each, [(last.claim, end)]),
+    ):
+        assert "ix_runs_running" not in found.indexes
+        assert "runs" not in found.whole_tables
 
 
 def test_a_claim_reads_no_more_when_thousands_are_ready(postgres_hand: Hand) -> None:

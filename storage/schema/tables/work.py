@@ -69,6 +69,7 @@ runs = Table(
     Index("ix_runs_quarantined", "account", **where("state = 'ready'", flag="quarantined")),
     Index("ix_runs_live", "chat", "order_at", "id", **where("state <> 'ended'")),
     Index("ix_runs_moves_to", "moves_to", **where("moves_to IS NOT NULL")),
+    Index("ix_runs_set_aside", "id", **where("set_aside IS NOT NULL")),
     # On SQLite of all runs: it would read the table for the foreign key to a chat.
     Index("ix_runs_chat", "chat", "ended_at", "id", postgresql_where=text("state = 'ended'")),
     Index("ix_runs_ended_at", "ended_at", **where("ended_at IS NOT NULL")),

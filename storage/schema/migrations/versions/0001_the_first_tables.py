@@ -125,6 +125,7 @@ CREATE INDEX ix_runs_running ON runs (holder) WHERE state = 'running';
 CREATE INDEX ix_runs_quarantined ON runs (account) WHERE quarantined[=1] AND state = 'ready';
 CREATE INDEX ix_runs_live ON runs (chat, order_at, id) WHERE state <> 'ended';
 CREATE INDEX ix_runs_moves_to ON runs (moves_to) WHERE moves_to IS NOT NULL;
+CREATE INDEX ix_runs_set_aside ON runs (id) WHERE set_aside IS NOT NULL;
 CREATE INDEX ix_runs_ended_at ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE steps (
