@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.run import RunState
 from storage.engine.binds import HOLDER_ID, LEASE_SECONDS, SECONDS
@@ -69,11 +70,12 @@ def alive(holder: object, lease_seconds: float | sa.ColumnElement[float]) -> sa.
 
 
 _NOT_GONE = holders.c.gone_at.is_(None)
-_REGISTER = (
-    sa.insert(holders)
-    .values(clock=lease_clock, started_at=now, renewed_at=lease_now, seen_at=now)
-    .returning(holders.c.id)
-)
+_BEGUN = {"clock": lease_clock, "started_at": now, "renewed_at": lease_now, "seen_at": now}
+# Where its row is there already, the answer to its commit was lost. The name may be another since.
+_INSERT = insert(holders).values(_BEGUN)
+_REGISTER = _INSERT.on_conflict_do_update(
+    index_elements=[holders.c.boot], set_=_BEGUN | {"name": _INSERT.excluded.name}
+).returning(holders.c.id)
 _RENEW = (
     sa.update(holders)
     .where(holders.c.id == HOLDER_ID, _NOT_GONE)

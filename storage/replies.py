@@ -23,7 +23,7 @@ _STORED = sa.select(replies.c.text, replies.c.body).where(replies.c.run == RUN_I
 
 @dataclass(frozen=True, slots=True)
 class NewReply:
-    """What the agent returned to a run: its text, and its JSON."""
+    """The reply of an agent to a run: its text, and its JSON."""
 
     run: int
     text: str

@@ -4,8 +4,8 @@ It records what the last call told, decides what comes next, and commits that de
 anything leaves. A reply of n parts so costs n commits after it is stored (and one more for each
 part that has to wait for its moment), the last of which ends the run and promotes the next.
 
-What is common, the receipt of a part that is being sent, is moved for all runs that wait for it
-(`TAKEN`); everything else by itself (`advance`).
+What is ordinary, the receipt of a part that is being sent, is moved for all runs that wait for it
+(`TAKEN`); everything else alone (`advance`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Ended:
 
 
 class Stand(Enum):
-    """Where the run stands when nothing but this is to be known."""
+    """A step without anything to hand over: where the run stands by it."""
 
     NEEDS_PLACE = "a part may leave as soon as the rate limits give it a place"
     GAVE_BACK = "ready again, due later: somebody goes on with it then"
@@ -121,7 +121,7 @@ Next = Send | Look | InCall | Pause | Ended | Stand
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What `advance` needs besides the rows. `placed` says that the rate limits let one part
+    """The side of a step that is in no row. `placed` says that the rate limits let one part
     leave now, `calling` of a part whether its call is under way in this process."""
 
     rt: Runtime
@@ -132,7 +132,7 @@ class Way:
 
 
 def door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
-    """What the chat lets through now."""
+    """The chat as a door: open or closed to parts, and until when."""
     return ChatDoor(
         paused_until=chat.paused_until,
         held_until=chat.not_before,
@@ -149,7 +149,7 @@ def may_begin(rt: Runtime, chat: Chat, now: float) -> bool:
 
 
 def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold | Forbidden | None:
-    """What keeps a pending part from leaving now; None when nothing does. In a closed window it
+    """The reason why a pending part may not leave now; None when it may. In a closed window it
     is put into a template where there is one. The chat is locked."""
     outgoing = Outgoing(
         standalone=part.standalone,
@@ -317,23 +317,23 @@ class Taken:
 
     @property
     def receipt(self) -> Receipt:
-        """What it got."""
+        """The receipt of its attempt."""
         named = receipt_of(self.attempt, self.sent)
         return Receipt(self.attempt, named, reported=self.run.account in self.way.rt.carriers)
 
 
 def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] | Left]:
-    """`advance` for those after whose receipt something common follows; that is decided before
-    anything is written."""
+    """`advance` for those after whose receipt something ordinary follows; that is decided
+    before anything is written."""
     locked, now = chats.lock_each(tx, [one.run.chat for one in taken])
     free = {one: locked[one.run.chat] for one in taken if one.run.chat in locked}
     replies = outbox.of_held(tx, [one.run.claim for one in free])
     held = {one: replies[one.run.id] for one in free if one.run.id in replies}
     parts = {one: _received(one.attempt, reply.parts) for one, reply in held.items()}
-    steps = {one: _common(one.way, free[one], parts[one], now) for one in held}
-    common = [one for one, step in steps.items() if step is not None]
-    recorded = outbox.receive_first(tx, [one.receipt for one in common])
-    moves = {one: steps[one] for one in common if one.attempt.part in recorded}
+    steps = {one: _ordinary(one.way, free[one], parts[one], now) for one in held}
+    ordinary = [one for one, step in steps.items() if step is not None]
+    recorded = outbox.receive_first(tx, [one.receipt for one in ordinary])
+    moves = {one: steps[one] for one in ordinary if one.attempt.part in recorded}
     ends = [(one.run.claim, step) for one, step in moves.items() if isinstance(step, Close)]
     ended = runs.settle_each(tx, ends)
     followed = [one.run.chat for one in held if one.run.id in ended and held[one].waits]
@@ -366,7 +366,7 @@ def _received(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFact
     return [replace(p, state=PartState.SENT) if p.id == attempt.part else p for p in parts]
 
 
-def _common(
+def _ordinary(
     way: Way, chat: Chat, parts: Sequence[PartFacts], now: float
 ) -> Close | SendPart | Pause | Stand | None:
     """What follows where it is the end of an answer, its next part, or a wait in place."""

@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared(Generic[Item, Result]):
-    """A move for whose transaction the turns of a process wait together: see `Lane`."""
+    """A move of turns that has a lane: its form for a list, its form for one, its key."""
 
     together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | Left]]
     alone: Callable[[Tx, Item], Result]
@@ -39,9 +39,9 @@ class Shared(Generic[Item, Result]):
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """Where turns are worked on. `limiters` has each account's rate limiter; `history` reads
-    what was said in a chat before a run, and `reads_history` says that the agent wants it read
-    before it is called."""
+    """The tools of everything that works on turns. `limiters` has each account's rate limiter;
+    `history` reads what was said in a chat before a run, and `reads_history` says that the agent
+    wants it read before it is called."""
 
     rt: Runtime
     lease: LeaseKeeper

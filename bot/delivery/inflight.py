@@ -49,7 +49,7 @@ class _Call:
         return Attempt(self.part.id, self.part.attempts)
 
     async def outcome(self) -> Outcome:
-        """What the call came to; one that broke may have arrived."""
+        """The outcome of the call; one that broke may have arrived."""
         try:
             return await self.task
         except Exception as error:  # noqa: BLE001 - whatever broke it, it must end as a value

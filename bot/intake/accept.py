@@ -1,4 +1,4 @@
-"""Taking a payload in: one commit an event, within two seconds, and then what follows it."""
+"""Taking a payload in: each event committed within two seconds, then what follows from it."""
 
 from __future__ import annotations
 

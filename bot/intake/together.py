@@ -86,7 +86,7 @@ def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[R
     said = {
         place: _Said(entry, entry.event, addresses_of(entry.event))
         for place, entry in enumerate(entries)
-        if isinstance(entry.event, Inbound) and _is_plain(rt, entry.arrival.account, entry.event)
+        if isinstance(entry.event, Inbound) and _is_ordinary(rt, entry.arrival.account, entry.event)
     }
     if said:
         _record_all(tx, rt, list(said.values()))
@@ -105,7 +105,7 @@ def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[R
     return [_outcome(entry, said.get(place)) for place, entry in enumerate(entries)]
 
 
-def _is_plain(rt: Runtime, account: int, message: Inbound) -> bool:
+def _is_ordinary(rt: Runtime, account: int, message: Inbound) -> bool:
     """Ordinary, as far as the message tells by itself."""
     if message.button or message.callback_id or message.gathers:
         return False

@@ -3,8 +3,9 @@
 The keeper renews every heartbeat; when the trust window closes before a renewal succeeds, the
 session is over: everything that acts in its name is told to stop, and once the database answers
 again a new session begins, which gives the old one's runs back without counting anything against
-them: a database that was away is nobody's fault. When it was lost because something blocked the loop, though, one of the agents
-that ran is the cause, and it counts as the death of the process would.
+them: a database that was away is nobody's fault. When it was lost because something blocked the
+loop, though, one of the agents that ran is the cause, and it counts as the death of the process
+would.
 
 Three clocks are involved, and each is used for one thing only.
 

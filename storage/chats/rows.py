@@ -179,7 +179,7 @@ _KNOW_NEW = insert_rows(
 
 def create(tx: Tx, new: Sequence[NewChat], *, wait: bool = True) -> None:
     """Make the chats at these addresses that nobody knows; without `wait`, those that no other
-    list is making just now. Whoever makes several does so before a chat is locked."""
+    list is making just now. Who waits must not have locked a chat yet."""
     rows = _new.of(
         (
             chat.account,

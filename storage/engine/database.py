@@ -8,7 +8,7 @@ the database chose it as a deadlock's victim before it could commit.
 PostgreSQL: a pool of connections, each used by one thread at a time. SQLite: one writer
 thread that takes what is queued, most urgent first, runs each function in a savepoint and
 commits them together (one fsync for all that wait), and a few readers beside it. On both,
-the lease has a lane of its own, so that renewing never waits behind work.
+the lease has a way of its own, so that renewing never waits behind work.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def parsed_url(url: str) -> URL:
             )
 
 
-class _Lanes(Protocol):
+class _Engine(Protocol):
     """How one kind of database runs transactions."""
 
     async def write(self, job: Callable[[Tx], T]) -> T: ...
@@ -96,7 +96,7 @@ class Database:
         self.trouble = ""
         """The words of the last write, while it failed."""
         self._monotonic = clock.monotonic
-        self._lanes: _Lanes = (
+        self._engine: _Engine = (
             Sqlite(self.url, clock, lambda: self.on_broken())  # noqa: PLW0108 - which is set later
             if self.is_sqlite
             else Postgres(self.url, settings.pool, settings.pool_wait, settings.patience)
@@ -107,7 +107,7 @@ class Database:
     ) -> T:
         """Run `move` in a transaction and commit it."""
         job = self._waited(partial(_bound, move, args, kwargs))
-        return await self._noted(self._lanes.write(job))
+        return await self._noted(self._engine.write(job))
 
     async def write_once(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
@@ -121,26 +121,26 @@ class Database:
         self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `question`, which changes nothing, on one snapshot."""
-        return await self._lanes.read(self._waited(partial(_bound, question, args, kwargs)))
+        return await self._engine.read(self._waited(partial(_bound, question, args, kwargs)))
 
     async def ask(
         self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `question`, which is one statement that changes nothing: without a transaction
         around it, it is one round trip."""
-        return await self._lanes.ask(self._waited(partial(_bound, question, args, kwargs)))
+        return await self._engine.ask(self._waited(partial(_bound, question, args, kwargs)))
 
     async def renew(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `move` in the lease's own lane, before all waiting work."""
-        return await self._noted(self._lanes.renew(partial(_bound, move, args, kwargs)))
+        """Run `move` on the lease's own way, before all waiting work."""
+        return await self._noted(self._engine.renew(partial(_bound, move, args, kwargs)))
 
     def now_sync(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `move` on this thread and commit it: for programs without an event loop."""
-        return self._lanes.write_sync(partial(_bound, move, args, kwargs))
+        return self._engine.write_sync(partial(_bound, move, args, kwargs))
 
     async def _noted(self, write: Awaitable[T]) -> T:
         """The write's result. Whether it went through is remembered."""
@@ -164,7 +164,7 @@ class Database:
 
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
-        self._lanes.close()
+        self._engine.close()
 
 
 def _bound(move: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Tx) -> T:

@@ -156,7 +156,7 @@ _DEMANDS = (
 
 
 def judge(facts: DatabaseFacts) -> Sequence[Finding]:
-    """What every demand finds."""
+    """The finding of every demand."""
     return [demand.judged(facts) for demand in _DEMANDS]
 
 

@@ -26,7 +26,7 @@ Reader = Callable[[Any], Any]
 
 
 class Entity(Generic[T]):
-    """How `made` is read from rows that begin with `columns`.
+    """The way in which `made` is read from rows that begin with `columns`.
 
     `spelled` are the fields that are not simply a column of `table`: an expression, an
     expression with its reader, or another entity. The last fields may be left to their defaults.

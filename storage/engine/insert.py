@@ -1,4 +1,4 @@
-"""INSERT, unless the row is there."""
+"""INSERT: of a list, and of rows that may be there already."""
 
 from __future__ import annotations
 

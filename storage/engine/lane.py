@@ -7,16 +7,16 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
 * A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
   stalled process nor another list holds up everybody: it leaves that member out. It comes along
   in the next list, and is then moved by itself, where it may wait, few at the same time.
-* Where nothing is written any more, since the process ends, who waits is cancelled.
 * A list that fails, or that meets a lock which nobody skips (of a unique key), is halved until
   what broke it is alone: nobody else is hurt.
+* What is not ordinary is left out too, and moved by itself next, few at the same time.
+* When the process ends and nothing is written any more, who waits is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass
 from enum import Enum
@@ -28,15 +28,17 @@ from storage.engine.tx import RowsLocked, Tx
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_WAIT_AT_ONCE = 2
-"""Members that wait for somebody's lock at the same time: each of them keeps a connection."""
-
 
 class Left(Enum):
     """A move's word on a member of its list that it did not move."""
 
     LOCKED = "somebody else has its rows just now"
-    ALONE = "it takes more than the common case"
+    ALONE = "it is not ordinary"
+
+
+_AT_ONCE = {Left.LOCKED: 2, Left.ALONE: 4}
+"""Members of a lane that are moved by themselves at the same time: each keeps a connection, perhaps
+while it waits for a lock, and lists need one too."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +84,7 @@ class Lane(Generic[Item, Result]):
         self._busy: set[Hashable] = set()
         self._runs: asyncio.Task[None] | None = None
         self._singles: set[asyncio.Task[None]] = set()
-        self._waits = asyncio.Semaphore(_WAIT_AT_ONCE)
+        self._turns = {why: asyncio.Semaphore(few) for why, few in _AT_ONCE.items()}
 
     async def do(self, item: Item) -> Result:
         """Move one member, with whatever else waits. A caller that is cancelled before its list
@@ -166,15 +168,12 @@ class Lane(Generic[Item, Result]):
 
     def _move_alone(self, member: _Member[Item, Result], why: Left) -> None:
         self._busy.add(member.key)
-        turn = self._waits if why is Left.LOCKED else nullcontext()
-        moving = self._single(member, turn)
+        moving = self._single(member, self._turns[why])
         single = asyncio.create_task(moving, name="lane-single", context=Context())
         self._singles.add(single)
         single.add_done_callback(self._singles.discard)
 
-    async def _single(
-        self, member: _Member[Item, Result], turn: AbstractAsyncContextManager[None]
-    ) -> None:
+    async def _single(self, member: _Member[Item, Result], turn: asyncio.Semaphore) -> None:
         try:
             async with turn:
                 if not member.told.cancelled():

@@ -190,7 +190,7 @@ class Postgres:
         return await self._in_thread(self._work_threads, self._work, _NONE, job)
 
     async def renew(self, job: Callable[[Tx], T]) -> T:
-        """Run the job in the lease's own lane."""
+        """Run the job on the lease's own connection."""
         return await self._in_thread(self._lease_thread, self._lease, _WRITE, job)
 
     def write_sync(self, job: Callable[[Tx], T]) -> T:

@@ -72,7 +72,7 @@ def _row_class(names: Sequence[str]) -> type[Row]:
 
 
 class Result(Generic[T]):
-    """What a statement answered, read whole. `rowcount` counts what it changed, or its rows."""
+    """The answer of a statement, read whole. `rowcount` counts what it changed, or its rows."""
 
     __slots__ = ("_rows", "rowcount")
 
@@ -143,7 +143,7 @@ class Tx:
 
     @property
     def is_sqlite(self) -> bool:
-        """Which of the two kinds of database this is."""
+        """Whether it is SQLite, and not PostgreSQL."""
         return self.dialect is SQLITE
 
     def execute(

@@ -41,7 +41,7 @@ _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
 
 @dataclass(frozen=True, slots=True)
 class PartOwner:
-    """Which chat, account and run a new part belongs to; `run` is None for free words."""
+    """The chat, account and run that a new part belongs to; `run` is None for free words."""
 
     account: int
     chat: int

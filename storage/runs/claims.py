@@ -26,7 +26,7 @@ from storage.schema.tables import accounts, runs
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who claims: the holder, its lease, and how long the agent may work (seconds)."""
+    """The one who claims: the holder, its lease, the time that its agent has (seconds)."""
 
     holder: int
     lease_seconds: float

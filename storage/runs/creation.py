@@ -1,7 +1,8 @@
 """Creation of runs, and messages that join one until somebody claims it.
 
 A message makes a run, or joins the one that waits; an edit is used while nobody has begun. Both
-hold only for a run that was never claimed, and a claim commits before it reads its messages.
+hold only for a run that was never claimed, and lock it: a claim, which reads its messages after
+it took it, reads them all.
 """
 
 from __future__ import annotations

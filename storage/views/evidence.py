@@ -35,7 +35,7 @@ class Case:
 
     @property
     def recipient(self) -> Recipient:
-        """Where the answer goes, and the message that it answers."""
+        """The one who gets the answer, and the message that it answers."""
         last = self.messages[-1] if self.messages else None
         return Recipient(
             address=self.chat.address if last is None else _origin(last, self.chat),
@@ -51,8 +51,8 @@ def _origin(message: StoredMessage, chat: Chat) -> Address:
 
 
 def address_now(to: Recipient, chat: Chat) -> Address:
-    """Where an answer goes: a person's to where they wrote from, a group's to where the group
-    is by now."""
+    """The address of an answer: a person's is where they wrote from, a group's is where the
+    group is by now."""
     return to.address if to.kind is ChatKind.PRIVATE else chat.address
 
 

@@ -24,11 +24,10 @@ from bot.texts import Words
 from channels.console import ConsoleChannel
 from storage import chats, outbox, replies, runs
 from storage.engine.lane import Left
-from storage.engine.tx import Result, Tx
 from storage.notify import Wakeups
 from storage.outbox import Attempt, Notice, PartOwner
 from storage.views.evidence import gather_one
-from tests.storage.kit import Hand, connected, opened
+from tests.storage.kit import Hand, lives_through, opened
 from tests.storage.rivals import first
 
 NUMBER = 6
@@ -268,33 +267,10 @@ def test_who_dies_between_any_two_statements_of_a_list_has_changed_nothing(
         members = [*desk.begun(held[:2]), *desk.begun(held[2:], "one", "two")]
     before = desk.everything()
     for statements in count(1):
-        if _lives_through(desk.hand, together, members, statements):
+        if lives_through(desk.hand, together, members, statements):
             break
         assert desk.everything() == before
     assert statements >= 3
-
-
-def _lives_through(hand: Hand, move: Any, members: Sequence[Any], statements: int) -> bool:
-    """Run the move on a connection that breaks after so many statements."""
-
-    class Dying(Tx):
-        left = statements
-
-        def execute(self, *args: Any) -> Result[Any]:
-            self.left -= 1
-            if self.left < 0:
-                raise ConnectionError
-            return super().execute(*args)
-
-    with connected(hand.url, hand.clock, Dying) as tx:
-        tx.run("BEGIN")
-        try:
-            move(tx, members)
-        except ConnectionError:
-            return False
-        finally:
-            tx.connection.rollback()
-    return True
 
 
 def test_lists_of_two_processes_that_overlap_wait_for_nothing(postgres_url: str) -> None:

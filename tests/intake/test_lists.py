@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ from storage.engine.lane import Left
 from storage.engine.tx import Tx
 from storage.notify import Wakeups
 from tests.limits import PATIENCE
-from tests.storage.kit import Hand, connected, message, opened
+from tests.storage.kit import Hand, connected, lives_through, message, opened
 from tests.storage.rivals import first
 
 WORDS = Words.load()
@@ -197,6 +198,27 @@ def test_a_list_that_is_made_again_after_a_lost_answer_changes_nothing(hand: Han
     assert hand.rows("SELECT id, chat, run, ignored FROM inbound ORDER BY id") == rows
     assert hand.value("SELECT count(*) FROM runs") == 2
     assert hand.value("SELECT count(*) FROM payloads") == 3
+
+
+def test_who_dies_between_any_two_statements_of_a_list_has_recorded_nothing(hand: Hand) -> None:
+    record(hand, [said(1, "joins"), said(1, "again")])
+    record(hand, [said(2, "joins")])
+    rt = runtime(hand)
+    came = [said(3, "joins"), said(1, "again"), said(2, "again"), *(said(1, n) for n in "abc")]
+    entries = [entry(hand, event) for event in (*came, Ignored("nothing for us"))]
+
+    def move(tx: Tx, entries: Sequence[Entry]) -> Sequence[Recorded | Left]:
+        return record_together(tx, rt, entries)
+
+    tables = ("chats", "chat_addresses", "inbound", "payloads", "runs")
+    everything = [f"SELECT * FROM {table}" for table in tables]
+    before = [hand.rows(table) for table in everything]
+    for statements in count(1):
+        if lives_through(hand, move, entries, statements):
+            break
+        assert [hand.rows(table) for table in everything] == before
+    assert statements >= 3
+    assert became(hand.do(move, entries)).count(Became.RUN) == 3
 
 
 def test_a_run_of_a_list_is_ready_where_this_process_may_not_claim(hand: Hand) -> None:

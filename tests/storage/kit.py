@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,7 +18,7 @@ from storage import accounts, chats, holders, inbox, outbox, runs
 from storage.chats import NewChat
 from storage.engine import postgres, sqlite
 from storage.engine.database import Database, DatabaseSettings, parsed_url
-from storage.engine.tx import POSTGRES, SQLITE, Tx
+from storage.engine.tx import POSTGRES, SQLITE, Result, Tx
 from storage.holders import Identity
 from storage.inbox import NewMessage
 from storage.outbox import Part
@@ -216,3 +216,26 @@ def opened(url: str, pool: int = 4) -> Iterator[Hand]:
         yield hand
     finally:
         db.close()
+
+
+def lives_through(hand: Hand, move: Any, members: Sequence[Any], statements: int) -> bool:
+    """Run the move on a connection that breaks after so many statements."""
+
+    class Dying(Tx):
+        left = statements
+
+        def execute(self, *args: Any) -> Result[Any]:
+            self.left -= 1
+            if self.left < 0:
+                raise ConnectionError
+            return super().execute(*args)
+
+    with connected(hand.url, hand.clock, Dying) as tx:
+        tx.run("BEGIN")
+        try:
+            move(tx, members)
+        except ConnectionError:
+            return False
+        finally:
+            tx.connection.rollback()
+    return True

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, runs
+from storage.holders import Identity
 from tests.storage.kit import DEADLINE, LEASE, Hand
 
 
@@ -120,7 +123,7 @@ def test_many_runs_of_the_dead_are_released_in_bounded_passes(hand: Hand) -> Non
     assert len(hand.do(runs.release_dead)) == 3
 
 
-def test_a_run_that_saw_two_deaths_is_claimed_only_in_the_lane(hand: Hand) -> None:
+def test_a_run_that_saw_two_deaths_is_claimed_only_in_quarantine(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     other = hand.ready(hand.new_chat())
@@ -141,7 +144,7 @@ def test_a_holder_runs_one_suspect_at_a_time_and_others_beside_it(hand: Hand) ->
     assert [r.id for r in hand.claim(holder=hand.new_holder("host/2"))] == [suspects[1].id]
 
 
-def test_the_one_in_the_lane_is_charged_and_its_neighbours_are_not(hand: Hand) -> None:
+def test_the_one_in_quarantine_is_charged_and_its_neighbours_are_not(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     neighbour = hand.ready(hand.new_chat())
@@ -174,7 +177,7 @@ def test_progress_clears_the_suspicion(hand: Hand) -> None:
     assert not hand.value("SELECT quarantined FROM runs")
 
 
-def test_a_suspect_whose_reply_is_stored_needs_no_lane(hand: Hand) -> None:
+def test_a_suspect_whose_reply_is_stored_needs_no_quarantine(hand: Hand) -> None:
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     [claimed] = hand.claim()
@@ -281,3 +284,10 @@ def test_one_process_polls_for_an_account_until_its_lease_is_over(hand: Hand) ->
     hand.mark_dead(hand.holder)
     assert hand.do(accounts.take_polling, hand.account, other, LEASE)
     assert not hand.do(accounts.take_polling, hand.account, hand.holder, LEASE)
+
+
+def test_a_session_whose_commit_gave_no_answer_begins_once(hand: Hand) -> None:
+    me = Identity("host/1", "boot", "host", 1, "all")
+    first = hand.do(holders.register, me)
+    assert hand.do(holders.register, replace(me, name="host/2")) == first
+    assert hand.rows("SELECT name FROM holders WHERE boot = 'boot'") == [("host/2",)]

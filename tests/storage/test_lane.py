@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import pytest
 from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
@@ -142,16 +143,17 @@ class Stuck(Words):
         return await super()._write(move, *args)
 
 
-async def test_those_who_wait_for_somebody_s_lock_leave_connections_to_the_others(
-    hand: Hand,
+@pytest.mark.parametrize(("left", "at_once"), [([Left.LOCKED] * 2, 2), ([Left.ALONE], 4)])
+async def test_those_who_are_moved_by_themselves_leave_connections_to_the_others(
+    hand: Hand, left: list[Left], at_once: int
 ) -> None:
     words = Stuck(hand)
-    words.leave = {what: [Left.LOCKED, Left.LOCKED] for what in "abcdefgh"}
+    words.leave = {what: [*left] for what in "abcdefgh"}
     locked = [asyncio.ensure_future(words.lane.do(Word(what, what))) for what in words.leave]
     async with asyncio.timeout(PATIENCE):
         await words.stuck.wait()
         assert await words.lane.do(Word("9", "free")) == "FREE"
-        assert words.waiting <= 2
+        assert words.waiting <= at_once
         locked.pop().cancel()
         words.freed.set()
         assert await asyncio.gather(*locked) == list("abcdefg")
