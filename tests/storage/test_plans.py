@@ -134,6 +134,15 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, history, [ChatBefore(_chat(hand), 0)], 12),
         {"ix_runs_chat", "ix_inbound_run"},
     ),
+    "last_ended": (
+        lambda hand: reading(hand, runs.last_ended, _chat(hand), [Ending.ANSWERED]),
+        {"ix_runs_chat"},
+    ),
+    "page": (lambda hand: reading(hand, runs.page, _chat(hand), 0, 10**9), {"ix_runs_chat"}),
+    "merge": (
+        lambda hand: reading(hand, runs.merge, hand.new_chat(), hand.new_chat()),
+        {"ix_runs_chat"},
+    ),
     "held_by": (lambda hand: reading(hand, runs.held_by, -1), {"ix_runs_running"}),
     "sending_by": (
         lambda hand: reading(hand, outbox.sending_by, hand.holder),
