@@ -159,3 +159,5 @@ async def listening(app: ASGIApp, listener: socket.socket | None) -> AsyncIterat
         yield serving
     finally:
         await serving.close()
+        if listener is not None:
+            listener.close()  # which a server that broke has not done
