@@ -1,4 +1,4 @@
-"""The owner of a process's background tasks: what fails is tried again, what is over is named.
+"""The owner of a process's background tasks: failures are tried again, the end of one is named.
 
 A task here is a step that is repeated. A database that is away and a lease that was lost are
 ordinary: the next step comes at its usual time. Any other error is logged under the task's name

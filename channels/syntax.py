@@ -1,4 +1,4 @@
-r"""Markdown as models mean it: CommonMark, where what only looks like a mark stays text.
+r"""Markdown as models mean it: CommonMark, with the mere look-alikes of its marks left as text.
 
 A star, an underscore or a backslash is nobody's mark in an address, a formula, a path, a
 product, a glob or a dunder name, and one too many on the screen is better than a name that

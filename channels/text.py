@@ -1,4 +1,4 @@
-"""Text as every platform has to handle it: what is visible, how long it is, where to cut it.
+"""Text as every platform has to handle it: visibility, length, and places to cut it.
 
 Positions and lengths are in code points unless a name says otherwise. A cut never falls
 inside a grapheme (an emoji with its modifiers, a letter with its marks), except where one

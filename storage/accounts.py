@@ -1,4 +1,4 @@
-"""Accounts: the bot identities, whether they can send, and who polls for them."""
+"""Accounts: the bot identities, their state, and their pollers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The audit trail: who moved what, when and why. Append only, until it is
-old: then it goes, and the reasons of a forgotten chat go at once."""
+"""The audit trail: every move with its author, time and reason. Append only, until it is old:
+then it goes, and the reasons of a forgotten chat go at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reminders: what a chat is told later. Each move is one guarded statement.
+"""Reminders: words that a chat wants later. Each move is one guarded statement.
 
 waiting  ->  done        fire, when it is due once
 waiting  ->  waiting     fire, with its next time

@@ -1,4 +1,4 @@
-"""Replies: what agents returned, kept before anything of it is sent, and never asked for again."""
+"""Replies: agents' answers, kept before anything of them is sent, and never asked for again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention: what people wrote is deleted once it is older than it is kept, a page a transaction.
+"""Retention: people's words are deleted once they are older than they are kept, page by page.
 
 Of what ended, the runs give the order: their rows stay, emptied, and with them every id by which
 a message is known as a duplicate. What belongs to no run (messages that nobody answered, an

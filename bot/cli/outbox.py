@@ -1,4 +1,4 @@
-"""`answerback outbox | letters`: what goes out, and what came in that nobody could read."""
+"""`answerback outbox | letters`: outgoing parts, and incoming payloads that nobody could read."""
 
 from __future__ import annotations
 

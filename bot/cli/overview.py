@@ -1,4 +1,4 @@
-"""`answerback stuck | recover | top`: what stands still, and the service as it is now."""
+"""`answerback stuck | recover | top`: whatever stands still, and the service at a glance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices that a platform shows as words: what is offered, and the words that name one.
+"""Choices that a platform shows as words: the offer, and the words that name one of it.
 
 A person answers a numbered list with a number or with the words behind it. That counts for
 the choices of the newest reply of the chat, and, however old it is, for the message that the

@@ -1,4 +1,4 @@
-"""Delivery of a run's stored parts: what is done outside of the database, between its moves.
+"""Delivery of a run's stored parts: the calls and waits between the moves of the database.
 
 A place under the rate limits, the call, a look at the provider's list, a wait; what the database
 is told of it, and what it says is next, is `advance`.

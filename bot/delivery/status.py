@@ -1,4 +1,4 @@
-"""Delivery status: what a provider reports of a part after it took it, by callback or asked."""
+"""Delivery status: a provider's later reports on a part, by callback or asked for."""
 
 from __future__ import annotations
 

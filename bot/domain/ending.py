@@ -1,4 +1,4 @@
-"""The table of endings: how a run may finish, and everything that follows from each way.
+"""The table of endings: every way in which a run may finish, with all that follows from it.
 
 Every list that decides by ending derives from `Ending.rule`: what `stuck` lists, what the
 history shows, which retry a person has, what an operator may correct, which note is owed. A

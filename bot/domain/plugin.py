@@ -1,5 +1,4 @@
-"""A channel as a plug-in: how an account is connected, and what its platform offers besides
-sending.
+"""A channel as a plug-in: connecting an account, and the offers of its platform besides sending.
 
 `channels/<name>/__init__.py` exports one `ChannelPlugin` as CHANNEL. Everything that differs
 between platforms is in it or in its channel's `Traits`; nothing else asks for a name.

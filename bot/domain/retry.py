@@ -1,4 +1,4 @@
-"""Every number of trying again: how often, how long to wait, and when to stop."""
+"""Every number of trying again: the tries, the waits between them, and their end."""
 
 from __future__ import annotations
 

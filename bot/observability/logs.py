@@ -1,4 +1,4 @@
-"""Logs: one line an event, on standard error; what is never in them is in `docs/logs.md`.
+"""Logs: one line an event, on standard error; `docs/logs.md` lists the words kept out of them.
 
 Everything comes out through one formatter: our loggers, those of libraries, structlog's, and
 errors that nobody handled. It decides what is told of an exception and scrubs the rest, so

@@ -1,4 +1,4 @@
-"""Actions of an operator: who acts, what became of it, and applying one or only planning it.
+"""Actions of an operator: their author, their result, and applying one or only planning it.
 
 An action is one transaction that changes rows under a guard, or says why it does not: too
 late, nothing to do, or refused because a person could read the same answer twice. Two shells

@@ -1,4 +1,4 @@
-"""An examination of everything that this process would need: what is wrong, and the fix."""
+"""An examination of everything that this process would need: faults, each with its fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The webhooks at the platforms: how they are, setting and deleting them."""
+"""The webhooks at the platforms: reading, setting and deleting them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channels that there are, which of them the settings configure, and what a terminal says.
+"""The registry of channels, and the choice that the settings make of them.
 
 A further channel is a module that exports CHANNEL, named in CHANNELS: nothing here changes.
 """

@@ -1,5 +1,4 @@
-"""One process of Answerback, put together: what it is made of, and in which order it starts
-and stops."""
+"""One process of Answerback, put together: its parts, and the order of its start and stop."""
 
 from __future__ import annotations
 

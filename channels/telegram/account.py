@@ -1,4 +1,4 @@
-"""The bot itself: who it is, its updates, its webhook, its commands."""
+"""The bot itself: its identity, its updates, its webhook, its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account itself: its records, where Twilio sends what people write, its credentials."""
+"""The account itself: its records, its sender's webhook, its credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of Twilio's errors: what each proves of a send, and what it asks for in a status.
+"""The table of Twilio's errors: each one's proof about a send, and the reaction to it in a status.
 
 The table follows Twilio's error dictionary and its map of WhatsApp errors. A code that is
 not in it counts as failed and is listed; it is never a reason to send again. The reasons

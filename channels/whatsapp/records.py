@@ -1,5 +1,5 @@
-"""Twilio's own records: what became of an attempt whose answer never came, and what people
-wrote while nobody listened.
+"""Twilio's own records: the fate of an attempt whose answer never came, and the messages that
+came while nobody listened.
 
 The list carries nothing of ours, so an attempt is recognised by what it is: from us, through
 the API, with these words, made about when the attempt began or later, and not known as another

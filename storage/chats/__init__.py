@@ -1,4 +1,4 @@
-"""Chats: who is at an address, and what holds for the whole conversation."""
+"""Chats: the people and groups at an address, with all that holds for the whole conversation."""
 
 from storage.chats.merge import link, migrate
 from storage.chats.moves import (

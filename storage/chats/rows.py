@@ -1,4 +1,4 @@
-"""A chat as a row: how it is found, made, locked and read."""
+"""A chat as a row: finding, making, locking and reading it."""
 
 from __future__ import annotations
 

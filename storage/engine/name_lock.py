@@ -1,4 +1,4 @@
-"""The exclusive lock on a holder's name: who has it may call earlier boots of it dead.
+"""The exclusive lock on a holder's name: its owner may call earlier boots of it dead.
 
 Names are `base/1`, `base/2`, ...: a process takes the first that is free, so two processes
 on one host never share one, and a restarted process finds its old name free and its old

@@ -1,4 +1,4 @@
-"""Messages: what people wrote, and which run answers it.
+"""Messages: people's words, each with the run that answers it.
 
 The insert is the duplicate check: a message whose request id is known inserts nothing.
 """

@@ -1,4 +1,4 @@
-"""A part as a row: how it is read, and the questions about what a chat or a run was sent."""
+"""A part as a row: reading it, and the questions about the parts of a chat or a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standalone parts: notices, operators' words, what is sent again after its run ended.
+"""Standalone parts: notices, operators' words, and parts sent again after their run ended.
 
 Each is claimed by itself, pending -> sending, in the order of its chat and one at a time there.
 A dead holder's send that no run looks after becomes uncertain.

@@ -1,4 +1,4 @@
-"""A run as a row: how it is read, and the conditions that its moves share."""
+"""A run as a row: reading it, and the conditions that its moves share."""
 
 from __future__ import annotations
 
