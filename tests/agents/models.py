@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic_ai import models
@@ -21,12 +22,27 @@ from bot.agents.assistant.agent import LlmAgent, LlmConfig
 from bot.agents.assistant.tools import Function, make_tool
 from bot.clock import SystemClock
 from bot.domain.ports import Clock
+from bot.settings import Settings
 from bot.texts import Words
+from bot.wiring.agents import build_agent
+from tests.agents.server import FakeAgentServer
 
 models.ALLOW_MODEL_REQUESTS = False
 
 Answer = ModelResponse | Exception
 WORDS = Words.load()
+
+
+@asynccontextmanager
+async def assistant_on(server: FakeAgentServer, model: str) -> AsyncIterator[LlmAgent]:
+    """The assistant of the settings, on a server that speaks OpenAI's protocol."""
+    base = server.url.removesuffix("/turn") + "/v1"
+    settings = Settings(_env_file=None, agent="llm", llm_model=model, llm_base_url=base)
+    built = build_agent(settings, WORDS, SystemClock())
+    assert isinstance(built.agent, LlmAgent)
+    with models.override_allow_model_requests(True):
+        yield built.agent
+    await built.close()
 
 
 class ScriptedModel:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import models
 
 from bot.agents.assistant.agent import MAX_CALLS, LlmAgent
 from bot.agents.assistant.answers import ModelAnswer as Kind
@@ -20,10 +19,8 @@ from bot.clock import SystemClock
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.message import Attachment
 from bot.domain.turn import HistoryMessage
-from bot.settings import Settings
 from bot.texts import Text
-from bot.wiring.agents import build_agent
-from tests.agents.models import WORDS
+from tests.agents.models import WORDS, assistant_on
 from tests.agents.server import Asked, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
 
@@ -64,13 +61,8 @@ async def server() -> AsyncIterator[FakeAgentServer]:
 
 @pytest.fixture
 async def local(server: FakeAgentServer) -> AsyncIterator[LlmAgent]:
-    base = server.url.removesuffix("/turn") + "/v1"
-    settings = Settings(_env_file=None, agent="llm", llm_model="m", llm_base_url=base)
-    built = build_agent(settings, WORDS, SystemClock())
-    assert isinstance(built.agent, LlmAgent)
-    with models.override_allow_model_requests(True):
-        yield built.agent
-    await built.close()
+    async with assistant_on(server, "m") as agent:
+        yield agent
 
 
 def in_turn(server: FakeAgentServer, answers: Sequence[Json | bytes]) -> None:

@@ -17,7 +17,7 @@ from bot.domain.errors import ConfigurationError, GiveUp, Retry
 from bot.settings import Settings
 from bot.texts import Text
 from bot.wiring.agents import build_agent
-from tests.agents.models import WORDS
+from tests.agents.models import WORDS, assistant_on
 from tests.agents.server import FakeAgentServer, ok, response
 from tests.agents.turns import turn
 
@@ -46,12 +46,8 @@ async def server() -> AsyncIterator[FakeAgentServer]:
 @pytest.fixture
 async def local(server: FakeAgentServer) -> AsyncIterator[LlmAgent]:
     """The assistant of the settings, on a server that speaks OpenAI's protocol."""
-    base = server.url.removesuffix("/turn") + "/v1"
-    built = build_agent(settings(llm_model="qwen3:8b", llm_base_url=base), WORDS, SystemClock())
-    assert isinstance(built.agent, LlmAgent)
-    with models.override_allow_model_requests(True):
-        yield built.agent
-    await built.close()
+    async with assistant_on(server, "qwen3:8b") as agent:
+        yield agent
 
 
 async def test_a_compatible_server_answers(local: LlmAgent, server: FakeAgentServer) -> None:

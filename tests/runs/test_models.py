@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from pydantic_ai import models
 
 from bot.agents.assistant.agent import LlmAgent
-from bot.clock import SystemClock
-from bot.settings import Settings
 from bot.texts import Text
-from bot.wiring.agents import build_agent
 from storage.views import timeline
-from tests.agents.models import WORDS
+from tests.agents.models import WORDS, assistant_on
 from tests.agents.server import FakeAgentServer, ok
 from tests.agents.test_answers import STEP, Json, calls, in_turn, says
 from tests.fakes.updates import Person, supergroup, user
@@ -36,13 +32,8 @@ async def server() -> AsyncIterator[FakeAgentServer]:
 
 @pytest.fixture
 async def agent(server: FakeAgentServer) -> AsyncIterator[LlmAgent]:
-    base = server.url.removesuffix("/turn") + "/v1"
-    settings = Settings(_env_file=None, agent="llm", llm_model="m", llm_base_url=base)
-    built = build_agent(settings, WORDS, SystemClock())
-    assert isinstance(built.agent, LlmAgent)
-    with models.override_allow_model_requests(True):
-        yield built.agent
-    await built.close()
+    async with assistant_on(server, "m") as agent:
+        yield agent
 
 
 async def course(world: World) -> str:
