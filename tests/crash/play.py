@@ -143,8 +143,8 @@ async def play(
     if twice:
         victims.append(await stage.start(world, agent=agent, reached=reached, **MORTAL))
         await running.die()
-    else:
-        agent.go.set()
+    elif plot is not Plot.NOTICE or death is None:
+        agent.go.set()  # A notice's death is to cut off no step of the other message's agent.
     calls_then: Counter[str] = Counter()
     if death is not None:
         await _until_dead(world, died, plot, victims[-1])

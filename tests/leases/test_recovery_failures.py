@@ -212,6 +212,7 @@ async def test_a_bot_whose_token_is_refused_keeps_its_answers_and_does_not_hamme
     refused = world.telegram.fail("sendMessage", faults.unauthorized(), times=None)
     agent = Echo()
     running = await world.start(agent=agent, **PATIENT)
+    asked = world.telegram.fail("getMe", faults.unauthorized(), times=None)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await world.until("SELECT count(*) FROM accounts WHERE down_since IS NOT NULL",
                       lambda rows: rows[0][0] == 1)  # fmt: skip
@@ -221,6 +222,7 @@ async def test_a_bot_whose_token_is_refused_keeps_its_answers_and_does_not_hamme
     assert len(refused.hits) == 1
     assert await world.rows("SELECT state FROM outbox") == [("pending",)]
     refused.cancel()
+    asked.cancel()
     await running.stop()
     await world.start(agent=agent, **PATIENT)
     await settle(world)
