@@ -85,7 +85,7 @@ async def test_b80_a_kill_inside_a_tool_is_told_to_the_model_and_costs_no_call_a
     book = ground.folder / "cooked"
     first = await ground.serve(**settings)
     assert (await first.post_update(Person(ADA).text("cook"))).status_code == 200
-    await until(book.exists)
+    await until(lambda: book.exists() and bool(book.read_text()))
     await first.kill()
     await ground.serve(**settings)
     await ground.world.settled()

@@ -49,14 +49,15 @@ def round_trips(exchanges: Sequence[Exchange]) -> int:
 
 
 async def prepared(running: Running, world: World) -> None:
-    """Preparing a statement is a round trip of its own: the driver does so at its sixth use."""
+    """Preparing a statement is a round trip of its own: the driver does so at its sixth use on a
+    connection, of which these processes have one for their work."""
     for number in range(1, 8):
         await post(running, Person(CHAT - number).text("first of all"))
         await world.settled()
 
 
 async def test_a_message_costs_three_transactions(wire: Wire, world: World) -> None:
-    running = await world.start(agent=repeats, **PATIENT)
+    running = await world.start(agent=repeats, database_pool=1, **PATIENT)
     await prepared(running, world)
     ada = Person(CHAT)
     for number in range(3):  # the first of its chat, one more, one more
@@ -71,7 +72,7 @@ async def test_a_message_costs_three_transactions(wire: Wire, world: World) -> N
 
 async def test_a_message_whose_platform_reports_twice_costs_five(wire: Wire, world: World) -> None:
     world.twilio.plan = lambda _message: StatusPlan.nothing()
-    await world.start(agent=repeats, **PATIENT)
+    await world.start(agent=repeats, database_pool=1, **PATIENT)
     await world.twilio.inbound("first of all")
     await world.settled()
     for number in range(2):
