@@ -10,6 +10,7 @@ from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
+from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
 from storage.schema.tables.work import replies, runs, steps
 
 WORDS: Mapping[Table, Mapping[str, object]] = {
@@ -47,6 +48,10 @@ NO_WORDS: Mapping[Table, str] = {
     payloads: "ignored",
     outbox: "kind state receipt provider_status scope code watched",
     receipts: "receipt",
+    claims: "guest owner",
+    ended_sessions: "session",
+    secrets: "name value",
+    files: "address digest",
     holders: "name boot clock host role",
     events: "who what",
     retention: "what",
