@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from storage.engine.clock import now
@@ -22,6 +24,6 @@ def end(tx: Tx, session: str, until: float) -> None:
     _END.run(tx, {"session": session, "until": until})
 
 
-def ended(tx: Tx, sessions: list[str]) -> frozenset[str]:
+def ended(tx: Tx, sessions: Sequence[str]) -> frozenset[str]:
     """Those of these sessions that were ended."""
-    return frozenset(tx.scalars(_ENDED, {"sessions": sessions}))
+    return frozenset(tx.scalars(_ENDED, {"sessions": list(sessions)}))

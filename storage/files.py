@@ -1,4 +1,4 @@
-"""Files that people sent, by the digest of their content, each under the address it came from."""
+"""Files that people sent, each under the address of the chat that it came from."""
 
 from __future__ import annotations
 
@@ -9,105 +9,109 @@ import sqlalchemy as sa
 
 from bot.domain.message import Address
 from storage import chats
-from storage.engine.binds import ACCOUNT_ID, AT_MOST, SECONDS
+from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, SECONDS
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import Rows
+from storage.engine.sets import among, within
 from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, files
-
-_FORGOTTEN = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class FileName:
-    """A file's name among all: its account, the address of its chat, its content's SHA-256."""
-
-    account: int
-    address: str
-    digest: str
+from storage.schema.tables.words import WORDS
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class KeptFile:
     """A file's row. `content` is None where a folder keeps it."""
 
-    name: FileName
+    ref: str
+    name: str
+    mime: str
     content: bytes | None
 
 
-_NAME = Entity(FileName, files)
-_FILE = Entity(StoredFile, files, name=_NAME)
-_KEEP = InsertOrSkip(files, files.c.digest, kept_at=now)
-_IS_FILE = sa.and_(
-    files.c.account == sa.bindparam("account"),
-    files.c.address == sa.bindparam("address"),
-    files.c.digest == sa.bindparam("digest"),
-)
+_FILE = Entity(KeptFile, files)
+_REF = sa.bindparam("file_ref", type_=sa.Text)
+_ADDRESS = sa.bindparam("its_address", type_=sa.Text)
+_IS_FILE = sa.and_(files.c.account == ACCOUNT_ID, files.c.ref == _REF)
+_IS_KEPT = files.c.kept_at > sa.literal_column("0")
+
+_KEEP = InsertOrSkip(files, files.c.ref, kept_at=now)
 _KEEP_AGAIN = (
-    sa.update(files).where(_IS_FILE).values(kept_at=now, content=sa.bindparam("new_content"))
+    sa.update(files)
+    .where(_IS_FILE)
+    .values(
+        name=sa.bindparam("new_name"),
+        mime=sa.bindparam("new_mime"),
+        content=sa.bindparam("new_content", type_=sa.LargeBinary),
+        kept_at=now,
+    )
 )
 
 
-def keep(tx: Tx, name: FileName, content: bytes | None) -> None:
+def keep(tx: Tx, account: int, address: Address, file: KeptFile) -> None:
     """Keep a file. One that is there is kept for as long again."""
-    values = {"account": name.account, "address": name.address, "digest": name.digest}
-    if _KEEP.run(tx, values | {"content": content}) is None:
-        tx.execute(_KEEP_AGAIN, values | {"new_content": content})
+    values = {"ref": file.ref, "name": file.name, "mime": file.mime, "content": file.content}
+    if _KEEP.run(tx, values | {"account": account, "address": address.chat}) is None:
+        known = {"account_id": account, "file_ref": file.ref}
+        new = {"new_name": file.name, "new_mime": file.mime, "new_content": file.content}
+        tx.execute(_KEEP_AGAIN, known | new)
 
 
-_asked, _other = chat_addresses.alias("asked"), chat_addresses.alias("other")
-_ITS_ADDRESSES = (
-    sa.select(_other.c.address)
-    .join(_asked, _asked.c.chat == _other.c.chat)
-    .where(_asked.c.account == ACCOUNT_ID, _asked.c.address == sa.bindparam("address"))
+_FIND = sa.select(*_FILE.columns).where(_IS_FILE, _IS_KEPT)
+_asked = chat_addresses.alias("asked")
+_OF_CHAT_AT = sa.select(chat_addresses.c.address).join(
+    _asked,
+    sa.and_(
+        _asked.c.chat == chat_addresses.c.chat,
+        _asked.c.account == ACCOUNT_ID,
+        _asked.c.address == _ADDRESS,
+    ),
 )
-_FIND = sa.select(*_FILE.columns).where(
-    files.c.account == ACCOUNT_ID,
-    files.c.address.in_(_ITS_ADDRESSES),
-    files.c.digest == sa.bindparam("digest"),
-    files.c.kept_at > sa.literal_column("0"),
-)
+_FIND_IN_CHAT = _FIND.where(files.c.address.in_(_OF_CHAT_AT))
 
 
-def find(tx: Tx, account: int, address: Address, digest: str) -> StoredFile | None:
-    """The file of this content in the chat at this address, or under any other of its addresses.
-    None: there is no such file, or it is another chat's."""
-    values = {"account_id": account, "address": address.chat, "digest": digest}
-    return _FILE.first(tx.execute(_FIND, values))
+def find(tx: Tx, account: int, ref: str) -> KeptFile | None:
+    """The file of this name."""
+    return _FILE.first(tx.execute(_FIND, {"account_id": account, "file_ref": ref}))
 
 
-_named = Rows("named", account=sa.BigInteger(), address=sa.Text(), digest=sa.Text())
-_IS_NAMED = sa.and_(*(files.c[name] == _named.c[name] for name in ("account", "address", "digest")))
+def find_in_chat(tx: Tx, account: int, address: Address, ref: str) -> KeptFile | None:
+    """The same, if it is of the chat at this address, whichever of its addresses it came from."""
+    values = {"account_id": account, "file_ref": ref, "its_address": address.chat}
+    return _FILE.first(tx.execute(_FIND_IN_CHAT, values))
+
+
+_OF_CHAT = sa.select(chat_addresses.c.address).where(chat_addresses.c.chat == CHAT_ID)
 _FORGET = (
     sa.update(files)
-    .where(files.c.account == _named.c.account, files.c.address == _named.c.address)
-    .values(kept_at=_FORGOTTEN, content=None)
+    .where(files.c.account == ACCOUNT_ID, within(files.c.address, _OF_CHAT))
+    .values(kept_at=0.0, **WORDS[files])
 )
 _OLD = (
-    sa.select(*_NAME.columns).where(files.c.kept_at < now - SECONDS).order_by(files.c.kept_at)
-).limit(AT_MOST)
+    sa.select(files.c.ref, files.c.account)
+    .where(files.c.kept_at < now - SECONDS)
+    .order_by(files.c.kept_at)
+    .limit(AT_MOST)
+)
 _DROP = sa.delete(files).where(
-    sa.exists(sa.select(1).select_from(_named.table).where(_IS_NAMED)),
-    files.c.kept_at < now - SECONDS,
+    files.c.account == ACCOUNT_ID, among(files.c.ref, "refs"), files.c.kept_at < now - SECONDS
 )
 
 
 def forget(tx: Tx, chat: int) -> None:
     """Delete the content of every file of the chat; what a folder keeps of them goes with the
     next sweep."""
-    account = chats.get(tx, chat).account
-    rows = [(account, address.chat, "") for address in chats.addresses(tx, chat)]
-    tx.execute(_FORGET, _named.of(rows))
+    tx.execute(_FORGET, {"account_id": chats.get(tx, chat).account, "chat_id": chat})
 
 
-def old(tx: Tx, older: float, limit: int) -> Sequence[FileName]:
-    """Files that were kept for more than `older` seconds, and those to be forgotten."""
-    return _NAME.all(tx.execute(_OLD, {"seconds": older, "at_most": limit}))
+def old(tx: Tx, older: float, limit: int) -> Sequence[tuple[int, str]]:
+    """(account, ref) of files that were kept for more than `older` seconds ago, and of those that
+    are to be forgotten."""
+    rows = tx.execute(_OLD, {"seconds": older, "at_most": limit})
+    return [(row.account, row.ref) for row in rows]
 
 
-def drop(tx: Tx, names: Sequence[FileName], older: float) -> None:
+def drop(tx: Tx, account: int, refs: Sequence[str], older: float) -> None:
     """Delete those of these files that are still that old."""
-    rows = _named.of((name.account, name.address, name.digest) for name in names)
-    tx.execute(_DROP, rows | {"seconds": older})
+    values = {"account_id": account, "refs": list(refs), "seconds": older}
+    tx.execute(_DROP, values)

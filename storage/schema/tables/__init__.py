@@ -14,6 +14,7 @@ An index with a condition serves a statement that spells the condition out:
 """
 
 from storage.schema.tables.base import metadata
+from storage.schema.tables.followed import journal, seen, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
@@ -33,6 +34,7 @@ __all__ = [
     "files",
     "holders",
     "inbound",
+    "journal",
     "metadata",
     "outbox",
     "payloads",
@@ -42,6 +44,8 @@ __all__ = [
     "retention",
     "runs",
     "secrets",
+    "seen",
+    "shown",
     "steps",
     "told",
 ]

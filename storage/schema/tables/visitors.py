@@ -48,12 +48,15 @@ files = Table(
     "files",
     metadata,
     Column("account", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("ref", Text, nullable=False),
     Column("address", Text, nullable=False),
-    Column("digest", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("mime", Text, nullable=False),
     Column("kept_at", Double, nullable=False),
     Column("content", LargeBinary),
-    PrimaryKeyConstraint("account", "address", "digest"),
+    PrimaryKeyConstraint("account", "ref"),
+    Index("ix_files_address", "account", "address"),
     Index("ix_files_kept_at", "kept_at"),
 )
-"""Files that came from the address of a chat, by the SHA-256 of their content, which is null where
-a folder keeps it. `kept_at` is 0 for one that is to be forgotten."""
+"""Files that came from the address of a chat. `ref` is a hash of that and the content, which is
+null where a folder keeps it. `kept_at` is 0 for one that is to be forgotten."""

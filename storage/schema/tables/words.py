@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Table, case
 
+from storage.schema.tables.followed import journal, seen, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
@@ -32,6 +33,7 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
     edits: {"text_before": "", "text": ""},
     outbox: {"text": "", "wire": "", "error": ""},
     events: {"why": ""},
+    files: {"name": "", "content": None},
 }
 """What people wrote and were told, and sentences that may quote it: agents give reasons, platforms
 say what was wrong with a message."""
@@ -51,10 +53,13 @@ NO_WORDS: Mapping[Table, str] = {
     claims: "guest owner",
     ended_sessions: "session",
     secrets: "name value",
-    files: "address digest",
+    files: "ref address mime",
     holders: "name boot clock host role",
     events: "who what",
     retention: "what",
+    journal: "kind status ending",
+    shown: "state",
+    seen: "",
 }
 """Every other column of text: who and where, ids, our own words and states, what an agent's author
 or an operator calls something."""
