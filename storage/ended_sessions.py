@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import sqlalchemy as sa
 
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import ended_sessions
 
 _END = InsertOrSkip(ended_sessions, ended_sessions.c.session)
 _DROP_PAST = sa.delete(ended_sessions).where(ended_sessions.c.until < now)
-_ENDED = sa.select(ended_sessions.c.session).where(among(ended_sessions.c.session, "sessions"))
 
 
 def end(tx: Tx, session: str, until: float) -> None:
@@ -22,8 +18,3 @@ def end(tx: Tx, session: str, until: float) -> None:
     are forgotten."""
     tx.later(_DROP_PAST)
     _END.run(tx, {"session": session, "until": until})
-
-
-def ended(tx: Tx, sessions: Sequence[str]) -> frozenset[str]:
-    """Those of these sessions that were ended."""
-    return frozenset(tx.scalars(_ENDED, {"sessions": list(sessions)}))

@@ -88,8 +88,8 @@ _FORGET = (
     .values(kept_at=0.0, **WORDS[files])
 )
 _OLD = (
-    sa.select(files.c.ref, files.c.account)
-    .where(files.c.kept_at < now - SECONDS)
+    sa.select(files.c.ref)
+    .where(files.c.account == ACCOUNT_ID, files.c.kept_at < now - SECONDS)
     .order_by(files.c.kept_at)
     .limit(AT_MOST)
 )
@@ -104,11 +104,9 @@ def forget(tx: Tx, chat: int) -> None:
     tx.execute(_FORGET, {"account_id": chats.get(tx, chat).account, "chat_id": chat})
 
 
-def old(tx: Tx, older: float, limit: int) -> Sequence[tuple[int, str]]:
-    """(account, ref) of files that were kept for more than `older` seconds ago, and of those that
-    are to be forgotten."""
-    rows = tx.execute(_OLD, {"seconds": older, "at_most": limit})
-    return [(row.account, row.ref) for row in rows]
+def old(tx: Tx, account: int, older: float, limit: int) -> Sequence[str]:
+    """Files that were kept more than `older` seconds ago, and those that are to be forgotten."""
+    return tx.scalars(_OLD, {"account_id": account, "seconds": older, "at_most": limit}).all()
 
 
 def drop(tx: Tx, account: int, refs: Sequence[str], older: float) -> None:

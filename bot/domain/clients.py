@@ -118,6 +118,13 @@ class Desk(Protocol):
     async def claim(self, guest: Address, user: Address) -> bool:
         """The guest's chat becomes the user's, once. False: it is another user's already."""
 
+    async def end_session(self, session: str, until: float) -> None:
+        """Refuse a session from now on, by its name; its token runs out at `until`."""
+
+    async def over(self, sessions: Sequence[tuple[Address, str]]) -> frozenset[str]:
+        """Those of these sessions, given with the addresses that they open, that were ended, or
+        whose guest has become a user."""
+
     async def write(self, ref: SendRef) -> bool:
         """Write a part into its chat's journal, once: it is sent when that is committed. False:
         the attempt is not the part's any more, and nothing was written."""
@@ -141,9 +148,11 @@ class Desk(Protocol):
 @dataclass(frozen=True, slots=True)
 class Pages:
     """A channel's own pages: every path under `path`. `bind` hands the desk to the channel, in
-    every process; `app` is asked for only where requests are taken in."""
+    every process; `app` is asked for only where requests are taken in. `folder` keeps the files
+    that people send; without it the database does."""
 
     path: str
     wire: Wire
     bind: Callable[[Desk], None]
     app: Callable[[], App]
+    folder: str = ""
