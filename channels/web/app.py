@@ -22,8 +22,9 @@ from bot.domain.ports import Clock
 from channels.text import is_blank
 from channels.web.channel import WebChannel
 from channels.web.names import CLIENT_ID, request_id
+from channels.web.settings import WebSettings
 from channels.web.stream import EventStream
-from channels.web.tokens import NotKnown, Tokens
+from channels.web.tokens import BadToken, Session, Tokens
 from channels.web.wire import API, accepted_json, page_json, turn_json
 
 LONGEST_TEXT = 16_000
@@ -47,13 +48,14 @@ class Wrong(Exception):
         self.headers = headers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Site:
     """The pages of one account."""
 
+    settings: WebSettings
     channel: WebChannel
-    tokens: Tokens
     clock: Clock
+    _tokens: Tokens | None = None
 
     @property
     def desk(self) -> Desk:
@@ -80,7 +82,7 @@ class Site:
         async def answered(request: Request) -> Response | EventStream:
             try:
                 return await answer(request)
-            except NotKnown:
+            except BadToken:
                 return _error(401, "the token is missing, damaged or over; ask for a session")
             except Wrong as wrong:
                 return _error(wrong.status, str(wrong), wrong.headers)
@@ -91,20 +93,37 @@ class Site:
 
         return answered
 
-    async def who(self, request: Request) -> Address:
-        """The address that the request has proven. Raises NotKnown."""
-        if "token" in request.query_params:
-            raise NotKnown
-        return await self.tokens.who(request.headers)
+    async def tokens(self) -> Tokens:
+        """The maker of tokens, with the secrets of the settings or one that is kept."""
+        if self._tokens is None:
+            secrets = self.settings.web_secret
+            if not secrets:
+                fresh = self.clock.token() + self.clock.token()
+                secrets = (await self.desk.secret("web", fresh),)
+            self._tokens = Tokens(secrets, self.clock)
+        return self._tokens
+
+    async def who(self, request: Request) -> Session:
+        """The session that the request has proven. Raises BadToken."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if "token" in request.query_params or scheme.lower() != "bearer":
+            raise BadToken("no token")
+        tokens = await self.tokens()
+        session = tokens.read(token.strip())
+        asked = [(session.address, session.id)]
+        if tokens.is_over(session) or await self.desk.over(asked):
+            raise BadToken("it is over")
+        return session
 
     async def session(self, request: Request) -> Response:
         """A token for a guest."""
-        token, who, over = self.tokens.mint_guest()
-        return JSONResponse({"token": token, "chat": who.chat, "expires_at": round(over)})
+        token, session = (await self.tokens()).guest()
+        over = round(session.ends_at)
+        return JSONResponse({"token": token, "chat": session.address.chat, "expires_at": over})
 
     async def submit(self, request: Request) -> Response:
         """Record a message: 202 when it is new, 200 when it is known."""
-        who = await self.who(request)
+        who = (await self.who(request)).address
         body = await read(request)
         message = _message(who, body, request)
         taken = await self.desk.take(message, partial(request_id, minted=body["request_id"]), "")
@@ -116,7 +135,7 @@ class Site:
 
     async def turn(self, request: Request) -> Response:
         """What became of a message."""
-        who = await self.who(request)
+        who = (await self.who(request)).address
         minted = request.path_params["id"]
         if not CLIENT_ID.fullmatch(minted):
             raise Wrong(422, "a request_id is 1 to 59 of A-Z a-z 0-9 _ -")
@@ -126,7 +145,7 @@ class Site:
 
     async def history(self, request: Request) -> Response:
         """A page of the conversation."""
-        who = await self.who(request)
+        who = (await self.who(request)).address
         before = _number(request, "before", 0) or None
         limit = min(_LARGEST_PAGE, _number(request, "limit", _PAGE) or _PAGE)
         page = await self.desk.history(who, before, limit)
@@ -134,14 +153,14 @@ class Site:
 
     async def events(self, request: Request) -> EventStream:
         """Follow the chat."""
-        who = await self.who(request)
+        session = await self.who(request)
         said = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
-        return EventStream(self.desk.follow(who, after), {})
+        return EventStream(self.desk.follow(session.address, after, session.id), {})
 
     async def seen(self, request: Request) -> Response:
         """What was said up to this event was shown."""
-        who = await self.who(request)
+        who = (await self.who(request)).address
         n = (await read(request)).get("n")
         if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n < 1 << 62:
             raise Wrong(422, "n is the number of an event")
@@ -149,7 +168,7 @@ class Site:
 
     async def stop(self, request: Request) -> Response:
         """Withdraw what is not answered yet."""
-        who = await self.who(request)
+        who = (await self.who(request)).address
         return JSONResponse({"stopped": await self.desk.stop(who)})
 
 
