@@ -25,9 +25,10 @@ _HELLO = (
 _LEAVING = "leaving; what is pending is answered at the next start (Ctrl-C again: at once)\n"
 
 
-async def chat(settings: Settings) -> None:
+async def chat(settings: Settings, *, pages: bool = False) -> None:
     """Chat on standard input and output. With piped input: answer every line, wait for what
-    is pending, return. Raises ConfigurationError, DatabaseUnavailable."""
+    is pending, return. With `pages` the same agent is met in a browser of this machine too.
+    Raises ConfigurationError, DatabaseUnavailable."""
     interactive = sys.stdin is not None and sys.stdin.isatty()
 
     def answer(text: str) -> None:

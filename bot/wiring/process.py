@@ -265,9 +265,11 @@ class Process:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Parts in the place of production's: a terminal, an agent, a clock, a database,
-    and who is told of checkpoints."""
+    and who is told of checkpoints. `pages`: what needs no credentials is served beside the
+    terminal."""
 
     terminal: Callable[[str], None] | None = None
+    pages: bool = False
     agent: Agent | None = None
     clock: Clock = field(default_factory=SystemClock)
     reached: Reached = nowhere
@@ -294,7 +296,8 @@ async def running(
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
         words = words_of(settings)
-        endpoints = await _rows(db, connect(settings, parts.clock, words, parts.terminal))
+        connected = connect(settings, parts.clock, words, parts.terminal, pages=parts.pages)
+        endpoints = await _rows(db, connected)
         for endpoint in endpoints.values():
             await endpoint.channel.open()
             stack.push_async_callback(endpoint.channel.close)
@@ -397,6 +400,5 @@ def site(process: Process) -> Site:
 async def typed(process: Process, line: str, number: str) -> None:
     """Record a line that a person typed in the terminal; `number` names it for ever. Raises
     DatabaseUnavailable."""
-    [account] = process.endpoints
-    arrival = Arrival(account, line, "terminal")
+    arrival = Arrival(process.ids[console.NAME], line, "terminal")
     await process.intake.take(arrival, (console.parse(line, number),))
