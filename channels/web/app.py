@@ -1,0 +1,216 @@
+"""The routes of the web: each asks the desk about the chat that the request's session opens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from bot.domain.clients import Accepted, Conflict, Desk
+from bot.domain.errors import DatabaseUnavailable
+from channels.web.answers import Wrong, error, read, retry_after
+from channels.web.channel import WebChannel
+from channels.web.demo import demo_page
+from channels.web.door import Door
+from channels.web.files import file_of_chat
+from channels.web.names import CLIENT_ID, request_id
+from channels.web.session import Sessions
+from channels.web.stream import EventStream
+from channels.web.submission import submitted
+from channels.web.tokens import NotKnown
+from channels.web.wire import API, PATH, accepted_json, page_json, turn_json
+
+LONGEST_WAIT = 25.0
+"""Seconds for which a question about a turn may be held."""
+_PAGE = 50
+_LARGEST_PAGE = 200
+_MAX_BODY = 256_000
+"""Bytes of a body without files."""
+_LARGE_AT_ONCE = 16
+"""Bodies with files that are read at the same time: each is held in memory."""
+_MOST_DIGITS = 19
+"""Digits of a number that still fits into 64 bits."""
+
+_log = logging.getLogger("answerback.web")
+_Answer = Callable[[Request], Awaitable[Response | EventStream]]
+
+
+@dataclass
+class Site:
+    """The pages of one account."""
+
+    channel: WebChannel
+    door: Door
+    _large: int = field(default=0, init=False)
+
+    @property
+    def desk(self) -> Desk:
+        """The process's desk."""
+        return self.channel.desk
+
+    def app(self) -> ASGIApp:
+        """Everything under `/web`: the API behind its door, and what anybody may read."""
+        sessions = Sessions(self.door)
+        api = Starlette(
+            routes=[
+                self._route("/session", "POST", lambda r: sessions.begin(r, self.desk)),
+                self._route("/session", "DELETE", lambda r: sessions.end(r, self.desk)),
+                self._route("/messages", "POST", self.submit),
+                self._route("/messages", "GET", self.history),
+                self._route("/turns/{id}", "GET", self.turn),
+                self._route("/events", "GET", self.events),
+                self._route("/seen", "POST", self.seen),
+                self._route("/stop", "POST", self.stop),
+                self._route("/files/{ref}", "GET", self.file),
+            ],
+            exception_handlers={HTTPException: _no_route, Exception: _fault},
+        )
+        public = [Route(f"{API}/openapi.json", _openapi)]
+        if self.door.settings.web_shows_demo:
+            public.append(Route(f"{PATH}/", demo_page))
+        app = Starlette(routes=[*public, Mount(API, self.door.before(api))])
+        for one in (api, app):
+            one.router.redirect_slashes = False
+        return app
+
+    def _route(self, path: str, method: str, answer: _Answer) -> Route:
+        async def answered(request: Request) -> Response | EventStream:
+            try:
+                return await answer(request)
+            except NotKnown:
+                return error(401, "the token is missing, damaged or over; ask for a new session")
+            except Wrong as wrong:
+                return error(wrong.status, str(wrong), wrong.headers)
+            except DatabaseUnavailable as unavailable:
+                _log.warning("a client was told to come again: %s", unavailable)
+                return error(
+                    503, "nothing was stored; send it again", retry_after(unavailable.retry_after)
+                )
+
+        return Route(path, answered, methods=[method], name=f"{method} {path}")
+
+    async def submit(self, request: Request) -> Response:
+        """Record a message: 202 when it is new, 200 when it is known. Raises NotKnown, Wrong."""
+        session = await self.door.session(request, self.desk)
+        self.door.count_message(request, session)
+        who, largest = session.address, self.door.settings.web_file_max
+        with self._room_for(request):
+            body = await read(request, _MAX_BODY + largest * 4 // 3)
+            given = submitted(body, largest)
+            kept = tuple([await self.desk.keep_file(who, file) for file in given.files])
+        message = given.message(session, _language(request), kept)
+        named = partial(request_id, minted=given.minted)
+        taken = await self.desk.take(message, named, given.kept(kept))
+        match taken:
+            case Conflict():
+                raise Wrong(409, "another message was sent under this request_id; mint a new one")
+            case Accepted(again=again):
+                return JSONResponse(accepted_json(taken), status_code=200 if again else 202)
+
+    @contextmanager
+    def _room_for(self, request: Request) -> Iterator[None]:
+        """Refuse a body with files while many are read. Raises Wrong."""
+        said = request.headers.get("content-length", "")
+        if said.isascii() and said.isdecimal() and len(said) < 9 and int(said) <= _MAX_BODY:
+            yield
+            return
+        if self._large >= _LARGE_AT_ONCE:
+            raise Wrong(503, "too many files come in at once; send it again", retry_after(2))
+        self._large += 1
+        try:
+            yield
+        finally:
+            self._large -= 1
+
+    async def turn(self, request: Request) -> Response:
+        """What became of a message. Raises NotKnown, Wrong."""
+        session = await self.door.session(request, self.desk)
+        minted = request.path_params["id"]
+        if not CLIENT_ID.fullmatch(minted):
+            raise Wrong(422, "a request_id is 1 to 59 of A-Z a-z 0-9 _ -")
+        wait = min(LONGEST_WAIT, _number(request, "wait", 0))
+        answer = await self.desk.turn(session.address, partial(request_id, minted=minted), wait)
+        return JSONResponse(turn_json(answer))
+
+    async def history(self, request: Request) -> Response:
+        """A page of the conversation. Raises NotKnown, Wrong."""
+        session = await self.door.session(request, self.desk)
+        before = _number(request, "before", 0) or None
+        limit = min(_LARGEST_PAGE, _number(request, "limit", _PAGE) or _PAGE)
+        return JSONResponse(page_json(await self.desk.history(session.address, before, limit)))
+
+    async def events(self, request: Request) -> EventStream:
+        """Follow the chat. Raises NotKnown, Wrong."""
+        session = await self.door.session(request, self.desk)
+        said = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        after = int(said) if _is_number(said) else None
+        return EventStream(self.desk.follow(session.address, after), {})
+
+    async def seen(self, request: Request) -> Response:
+        """What was said up to this event was shown. Raises NotKnown, Wrong."""
+        session = await self.door.session(request, self.desk)
+        n = (await read(request, _MAX_BODY)).get("n")
+        if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n < 1 << 62:
+            raise Wrong(422, "n must be the number of an event")
+        return JSONResponse({"unread": await self.desk.seen(session.address, n)})
+
+    async def stop(self, request: Request) -> Response:
+        """Withdraw what is not answered yet. Raises NotKnown, Wrong."""
+        session = await self.door.session(request, self.desk)
+        await read(request, _MAX_BODY)
+        return JSONResponse({"stopped": await self.desk.stop(session.address)})
+
+    async def file(self, request: Request) -> Response:
+        """A file of the chat. Raises NotKnown, Wrong."""
+        session = await self.door.session(request, self.desk)
+        return await file_of_chat(self.desk, session.address, request.path_params["ref"])
+
+
+async def _openapi(_request: Request) -> Response:
+    """The description of the API."""
+    text = (files("channels.web") / "openapi.json").read_bytes()
+    return Response(text, media_type="application/json", headers=_OPEN)
+
+
+_OPEN = {"Access-Control-Allow-Origin": "*", "X-Content-Type-Options": "nosniff"}
+
+
+async def _no_route(_request: Request, refused: Exception) -> Response:
+    """404 or 405, as the router found."""
+    assert isinstance(refused, HTTPException)
+    return error(refused.status_code, "there is no such route; see openapi.json", refused.headers)
+
+
+async def _fault(_request: Request, _error: Exception) -> Response:
+    """A fault of ours: the log has it."""
+    return error(500, "this failed, and whoever runs the server can see why in its log")
+
+
+def _language(request: Request) -> str:
+    """The first language that the browser asks for."""
+    first = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
+    return first[:2].lower() if first[:2].isalpha() and first[:2].isascii() else ""
+
+
+def _is_number(said: str) -> bool:
+    return said.isascii() and said.isdecimal() and len(said) < _MOST_DIGITS
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    said: Any = request.query_params.get(name, "")
+    if not said:
+        return default
+    if not _is_number(said):
+        raise Wrong(422, f"{name} must be a whole number")
+    return int(said)
