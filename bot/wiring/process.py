@@ -145,6 +145,11 @@ class Process:
         """The accounts' rows by the names of their channels."""
         return {endpoint.channel.name: row for row, endpoint in self.endpoints.items()}
 
+    @property
+    def terminal(self) -> int:
+        """The row of the terminal's account, in a process that has a terminal."""
+        return self.ids[console.NAME]
+
     async def readiness(self) -> Sequence[Check]:
         """Check everything that could keep this process from its job."""
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
@@ -269,12 +274,12 @@ class Parts:
     terminal."""
 
     terminal: Callable[[str], None] | None = None
-    pages: bool = False
     agent: Agent | None = None
     clock: Clock = field(default_factory=SystemClock)
     reached: Reached = nowhere
     open_database: Callable[[DatabaseSettings, Clock], Database] = Database
     tracer: Tracer | None = None
+    pages: bool = False
 
 
 @asynccontextmanager
@@ -296,8 +301,9 @@ async def running(
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
         words = words_of(settings)
-        connected = connect(settings, parts.clock, words, parts.terminal, pages=parts.pages)
-        endpoints = await _rows(db, connected)
+        endpoints = await _rows(
+            db, connect(settings, parts.clock, words, parts.terminal, pages=parts.pages)
+        )
         for endpoint in endpoints.values():
             await endpoint.channel.open()
             stack.push_async_callback(endpoint.channel.close)
@@ -400,5 +406,5 @@ def site(process: Process) -> Site:
 async def typed(process: Process, line: str, number: str) -> None:
     """Record a line that a person typed in the terminal; `number` names it for ever. Raises
     DatabaseUnavailable."""
-    arrival = Arrival(process.ids[console.NAME], line, "terminal")
+    arrival = Arrival(process.terminal, line, "terminal")
     await process.intake.take(arrival, (console.parse(line, number),))

@@ -83,12 +83,13 @@ class Door:
         scope[_NETWORK] = network
         wait = self.limits.address_waits(network)
         if wait:
-            self._warn_of_proxy(forwarded, network == peer)
+            if forwarded and network == peer:
+                self._warn_of_proxy()
             return error(429, _TOO_MANY, retry_after(wait))
         return None
 
-    def _warn_of_proxy(self, forwarded: object, counted_as_one: bool) -> None:
-        if forwarded and counted_as_one and not self._warned:
+    def _warn_of_proxy(self) -> None:
+        if not self._warned:
             self._warned = True
             _log.warning(
                 "requests are refused that come through a proxy, since all count as one: "

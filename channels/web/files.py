@@ -59,10 +59,9 @@ def _file(given: object) -> StoredFile:
         raise Wrong(422, "the data of a file must be base64") from None
     if not content:
         raise Wrong(422, "a file must not be empty")
-    mime = mime.partition(";")[0].strip().lower()
-    return StoredFile(
-        one_line(name, LONGEST_TITLE) or "file", mime if _MIME.fullmatch(mime) else _UNKNOWN, content
-    )
+    bare = mime.partition(";")[0].strip().lower()
+    known = bare if _MIME.fullmatch(bare) else _UNKNOWN
+    return StoredFile(one_line(name, LONGEST_TITLE) or "file", known, content)
 
 
 async def file_of_chat(desk: Desk, who: Address, ref: str) -> Response:

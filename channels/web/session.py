@@ -49,9 +49,7 @@ class Sessions:
         self, identity: object, before: Session | None, tokens: Tokens, desk: Desk
     ) -> Response:
         try:
-            who = identify(
-                identity, self.door.settings.web_identity_secret, self.door.clock.wall()
-            )
+            who = identify(identity, self.door.settings.web_identity_secret, self.door.clock.wall())
         except NotIdentified as refused:
             raise Wrong(401, str(refused)) from None
         token, session = tokens.user(who, await self._still_open(before, desk))

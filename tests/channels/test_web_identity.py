@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ FORGED = {
     "300 letters as sub": with_claims(sub="u" * 300),
     "NUL in sub": with_claims(sub="u1\0"),
     "half a character in sub": with_claims(sub="u1\ud800"),
-    "two subs": jwt('{"sub":"u2","sub":"u1","exp":%d}' % GOOD["exp"]),
+    "two subs": jwt(f'{{"sub":"u2","sub":"u1","exp":{GOOD["exp"]}}}'),
     "a name that is none": with_claims(name={"first": "A"}),
     "payload is no object": jwt('["u1"]'),
     "payload is no JSON": jwt("sub=u1"),
@@ -141,10 +142,8 @@ def test_no_text_breaks_what_reads_identities_and_tokens(text: str) -> None:
 def test_no_claim_breaks_what_reads_them(value: Any) -> None:
     for name in ("exp", "nbf", "name", "sub"):
         claims = json.dumps({**GOOD, name: value})
-        try:
+        with suppress(NotIdentified):
             assert identify(jwt(claims), [SECRET], NOW).sub
-        except NotIdentified as refused:
-            assert str(refused)
 
 
 @pytest.fixture
@@ -201,4 +200,4 @@ def test_what_our_secret_signed_for_something_else_opens_nothing(tokens: Tokens)
     for claims in (known, known | {"aud": "mail"}, known | {"aud": ["answerback web session"]}):
         with pytest.raises(NotKnown):
             tokens.read(sign(claims, OTHER))
-    assert tokens.read(text)
+    assert tokens.read(text) == session

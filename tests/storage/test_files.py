@@ -75,9 +75,7 @@ async def test_a_file_goes_when_it_is_old(kept: Files, hand: Hand) -> None:
     assert hand.value("SELECT count(*) FROM files") == on_disk(kept) == 0
 
 
-async def test_a_file_that_is_sent_again_is_kept_for_as_long_again(
-    kept: Files, hand: Hand
-) -> None:
+async def test_a_file_that_is_sent_again_is_kept_for_as_long_again(kept: Files, hand: Hand) -> None:
     await keep(kept, hand)
     hand.advance(3600)
     attachment = await keep(kept, hand)
