@@ -71,6 +71,7 @@ async def serve(settings: Settings, role: Role) -> None:
             server.on_end(stop.tell)
             await stop.told.wait()
             _log.info("handing over within %.0f s", settings.shutdown_grace)
+            process.send_followers_away()
             await shut_down(process.ctx, process.worker, settings.shutdown_grace)
             await server.close()
             await process.tasks.finish(_LAST_ACKNOWLEDGEMENTS)

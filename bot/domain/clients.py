@@ -115,9 +115,11 @@ class Desk(Protocol):
     async def stop(self, who: Address) -> int:
         """Withdraw what runs and waits; returns how many turns that were."""
 
-    def follow(self, who: Address, after: int | None) -> AbstractAsyncContextManager[Follower]:
-        """Follow the chat: from a snapshot on, or from the event with this number on. It may
-        begin before the chat has its first message."""
+    def follow(
+        self, who: Address, after: int | None, session: str
+    ) -> AbstractAsyncContextManager[Follower]:
+        """Follow the chat, until the session is over: from a snapshot on, or from the event with
+        this number on. It may begin before the chat has its first message."""
 
     async def addresses(self, who: Address) -> Sequence[Address]:
         """Every address of the chat at this one; none while there is no chat."""

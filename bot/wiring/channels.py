@@ -15,9 +15,14 @@ from bot.domain.plugin import ChannelPlugin, Endpoint, Host
 from bot.domain.ports import Clock
 from bot.settings import ChannelList, Settings, read, settings_of
 from bot.texts import Text, Words
-from channels import console, telegram, whatsapp
+from channels import console, telegram, web, whatsapp
 
-_OURS: tuple[ChannelPlugin[Any], ...] = (telegram.CHANNEL, whatsapp.CHANNEL, console.CHANNEL)
+_OURS: tuple[ChannelPlugin[Any], ...] = (
+    telegram.CHANNEL,
+    whatsapp.CHANNEL,
+    web.CHANNEL,
+    console.CHANNEL,
+)
 
 
 @cache

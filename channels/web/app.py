@@ -155,7 +155,7 @@ class Site:
         session = await self.door.session(request, self.desk)
         said = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(said) if _is_number(said) else None
-        return EventStream(self.desk.follow(session.address, after), {})
+        return EventStream(self.desk.follow(session.address, after, session.id), {})
 
     async def seen(self, request: Request) -> Response:
         """What was said up to this event was shown. Raises NotKnown, Wrong."""

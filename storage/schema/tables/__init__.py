@@ -45,7 +45,6 @@ __all__ = [
     "retention",
     "runs",
     "secrets",
-    "seen",
     "shown",
     "steps",
     "told",
