@@ -141,8 +141,11 @@ class ClientDesk:
         return await self._rt.db.write(moves.is_written, ref)
 
     async def claim(self, guest: Address, user: Address) -> bool:
-        """The guest's chat becomes the user's."""
-        return await self._people.claim(guest, user)
+        """The guest's chat becomes the user's; who follows it as the guest does so no more."""
+        claimed = await self._people.claim(guest, user)
+        self.followers.end_guest(guest)
+        await self._tell(user)
+        return claimed
 
     async def end_session(self, session: str, until: float) -> None:
         """Refuse a session from now on, and end what it follows here."""
@@ -164,6 +167,10 @@ class ClientDesk:
     async def file(self, who: Address, ref: str) -> StoredFile | None:
         """A file of this chat."""
         return await self.files.of_chat(who, ref)
+
+    async def part(self, who: Address, part: int) -> str | None:
+        """The wire of a part that this chat was sent."""
+        return await self.files.part(who, part)
 
     async def attachment(self, ref: str) -> bytes | None:
         """A file's content, for the agent."""

@@ -13,6 +13,7 @@ from bot.domain.message import Address, Attachment
 from storage import files
 from storage.engine.database import Database
 from storage.files import KeptFile
+from storage.views.parts import wire_in_chat
 
 _PAGE = 50
 _FOR_EVER = 1e9
@@ -49,6 +50,10 @@ class Files:
         """A file's content, for the agent."""
         file = await self._read(await self.db.read(files.find, self.account, ref))
         return None if file is None else file.content
+
+    async def part(self, who: Address, part: int) -> str | None:
+        """The wire of a part that the chat at this address was sent."""
+        return await self.db.ask(wire_in_chat, self.account, who, part)
 
     async def _read(self, kept: KeptFile | None) -> StoredFile | None:
         if kept is None:

@@ -175,6 +175,12 @@ class Followers:
             if follower.session == session:
                 follower.end()
 
+    def end_guest(self, guest: Address) -> None:
+        """Write nothing more to the clients of a guest who has become a user."""
+        for follower in self._all():
+            if follower.who == guest:
+                follower.end()
+
     def _all(self) -> Sequence[Follower]:
         return [f for each in (*self._of.values(), *self._waiting.values()) for f in each]
 

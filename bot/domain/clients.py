@@ -147,6 +147,9 @@ class Desk(Protocol):
     async def file(self, who: Address, ref: str) -> StoredFile | None:
         """A file of this chat; None where it has none of this name."""
 
+    async def part(self, who: Address, part: int) -> str | None:
+        """The wire of a part that this chat was sent; None where there is no such part."""
+
     async def attachment(self, ref: str) -> bytes | None:
         """A file's content, for the agent."""
 

@@ -71,13 +71,17 @@ def connect(
     clock: Clock,
     words: Words,
     terminal: Callable[[str], None] | None = None,
+    *,
+    pages: bool = False,
 ) -> Sequence[Endpoint]:
-    """The accounts, not yet open: of the platforms, or with `terminal` only the terminal.
+    """The accounts, not yet open: of the platforms, or with `terminal` only the terminal, and
+    with `pages` what is served beside it.
 
     A platform's packages are loaded only where it is configured: they take longer than
     everything else of a start. Raises ConfigurationError.
     """
     host = Host(clock, lambda language: words.say(Text.LONG_REPLY_FILE, language), terminal)
     if terminal is not None:
-        return [console.CHANNEL.connect(None, host)]
+        beside = [p for p in plugins(settings.channels) if pages and p.beside_terminal(settings)]
+        return [plugin.connect(settings, host) for plugin in (console.CHANNEL, *beside)]
     return [plugin.connect(settings, host) for plugin in configured(settings)]

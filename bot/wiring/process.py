@@ -151,6 +151,11 @@ class Process:
         """The accounts' rows by the names of their channels."""
         return {endpoint.channel.name: row for row, endpoint in self.endpoints.items()}
 
+    @property
+    def terminal(self) -> int:
+        """The row of the terminal's account, in a process that has a terminal."""
+        return self.ids[console.NAME]
+
     async def readiness(self) -> Sequence[Check]:
         """Check everything that could keep this process from its job."""
         checks = [Check("lease", self.lease.holds(), f"{self.lease.remaining():.1f} s left")]
@@ -285,7 +290,8 @@ class Process:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Parts in the place of production's: a terminal, an agent, a clock, a database,
-    and who is told of checkpoints."""
+    and who is told of checkpoints. `pages`: what needs no credentials is served beside the
+    terminal."""
 
     terminal: Callable[[str], None] | None = None
     agent: Agent | None = None
@@ -293,6 +299,7 @@ class Parts:
     reached: Reached = nowhere
     open_database: Callable[[DatabaseSettings, Clock], Database] = Database
     tracer: Tracer | None = None
+    pages: bool = False
 
 
 @asynccontextmanager
@@ -314,7 +321,9 @@ async def running(
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
         words = words_of(settings)
-        endpoints = await _rows(db, connect(settings, parts.clock, words, parts.terminal))
+        endpoints = await _rows(
+            db, connect(settings, parts.clock, words, parts.terminal, pages=parts.pages)
+        )
         for endpoint in endpoints.values():
             await endpoint.channel.open()
             stack.push_async_callback(endpoint.channel.close)
@@ -432,6 +441,5 @@ def site(process: Process) -> Site:
 async def typed(process: Process, line: str, number: str) -> None:
     """Record a line that a person typed in the terminal; `number` names it for ever. Raises
     DatabaseUnavailable."""
-    [account] = process.endpoints
-    arrival = Arrival(account, line, "terminal")
+    arrival = Arrival(process.terminal, line, "terminal")
     await process.intake.take(arrival, (console.parse(line, number),))

@@ -21,4 +21,5 @@ CHANNEL = ChannelPlugin(
     configured=lambda settings: bool(settings.web),
     connect=_connect,
     turned_on_by="WEB",
+    beside_terminal=lambda settings: settings.web is None,
 )

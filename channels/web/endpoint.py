@@ -6,6 +6,7 @@ from bot.domain.clients import Pages
 from bot.domain.plugin import Endpoint, Host
 from channels.web.app import Site
 from channels.web.channel import WebChannel
+from channels.web.door import Door
 from channels.web.settings import WebSettings
 from channels.web.wire import PATH, WIRE
 
@@ -13,6 +14,6 @@ from channels.web.wire import PATH, WIRE
 def connect(settings: WebSettings, host: Host) -> Endpoint:
     """The web, as these settings describe it. Raises ConfigurationError."""
     channel = WebChannel()
-    site = Site(settings, channel, host.clock)
-    folder = str(settings.web_files or "")
+    site = Site(channel, Door(settings, host.clock))
+    folder = "" if settings.web_files is None else str(settings.web_files)
     return Endpoint(channel, pages=Pages(PATH, WIRE, channel.bind, site.app, folder))

@@ -46,9 +46,7 @@ def identify(token: object, secrets: Sequence[str], now: float) -> Identity:
 
 
 def _in_its_time(claims: Mapping[str, Any], now: float) -> None:
-    exp, nbf = claims.get("exp"), claims.get("nbf", 0)
-    if not _is_number(exp) or not _is_number(nbf):
-        raise NotIdentified("the identity needs exp, when it ends, in seconds since 1970")
+    exp, nbf = _seconds(claims.get("exp")), _seconds(claims.get("nbf", 0))
     if exp <= now - LEEWAY:
         raise NotIdentified("the identity is over (exp): sign a new one")
     if exp > now + LONGEST_LIFE + LEEWAY:
@@ -57,8 +55,10 @@ def _in_its_time(claims: Mapping[str, Any], now: float) -> None:
         raise NotIdentified("the identity is not valid yet (nbf): compare the clocks")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _seconds(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotIdentified("the identity needs exp, when it ends, in seconds since 1970")
+    return value
 
 
 def _sub(sub: object) -> str:

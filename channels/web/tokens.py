@@ -1,6 +1,6 @@
-"""Session tokens: what a visitor's browser holds, and what it opens.
+"""Session tokens: a visitor's browser holds one, and it opens one chat.
 
-A token names the address of one chat and is signed; nothing is stored for it. The address of a
+A token names the address of the chat and is signed; nothing is stored for it. The address of a
 guest is a random name that nobody else can know, that of a user is the site's id for them.
 """
 
@@ -24,13 +24,13 @@ _GUEST = "guest:"
 _USER = "user:"
 
 
-class BadToken(Exception):
-    """No token of ours, or a changed one."""
+class NotKnown(Exception):
+    """The token is missing, damaged or over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A token, read. `id` names this token alone; `ends_at` in epoch seconds."""
+    """A token, read. `id` stays the same when the token is renewed; `ends_at` in epoch seconds."""
 
     id: str
     address: Address
@@ -50,21 +50,26 @@ class Tokens:
     secrets: Sequence[str]
     clock: Clock
 
-    def guest(self, again: Session | None = None) -> tuple[str, Session]:
-        """A token for a new guest, or a fresh one for a guest that is known."""
-        address = again.address if again else Address(_GUEST + self.clock.token())
-        return self._mint(address, "", GUEST_LIFE)
+    def guest(self, before: Session | None = None) -> tuple[str, Session]:
+        """A token for a new guest, or a fresh one for the guest of the session before."""
+        address = before.address if before else Address(_GUEST + self.clock.token())
+        return self._mint(address, "", GUEST_LIFE, before)
 
-    def user(self, identity: Identity) -> tuple[str, Session]:
-        """A token for a signed-in user."""
-        return self._mint(Address(_USER + identity.sub), identity.name, USER_LIFE)
+    def user(self, identity: Identity, before: Session | None = None) -> tuple[str, Session]:
+        """A token for a signed-in user, of the session before if that was the user's too."""
+        address = Address(_USER + identity.sub)
+        same = before if before and before.address == address else None
+        return self._mint(address, identity.name, USER_LIFE, same)
 
-    def _mint(self, address: Address, name: str, seconds: float) -> tuple[str, Session]:
+    def _mint(
+        self, address: Address, name: str, seconds: float, before: Session | None
+    ) -> tuple[str, Session]:
         ends_at = float(int(self.clock.wall() + seconds))
-        session = Session(self.clock.token(), address, ends_at, name)
+        named = before.id if before else self.clock.token()
+        session = Session(named, address, ends_at, name)
         claims = {
             "aud": _FOR,
-            "jti": session.id,
+            "sid": session.id,
             "sub": address.chat,
             "exp": int(ends_at),
             "name": name,
@@ -72,23 +77,19 @@ class Tokens:
         return sign(claims, self.secrets[0]), session
 
     def read(self, token: str) -> Session:
-        """The session of a token, which may be over. Raises BadToken."""
+        """The session of a token, which may be over. Raises NotKnown."""
         try:
             claims = verified(token, self.secrets)
         except NotSigned as error:
-            raise BadToken(str(error)) from None
+            raise NotKnown(str(error)) from None
         match claims:
             case {
                 "aud": str(purpose),
-                "jti": str(name),
+                "sid": str(name),
                 "sub": str(chat),
                 "exp": int(ends_at),
                 "name": str(shown),
             } if purpose == _FOR and chat.startswith((_GUEST, _USER)):
                 return Session(name, Address(chat), float(ends_at), shown)
             case _:
-                raise BadToken("it was signed for something else")
-
-    def is_over(self, session: Session) -> bool:
-        """Whether its time has run out."""
-        return self.clock.wall() >= session.ends_at
+                raise NotKnown("it was signed for something else")
