@@ -15,9 +15,9 @@ from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in
 from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shown
 from bot.cli.wording import moment, span
 from bot.domain.ending import ByHand, Ending
+from bot.intake.status import turn_status
 from bot.operations import runs
 from bot.operations.explain import Explained, explain_run
-from bot.operations.status import turn_status
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
 from storage.views import parts, timeline, usage

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
+from bot.domain.clients import Pages
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.findings import Finding
 from bot.domain.message import ChannelName, Event, Inbound
@@ -143,7 +144,8 @@ class Endpoint:
 
     `carrier` is there where the platform reports later on what it took, `updates` where this
     account is polled, `records` where missed messages can be listed, `profile` where the
-    account has to be asked for its name, `webhook` where the platform's delivery can be set.
+    account has to be asked for its name, `webhook` where the platform's delivery can be set,
+    `pages` where people's clients come to us instead.
     `examine` is asked by `answerback doctor` and never raises.
     """
 
@@ -154,6 +156,7 @@ class Endpoint:
     records: Records | None = None
     profile: Profile | None = None
     webhook: Webhook | None = None
+    pages: Pages | None = None
     examine: Callable[[], Awaitable[Sequence[Finding]]] = _nothing_to_examine
 
 

@@ -100,13 +100,14 @@ class Traits:
     provider's list is asked; empty means that the provider can't tell. `ordered` is true
     when parts sent one after the other arrive in that order without waiting for a status.
     `has_buttons` says that a choice can be offered as a button. `commands` is the form in
-    which people give commands.
+    which people give commands. `followed` says that clients follow what becomes of a message.
     """
 
     free_text_window: float | None = None
     looks: tuple[float, ...] = ()
     ordered: bool = True
     has_buttons: bool = False
+    followed: bool = False
     commands: CommandForm = CommandForm.TYPED
     outside_window: OutsideWindow = OutsideWindow.NOTHING
     typing_every: float | None = None

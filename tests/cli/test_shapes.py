@@ -11,8 +11,8 @@ import pytest
 
 from bot.cli import shapes
 from bot.domain.findings import Finding
+from bot.domain.turn_answer import TurnAnswer
 from bot.operations.actions import Acted
-from bot.operations.status import TurnAnswer
 from bot.operations.stuck import Stuck
 from storage.holders import HolderRow
 from storage.views.chats import ChatLine

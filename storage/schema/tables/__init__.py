@@ -14,6 +14,7 @@ An index with a condition serves a statement that spells the condition out:
 """
 
 from storage.schema.tables.base import metadata
+from storage.schema.tables.followed import journal, seen, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
@@ -29,6 +30,7 @@ __all__ = [
     "events",
     "holders",
     "inbound",
+    "journal",
     "metadata",
     "outbox",
     "payloads",
@@ -37,6 +39,8 @@ __all__ = [
     "replies",
     "retention",
     "runs",
+    "seen",
+    "shown",
     "steps",
     "told",
 ]

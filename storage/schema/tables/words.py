@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Table, case
 
+from storage.schema.tables.followed import journal, seen, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
@@ -50,6 +51,9 @@ NO_WORDS: Mapping[Table, str] = {
     holders: "name boot clock host role",
     events: "who what",
     retention: "what",
+    journal: "kind status ending",
+    shown: "state",
+    seen: "",
 }
 """Every other column of text: who and where, ids, our own words and states, what an agent's author
 or an operator calls something."""

@@ -257,6 +257,41 @@ CREATE TABLE receipts (
 );
 CREATE INDEX ix_receipts_receipt ON receipts (receipt);
 
+CREATE TABLE journal (
+    chat BIGINT NOT NULL CONSTRAINT fk_journal_chat REFERENCES chats (id),
+    n BIGINT NOT NULL,
+    at FLOAT8 NOT NULL,
+    kind TEXT NOT NULL,
+    message BIGINT, part BIGINT,
+    status TEXT, ending TEXT,
+    CONSTRAINT pk_journal PRIMARY KEY (chat, n),
+    CONSTRAINT ck_journal_kind CHECK (kind IN ('accepted', 'working', 'ended', 'withdrawn',
+        'still_working', 'message', 'notice')),
+    CONSTRAINT ck_journal_status CHECK (status IN ('completed', 'pending', 'withdrawn',
+        'interrupted', 'unknown', 'already_accepted')),
+    CONSTRAINT ck_journal_ending CHECK (ending IN ('answered', 'uncertain', 'undeliverable',
+        'apologised', 'failed', 'withdrawn', 'cancelled', 'expired', 'silent'))
+);
+CREATE UNIQUE INDEX uq_journal_part ON journal (part) WHERE part IS NOT NULL;
+CREATE INDEX ix_journal_said ON journal (chat, n) WHERE kind IN ('accepted', 'message');
+CREATE INDEX ix_journal_at ON journal (at);
+
+CREATE TABLE shown (
+    message BIGINT NOT NULL,
+    chat BIGINT NOT NULL CONSTRAINT fk_shown_chat REFERENCES chats (id),
+    state TEXT NOT NULL,
+    CONSTRAINT pk_shown PRIMARY KEY (message),
+    CONSTRAINT ck_shown_state CHECK (state IN ('accepted', 'working', 'over'))
+);
+CREATE INDEX ix_shown_chat ON shown (chat, message);
+CREATE INDEX ix_shown_open ON shown (chat) WHERE state <> 'over';
+
+CREATE TABLE seen (
+    chat BIGINT NOT NULL CONSTRAINT fk_seen_chat REFERENCES chats (id),
+    n BIGINT NOT NULL,
+    CONSTRAINT pk_seen PRIMARY KEY (chat)
+);
+
 CREATE TABLE holders (
     id [ID] CONSTRAINT pk_holders PRIMARY KEY,
     name TEXT NOT NULL, boot TEXT NOT NULL, clock TEXT NOT NULL,

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bot.domain.admission import Unanswered
-from bot.domain.ending import Ending, TurnStatus, status_of
+from bot.domain.ending import TurnStatus, status_of
 from bot.domain.run import RunState
+from bot.domain.turn_answer import TurnAnswer
 from storage import replies, runs
 from storage.engine.tx import Tx
 from storage.views.lookup import recorded_under
-
-
-@dataclass(frozen=True, slots=True)
-class TurnAnswer:
-    """One of six answers, each with its one right reaction in `text`.
-
-    `queued` says that nobody works on it yet; `answer` is the stored answer of a completed
-    turn, None where there was none to store.
-    """
-
-    request_id: str
-    status: TurnStatus
-    text: str
-    queued: bool = False
-    ending: Ending | None = None
-    answer: str | None = None
-
-    @property
-    def send_again(self) -> bool:
-        """Whether the right reaction is to send the message again."""
-        return self.status in (TurnStatus.INTERRUPTED, TurnStatus.UNKNOWN)
 
 
 def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnswer:

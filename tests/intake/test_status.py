@@ -7,7 +7,8 @@ import pytest
 from bot.domain.ending import Ending, TurnStatus
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
-from bot.operations.status import TurnAnswer, submitted_again, turn_status
+from bot.domain.turn_answer import TurnAnswer
+from bot.intake.status import submitted_again, turn_status
 from bot.wiring import Role
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults

@@ -1,0 +1,28 @@
+"""The answer to whoever asks what became of a message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.domain.ending import Ending, TurnStatus
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAnswer:
+    """One of six answers, each with its one right reaction in `text`.
+
+    `queued` says that nobody works on it yet; `answer` is the stored answer of a completed
+    turn, None where there was none to store.
+    """
+
+    request_id: str
+    status: TurnStatus
+    text: str
+    queued: bool = False
+    ending: Ending | None = None
+    answer: str | None = None
+
+    @property
+    def send_again(self) -> bool:
+        """Whether the right reaction is to send the message again."""
+        return self.status in (TurnStatus.INTERRUPTED, TurnStatus.UNKNOWN)

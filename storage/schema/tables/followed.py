@@ -1,0 +1,61 @@
+"""What clients follow: the journal of a chat, what it has shown, what they have seen."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
+
+from bot.domain.ending import Ending, TurnStatus
+from bot.domain.journal import EventKind, Shown
+from storage.schema.tables.base import metadata, one_of, where
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("n", BigInteger, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("message", BigInteger),
+    Column("part", BigInteger),
+    Column("status", Text),
+    Column("ending", Text),
+    PrimaryKeyConstraint("chat", "n"),
+    one_of("kind", EventKind),
+    one_of("status", TurnStatus),
+    one_of("ending", Ending),
+    Index("uq_journal_part", "part", unique=True, **where("part IS NOT NULL")),
+    Index("ix_journal_said", "chat", "n", **where("kind IN ('accepted', 'message')")),
+    Index("ix_journal_at", "at"),
+)
+"""The numbers of a chat have no gap: each is taken under the lock of the chat's row. It names
+messages and parts and holds no words of its own."""
+
+shown = Table(
+    "shown",
+    metadata,
+    Column("message", BigInteger, nullable=False, autoincrement=False),
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("state", Text, nullable=False),
+    PrimaryKeyConstraint("message"),
+    one_of("state", Shown),
+    Index("ix_shown_chat", "chat", "message"),
+    Index("ix_shown_open", "chat", **where("state <> 'over'")),
+)
+"""What the journal has shown last of a message."""
+
+seen = Table(
+    "seen",
+    metadata,
+    Column("chat", BigInteger, ForeignKey("chats.id"), primary_key=True, autoincrement=False),
+    Column("n", BigInteger, nullable=False),
+)
+"""The number up to which a client has shown a chat's journal."""
