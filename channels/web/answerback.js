@@ -20,7 +20,7 @@ const SLOWEST = 8000; // ms between two tries.
 const PAGE = 50;
 
 const locale = (option("lang") || document.documentElement.lang || navigator.language || "en").toLowerCase();
-const language = [locale, locale.split("-")[0]].find((tag) => TEXTS[tag]) || "en";
+const language = [locale, locale.split("-")[0]].find((tag) => TEXTS[tag]) || Object.keys(TEXTS)[0]; // the operator's own comes first
 const words = { ...TEXTS.en, ...TEXTS[language] };
 const say = (key, count) => (words[key] || "").replace("{count}", count);
 const hex = (bytes) => Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (b) => b.toString(16).padStart(2, "0")).join("");
@@ -93,9 +93,13 @@ function learn(id, { status, queued, still_working: still }) {
 }
 
 function put(item) {
+  if (item.kind === "accepted") {
+    written.delete(item.request_id);
+    // What is tried again is accepted once more, and stays one message.
+    if ([...items.values()].some((of) => of.n < item.n && of.kind === "accepted" && of.request_id === item.request_id)) return;
+  }
   items.set(item.n, item);
   if (item.kind !== "accepted") return;
-  written.delete(item.request_id);
   if (item.status) learn(item.request_id, item);
 }
 
@@ -114,8 +118,9 @@ function apply(kind, data) {
     data.messages.forEach(put);
     for (const turn of data.turns) learn(turn.request_id, turn);
     last = data.n;
-    seen = Math.max(seen, data.seen || 0);
-    more = data.more;
+    const ours = data.messages.filter((item) => item.kind !== "accepted");
+    seen = Math.max(seen, ours[ours.length - data.unread - 1]?.n || 0);
+    more = data.messages[0]?.n > 1;
   } else {
     if (data.n <= last) return true;
     if (data.n > last + 1) return false;
@@ -126,7 +131,7 @@ function apply(kind, data) {
     if (kind === "still_working") turns.set(id, "STILL_WORKING");
     if (kind === "withdrawn") turns.set(id, "STOPPED");
     if (kind === "ended") turns.set(id, OVER[data.status] || "ANSWERED");
-    if (kind === "working" || kind === "still_working") announce(say(turns.get(id)));
+    if (kind === "working" || kind === "still_working") announce(data.text || say(turns.get(id)));
     if (kind === "message" || kind === "notice") announce(markdown(data.text).map((block) => block.textContent).join("\n"));
   }
   return true;
@@ -139,7 +144,7 @@ class Halt extends Error {}
 
 function halt(key) {
   link = { ...link, live: false, halted: key };
-  tell("state", state());
+  tell("beat", link);
   draw();
   throw new Halt(key);
 }
@@ -176,43 +181,45 @@ async function call(path, options = {}) {
 
 let identity = option("identity");
 
+/** The page's word on who it is; nothing for a guest. */
 async function identified() {
   const jwt = typeof identity === "function" ? await identity() : identity;
-  if (!jwt && session?.signed_in) clear(); // The page says that nobody is signed in.
+  if (!jwt && session?.signed_in) clear();
   return jwt;
 }
 
-/** Take a token: with the page's word as the user, and a guest's chat goes along; else as a guest. */
-async function enter() {
-  const jwt = await identified();
-  const body = jwt ? { identity: jwt } : {};
-  const guest = session && !session.signed_in ? session.token : "";
-  let answer = await call("session", { method: "POST", body, token: guest });
-  if (answer.code === 401 && guest && jwt) answer = await call("session", { method: "POST", body, token: "" });
-  if (answer.code >= 400) halt("SIGN_IN");
+let entering;
+const enter = (jwt) => (entering ||= enterOnce(jwt).finally(() => { entering = undefined; }));
+
+/** Take a token: with the page's word as its user, and a guest's chat goes along; else as a guest. */
+async function enterOnce(jwt) {
+  const ask = (token) => call("session", { method: "POST", body: jwt ? { identity: jwt } : {}, token });
+  const guest = session?.signed_in ? "" : session?.token || "";
+  let answer = await ask(guest);
+  if (answer.code === 401 && guest) answer = await ask("");
+  if (!answer.token) halt("SIGN_IN");
   settle({ token: answer.token, chat: answer.chat, signed_in: !!jwt });
+  kept.set("session", session);
+  tell("session", session);
 }
 
-/** Go on in this session; another user's messages never become this one's. */
+/** Go on in this session. What one user wrote never becomes another's; a guest's goes along. */
 function settle(next) {
-  if (next.chat !== session?.chat) {
+  if (next?.chat !== session?.chat) {
     if (session?.signed_in) clear();
     forget();
     stopStream();
   }
   session = next;
-  link.halted = "";
-  kept.set("session", session);
-  tell("state", state());
+  link = { ...link, halted: "" };
 }
 
-let renewing;
+/** Whether there is another token by now, or the page gave a new one. */
 async function renewed(token) {
-  if (session && session.token !== token) return true; // Another request or tab was quicker.
-  if (!identity) return false;
-  renewing ||= enter().finally(() => { renewing = undefined; });
-  await renewing;
-  return session.token !== token;
+  if (session && session.token !== token) return true;
+  const jwt = await identified();
+  if (jwt) await enter(jwt);
+  return !!jwt && session?.token !== token;
 }
 
 function clear() {
@@ -229,36 +236,40 @@ function clear() {
 // ---- The tab that acts.
 
 const me = hex(8);
+let rank = me; // the lowest acts: "" has the lock
 let acting = false;
+let wanted = false; // somebody wants this chat: it was opened, or something is to be sent
 let letGo; // gives the lock back
 let quiet; // a timer: the acting tab says nothing
 let channel;
 
-const tell = (kind, value) => channel?.postMessage({ kind, value });
+const tell = (kind, value) => channel?.postMessage({ kind, value, rank: acting ? rank : undefined });
 const state = () => ({
-  session, last, seen, more, link, turns: [...turns],
+  last, seen, more, link, session, turns: [...turns],
   items: [...items.values()].sort((a, b) => a.n - b.n).slice(-PAGE),
 });
 
 function listen() {
   try { channel = new BroadcastChannel(prefix); } catch { channel = undefined; }
-  if (channel) channel.onmessage = ({ data: { kind, value } }) => hear(kind, value);
   if (!channel || !navigator.locks) return act();
+  channel.onmessage = ({ data }) => hear(data);
   const giveUp = new AbortController();
   letGo = () => giveUp.abort();
   navigator.locks.request(prefix, { signal: giveUp.signal }, () => new Promise((release) => {
     letGo = release;
+    rank = "";
     act();
   })).catch(() => undefined);
   ask();
 }
 
-function ask(limit = TAB_ANSWERS) {
+function ask() {
   tell("hello");
-  await_(limit);
+  expect(TAB_ANSWERS);
 }
 
-function await_(limit) {
+/** Act in its place if the acting tab says nothing for so long. */
+function expect(limit) {
   clearTimeout(quiet);
   if (!acting) quiet = setTimeout(act, limit);
 }
@@ -270,25 +281,33 @@ function act() {
   flush();
 }
 
-function hear(kind, value) {
-  if (kind === "hello") return acting && tell("state", state());
-  if (kind === "outbox") return acting ? (follow(), flush()) : draw();
+function hear({ kind, value, rank: theirs }) {
+  if (acting && theirs < rank) {
+    acting = false;
+    stopStream();
+  }
+  if (!acting && theirs !== undefined) expect(2 * SILENCE);
+  if (kind === "hello" && acting) tell("state", state());
+  if (kind === "outbox") {
+    wanted = true;
+    reload();
+    if (acting) act();
+  }
   if (kind === "seen") seen = Math.max(seen, value);
   if (kind === "bye") clear();
-  if (kind === "state") {
-    if (value.session?.chat !== session?.chat) forget(), written.clear();
-    session = value.session;
-    if (!acting) {
-      value.items.forEach(put);
-      turns = new Map(value.turns);
-      ({ last, more, link } = value);
-    }
-    seen = Math.max(seen, value.seen);
-    reload();
+  if (kind === "session") {
+    settle(value);
+    if (acting) act();
   }
+  if (kind === "beat" && !acting) link = value;
   if (kind === "event" && !acting && !apply(value.kind, value.data)) ask();
-  if (kind === "beat") link = value;
-  if (!acting) await_(SILENCE);
+  if (kind === "state" && !acting) {
+    if (value.session?.token !== session?.token) settle(value.session);
+    value.items.forEach(put);
+    turns = new Map(value.turns);
+    ({ last, more, link } = value);
+    seen = Math.max(seen, value.seen);
+  }
   tidy();
 }
 
@@ -314,7 +333,7 @@ function report(live) {
   tell("beat", link);
 }
 
-const isWanted = () => acting && !link.halted && (session || opened || kept.keys("o:").length);
+const isWanted = () => acting && !link.halted && (session || wanted);
 
 async function follow() {
   if (following || !isWanted()) return;
@@ -322,6 +341,7 @@ async function follow() {
   let pause = 1000;
   while (isWanted()) {
     tried = Date.now();
+    tell("beat", link);
     let after = 0;
     try {
       if (!session) await enter();
@@ -406,10 +426,16 @@ async function write(body, files = []) {
   }
   draw();
   list.scrollTop = list.scrollHeight;
+  summon();
+}
+
+/** Let the acting tab do what there is to do. */
+function summon() {
+  wanted = true;
   tell("outbox");
-  if (!acting) await_(TAB_ANSWERS);
-  follow();
-  flush();
+  if (acting) return act();
+  expect(TAB_ANSWERS);
+  flush(); // what is kept by this tab alone
 }
 
 /** Send what is not known to be received, one after the other. */
@@ -436,7 +462,11 @@ async function send(entry) {
   if (!session) await enter();
   if (!fresh.delete(id)) {
     const answer = await call(`turns/${id}`);
-    if (answer.status && answer.status !== "unknown") return learn(id, answer), tidy();
+    if (answer.status && answer.status !== "unknown") {
+      learn(id, answer);
+      if (isOver(id)) discard(id); // It is in the history, however long ago.
+      return;
+    }
   }
   const body = { request_id: id, ...(button ? { button } : { text }) };
   if (entry.files?.length) {
@@ -484,8 +514,9 @@ function tidy() {
 
 function sendAgain(item) {
   const { id, request_id, text, button } = item;
-  const again = [...items.values()].reverse().find((of) => of.kind !== "accepted" && of.request_id === request_id && of.buttons?.some((b) => b.data));
-  if (request_id && again) return write({ button: again.buttons.find((b) => b.data).data, text: again.buttons[0].label });
+  const offers = [...items.values()].filter((of) => request_id && of.kind === "notice" && of.request_id === request_id);
+  const again = offers.flatMap((of) => of.buttons || []).findLast((of) => of.data);
+  if (again) return write({ button: again.data, text: again.label });
   const files = picked.get(id) || [];
   if (id) discard(id);
   write(button ? { button, text } : { text }, files);
@@ -543,7 +574,7 @@ function inline(text) {
     return frame.parts;
   };
   const isOpen = (mark) => frames.some((frame) => frame.mark === mark);
-  const token = /\\[!-/:-@[-`{-~]|`+|\*\*|__|~~|[*_]|!?\[|\]|\n|https?:\/\/[^\s<>"'`*]+|[^\\`*_~[\]!\nh]+|./gsu;
+  const token = /\\[!-/:-@[-`{-~]|`+|\*\*|__|~~|[*_]|!?\[|\]|\n|https?:\/\/[^\s<>"'`*[\]]+|[^\\`*_~[\]!\nh]+|./gsu;
   let match;
   while ((match = token.exec(text))) {
     const it = match[0];
@@ -668,7 +699,7 @@ header{display:flex;align-items:center;gap:8px;padding:10px 14px;background:var(
 header :first-child{flex:1;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .list{flex:1;overflow-y:auto;padding:14px;display:flex;flex-direction:column;gap:10px;overscroll-behavior:contain;list-style:none}
 .list li.item{max-width:86%;align-self:flex-start;min-width:0}
-.list li.mine{align-self:flex-end}
+.list li.mine{align-self:flex-end;display:flex;flex-direction:column;align-items:flex-end}
 .bubble{padding:8px 12px;border-radius:12px;background:var(--soft);overflow-wrap:anywhere;unicode-bidi:isolate}
 .mine .bubble{background:var(--accent);color:var(--on);white-space:pre-wrap}
 .notice .bubble{background:none;border:1px solid var(--line)}
@@ -681,6 +712,7 @@ header :first-child{flex:1;overflow:hidden;text-overflow:ellipsis;white-space:no
 .bubble a{color:inherit;text-decoration:underline;unicode-bidi:isolate}
 .host{color:var(--dim);unicode-bidi:isolate}
 .choices{display:flex;flex-wrap:wrap;gap:6px;margin-block-start:6px}
+a{color:inherit}
 .choice,.link{border:1px solid var(--line);border-radius:16px;padding:5px 12px;color:inherit;text-decoration:none;background:var(--back)}
 .phase{font-size:13px;color:var(--dim);padding:2px 4px;text-align:end}
 .phase button{text-decoration:underline;padding:2px 4px}
@@ -714,7 +746,7 @@ const icon = (d) => {
   svg.append(path);
   return svg;
 };
-const press = (className, label, d, onclick) => make("button", { className, type: "button", ariaLabel: label, title: label, onclick }, icon(d));
+const press = (className, label, d, onclick) => make("button", { className, type: "button", "aria-label": label, title: label, onclick }, icon(d));
 
 let opened = false;
 let attached = []; // files of the message that is being written
@@ -723,21 +755,21 @@ const nodes = new Map(); // key -> [element, what it shows]
 const title = option("title") || say("TITLE");
 const badge = make("span", { className: "badge", hidden: true });
 const launch = make("button", { className: "launch", type: "button", onclick: () => (opened ? hide() : show()) }, icon("M4 5h16v11H9l-5 4z"), badge);
-const told = make("div", { className: "told", role: "status", ariaLive: "polite" });
+const told = make("div", { className: "told", role: "status", "aria-live": "polite" });
 const earlier = make("button", { className: "link", type: "button", hidden: true, textContent: say("EARLIER"), onclick: loadEarlier });
 const greeting = make("li", { className: "item notice" }, make("div", { className: "bubble", dir: "auto", textContent: option("greeting") || say("GREETING") }));
-const list = make("ul", { className: "list", ariaLabel: title, tabIndex: 0 }, make("li", {}, earlier), greeting);
+const list = make("ul", { className: "list", "aria-label": title, tabIndex: 0 }, make("li", {}, earlier), greeting);
 const bar = make("div", { className: "bar", hidden: true });
 const unsaved = make("div", { className: "bar", hidden: true, textContent: say("NOT_KEPT") });
 const chips = make("div", { className: "bar", hidden: true });
-const field = make("textarea", { rows: 1, dir: "auto", ariaLabel: say("WRITE"), placeholder: say("WRITE"), maxLength: 20000 });
+const field = make("textarea", { rows: 1, dir: "auto", "aria-label": say("WRITE"), placeholder: say("WRITE") });
 const chooser = make("input", { type: "file", multiple: true, hidden: true, onchange: pick });
 const stop = press("stop", say("STOP"), "M7 7h10v10H7z", stopTurn);
 const form = make("form", { onsubmit: (event) => { event.preventDefault(); submit(); } },
   press("attach", say("ATTACH"), "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.7L9.3 17a1.6 1.6 0 0 1-2.3-2.3l7.500-7.500", () => chooser.click()),
   chooser, field, stop,
-  make("button", { className: "send", ariaLabel: say("SEND"), title: say("SEND") }, icon("M12 19V5M5 12l7-7 7 7")));
-const panel = make("section", { className: "panel", role: "dialog", ariaLabel: title, hidden: true },
+  make("button", { className: "send", "aria-label": say("SEND"), title: say("SEND") }, icon("M12 19V5M5 12l7-7 7 7")));
+const panel = make("section", { className: "panel", role: "dialog", "aria-label": title, hidden: true },
   make("header", {}, make("span", { textContent: title }), press("close", say("CLOSE"), "M6 6l12 12M18 6L6 18", hide)),
   list, bar, unsaved, chips, form);
 const root = make("div", { className: "root", lang: language, dir: /^(ar|fa|he|ur)/.test(language) ? "rtl" : "ltr" }, panel, launch, told);
@@ -765,8 +797,7 @@ if (option("color")) root.style.setProperty("--accent", option("color"));
 function show() {
   opened = true;
   panel.hidden = false;
-  follow();
-  if (!acting) tell("outbox");
+  summon();
   draw();
   list.scrollTop = list.scrollHeight;
   field.focus();
@@ -803,10 +834,12 @@ function drawChips() {
   })));
 }
 
-async function stopTurn() {
-  try { await call("stop", { method: "POST", body: {} }); } catch { announce(say("NOT_STOPPED")); notStopped = true; draw(); }
-}
 let notStopped = false;
+async function stopTurn() {
+  const { code } = await call("stop", { method: "POST", body: {} }).catch(() => ({ code: 0 }));
+  notStopped = !(code >= 200 && code < 300);
+  draw();
+}
 
 async function loadEarlier() {
   const { chat } = session || {};
@@ -824,7 +857,7 @@ async function loadEarlier() {
 
 async function download(file) {
   try {
-    const answer = await request(file.href);
+    const answer = await request(`files/${encodeURIComponent(file.ref)}`);
     if (!answer.ok) throw new Later();
     const url = URL.createObjectURL(await answer.blob());
     make("a", { href: url, download: file.name || "" }).click();
@@ -839,7 +872,7 @@ const bytes = (size) => (size >= 1e6 ? `${(size / 1e6).toFixed(1)} MB` : `${Math
 const named = ({ name, size }) => `${name || say("ATTACH")}${size ? ` (${bytes(size)})` : ""}`;
 
 function attachment(file) {
-  if (file.href) return make("button", { className: "link", type: "button", textContent: named(file), onclick: () => download(file) });
+  if (file.ref) return make("button", { className: "link", type: "button", textContent: named(file), onclick: () => download(file) });
   return make("span", { className: "link" }, ...(anchor(file.url || "", [named(file)]) || [named(file)]));
 }
 
@@ -850,7 +883,7 @@ function choice(button) {
 
 function phaseOf(item) {
   if (item.refused) return item.refused;
-  return turns.get(item.request_id || item.id) || (navigator.onLine ? "SENDING" : "WAITING");
+  return turns.get(item.request_id || item.id) || (item.kind ? "" : navigator.onLine ? "SENDING" : "WAITING");
 }
 
 function element(item, phase) {
@@ -910,7 +943,7 @@ function drawNow() {
 
 function drawBars() {
   const away = link.down && Date.now() - link.down > 2000;
-  const key = link.halted || (!navigator.onLine ? "OFFLINE" : away && isFollowed() ? "RECONNECTING" : notStopped ? "NOT_STOPPED" : "");
+  const key = link.halted || (!navigator.onLine ? "OFFLINE" : away ? "RECONNECTING" : notStopped ? "NOT_STOPPED" : "");
   if (bar.dataset.key !== key) {
     bar.dataset.key = key;
     bar.replaceChildren(say(key));
@@ -918,18 +951,14 @@ function drawBars() {
     if (key && opened) announce(say(key));
   }
   bar.hidden = !key;
-  notStopped = false;
-  unsaved.hidden = !kept.keys("o:").some((entry) => memory.has(entry));
+  unsaved.hidden = !memory.size;
 }
-
-const isFollowed = () => session || opened;
 
 function startAnew() {
   kept.drop("session");
-  session = undefined;
-  forget();
-  link.halted = "";
-  acting ? (follow(), flush()) : ask();
+  settle(undefined);
+  tell("session");
+  summon();
 }
 
 function see(inHistory) {
@@ -943,7 +972,7 @@ function see(inHistory) {
   const unread = ours.filter((item) => item.n > seen).length;
   badge.hidden = !unread;
   badge.textContent = unread > 99 ? "99+" : unread;
-  launch.ariaLabel = `${say(opened ? "CLOSE" : "OPEN")}${unread ? `, ${say("UNREAD", unread)}` : ""}`;
+  launch.setAttribute("aria-label", `${say(opened ? "CLOSE" : "OPEN")}${unread ? `, ${say("UNREAD", unread)}` : ""}`);
   const plain = document.title.replace(/^\(\d+\) /, "");
   const wanted = unread ? `(${unread}) ${plain}` : plain;
   if (document.title !== wanted) document.title = wanted;
@@ -955,25 +984,27 @@ function leave() {
   stopStream();
   letGo?.();
   acting = false;
+  rank = me;
   clearTimeout(quiet);
   channel?.close();
   channel = undefined;
 }
 
-async function begin() {
+function begin() {
   (document.body || document.documentElement).append(host);
   paint();
   reload();
+  wanted = written.size > 0;
   listen();
-  if (identity || session?.signed_in) await introduce();
+  introduce();
 }
 
-/** Sign in as the page says; when the page can't say now, again a little later. */
+/** Sign in as the page says; when it can't say now, again a little later. */
 async function introduce() {
   try {
-    if (identity) await enter();
-    follow();
-    flush();
+    const jwt = identity && (await identified());
+    if (jwt) await enter(jwt);
+    if (acting) act();
   } catch (error) {
     if (!(error instanceof Halt)) setTimeout(introduce, SLOWEST);
   }
@@ -990,7 +1021,10 @@ window.answerback = {
   open: show,
   close: hide,
   /** Sign in: a JWT, or a function that gives one (or a promise of one). */
-  identify(next) { identity = next; link.halted = ""; return introduce(); },
+  identify(next) {
+    identity = next;
+    return introduce();
+  },
   /** Leave nothing readable in this browser. */
   async signOut() {
     identity = "";
