@@ -537,7 +537,7 @@ function node(tag, ...children) {
 }
 
 function anchor(address, children) {
-  if (address.length > 2000 || /[\s\u0000-\u001f]/.test(address)) return undefined;
+  if (!address || address.length > 2000 || /[\s\u0000-\u001f]/.test(address)) return undefined;
   let url;
   try { url = new URL(address); } catch { return undefined; }
   if (!["https:", "http:", "mailto:"].includes(url.protocol)) return undefined;
@@ -563,26 +563,26 @@ function inline(text) {
   const fall = () => { // an opened mark that nothing closed is text
     const frame = frames.pop();
     flushPlain(frame);
-    top().plain += frame.mark;
+    top().plain += frame.lead;
     if (frame.parts.length) add(...frame.parts);
   };
-  const open = (mark) => { if (frames.length < DEEPEST && made < MOST) frames.push({ mark, parts: [], plain: "" }); else top().plain += mark; };
+  const open = (mark, lead = mark) => { if (frames.length < DEEPEST && made < MOST) frames.push({ mark, lead, parts: [], plain: "" }); else top().plain += lead; };
   const close = (mark) => {
     while (top().mark !== mark) fall();
     const frame = frames.pop();
     flushPlain(frame);
-    return frame.parts;
+    return frame;
   };
   const isOpen = (mark) => frames.some((frame) => frame.mark === mark);
-  const token = /\\[!-/:-@[-`{-~]|`+|\*\*|__|~~|[*_]|!?\[|\]|\n|https?:\/\/[^\s<>"'`*[\]]+|[^\\`*_~[\]!\nh]+|./gsu;
+  const token = /\\[!-/:-@[-`{-~]|`+|\*\*|__|~~|[*_]|!?\[|\]|https?:\/\/[^\s<>"'`*[\]]+|[^\\`*_~[\]!h]+|./gsu;
+  let ending = 0; // the next ")"
   let match;
   while ((match = token.exec(text))) {
     const it = match[0];
     const at = match.index;
     const after = text[token.lastIndex] || " ";
     const before = text[at - 1] || " ";
-    if (it === "\n") add(node("br"));
-    else if (it[0] === "\\" && it.length === 2) top().plain += it[1];
+    if (it[0] === "\\" && it.length === 2) top().plain += it[1];
     else if (it[0] === "`") {
       let end = failed.has(it.length) ? -1 : text.indexOf(it, token.lastIndex);
       while (end >= 0 && text[end + it.length] === "`") {
@@ -598,19 +598,21 @@ function inline(text) {
       const word = /[\p{L}\p{N}]/u;
       const inWord = it[0] === "_" && word.test(before) && word.test(after);
       if (!inWord && /\S/.test(before) && isOpen(it) && (top().mark !== it || top().parts.length || top().plain)) {
-        const parts = close(it);
+        const { parts } = close(it);
         add(node(it === "~~" ? "del" : it.length === 2 ? "strong" : "em", ...parts));
       } else if (!inWord && /\S/.test(after)) open(it);
       else top().plain += it;
     } else if (it.endsWith("[")) {
       if (isOpen("[")) top().plain += it; // no link in a link
-      else open("[");
+      else open("[", it);
     } else if (it === "]" && isOpen("[")) {
-      const end = after === "(" ? text.slice(token.lastIndex, token.lastIndex + 2100).indexOf(")") : -1;
-      const address = end < 0 ? "" : text.slice(token.lastIndex + 1, token.lastIndex + end).replace(/^<(.*)>$/, "$1");
-      const parts = close("[").map((part) => (typeof part === "string" ? part.replace(BIDI, "") : part));
-      const shown = anchor(address, parts);
-      if (shown) { add(...shown); token.lastIndex += end + 1; } else { top().plain += "["; add(...parts, "]"); }
+      const from = token.lastIndex + 1;
+      if (ending >= 0 && ending < from) ending = text.indexOf(")", from);
+      const leads = after === "(" && ending >= from && /^<?(https?:|mailto:)/i.test(text.slice(from, from + 8));
+      const address = leads && ending - from < 2000 ? text.slice(from, ending).replace(/^<(.*)>$/, "$1") : "";
+      const { lead, parts } = close("[");
+      const shown = anchor(address, parts.map((part) => (typeof part === "string" ? part.replace(BIDI, "") : part)));
+      if (shown) { add(...shown); token.lastIndex = ending + 1; } else { top().plain += lead; add(...parts, "]"); }
     } else if (/^https?:\/\/./.test(it) && !isOpen("[") && made < MOST) {
       const address = it.replace(/[).,:;!?_~\]]+$/, "");
       const shown = anchor(address, [address.replace(BIDI, "")]);
@@ -703,6 +705,7 @@ header :first-child{flex:1;overflow:hidden;text-overflow:ellipsis;white-space:no
 .bubble{padding:8px 12px;border-radius:12px;background:var(--soft);overflow-wrap:anywhere;unicode-bidi:isolate}
 .mine .bubble{background:var(--accent);color:var(--on);white-space:pre-wrap}
 .notice .bubble{background:none;border:1px solid var(--line)}
+.bubble p{white-space:pre-wrap}
 .bubble>*+*{margin-block-start:8px}
 .bubble strong{font-weight:700}.bubble em{font-style:italic}
 .bubble ul,.bubble ol{padding-inline-start:22px}

@@ -3,17 +3,14 @@ HTTPLeaks, DOMPurify's fixtures, and what Markdown adds to them."""
 
 from __future__ import annotations
 
-RUN = "alert(1)"
-
 HTML = [
     "<script>alert(1)</script>",
     "<script src=https://evil.test/x.js></script>",
     "<SCRIPT SRC=//evil.test/x.js>",
-    "<script\x0d\x0a>alert(1)</script\t>",
     '"><script>alert(1)</script>',
     "'><img src=x onerror=alert(1)>",
     "<img src=x onerror=alert(1)>",
-    "<img/src=`x`onerror=alert(1)>",
+    "<img/src=x/onerror=alert(1)>",
     "<IMG SRC=javascript:alert(1)>",
     "<img src=https://evil.test/pixel.gif>",
     "<img srcset='https://evil.test/a 1x'>",
@@ -68,6 +65,7 @@ HTML = [
 """Nothing of these is Markdown: they are shown as they are."""
 
 MARKDOWN = [
+    "<script\x0d\x0a>alert(1)</script\t>",
     "![x](https://evil.test/?q=1)",
     "![x][1]\n\n[1]: https://evil.test/?q=1",
     "[a][1]\n\n[1]: javascript:alert(1)",
