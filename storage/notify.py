@@ -35,6 +35,11 @@ def part_topic(part: int) -> str:
     return f"part:{part}"
 
 
+def chat_topic(chat: int) -> str:
+    """The topic of a chat that clients follow: what became of a message may have changed."""
+    return f"chat:{chat}"
+
+
 class Wakeups:
     """Tells waiters within this process, and relays to and from Redis where there is one."""
 

@@ -88,3 +88,4 @@ class WorkerContext:
         _log.info("the run ended: %s", ending)
         if ready:
             self.rt.wakeups.tell(READY)
+        self.rt.moved(run.account, run.chat)

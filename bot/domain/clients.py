@@ -82,6 +82,13 @@ class Wire(Protocol):
 class Follower(Protocol):
     """One client that follows a chat."""
 
+    @property
+    def slow(self) -> bool:
+        """Whether it was ended because its client does not keep up."""
+
+    def end(self, *, slow: bool = False) -> None:
+        """Nothing more is written to it."""
+
     def __aiter__(self) -> AsyncIterator[bytes]:
         """What is to be written, until this process leaves, the chat is another's, or the client
         was too slow to be worth waiting for."""

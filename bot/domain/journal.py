@@ -100,7 +100,9 @@ def news(facts: MessageFacts) -> Sequence[NewEvent]:
 def _event(facts: MessageFacts, shown: Shown) -> NewEvent:
     match shown:
         case Shown.ACCEPTED:
-            return NewEvent(EventKind.ACCEPTED, facts.message)
+            # The second time it is no new message of the conversation.
+            again = None if facts.shown is None else TurnStatus.PENDING
+            return NewEvent(EventKind.ACCEPTED, facts.message, status=again)
         case Shown.WORKING:
             return NewEvent(EventKind.WORKING, facts.message)
         case Shown.OVER:
@@ -115,7 +117,8 @@ class ChatEvent:
     """An event as it is read: its number in its chat, and what it is about. `at` in epoch seconds.
 
     `request_id` names the message, or the newest one that a part answers; it is empty for a part
-    that answers none. A message has `text`, `button` and `attachments`, a part `text` and `wire`.
+    that answers none. A message has `text`, `button` and `attachments`, and when it was accepted
+    also its `status` as it is read, with `queued`; a part has `text` and `wire`.
     """
 
     n: int
@@ -125,6 +128,7 @@ class ChatEvent:
     text: str = ""
     status: TurnStatus | None = None
     ending: Ending | None = None
+    queued: bool = False
     part: int | None = None
     part_kind: PartKind | None = None
     wire: str = ""
@@ -143,16 +147,27 @@ class OpenTurn:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A chat at one moment: the number of its last event, its latest messages on both sides,
-    oldest first, what is not answered yet, and how many of our messages nobody has seen."""
+    oldest first, and whether there are `more`; what is not answered yet, and how many of our
+    messages nobody has seen."""
 
     n: int
     messages: Sequence[ChatEvent] = ()
+    more: bool = False
     open: Sequence[OpenTurn] = ()
     unread: int = 0
 
 
-SAID = (EventKind.ACCEPTED, EventKind.MESSAGE)
+SAID = (EventKind.ACCEPTED, EventKind.MESSAGE, EventKind.NOTICE)
 """The events that are the conversation: what the person wrote, and what was said to them."""
+
+
+def told_as(kind: PartKind, *, still_working: bool) -> EventKind:
+    """The kind of event that a part is."""
+    match kind:
+        case PartKind.REPLY | PartKind.APOLOGY | PartKind.OPERATOR:
+            return EventKind.MESSAGE
+        case PartKind.NOTICE:
+            return EventKind.STILL_WORKING if still_working else EventKind.NOTICE
 
 
 def interleaved(several: Iterable[Sequence[tuple[float, int]]]) -> Sequence[int]:

@@ -17,7 +17,7 @@ from bot.observability.metrics import Observer
 from bot.observability.tracing import NoTracer, Tracer, story_of
 from bot.texts import Words
 from storage.engine.database import Database
-from storage.notify import Wakeups
+from storage.notify import Wakeups, chat_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,13 @@ class Runtime:
             return {"account": account}
         named: dict[str, Fact] = {"account": account, "channel": channel.name}
         return named if chat is None else {**named, "chat": chat_tag(channel.account, chat)}
+
+    def moved(self, account: int, chat: int) -> None:
+        """Tell who follows this chat that one of its runs began or ended; nothing, where nobody
+        can follow one."""
+        channel = self.channels.get(account)
+        if channel is not None and channel.traits.followed:
+            self.wakeups.tell(chat_topic(chat))
 
     def story(self, account: int, run: int) -> str:
         """The trace that all spans of a run belong to, whichever process makes them."""

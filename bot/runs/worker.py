@@ -95,6 +95,7 @@ class Worker:
         self._turns[run.id] = task
         self._ctx.limiters[run.account].turns += 1
         self._ctx.rt.observer.in_flight.set(len(self._turns))
+        self._ctx.rt.moved(run.account, run.chat)
         task.add_done_callback(lambda _: self._gone(run, task))
 
     def begin(self, tasks: Supervisor) -> None:

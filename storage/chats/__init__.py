@@ -23,10 +23,12 @@ from storage.chats.rows import (
     get,
     know_address,
     locate,
+    locate_each,
     lock,
     lock_at,
     lock_each,
     lock_free,
     lock_with_next,
+    merged_of,
     names,
 )

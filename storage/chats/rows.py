@@ -144,6 +144,27 @@ def locate(tx: Tx, account: int, addresses: Sequence[Address]) -> int | None:
     return None
 
 
+_LOCATE_EACH = sa.select(chat_addresses.c.address, chat_addresses.c.chat).where(
+    chat_addresses.c.account == sa.bindparam("account"),
+    among(chat_addresses.c.address, "addresses"),
+    chat_addresses.c.topic == "",
+)
+_MERGED = sa.select(chats.c.id).where(
+    among(chats.c.id, "chat_ids"), chats.c.merged_into.is_not(None)
+)
+
+
+def locate_each(tx: Tx, account: int, of: Sequence[Address]) -> Mapping[Address, int]:
+    """The chats at these addresses without a topic, as far as there are any."""
+    asked = {"account": account, "addresses": [address.chat for address in of]}
+    return {Address(row.address): row.chat for row in tx.execute(_LOCATE_EACH, asked)}
+
+
+def merged_of(tx: Tx, of: Sequence[int]) -> frozenset[int]:
+    """Those of these chats that became part of another."""
+    return frozenset(tx.scalars(_MERGED, {"chat_ids": list(of)}))
+
+
 _WHERE: Mapping[str, Any] = {"account": sa.BigInteger(), "address": sa.Text(), "topic": sa.Text()}
 
 

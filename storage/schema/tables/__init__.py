@@ -14,7 +14,7 @@ An index with a condition serves a statement that spells the condition out:
 """
 
 from storage.schema.tables.base import metadata
-from storage.schema.tables.followed import journal, seen, shown
+from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
@@ -28,6 +28,7 @@ __all__ = [
     "chats",
     "edits",
     "events",
+    "followed",
     "holders",
     "inbound",
     "journal",
@@ -39,7 +40,6 @@ __all__ = [
     "replies",
     "retention",
     "runs",
-    "seen",
     "shown",
     "steps",
     "told",

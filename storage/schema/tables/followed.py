@@ -15,7 +15,7 @@ from sqlalchemy import (
 
 from bot.domain.ending import Ending, TurnStatus
 from bot.domain.journal import EventKind, Shown
-from storage.schema.tables.base import metadata, one_of, where
+from storage.schema.tables.base import ZERO, metadata, one_of, where
 
 journal = Table(
     "journal",
@@ -33,7 +33,7 @@ journal = Table(
     one_of("status", TurnStatus),
     one_of("ending", Ending),
     Index("uq_journal_part", "part", unique=True, **where("part IS NOT NULL")),
-    Index("ix_journal_said", "chat", "n", **where("kind IN ('accepted', 'message')")),
+    Index("ix_journal_said", "chat", "n", **where("kind IN ('accepted', 'message', 'notice')")),
     Index("ix_journal_at", "at"),
 )
 """The numbers of a chat have no gap: each is taken under the lock of the chat's row. It names
@@ -52,10 +52,12 @@ shown = Table(
 )
 """What the journal has shown last of a message."""
 
-seen = Table(
-    "seen",
+followed = Table(
+    "followed",
     metadata,
     Column("chat", BigInteger, ForeignKey("chats.id"), primary_key=True, autoincrement=False),
     Column("n", BigInteger, nullable=False),
+    Column("seen", BigInteger, nullable=False, server_default=ZERO),
 )
-"""The number up to which a client has shown a chat's journal."""
+"""A chat that has a journal: the number of its last event, which stays when old ones go, and the
+number up to which a client has shown them."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Table, case
 
-from storage.schema.tables.followed import journal, seen, shown
+from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
@@ -53,7 +53,7 @@ NO_WORDS: Mapping[Table, str] = {
     retention: "what",
     journal: "kind status ending",
     shown: "state",
-    seen: "",
+    followed: "",
 }
 """Every other column of text: who and where, ids, our own words and states, what an agent's author
 or an operator calls something."""

@@ -273,7 +273,7 @@ CREATE TABLE journal (
         'apologised', 'failed', 'withdrawn', 'cancelled', 'expired', 'silent'))
 );
 CREATE UNIQUE INDEX uq_journal_part ON journal (part) WHERE part IS NOT NULL;
-CREATE INDEX ix_journal_said ON journal (chat, n) WHERE kind IN ('accepted', 'message');
+CREATE INDEX ix_journal_said ON journal (chat, n) WHERE kind IN ('accepted', 'message', 'notice');
 CREATE INDEX ix_journal_at ON journal (at);
 
 CREATE TABLE shown (
@@ -286,10 +286,11 @@ CREATE TABLE shown (
 CREATE INDEX ix_shown_chat ON shown (chat, message);
 CREATE INDEX ix_shown_open ON shown (chat) WHERE state <> 'over';
 
-CREATE TABLE seen (
-    chat BIGINT NOT NULL CONSTRAINT fk_seen_chat REFERENCES chats (id),
+CREATE TABLE followed (
+    chat BIGINT NOT NULL CONSTRAINT fk_followed_chat REFERENCES chats (id),
     n BIGINT NOT NULL,
-    CONSTRAINT pk_seen PRIMARY KEY (chat)
+    seen BIGINT NOT NULL DEFAULT 0,
+    CONSTRAINT pk_followed PRIMARY KEY (chat)
 );
 
 CREATE TABLE holders (

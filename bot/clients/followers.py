@@ -1,0 +1,277 @@
+"""Followers: clients that are told of a chat's events as they come, from its journal.
+
+A hint says in which chat to look, and once a second all chats that are followed are looked at in
+one question. What is told is read from rows, so that any process serves any chat and a hint may
+be lost. An event is written out once for all who follow its chat here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Self
+
+from bot.clients import moves
+from bot.domain.clients import Wire
+from bot.domain.journal import ChatEvent
+from bot.domain.message import Address
+from bot.leases.runtime import Runtime
+from storage import chats
+
+_BEHIND = 64
+"""Pieces that may wait for one client; who is further behind comes back and reads rows."""
+_BEGINNINGS = 8
+"""Followers that read where they begin at the same time: thousands come back at once."""
+_LOOK_EVERY = 1.0
+_LOCKED_AGAIN = 0.05
+"""Seconds until a chat is looked at again that somebody had locked."""
+_RETURN_WITHIN = (0.2, 2.5)
+"""Seconds over which clients spread their return from a process that leaves."""
+
+_log = logging.getLogger("answerback.followers")
+
+
+class Follower:
+    """One client that follows a chat; a context in which it does. `n` is the number of the last
+    event that it was given, None until it has begun."""
+
+    __slots__ = ("_begin", "_forget", "_pieces", "_wake", "chat", "ended", "n", "slow", "who")
+
+    def __init__(
+        self,
+        who: Address,
+        begin: Callable[[Follower], Awaitable[None]],
+        forget: Callable[[Follower], None],
+    ) -> None:
+        self.who = who
+        self.chat: int | None = None
+        self.n: int | None = None
+        self.ended = False
+        self.slow = False
+        self._begin = begin
+        self._forget = forget
+        self._pieces: deque[bytes] = deque()
+        self._wake = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._begin(self)
+        except BaseException:
+            self._forget(self)
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._forget(self)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._pieces:
+            if self.ended:
+                raise StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+        return self._pieces.popleft()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has been given everything."""
+        return not self._pieces
+
+    def give(self, piece: bytes) -> None:
+        """Have a piece written to the client, unless too much waits for it already."""
+        if self.ended:
+            return
+        if len(self._pieces) >= _BEHIND:
+            self.end(slow=True)
+            return
+        self._pieces.append(piece)
+        self._wake.set()
+
+    def end(self, *, slow: bool = False) -> None:
+        """Write nothing more; what waits for a client that is too slow is dropped."""
+        self.ended = True
+        if slow:
+            self.slow = True
+            self._pieces.clear()
+        self._wake.set()
+
+
+class Followers:
+    """All who follow chats of one account in this process."""
+
+    def __init__(self, rt: Runtime, account: int, wire: Wire) -> None:
+        self._rt = rt
+        self._account = account
+        self._wire = wire
+        self._of: dict[int, set[Follower]] = {}
+        """Those of each chat."""
+        self._told: dict[int, int] = {}
+        """The number of the last event that was given to those of a chat."""
+        self._waiting: dict[Address, set[Follower]] = {}
+        """Those at addresses that have no chat yet."""
+        self._begun = asyncio.Semaphore(_BEGINNINGS)
+        self._hinted: set[int] = set()
+        self.hint = asyncio.Event()
+        self._looked_at = rt.clock.monotonic() - _LOOK_EVERY
+        self.leaving = asyncio.Event()
+        self.count = 0
+        rt.wakeups.listen(self._hear)
+
+    def follow(self, who: Address, after: int | None) -> Follower:
+        """A follower of the chat at this address, from a snapshot or from an event on."""
+
+        async def begin(follower: Follower) -> None:
+            self.count += 1
+            if self.leaving.is_set():
+                self._send_away(follower)
+                return
+            async with self._begun:
+                await self._start(follower, after)
+
+        return Follower(who, begin, self._forget)
+
+    async def look(self) -> float:
+        """Give everybody what is new: of the chats that were hinted at, and of all of them when
+        that is due. Returns the seconds until then. Raises DatabaseUnavailable."""
+        now = self._rt.clock.monotonic()
+        due = now - self._looked_at >= _LOOK_EVERY
+        hinted, self._hinted = self._hinted, set()
+        of = list(self._of) if due else [chat for chat in hinted if chat in self._of]
+        if due:
+            self._looked_at = now
+        if of or (due and self._waiting):
+            await self._look_at(of, list(self._waiting) if due else [])
+        return max(0.0, self._looked_at + _LOOK_EVERY - self._rt.clock.monotonic())
+
+    async def beat(self) -> None:
+        """Show everybody who has nothing else to read that the line is alive."""
+        beat = self._wire.beat
+        for followers in (*self._of.values(), *self._waiting.values()):
+            for follower in followers:
+                if follower.idle:
+                    follower.give(beat)
+
+    async def came(self, who: Address) -> None:
+        """The first message of somebody was recorded. Raises DatabaseUnavailable."""
+        if who in self._waiting:
+            await self._look_at([], [who])
+
+    def leave(self) -> None:
+        """Send everybody to another process, not all in one moment."""
+        self.leaving.set()
+        for followers in (*self._of.values(), *self._waiting.values()):
+            for follower in followers:
+                self._send_away(follower)
+
+    def _send_away(self, follower: Follower) -> None:
+        soonest, latest = _RETURN_WITHIN
+        wait = soonest + (latest - soonest) * self._rt.clock.jitter()
+        follower.give(self._wire.goodbye(wait))
+        follower.end()
+
+    def _hear(self, topic: str) -> None:
+        kind, _, name = topic.partition(":")
+        if kind == "chat" and name.isdecimal() and int(name) in self._of:
+            self._look_soon(int(name))
+
+    def _look_soon(self, chat: int) -> None:
+        self._hinted.add(chat)
+        self.hint.set()
+
+    def _forget(self, follower: Follower) -> None:
+        self.count -= 1
+        if follower.slow:
+            self._rt.observer.followers_cut.inc()
+            _log.info("a follower of chat %s did not keep up and was cut", follower.chat)
+        self._leave_place(follower)
+
+    def _leave_place(self, follower: Follower) -> None:
+        places: tuple[tuple[dict[Address, set[Follower]], Address]] | tuple[()] = ()
+        del places
+        if follower.chat is None:
+            there = self._waiting.get(follower.who, set())
+            there.discard(follower)
+            if not there:
+                self._waiting.pop(follower.who, None)
+            return
+        followers = self._of.get(follower.chat, set())
+        followers.discard(follower)
+        if not followers:
+            self._of.pop(follower.chat, None)
+            self._told.pop(follower.chat, None)
+
+    async def _start(self, follower: Follower, after: int | None) -> None:
+        """Enlist, then read: what is told meanwhile is not lost, and not given twice."""
+        db, account = self._rt.db, self._account
+        chat, lacks = await db.read(moves.stands, account, follower.who)
+        if chat is not None and lacks:
+            await db.write(moves.project, chat)
+        if chat is not None and after is not None:
+            events = await db.read(moves.since, chat, after)
+            if events is not None:
+                # What was told since it was read comes with the next look.
+                self._enlist(follower, chat, events[-1].n if events else after)
+                follower.give(b"".join([self._wire.beat, *map(self._wire.event, events)]))
+                return
+        await self._begin_anew(follower, resync=after is not None and chat is not None)
+
+    async def _begin_anew(self, follower: Follower, *, resync: bool) -> None:
+        """Give a follower the chat as it is now."""
+        chat, whole = await self._rt.db.write(moves.snapshot, self._account, follower.who)
+        if resync:
+            follower.give(self._wire.resync)
+        follower.give(self._wire.snapshot(whole))
+        if chat is None:
+            self._waiting.setdefault(follower.who, set()).add(follower)
+        else:
+            self._enlist(follower, chat, whole.n)
+
+    def _enlist(self, follower: Follower, chat: int, n: int) -> None:
+        follower.chat, follower.n = chat, n
+        self._of.setdefault(chat, set()).add(follower)
+        # Whoever is behind the others is given what they have had already.
+        self._told[chat] = min(n, self._told.get(chat, n))
+        self._look_soon(chat)
+
+    async def _look_at(self, of: Collection[int], waiting: Sequence[Address]) -> None:
+        db = self._rt.db
+        after = {chat: self._told[chat] for chat in of}
+        found = await db.read(moves.look, self._account, after, waiting)
+        self._give_each(found.events)
+        if found.lacking:
+            locked = await db.write(moves.project_each, found.lacking)
+            after = {c: self._told[c] for c in found.lacking if c in self._told}
+            self._give_each((await db.read(moves.look, self._account, after, ())).events)
+            if locked:
+                loop = asyncio.get_running_loop()
+                for chat in locked:
+                    loop.call_later(_LOCKED_AGAIN, self._look_soon, chat)
+        for who in found.begun:
+            for follower in tuple(self._waiting.pop(who, ())):
+                await self._begin_anew(follower, resync=False)
+        for chat in found.merged:
+            await self._part(tuple(self._of.get(chat, ())))
+        if found.more:
+            self._looked_at -= _LOOK_EVERY
+            self.hint.set()
+
+    async def _part(self, followers: Sequence[Follower]) -> None:
+        """Their chat is part of another now. Whoever is at home there goes on; anybody else has
+        to prove anew who they are."""
+        for follower in followers:
+            self._leave_place(follower)
+            if await self._rt.db.read(_is_at_home, self._account, follower.who):
+                await self._begin_anew(follower, resync=True)
+            else:
+                follower.give(self._wire.resync)
+                follower.end()
+
+    def _give_each(self, events: dict[int, Sequence[ChatEvent]]) -> None: ...
+
+
+def _is_at_home(tx: object, account: int, who: Address) -> bool: ...

@@ -1,0 +1,23 @@
+"""The journal: the numbered events of a chat, for clients that follow it.
+
+An event is appended under the lock of its chat's row, so the numbers of a chat have no gap and
+come in the order of the commits. Parts are written as they are sent. What becomes of messages is
+projected: `project` compares their rows with what was shown of them, whoever moved them.
+"""
+
+from storage.journal.events import (
+    Part,
+    after,
+    append,
+    before,
+    exists,
+    head,
+    heads,
+    merge,
+    oldest,
+    part_of,
+    prune,
+    see,
+    unread,
+)
+from storage.journal.shown import facts, open_turns, project
