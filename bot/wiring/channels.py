@@ -18,7 +18,7 @@ from bot.texts import Text, Words
 from channels import console, telegram, whatsapp
 
 _PREFIX = "WEB_"
-_ON_A_PAGE = {
+ON_A_PAGE = {
     "GREETING": Text.WELCOME,
     "SEND_AGAIN": Text.RESEND_BUTTON,
     **{text.removeprefix(_PREFIX): text for text in Text if text.startswith(_PREFIX)},
@@ -84,7 +84,7 @@ def connect(
         clock,
         lambda language: words.say(Text.LONG_REPLY_FILE, language),
         terminal,
-        words.table(_ON_A_PAGE),
+        words.table(ON_A_PAGE),
     )
     if terminal is not None:
         return [console.CHANNEL.connect(None, host)]

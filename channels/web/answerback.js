@@ -120,7 +120,7 @@ function apply(kind, data) {
     last = data.n;
     const ours = data.messages.filter((item) => item.kind !== "accepted");
     seen = Math.max(seen, ours[ours.length - data.unread - 1]?.n || 0);
-    more = data.messages[0]?.n > 1;
+    more = data.more;
   } else {
     if (data.n <= last) return true;
     if (data.n > last + 1) return false;
@@ -515,7 +515,7 @@ function tidy() {
 function sendAgain(item) {
   const { id, request_id, text, button } = item;
   const offers = [...items.values()].filter((of) => request_id && of.kind === "notice" && of.request_id === request_id);
-  const again = offers.flatMap((of) => of.buttons || []).findLast((of) => of.data);
+  const again = offers.flatMap((of) => of.buttons || []).findLast((of) => of.data && !of.url);
   if (again) return write({ button: again.data, text: again.label });
   const files = picked.get(id) || [];
   if (id) discard(id);
