@@ -8,8 +8,8 @@ a platform would deliver it for ever and hold back what comes behind it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -17,8 +17,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route as HttpRoute
+from starlette.types import Receive, Scope, Send
 
 from bot.delivery.status import record_status
+from bot.domain.clients import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
@@ -41,7 +43,8 @@ _Answer = Callable[[Request], Awaitable[Response]]
 @dataclass(frozen=True, slots=True)
 class Site:
     """The parts of a process's application. `routes` are the platforms', each with the
-    row of its account; none in a process that takes nothing in.
+    row of its account, `pages` the channels' own applications, each with its path; none in a
+    process that takes nothing in.
 
     `prefix` is the path of PUBLIC_URL, which a proxy may leave on or take off.
     """
@@ -50,6 +53,7 @@ class Site:
     intake: Intake
     readiness: Callable[[], Awaitable[Sequence[Check]]]
     routes: Sequence[tuple[int, Route]] = ()
+    pages: Mapping[str, App] = field(default_factory=dict)
     prefix: str = ""
 
     async def ready(self, _request: Request) -> Response:
@@ -67,8 +71,28 @@ class Site:
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
-def build_app(site: Site) -> Starlette:
-    """The application of this process."""
+def build_app(site: Site) -> App:
+    """The application of this process. A channel's pages are asked before anything else is put
+    around a request: some answer for hours."""
+    ours = _our_app(site)
+    pages = {
+        prefix + path: (len(prefix), page)
+        for path, page in site.pages.items()
+        for prefix in dict.fromkeys(("", site.prefix))
+    }
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        for start, (prefix, page) in pages.items():
+            if path == start or path.startswith(f"{start}/"):
+                await page({**scope, "path": path[prefix:]}, receive, send)
+                return
+        await ours(scope, receive, send)
+
+    return app
+
+
+def _our_app(site: Site) -> Starlette:
     strays = _Strays(site)
     app = Starlette(
         exception_handlers={404: strays.refuse, 405: strays.refuse},

@@ -71,6 +71,7 @@ async def serve(settings: Settings, role: Role) -> None:
             server.on_end(stop.tell)
             await stop.told.wait()
             _log.info("handing over within %.0f s", settings.shutdown_grace)
+            process.send_followers_away()
             await shut_down(process.ctx, process.worker, settings.shutdown_grace)
             await server.close()
             await process.tasks.finish(_LAST_ACKNOWLEDGEMENTS)
@@ -106,6 +107,22 @@ def _listen(settings: Settings, role: Role) -> socket.socket | None:
             _log.warning("%s; this worker serves no health or metrics", said)
             return None
         raise ConfigurationError(f"{said}; choose another PORT or stop what uses it") from error
+
+
+def listen_on_loopback(port: int) -> socket.socket:
+    """A socket that only this machine reaches, at this port or, if that is taken, at any.
+    Raises OSError."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+    except OSError:
+        listener.close()
+        if port == 0:
+            raise
+        return listen_on_loopback(0)
+    return listener
 
 
 class Serving:

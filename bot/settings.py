@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -184,7 +185,9 @@ class Settings(ChannelList):
     def secrets(self) -> tuple[str, ...]:
         """Everything that must never be printed: each field that its class keeps out of `repr`."""
         hidden = [name for name, field in type(self).model_fields.items() if not field.repr]
-        return (*(getattr(self, name) for name in hidden), *self.otlp_headers.values())
+        values = [getattr(self, name) for name in hidden]
+        listed = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in values)
+        return (*listed, *self.otlp_headers.values())
 
     @property
     def otlp_headers(self) -> dict[str, str]:

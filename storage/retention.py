@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from storage import audit_log, chats, inbox, outbox, reminders, replies, runs, steps
+from storage import audit_log, chats, inbox, journal, outbox, reminders, replies, runs, steps
 from storage.engine.binds import SECONDS
 from storage.engine.chat_rows import AT_ONCE
 from storage.engine.clock import now
@@ -123,5 +123,6 @@ def _walked(tx: Tx, walk: _Walk, older: float) -> bool:
 def delete_old(tx: Tx, older: float) -> bool:
     """Delete one page each of what is older than `older` seconds. True: there may be more."""
     reminders.forget_past(tx, older)
-    more = [inbox.drop_old_payloads(tx, older), audit_log.drop_old(tx, older)]
+    prunes = (inbox.drop_old_payloads, audit_log.drop_old, journal.prune)
+    more = [prune(tx, older) for prune in prunes]
     return any([*more, *(_walked(tx, walk, older) for walk in _WALKS)])

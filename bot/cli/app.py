@@ -48,14 +48,16 @@ def chat() -> None:
 
 @app.command()
 def up() -> None:
-    """Serve the platforms that are configured, or open the terminal chat if none is.
+    """Serve the channels that are configured, or if none is: a chat in the terminal and a page.
 
     For example: up
     """
     if configured(read_settings()):
         serve()
     else:
-        chat()
+        from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
+
+        uvloop.run(to_the_end(talk(settings_with_logs("WARNING"), pages=True)))
 
 
 def add_operators(app: typer.Typer) -> None:

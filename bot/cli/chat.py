@@ -9,10 +9,11 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.runs.shutdown import shut_down
-from bot.wiring import Parts, Process, Settings, running, typed
+from bot.wiring import Parts, Process, Settings, running, site, typed
 from bot.wiring.signals import Stop, stop_signals
 from storage.notify import READY
 from storage.views import runs as run_views
@@ -25,21 +26,43 @@ _HELLO = (
 _LEAVING = "leaving; what is pending is answered at the next start (Ctrl-C again: at once)\n"
 
 
-async def chat(settings: Settings) -> None:
+async def chat(settings: Settings, *, pages: bool = False) -> None:
     """Chat on standard input and output. With piped input: answer every line, wait for what
-    is pending, return. Raises ConfigurationError, DatabaseUnavailable."""
+    is pending, return. With `pages` the same agent is met in a browser of this machine too.
+    Raises ConfigurationError, DatabaseUnavailable."""
     interactive = sys.stdin is not None and sys.stdin.isatty()
 
     def answer(text: str) -> None:
         _show(f"\r{text}\n{PROMPT}" if interactive else f"{text}\n")
 
+    parts = Parts(terminal=answer, pages=pages)
     with stop_signals() as stop:
-        async with running(settings, parts=Parts(terminal=answer)) as process:
+        async with running(settings, parts=parts) as process, _served(process, settings) as page:
             stop.works(process)
+            if page:
+                sys.stderr.write(f"The same agent in a browser of this machine: {page}\n")
             if interactive:
                 _show(f"{_HELLO}\n{PROMPT}")
             await _until_told(_talk(process, interactive=interactive), stop)
             await shut_down(process.ctx, process.worker, settings.shutdown_grace)
+
+
+@asynccontextmanager
+async def _served(process: Process, settings: Settings) -> AsyncIterator[str]:
+    """Serve what is beside the terminal, on loopback and at PORT or, if that is taken, anywhere:
+    the address of its page, empty for none."""
+    pages = [e.pages for e in process.endpoints.values() if e.pages is not None]
+    if not pages:
+        yield ""
+        return
+    from bot.http import build_app  # noqa: PLC0415 - a web server, only where one serves
+    from bot.main import listen_on_loopback, listening  # noqa: PLC0415 - as above
+
+    listener = listen_on_loopback(settings.port)
+    host, port = listener.getsockname()[:2]
+    async with listening(build_app(site(process)), listener) as server:
+        yield f"http://{host}:{port}{pages[0].path}/"
+        await server.close()
 
 
 async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
@@ -96,7 +119,7 @@ async def _record(process: Process, line: str, number: str) -> None:
 
 async def _settled(process: Process) -> None:
     """Wait until nothing of the terminal's chat is pending."""
-    [account], rt = process.endpoints, process.rt
+    account, rt = process.terminal, process.rt
     pending = True
     while pending:
         with contextlib.suppress(DatabaseUnavailable):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Self
 
 from bot.clients import moves
@@ -18,7 +18,7 @@ from bot.domain.clients import Wire
 from bot.domain.journal import ChatEvent
 from bot.domain.message import Address
 from bot.leases.runtime import Runtime
-from storage import chats
+from storage.views import sessions
 
 _BEHIND = 64
 """Pieces that may wait for one client; who is further behind comes back and reads rows."""
@@ -37,15 +37,28 @@ class Follower:
     """One client that follows a chat; a context in which it does. `n` is the number of the last
     event that it was given, None until it has begun."""
 
-    __slots__ = ("_begin", "_forget", "_pieces", "_wake", "chat", "ended", "n", "slow", "who")
+    __slots__ = (
+        "_begin",
+        "_forget",
+        "_pieces",
+        "_wake",
+        "chat",
+        "ended",
+        "n",
+        "session",
+        "slow",
+        "who",
+    )
 
     def __init__(
         self,
         who: Address,
+        session: str,
         begin: Callable[[Follower], Awaitable[None]],
         forget: Callable[[Follower], None],
     ) -> None:
         self.who = who
+        self.session = session
         self.chat: int | None = None
         self.n: int | None = None
         self.ended = False
@@ -119,21 +132,20 @@ class Followers:
         self.hint = asyncio.Event()
         self._looked_at = rt.clock.monotonic() - _LOOK_EVERY
         self.leaving = asyncio.Event()
-        self.count = 0
         rt.wakeups.listen(self._hear)
 
-    def follow(self, who: Address, after: int | None) -> Follower:
+    def follow(self, who: Address, after: int | None, session: str) -> Follower:
         """A follower of the chat at this address, from a snapshot or from an event on."""
 
         async def begin(follower: Follower) -> None:
-            self.count += 1
+            self._rt.observer.followers.inc()
             if self.leaving.is_set():
                 self._send_away(follower)
                 return
             async with self._begun:
                 await self._start(follower, after)
 
-        return Follower(who, begin, self._forget)
+        return Follower(who, session, begin, self._forget)
 
     async def look(self) -> float:
         """Give everybody what is new: of the chats that were hinted at, and of all of them when
@@ -149,12 +161,36 @@ class Followers:
         return max(0.0, self._looked_at + _LOOK_EVERY - self._rt.clock.monotonic())
 
     async def beat(self) -> None:
-        """Show everybody who has nothing else to read that the line is alive."""
+        """Show everybody who has nothing else to read that the line is alive, and end those whose
+        session is over. Raises DatabaseUnavailable."""
         beat = self._wire.beat
-        for followers in (*self._of.values(), *self._waiting.values()):
+        for follower in self._all():
+            if follower.idle:
+                follower.give(beat)
+        await self._end_over(self._all())
+
+    def end_session(self, session: str) -> None:
+        """Write nothing more to the clients of this session."""
+        for follower in self._all():
+            if follower.session == session:
+                follower.end()
+
+    def end_guest(self, guest: Address) -> None:
+        """Write nothing more to the clients of a guest who has become a user."""
+        for follower in self._all():
+            if follower.who == guest:
+                follower.end()
+
+    def _all(self) -> Sequence[Follower]:
+        return [f for each in (*self._of.values(), *self._waiting.values()) for f in each]
+
+    async def _end_over(self, followers: Sequence[Follower]) -> None:
+        if followers:
+            asked = [(follower.who, follower.session) for follower in followers]
+            over = await self._rt.db.ask(sessions.over, self._account, asked)
             for follower in followers:
-                if follower.idle:
-                    follower.give(beat)
+                if follower.session in over:
+                    follower.end()
 
     async def came(self, who: Address) -> None:
         """The first message of somebody was recorded. Raises DatabaseUnavailable."""
@@ -164,9 +200,8 @@ class Followers:
     def leave(self) -> None:
         """Send everybody to another process, not all in one moment."""
         self.leaving.set()
-        for followers in (*self._of.values(), *self._waiting.values()):
-            for follower in followers:
-                self._send_away(follower)
+        for follower in self._all():
+            self._send_away(follower)
 
     def _send_away(self, follower: Follower) -> None:
         soonest, latest = _RETURN_WITHIN
@@ -184,15 +219,14 @@ class Followers:
         self.hint.set()
 
     def _forget(self, follower: Follower) -> None:
-        self.count -= 1
+        follower.ended = True
+        self._rt.observer.followers.dec()
         if follower.slow:
             self._rt.observer.followers_cut.inc()
             _log.info("a follower of chat %s did not keep up and was cut", follower.chat)
         self._leave_place(follower)
 
     def _leave_place(self, follower: Follower) -> None:
-        places: tuple[tuple[dict[Address, set[Follower]], Address]] | tuple[()] = ()
-        del places
         if follower.chat is None:
             there = self._waiting.get(follower.who, set())
             there.discard(follower)
@@ -223,6 +257,8 @@ class Followers:
     async def _begin_anew(self, follower: Follower, *, resync: bool) -> None:
         """Give a follower the chat as it is now."""
         chat, whole = await self._rt.db.write(moves.snapshot, self._account, follower.who)
+        if follower.ended:
+            return  # Its client went meanwhile.
         if resync:
             follower.give(self._wire.resync)
         follower.give(self._wire.snapshot(whole))
@@ -242,11 +278,12 @@ class Followers:
         db = self._rt.db
         after = {chat: self._told[chat] for chat in of}
         found = await db.read(moves.look, self._account, after, waiting)
-        self._give_each(found.events)
+        await self._give_each(after, found.events)
         if found.lacking:
             locked = await db.write(moves.project_each, found.lacking)
             after = {c: self._told[c] for c in found.lacking if c in self._told}
-            self._give_each((await db.read(moves.look, self._account, after, ())).events)
+            again = await db.read(moves.look, self._account, after, ())
+            await self._give_each(after, again.events)
             if locked:
                 loop = asyncio.get_running_loop()
                 for chat in locked:
@@ -261,17 +298,30 @@ class Followers:
             self.hint.set()
 
     async def _part(self, followers: Sequence[Follower]) -> None:
-        """Their chat is part of another now. Whoever is at home there goes on; anybody else has
-        to prove anew who they are."""
+        """Their chat is part of another now: whose session it is not over by that goes on there."""
+        await self._end_over(followers)
         for follower in followers:
-            self._leave_place(follower)
-            if await self._rt.db.read(_is_at_home, self._account, follower.who):
+            if not follower.ended:
+                self._leave_place(follower)
+                follower.chat = None
                 await self._begin_anew(follower, resync=True)
-            else:
-                follower.give(self._wire.resync)
-                follower.end()
 
-    def _give_each(self, events: dict[int, Sequence[ChatEvent]]) -> None: ...
-
-
-def _is_at_home(tx: object, account: int, who: Address) -> bool: ...
+    async def _give_each(
+        self, after: Mapping[int, int], told: Mapping[int, Sequence[ChatEvent]]
+    ) -> None:
+        """Give the followers of each chat what is new behind these numbers: each what it lacks.
+        Where numbers are missing, everybody begins anew."""
+        for chat, events in told.items():
+            followers, before, last = tuple(self._of.get(chat, ())), after[chat], events[-1].n
+            if followers and events[0].n != before + 1:
+                await self._part(followers)
+                continue
+            if followers and self._told[chat] >= before:
+                self._told[chat] = max(self._told[chat], last)
+            pieces = [self._wire.event(event) for event in events] if followers else []
+            whole = b"".join(pieces)
+            for follower in followers:
+                had = (follower.n or 0) - before
+                if 0 <= had < len(pieces):  # Behind that: it began meanwhile, the next look is its.
+                    follower.give(b"".join(pieces[had:]) if had else whole)
+                    follower.n = last

@@ -115,15 +115,24 @@ class Desk(Protocol):
     async def stop(self, who: Address) -> int:
         """Withdraw what runs and waits; returns how many turns that were."""
 
-    def follow(self, who: Address, after: int | None) -> AbstractAsyncContextManager[Follower]:
-        """Follow the chat: from a snapshot on, or from the event with this number on. It may
-        begin before the chat has its first message."""
+    def follow(
+        self, who: Address, after: int | None, session: str
+    ) -> AbstractAsyncContextManager[Follower]:
+        """Follow the chat, until the session is over: from a snapshot on, or from the event with
+        this number on. It may begin before the chat has its first message."""
 
     async def addresses(self, who: Address) -> Sequence[Address]:
         """Every address of the chat at this one; none while there is no chat."""
 
     async def claim(self, guest: Address, user: Address) -> bool:
         """The guest's chat becomes the user's, once. False: it is another user's already."""
+
+    async def end_session(self, session: str, until: float) -> None:
+        """Refuse a session from now on, by its name; its token runs out at `until`."""
+
+    async def over(self, sessions: Sequence[tuple[Address, str]]) -> frozenset[str]:
+        """Those of these sessions, given with the addresses that they open, that were ended, or
+        whose guest has become a user."""
 
     async def write(self, ref: SendRef) -> bool:
         """Write a part into its chat's journal, once: it is sent when that is committed. False:
@@ -138,6 +147,9 @@ class Desk(Protocol):
     async def file(self, who: Address, ref: str) -> StoredFile | None:
         """A file of this chat; None where it has none of this name."""
 
+    async def part(self, who: Address, part: int) -> str | None:
+        """The wire of a part that this chat was sent; None where there is no such part."""
+
     async def attachment(self, ref: str) -> bytes | None:
         """A file's content, for the agent."""
 
@@ -148,9 +160,11 @@ class Desk(Protocol):
 @dataclass(frozen=True, slots=True)
 class Pages:
     """A channel's own pages: every path under `path`. `bind` hands the desk to the channel, in
-    every process; `app` is asked for only where requests are taken in."""
+    every process; `app` is asked for only where requests are taken in. `folder` keeps the files
+    that people send; without it the database does."""
 
     path: str
     wire: Wire
     bind: Callable[[Desk], None]
     app: Callable[[], App]
+    folder: str = ""

@@ -178,7 +178,8 @@ class ChannelPlugin(Generic[S]):
     `Settings` inherits: every field has a name of its own, and what must never be printed is
     a field with `repr=False`. None where no variable says anything of it.
 
-    `turned_on_by` names the variables that turn it on, for a person.
+    `turned_on_by` names the variables that turn it on, for a person. `beside_terminal` says
+    whether it is served on loopback, beside the terminal chat, where no channel is configured.
 
     `connect` builds the account, not yet open, and is the first to import the platform's
     packages. It raises ConfigurationError.
@@ -189,3 +190,4 @@ class ChannelPlugin(Generic[S]):
     configured: Callable[[S], bool]
     connect: Callable[[S, Host], Endpoint]
     turned_on_by: str = ""
+    beside_terminal: Callable[[S], bool] = lambda _settings: False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -105,15 +106,20 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
 def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Handled:
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
-    later = runs.written_after(tx, chat.id, message.sent_at)
+    stopped = withdraw(tx, rt, chat.id, runs.written_after(tx, chat.id, message.sent_at))
+    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
+    return Handled(stopped)
+
+
+def withdraw(tx: Tx, rt: Runtime, chat: int, but: Container[int] = frozenset()) -> tuple[int, ...]:
+    """Withdraw the runs of a chat that is locked, all but some; returns those that ended by it."""
     stopped = []
-    for run in (live for live in runs.live_in_chat(tx, chat.id) if live.id not in later):
+    for run in (live for live in runs.live_in_chat(tx, chat) if live.id not in but):
         end = Close(Ending.WITHDRAWN, Cause.STOPPED)
         if runs.end_live(tx, run.id, end):
             after_end(tx, rt, run, end, PERSON)
             stopped.append(run.id)
-    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
-    return Handled(tuple(stopped))
+    return tuple(stopped)
 
 
 def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:

@@ -91,6 +91,10 @@ class Observer:
             "answerback_double_receipts",
             "Parts for which a second receipt appeared: the person has them twice.",
         )
+        self.followers_cut = counter(
+            "answerback_followers_cut", "Followers that were ended because they did not keep up."
+        )
+        self.followers = gauge("answerback_followers", "Clients that follow a chat here.")
 
         # Of the whole service, from the database; refreshed every few seconds.
         self.runs = gauge(

@@ -13,7 +13,7 @@ from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
-from storage import audit_log, chats, inbox, outbox, reminders, replies, runs, steps
+from storage import audit_log, chats, files, inbox, outbox, reminders, replies, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.chat_rows import Page
@@ -120,6 +120,7 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     def forget_chat(tx: Tx) -> Acted:
         chats.lock(tx, chat)
         chats.forget(tx, chat)
+        files.forget(tx, chat)
         reminders.forget(tx, chat)
         audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
         return it.done("every text of it is deleted; who, when and what became of it stay")

@@ -15,7 +15,7 @@ from bot.domain.plugin import ChannelPlugin, Endpoint, Host
 from bot.domain.ports import Clock
 from bot.settings import ChannelList, Settings, read, settings_of
 from bot.texts import Text, Words
-from channels import console, telegram, whatsapp
+from channels import console, telegram, web, whatsapp
 
 _PREFIX = "WEB_"
 ON_A_PAGE = {
@@ -25,7 +25,12 @@ ON_A_PAGE = {
 }
 """The words of a chat on a page, by their names in its script."""
 
-_OURS: tuple[ChannelPlugin[Any], ...] = (telegram.CHANNEL, whatsapp.CHANNEL, console.CHANNEL)
+_OURS: tuple[ChannelPlugin[Any], ...] = (
+    telegram.CHANNEL,
+    whatsapp.CHANNEL,
+    web.CHANNEL,
+    console.CHANNEL,
+)
 
 
 @cache
@@ -74,8 +79,11 @@ def connect(
     clock: Clock,
     words: Words,
     terminal: Callable[[str], None] | None = None,
+    *,
+    pages: bool = False,
 ) -> Sequence[Endpoint]:
-    """The accounts, not yet open: of the platforms, or with `terminal` only the terminal.
+    """The accounts, not yet open: of the platforms, or with `terminal` only the terminal, and
+    with `pages` what is served beside it.
 
     A platform's packages are loaded only where it is configured: they take longer than
     everything else of a start. Raises ConfigurationError.
@@ -87,5 +95,6 @@ def connect(
         words.table(ON_A_PAGE),
     )
     if terminal is not None:
-        return [console.CHANNEL.connect(None, host)]
+        beside = [p for p in plugins(settings.channels) if pages and p.beside_terminal(settings)]
+        return [plugin.connect(settings, host) for plugin in (console.CHANNEL, *beside)]
     return [plugin.connect(settings, host) for plugin in configured(settings)]

@@ -14,6 +14,7 @@ from functools import partial
 from math import inf
 from urllib.parse import urlsplit
 
+from bot.clients.desk import ClientDesk
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
@@ -67,6 +68,8 @@ _SHARE_EVERY = 1.0
 _RETAIN_EVERY = 600.0
 _BETWEEN_PAGES = 0.1
 _PROBE_EVERY = 15.0
+_BEAT_EVERY = 10.0
+"""Seconds between signs of life on an open stream: proxies cut one that is silent for a minute."""
 _ASKED_EVERY = 1.0
 
 
@@ -118,8 +121,9 @@ class DatabaseCheck:
 
 @dataclass(slots=True)
 class Process:
-    """A running process's parts. Made by `running`. `endpoints` are by the rows of their
-    accounts; `introductions` are to those platforms that have to be asked who we are."""
+    """A running process's parts. Made by `running`. `endpoints` are by the rows of their accounts,
+    and so are the `desks` of those that have pages; `introductions` are to those platforms that
+    have to be asked who we are."""
 
     settings: Settings
     role: Role
@@ -135,15 +139,22 @@ class Process:
     doors: list[Poller | WebhookWatch] = field(default_factory=list)
     """Where messages come in, by asking or by being asked."""
     _repaired: int = 0
+    desks: Mapping[int, ClientDesk] = field(init=False)
     _heard: DatabaseCheck = field(init=False)
 
     def __post_init__(self) -> None:
+        self.desks = _desks(self.rt, self.intake, self.endpoints)
         self._heard = DatabaseCheck(self.rt.db, self.rt.clock)
 
     @property
     def ids(self) -> Mapping[str, int]:
         """The accounts' rows by the names of their channels."""
         return {endpoint.channel.name: row for row, endpoint in self.endpoints.items()}
+
+    @property
+    def terminal(self) -> int:
+        """The row of the terminal's account, in a process that has a terminal."""
+        return self.ids[console.NAME]
 
     async def readiness(self) -> Sequence[Check]:
         """Check everything that could keep this process from its job."""
@@ -207,6 +218,7 @@ class Process:
             self.rt, self.lease, self.tasks, lambda: self.last_sweep, lambda: len(self.cut_off)
         )
         self._begin_periodic()
+        self._begin_desks()
         self.tasks.repeat("wakeups", self.rt.wakeups.relay, usual=1.0)
         if self.worker is not None:
             self.worker.begin(self.tasks)
@@ -239,6 +251,19 @@ class Process:
         for introduction in self.introductions:
             tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 
+    def _begin_desks(self) -> None:
+        for account, desk in self.desks.items():
+            followers, files = desk.followers, desk.files
+            self.tasks.repeat(f"follow {account}", followers.look, usual=1.0, hint=followers.hint)
+            self.tasks.every(f"beat {account}", _BEAT_EVERY, followers.beat)
+            older = self.settings.retention_days * DAY
+            self.tasks.every(f"files {account}", _RETAIN_EVERY, partial(files.sweep, older))
+
+    def send_followers_away(self) -> None:
+        """Have the clients that follow a chat here come back to another process."""
+        for desk in self.desks.values():
+            desk.followers.leave()
+
     async def share_rate_limits(self) -> None:
         """Learn how many processes the limits of a platform are divided between. Raises
         DatabaseUnavailable."""
@@ -265,7 +290,8 @@ class Process:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Parts in the place of production's: a terminal, an agent, a clock, a database,
-    and who is told of checkpoints."""
+    and who is told of checkpoints. `pages`: what needs no credentials is served beside the
+    terminal."""
 
     terminal: Callable[[str], None] | None = None
     agent: Agent | None = None
@@ -273,6 +299,7 @@ class Parts:
     reached: Reached = nowhere
     open_database: Callable[[DatabaseSettings, Clock], Database] = Database
     tracer: Tracer | None = None
+    pages: bool = False
 
 
 @asynccontextmanager
@@ -294,7 +321,9 @@ async def running(
         db = parts.open_database(place, parts.clock)
         stack.callback(db.close)
         words = words_of(settings)
-        endpoints = await _rows(db, connect(settings, parts.clock, words, parts.terminal))
+        endpoints = await _rows(
+            db, connect(settings, parts.clock, words, parts.terminal, pages=parts.pages)
+        )
         for endpoint in endpoints.values():
             await endpoint.channel.open()
             stack.push_async_callback(endpoint.channel.close)
@@ -382,14 +411,29 @@ async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, End
     return found
 
 
+def _desks(
+    rt: Runtime, intake: Intake, endpoints: Mapping[int, Endpoint]
+) -> Mapping[int, ClientDesk]:
+    """The desks of those accounts whose channel has pages, each bound to it."""
+    desks = {}
+    for row, endpoint in endpoints.items():
+        if endpoint.pages is not None:
+            desks[row] = ClientDesk(rt, row, intake, endpoint.pages)
+            endpoint.pages.bind(desks[row])
+    return desks
+
+
 def site(process: Process) -> Site:
     """The parts of the HTTP application of this process."""
-    routes = [(row, r) for row, endpoint in process.endpoints.items() for r in endpoint.routes]
+    endpoints = {} if process.role is Role.WORKER else process.endpoints
+    routes = [(row, r) for row, endpoint in endpoints.items() for r in endpoint.routes]
+    pages = [endpoint.pages for endpoint in endpoints.values() if endpoint.pages is not None]
     return Site(
         process.rt,
         process.intake,
         process.readiness,
-        routes=[] if process.role is Role.WORKER else routes,
+        routes=routes,
+        pages={page.path: page.app() for page in pages},
         prefix=urlsplit(process.settings.public_url).path,
     )
 
@@ -397,6 +441,5 @@ def site(process: Process) -> Site:
 async def typed(process: Process, line: str, number: str) -> None:
     """Record a line that a person typed in the terminal; `number` names it for ever. Raises
     DatabaseUnavailable."""
-    [account] = process.endpoints
-    arrival = Arrival(account, line, "terminal")
+    arrival = Arrival(process.terminal, line, "terminal")
     await process.intake.take(arrival, (console.parse(line, number),))

@@ -18,7 +18,8 @@ def _connect(settings: WebSettings, host: Host) -> Endpoint:
 CHANNEL = ChannelPlugin(
     name=NAME,
     settings=WebSettings,
-    configured=lambda settings: settings.web,
+    configured=lambda settings: bool(settings.web),
     connect=_connect,
     turned_on_by="WEB",
+    beside_terminal=lambda settings: settings.web is None,
 )

@@ -52,9 +52,7 @@ class WebChannel:
         if not texts and (reply.files or reply.buttons):
             texts = [""]
         return [
-            PartBody(
-                text or _named(reply), part_wire(text, reply if place == len(texts) else None)
-            )
+            PartBody(text or _named(reply), part_wire(text, reply if place == len(texts) else None))
             for place, text in enumerate(texts, 1)
         ]
 

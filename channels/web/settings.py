@@ -1,13 +1,121 @@
-"""A page's part of the environment."""
+"""The web's part of the environment."""
 
 from __future__ import annotations
 
-from pydantic import Field
-from pydantic_settings import BaseSettings
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode
+
+from channels.web.limits import Network
+from channels.web.origins import Origins, bare_origin
+
+SHORTEST_SECRET = 32
+"""Bytes: a shorter one can be guessed from a token."""
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class WebSettings(BaseSettings):
-    """The web's variables. `web_secret` signs the tokens of clients; without it one is made."""
+    """The web's variables.
 
-    web: bool = False
-    web_secret: str = Field("", repr=False)
+    `web` turns it on; where nothing at all is configured, `answerback up` serves it on loopback.
+    Of the secrets two may be given, comma separated: the first signs, and both are taken, so that
+    one can be changed without signing anybody out. Without `web_secret` one is made and kept in
+    the database. `web_files` is a folder for files, shared by all processes; without it they are
+    kept in the database. `web_file_max` counts bytes, of all files of a message.
+    """
+
+    host: str = "127.0.0.1"
+    public_url: str = ""
+    web: bool | None = None
+    web_secret: Annotated[tuple[str, ...], NoDecode] = Field((), repr=False)
+    web_identity_secret: Annotated[tuple[str, ...], NoDecode] = Field((), repr=False)
+    web_origins: Annotated[frozenset[str], NoDecode] = frozenset()
+    web_proxies: Annotated[tuple[Network, ...], NoDecode] = ()
+    web_demo: bool | None = None
+    web_files: Path | None = None
+    web_file_max: int = Field(10_000_000, ge=1_000, le=100_000_000)
+    web_visitor_per_minute: int = Field(120, ge=1)
+    web_address_per_minute: int = Field(600, ge=1)
+
+    @property
+    def web_shows_demo(self) -> bool:
+        """Whether `/web/` is a page with the widget: where nobody else's visitors come."""
+        if self.web_demo is not None:
+            return self.web_demo
+        return not self.public_url and self.host in _LOOPBACK
+
+    @property
+    def web_allowed(self) -> Origins:
+        """The origins that may use the API."""
+        return Origins(self.web_origins, bare_origin_of(self.public_url))
+
+    @field_validator("web_secret", "web_identity_secret", mode="before")
+    @classmethod
+    def _web_secrets(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        secrets = _listed(value)
+        if not "".join(secrets).isprintable() or any(quote in value for quote in "\"'"):
+            raise ValueError("holds quotes or a control character: take them out")
+        if len(secrets) > 2:
+            raise ValueError("takes two secrets, the new and the old one, comma separated")
+        if any(len(secret.encode()) < SHORTEST_SECRET for secret in secrets):
+            raise ValueError(
+                f"must have {SHORTEST_SECRET} bytes or more, such as from: openssl rand -hex 32"
+            )
+        return secrets
+
+    @field_validator("web_origins", mode="before")
+    @classmethod
+    def _web_origins(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        origins = {text: bare_origin(text) for text in _listed(value)}
+        wrong = [text for text, origin in origins.items() if origin is None]
+        if wrong:
+            raise ValueError(
+                f"{wrong[0]} is no origin; write scheme, host and port as the browser's address "
+                "bar shows them: https://www.example.com,http://localhost:3000"
+            )
+        return frozenset(origins.values())
+
+    @field_validator("web_proxies", mode="before")
+    @classmethod
+    def _web_proxies(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return tuple(map(ipaddress.ip_network, _listed(value)))
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; write addresses or networks: 127.0.0.1,10.0.0.0/8"
+            ) from None
+
+    @field_validator("web_files")
+    @classmethod
+    def _web_folder(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_absolute():
+            raise ValueError("must be a whole path, such as /var/lib/answerback/files")
+        return value
+
+    @model_validator(mode="after")
+    def _web_fits_together(self) -> WebSettings:
+        if set(self.web_secret) & set(self.web_identity_secret):
+            raise ValueError(
+                "WEB_IDENTITY_SECRET must differ from WEB_SECRET: the site knows it, and could "
+                "then make tokens of its own"
+            )
+        return self
+
+
+def bare_origin_of(url: str) -> str:
+    """The origin of a base with or without a path; empty for none."""
+    return bare_origin("/".join(url.split("/")[:3])) or ""
+
+
+def _listed(value: str) -> tuple[str, ...]:
+    return tuple(part for part in re.split(r"[,\s]+", value) if part)

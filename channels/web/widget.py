@@ -11,6 +11,9 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import Response
 
+from channels.web.wire import PATH
+
+WIDGET = f"{PATH}/answerback.js"
 _PLACE = "const TEXTS = { en: {} }; // The server puts the texts of all languages here."
 _KEPT = "public, max-age=300, stale-if-error=604800"
 """A deploy reaches a page within minutes; a page is well served by an old script meanwhile."""
@@ -36,7 +39,7 @@ class Widget:
         self._packed = gzip.compress(self._plain, mtime=0)
         self._tag = f'"{hashlib.sha256(self._plain).hexdigest()[:20]}"'
 
-    async def __call__(self, request: Request) -> Response:
+    async def serve(self, request: Request) -> Response:
         """Serve it, or say that the browser's copy is the newest."""
         headers = {
             "ETag": self._tag,

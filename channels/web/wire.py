@@ -20,13 +20,25 @@ API = f"{PATH}/v1"
 
 def part_wire(text: str, reply: Reply | None = None) -> str:
     """A part as it is stored; `reply` is there for the last one, which has the choices."""
-    buttons = [] if reply is None else [
-        {"label": b.label, "data": b.data or b.label, "url": b.url} for b in reply.buttons
-    ]
-    files = [] if reply is None else [
-        {"kind": f.kind, "name": f.name, "caption": f.caption, "url": f.url, "content": f.content}
-        for f in reply.files
-    ]
+    buttons = (
+        []
+        if reply is None
+        else [{"label": b.label, "data": b.data or b.label, "url": b.url} for b in reply.buttons]
+    )
+    files = (
+        []
+        if reply is None
+        else [
+            {
+                "kind": f.kind,
+                "name": f.name,
+                "caption": f.caption,
+                "url": f.url,
+                "content": f.content,
+            }
+            for f in reply.files
+        ]
+    )
     return json.dumps({"text": text, "buttons": buttons, "files": files}, ensure_ascii=False)
 
 

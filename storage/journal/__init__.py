@@ -14,7 +14,6 @@ from storage.journal.events import (
     head,
     heads,
     merge,
-    oldest,
     part_of,
     prune,
     see,

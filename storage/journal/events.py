@@ -67,14 +67,6 @@ def head(tx: Tx, chat: int) -> int:
     return heads(tx, [chat]).get(chat, 0)
 
 
-_OLDEST = sa.select(sa.func.min(journal.c.n)).where(journal.c.chat == CHAT_ID)
-
-
-def oldest(tx: Tx, chat: int) -> int | None:
-    """The number of the oldest event that is kept."""
-    return tx.scalar(_OLDEST, {"chat_id": chat})
-
-
 _newest = (
     sa.select(inbound.c.request_id)
     .where(inbound.c.run == outbox.c.run, inbound.c.kind != word(InboundKind.REMINDER))
@@ -83,29 +75,26 @@ _newest = (
     .correlate(outbox)
     .scalar_subquery()
 )
-_EVENTS = (
-    sa.select(
-        journal.c.n,
-        journal.c.kind,
-        journal.c.at,
-        sa.func.coalesce(inbound.c.request_id, _newest, "").label("request_id"),
-        sa.func.coalesce(inbound.c.text, outbox.c.text, "").label("text"),
-        journal.c.status,
-        journal.c.ending,
-        inbound.c.run,
-        runs.c.state,
-        runs.c.ending.label("ends"),
-        journal.c.part,
-        outbox.c.kind.label("part_kind"),
-        outbox.c.wire,
-        inbound.c.button,
-        inbound.c.attachments,
-    )
-    .select_from(
-        journal.outerjoin(inbound, inbound.c.id == journal.c.message)
-        .outerjoin(runs, runs.c.id == inbound.c.run)
-        .outerjoin(outbox, outbox.c.id == journal.c.part)
-    )
+_EVENTS = sa.select(
+    journal.c.n,
+    journal.c.kind,
+    journal.c.at,
+    sa.func.coalesce(inbound.c.request_id, _newest, "").label("request_id"),
+    sa.func.coalesce(inbound.c.text, outbox.c.text, "").label("text"),
+    journal.c.status,
+    journal.c.ending,
+    inbound.c.run,
+    runs.c.state,
+    runs.c.ending.label("ends"),
+    journal.c.part,
+    outbox.c.kind.label("part_kind"),
+    outbox.c.wire,
+    inbound.c.button,
+    inbound.c.attachments,
+).select_from(
+    journal.outerjoin(inbound, inbound.c.id == journal.c.message)
+    .outerjoin(runs, runs.c.id == inbound.c.run)
+    .outerjoin(outbox, outbox.c.id == journal.c.part)
 )
 _since = Rows("since", chat=sa.BigInteger(), n=sa.BigInteger())
 _AFTER = (

@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 from bot.domain.admission import Unanswered
 from bot.domain.message import shortened
+from storage.engine.binds import ACCOUNT_ID
+from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
 
@@ -57,6 +59,27 @@ def recorded_under(tx: Tx, request_id: str, account: int | None) -> RecordedMess
     return (
         None if row is None else RecordedMessage(row.run, row.ignored and Unanswered(row.ignored))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWords:
+    """What a recorded message says, under its request id; empty once its words are deleted."""
+
+    request_id: str
+    text: str
+    button: str
+    attachments: str
+
+
+_WORDS = sa.select(
+    inbound.c.request_id, inbound.c.text, inbound.c.button, inbound.c.attachments
+).where(inbound.c.account == ACCOUNT_ID, among(inbound.c.request_id, "request_ids"))
+
+
+def words_under(tx: Tx, account: int, request_ids: Sequence[str]) -> RecordedWords | None:
+    """What was recorded under one of these ids of an account; None: nothing."""
+    row = tx.execute(_WORDS, {"account_id": account, "request_ids": list(request_ids)}).first()
+    return None if row is None else RecordedWords(*row)
 
 
 def chats_named(tx: Tx, name: str) -> Sequence[int]:

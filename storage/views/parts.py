@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.domain.delivery import PartState
-from bot.domain.message import ChannelName
+from bot.domain.delivery import ARRIVED, PartState
+from bot.domain.message import Address, ChannelName
 from bot.domain.reply import PartKind
+from storage.engine.binds import ACCOUNT_ID, PART_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.tx import Tx
-from storage.schema.tables import accounts, chats, outbox, payloads
+from storage.schema.tables import accounts, chat_addresses, chats, outbox, payloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +121,21 @@ def dead_letters(tx: Tx, limit: int, only: int | None = None) -> Sequence[DeadLe
     """Kept payloads that nobody could parse, newest first."""
     question = _LETTERS if only is None else _LETTERS.where(payloads.c.id == only)
     return _LETTER.all(tx.execute(question.limit(limit)))
+
+
+_WIRE_IN_CHAT = (
+    sa.select(outbox.c.wire)
+    .join(chat_addresses, chat_addresses.c.chat == outbox.c.chat)
+    .where(
+        outbox.c.id == PART_ID,
+        outbox.c.state.in_([state.value for state in ARRIVED]),
+        chat_addresses.c.account == ACCOUNT_ID,
+        chat_addresses.c.address == sa.bindparam("its_address", type_=sa.Text),
+    )
+)
+
+
+def wire_in_chat(tx: Tx, account: int, address: Address, part: int) -> str | None:
+    """The wire of a part that the chat at this address was sent."""
+    values = {"account_id": account, "its_address": address.chat, "part_id": part}
+    return tx.scalar(_WIRE_IN_CHAT, values)

@@ -22,7 +22,7 @@ SOURCE = (files("channels.web") / "answerback.js").read_text(encoding="utf-8")
 async def asked(**headers: str) -> Response:
     """The answer to a browser that sends these headers."""
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return await Widget(TEXTS)(Request({"type": "http", "method": "GET", "headers": raw}))
+    return await Widget(TEXTS).serve(Request({"type": "http", "method": "GET", "headers": raw}))
 
 
 async def test_a_browser_loads_less_than_25_kb() -> None:

@@ -17,6 +17,10 @@ STORAGE = Path(storage.__file__).parent
 FOLDERS = {
     "accounts": "accounts",
     "chats": "chats",
+    "claims": "claims",
+    "ended_sessions": "ended_sessions",
+    "files": "files",
+    "secrets": "secrets",
     "chat_addresses": "chats",
     "told": "chats",
     "edits": "inbox",

@@ -19,6 +19,7 @@ from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
+from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
 from storage.schema.tables.work import replies, runs, steps
 
 __all__ = [
@@ -26,8 +27,11 @@ __all__ = [
     "accounts",
     "chat_addresses",
     "chats",
+    "claims",
     "edits",
+    "ended_sessions",
     "events",
+    "files",
     "followed",
     "holders",
     "inbound",
@@ -40,6 +44,7 @@ __all__ = [
     "replies",
     "retention",
     "runs",
+    "secrets",
     "shown",
     "steps",
     "told",

@@ -11,6 +11,7 @@ from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
+from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
 from storage.schema.tables.work import replies, runs, steps
 
 WORDS: Mapping[Table, Mapping[str, object]] = {
@@ -32,6 +33,7 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
     edits: {"text_before": "", "text": ""},
     outbox: {"text": "", "wire": "", "error": ""},
     events: {"why": ""},
+    files: {"name": "", "content": None},
 }
 """What people wrote and were told, and sentences that may quote it: agents give reasons, platforms
 say what was wrong with a message."""
@@ -48,6 +50,10 @@ NO_WORDS: Mapping[Table, str] = {
     payloads: "ignored",
     outbox: "kind state receipt provider_status scope code watched",
     receipts: "receipt",
+    claims: "guest owner",
+    ended_sessions: "session",
+    secrets: "name value",
+    files: "ref address mime",
     holders: "name boot clock host role",
     events: "who what",
     retention: "what",

@@ -313,6 +313,34 @@ CREATE INDEX ix_events_run ON events (run, id);
 CREATE INDEX ix_events_chat ON events (chat, id);
 CREATE INDEX ix_events_at ON events (at);
 
+CREATE TABLE claims (
+    account BIGINT NOT NULL CONSTRAINT fk_claims_account REFERENCES accounts (id),
+    guest TEXT NOT NULL, owner TEXT NOT NULL,
+    at FLOAT8 NOT NULL,
+    CONSTRAINT pk_claims PRIMARY KEY (account, guest)
+);
+
+CREATE TABLE ended_sessions (
+    session TEXT NOT NULL CONSTRAINT pk_ended_sessions PRIMARY KEY,
+    until FLOAT8 NOT NULL
+);
+CREATE INDEX ix_ended_sessions_until ON ended_sessions (until);
+
+CREATE TABLE secrets (
+    name TEXT NOT NULL CONSTRAINT pk_secrets PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+CREATE TABLE files (
+    account BIGINT NOT NULL CONSTRAINT fk_files_account REFERENCES accounts (id),
+    ref TEXT NOT NULL, address TEXT NOT NULL, name TEXT NOT NULL, mime TEXT NOT NULL,
+    kept_at FLOAT8 NOT NULL,
+    content [BYTES],
+    CONSTRAINT pk_files PRIMARY KEY (account, ref)
+);
+CREATE INDEX ix_files_address ON files (account, address);
+CREATE INDEX ix_files_kept_at ON files (kept_at);
+
 CREATE TABLE retention (
     what TEXT NOT NULL CONSTRAINT pk_retention PRIMARY KEY,
     id BIGINT NOT NULL DEFAULT 0,
@@ -323,6 +351,7 @@ CREATE TABLE retention (
 _SPELLED = {
     # SQLite numbers rows by itself only in a column that is declared exactly INTEGER.
     "[ID]": {"postgresql": "BIGSERIAL", "sqlite": "INTEGER NOT NULL"},
+    "[BYTES]": {"postgresql": "BYTEA", "sqlite": "BLOB"},
     "FLOAT8": {"postgresql": "FLOAT8", "sqlite": "DOUBLE"},
     # It has no truth values: an index on a flag serves what asks for 1.
     "[=1]": {"postgresql": "", "sqlite": " = 1"},

@@ -1,0 +1,40 @@
+"""A page that shows the widget, for whoever tries it out: where no site of one's own is yet."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Answerback</title>
+<link rel="icon" href="data:,">
+<script src="/web/answerback.js" defer></script>
+</head>
+<body>
+<h1>Answerback</h1>
+<p>The button in the corner opens the chat. Ask something, close this tab or kill the server in the
+middle of the answer, come back: the answer is there.</p>
+<p>One line brings it to a page of yours:</p>
+<pre>&lt;script src="http://this.server/web/answerback.js" defer&gt;&lt;/script&gt;</pre>
+</body>
+</html>
+"""
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+async def demo_page(_request: Request) -> HTMLResponse:
+    """The page."""
+    return HTMLResponse(_PAGE, headers=_HEADERS)

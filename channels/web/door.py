@@ -1,0 +1,171 @@
+"""The door: every request passes it before anything else is done for it.
+
+As a wrapper of the pages it judges where a request comes from, and how many come from there; it
+is plain ASGI, since answers stay open for hours. To a route it tells whose session asks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bot.domain.clients import Desk
+from bot.domain.ports import Clock
+from channels.web.answers import Wrong, error, retry_after
+from channels.web.limits import Limits, network_name
+from channels.web.origins import Origin
+from channels.web.settings import WebSettings
+from channels.web.tokens import NotKnown, Session, Tokens
+
+_NETWORK = "answerback_network"
+_SECURITY = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+_TOO_MANY = "too many requests; ask again after the seconds of Retry-After"
+_log = logging.getLogger("answerback.web")
+
+
+@dataclass
+class Door:
+    """The door of one site in this process. `desk` is asked for each time: the channel gets it
+    after it was connected."""
+
+    settings: WebSettings
+    clock: Clock
+    limits: Limits = field(init=False)
+    _tokens: Tokens | None = None
+    _warned: bool = False
+
+    def __post_init__(self) -> None:
+        self.limits = Limits(
+            self.settings.web_visitor_per_minute, self.settings.web_address_per_minute, self.clock
+        )
+
+    def before(self, app: ASGIApp) -> ASGIApp:
+        """The application behind the door."""
+
+        async def behind(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                return
+            headers = Headers(scope=scope)
+            origin = headers.get("origin", "")
+            host = headers.get("host", "")
+            judged = self.settings.web_allowed.judge(origin, scope["scheme"], host)
+            allowed = self.settings.web_allowed.headers(origin, judged)
+            answer = self._refusal(scope, headers, judged)
+            if answer is None and scope["method"] == "OPTIONS":
+                allowed = self.settings.web_allowed.preflight(origin, judged)
+                answer = Response(status_code=204)
+            await (answer or app)(scope, receive, _adding(send, {**_SECURITY, **allowed}))
+
+        return behind
+
+    def _refusal(self, scope: Scope, headers: Headers, judged: Origin) -> Response | None:
+        if judged is Origin.STRANGE:
+            return error(403, "pages of this origin may not use the chat: WEB_ORIGINS names it not")
+        peer = (scope.get("client") or ("",))[0]
+        forwarded = [
+            entry
+            for line in headers.getlist("x-forwarded-for")
+            for entry in line.split(",")
+            if entry.strip()
+        ]
+        network = network_name(peer, forwarded, self.settings.web_proxies)
+        scope[_NETWORK] = network
+        wait = self.limits.address_waits(network)
+        if wait:
+            if forwarded and network == peer:
+                self._warn_of_proxy()
+            return error(429, _TOO_MANY, retry_after(wait))
+        return None
+
+    def _warn_of_proxy(self) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "requests are refused that come through a proxy, since all count as one: "
+                "name the proxy in WEB_PROXIES"
+            )
+
+    async def tokens(self, desk: Desk) -> Tokens:
+        """What makes and reads tokens, with the secrets that were set, or one that was made."""
+        if self._tokens is None:
+            made = self.clock.token() + self.clock.token()
+            secrets = self.settings.web_secret or (await desk.secret("web", made),)
+            self._tokens = Tokens(secrets, self.clock)
+        return self._tokens
+
+    async def session(self, request: Request, desk: Desk) -> Session:
+        """The session that asks, which is not over. Raises NotKnown, Wrong."""
+        found = await self.shown(request, desk)
+        if found is None or await self.is_over(found, desk):
+            raise NotKnown
+        return found
+
+    async def shown(self, request: Request, desk: Desk) -> Session | None:
+        """The session whose token the request shows, over or not; None for no token at all.
+        Raises NotKnown, Wrong."""
+        if "token" in request.query_params or "access_token" in request.query_params:
+            raise NotKnown  # A URL is written down in too many places.
+        said = request.headers.get("authorization")
+        if said is None:
+            return None
+        scheme, _, token = said.partition(" ")
+        if scheme.lower() != "bearer":
+            raise NotKnown
+        found = (await self.tokens(desk)).read(token.strip())
+        wait = self.limits.visitor_waits(found.address.chat)
+        if wait:
+            raise TooMany(wait)
+        return found
+
+    async def is_over(self, session: Session, desk: Desk) -> bool:
+        """Whether its time has run out, it was signed out, or its guest became a user."""
+        return self.is_past(session) or bool(await desk.over([(session.address, session.id)]))
+
+    def is_past(self, session: Session) -> bool:
+        """Whether its time has run out."""
+        return self.clock.wall() >= session.ends_at
+
+    def count_message(self, request: Request, session: Session) -> None:
+        """Count a message. Raises TooMany."""
+        wait = self.limits.message_waits(session.address.chat, request.scope[_NETWORK])
+        if wait:
+            raise TooMany(wait)
+
+
+class TooMany(Wrong):
+    """More than the limits allow."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(429, _TOO_MANY, retry_after(wait))
+
+
+def _adding(send: Send, headers: Mapping[str, str]) -> Send:
+    """`send`, with these headers on the answer where it has none of the name."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            _add(message, headers)
+        await send(message)
+
+    return sending
+
+
+def _add(message: MutableMapping[str, Any], headers: Mapping[str, str]) -> None:
+    present = {name.lower() for name, _ in message.get("headers", ())}
+    further = [
+        (name.lower().encode(), value.encode())
+        for name, value in headers.items()
+        if name.lower().encode() not in present or name == "Vary"
+    ]
+    message["headers"] = [*message.get("headers", ()), *further]

@@ -1,0 +1,101 @@
+"""Limits: how much a visitor, and an address of the network, may ask of one process.
+
+They keep a program that runs wild away from the database. What is fair between people is judged
+by intake (CHAT_MESSAGES_PER_MINUTE), which tells the person.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bot.domain.ports import Clock
+
+_MINUTE = 60.0
+_REQUESTS_PER_MESSAGE = 10
+"""Questions are cheaper than messages: so many may be asked for each."""
+_KNOWN_AT_MOST = 20_000
+"""Names that are counted at once; the one that asked longest ago is forgotten first."""
+_IPV6_SITE = 64
+"""Leading bits that one customer of a network has to himself."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(slots=True)
+class Limit:
+    """So many of something a minute for each name, all at once if nothing was asked before."""
+
+    per_minute: float
+    clock: Clock
+    _free_at: OrderedDict[str, float] = field(default_factory=OrderedDict)
+    """For each name the moment at which its whole minute's worth is free again."""
+
+    def wait(self, name: str) -> float:
+        """Take one for this name: 0, or the seconds after which it is to be had."""
+        now = self.clock.monotonic()
+        each = _MINUTE / self.per_minute
+        free_at = max(now, self._free_at.get(name, now)) + each
+        if free_at - now > _MINUTE + each / 2:
+            return free_at - now - _MINUTE
+        self._free_at[name] = free_at
+        self._free_at.move_to_end(name)
+        if len(self._free_at) > _KNOWN_AT_MOST:
+            self._free_at.popitem(last=False)
+        return 0.0
+
+
+class Limits:
+    """The limits of the API in this process: of requests, and of messages among them."""
+
+    def __init__(self, visitor: int, address: int, clock: Clock) -> None:
+        self._messages = Limit(visitor, clock), Limit(address, clock)
+        self._requests = tuple(
+            Limit(limit * _REQUESTS_PER_MESSAGE, clock) for limit in (visitor, address)
+        )
+
+    def address_waits(self, address: str) -> float:
+        """Count one request of a network address; the seconds it should wait instead."""
+        return self._requests[1].wait(address)
+
+    def visitor_waits(self, visitor: str) -> float:
+        """Count one request of a visitor; the seconds it should wait instead."""
+        return self._requests[0].wait(visitor)
+
+    def message_waits(self, visitor: str, address: str) -> float:
+        """Count one message of a visitor from a network address."""
+        return self._messages[0].wait(visitor) or self._messages[1].wait(address)
+
+
+def network_name(peer: str, forwarded: Sequence[str], proxies: Sequence[Network]) -> str:
+    """The address that is counted: the one that the last trusted proxy in the row saw.
+
+    `forwarded` are the entries of X-Forwarded-For in their order. Anybody can write what stands
+    left of the first entry that no proxy of ours wrote, so nothing there counts.
+    """
+    seen = peer
+    for entry in reversed(forwarded):
+        address = _parsed(seen)
+        if address is None or not any(address in network for network in proxies):
+            break
+        seen = entry.strip()
+    address = _parsed(seen)
+    if address is None:
+        return peer
+    if address.version == 4:
+        return str(address)
+    return str(ipaddress.ip_network((address, _IPV6_SITE), strict=False))
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    bare = text.strip().removeprefix("[").partition("]")[0]
+    if bare.count(":") == 1:
+        bare = bare.partition(":")[0]  # An IPv4 address with a port, as some proxies write it.
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

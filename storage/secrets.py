@@ -1,0 +1,18 @@
+"""Secrets that nobody chose: made by the first process that needs one, kept for all."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from storage.engine.insert import InsertOrSkip
+from storage.engine.tx import Tx
+from storage.schema.tables import secrets
+
+_MAKE = InsertOrSkip(secrets, secrets.c.value)
+_FIND = sa.select(secrets.c.value).where(secrets.c.name == sa.bindparam("secret_name"))
+
+
+def ensure(tx: Tx, name: str, fresh: str) -> str:
+    """The secret of this name; `fresh` becomes it if there is none."""
+    _MAKE.run(tx, {"name": name, "value": fresh})
+    return str(tx.scalars(_FIND, {"secret_name": name}).one())
