@@ -23,7 +23,7 @@ from tests.servers import Postgres, Server, ServerUnavailable, Valkey
 from tests.world import World, open_world
 
 _ON_BOTH_DATABASES = re.compile(
-    r"tests/(storage|crash|e2e|cli|leases)/"
+    r"tests/(storage|crash|e2e|cli|clients|leases)/"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
 )
 _numbers = count(1)

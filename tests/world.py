@@ -93,6 +93,7 @@ class Running:
 
     async def stop(self, grace: float = 5.0) -> None:
         """Hand over and leave, as SIGTERM asks."""
+        self.process.send_followers_away()
         await shut_down(self.process.ctx, self.process.worker, grace)
         self._ended.set()
         await self._task

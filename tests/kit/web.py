@@ -1,0 +1,165 @@
+"""A visitor of a page: the API's routes, and its event stream read as a browser's script would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tests.fakes.plain import NO_CERTIFICATES
+from tests.limits import PATIENCE, until
+
+API = "/web/v1"
+
+
+def client() -> httpx.AsyncClient:
+    """A client that waits as long as a busy machine needs."""
+    limits = httpx.Limits(max_connections=None)
+    return httpx.AsyncClient(
+        verify=NO_CERTIFICATES, trust_env=False, timeout=PATIENCE, limits=limits
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """One event of a stream: `id` is its number, None where it has none."""
+
+    kind: str
+    id: int | None
+    data: dict[str, Any]
+
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, self.data.get("request_id", "")
+
+
+@dataclass
+class Following:
+    """One open stream: what was told on it so far, and whether it is over."""
+
+    told: list[Told] = field(default_factory=list)
+    retry: int | None = None
+    beats: int = 0
+    over: bool = False
+
+    @property
+    def kinds(self) -> list[str]:
+        return [told.kind for told in self.told]
+
+    @property
+    def events(self) -> list[Told]:
+        """Without snapshots and the like."""
+        return [told for told in self.told if told.kind not in ("snapshot", "resync")]
+
+    def of(self, kind: str) -> list[Told]:
+        return [told for told in self.told if told.kind == kind]
+
+    async def until(self, holds: Callable[[Following], object]) -> None:
+        """Wait until what was told is as wanted."""
+        await until(lambda: holds(self))
+
+    def read(self, block: str) -> None:
+        """Take one block of lines."""
+        fields: dict[str, str] = {}
+        for line in block.splitlines():
+            name, _, value = line.partition(":")
+            fields[name] = fields.get(name, "") + value.removeprefix(" ")
+        self.beats += "" in fields
+        if "retry" in fields:
+            self.retry = int(fields["retry"])
+        if "data" in fields:
+            number = int(fields["id"]) if "id" in fields else None
+            self.told.append(Told(fields["event"], number, json.loads(fields["data"])))
+
+
+@dataclass
+class Visitor:
+    """Somebody on a page, with a token. `url` is where the API is asked."""
+
+    url: str
+    http: httpx.AsyncClient
+    token: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    async def begin(self) -> Visitor:
+        """Ask for a guest's token."""
+        answer = await self.http.post(f"{self.url}{API}/session", json={})
+        assert answer.status_code in (200, 201), answer.text
+        self.token = answer.json()["token"]
+        return self
+
+    async def say(self, request_id: str, text: str, **more: Any) -> httpx.Response:
+        body = {"request_id": request_id, "text": text, **more}
+        return await self.post("/messages", body)
+
+    async def post(self, path: str, body: Any) -> httpx.Response:
+        return await self.http.post(f"{self.url}{API}{path}", json=body, headers=self.headers)
+
+    async def get(self, path: str, **params: Any) -> httpx.Response:
+        return await self.http.get(f"{self.url}{API}{path}", params=params, headers=self.headers)
+
+    async def turn(self, request_id: str, wait: int = 0) -> dict[str, Any]:
+        answer = await self.get(f"/turns/{request_id}", **({"wait": wait} if wait else {}))
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    async def answered(self, request_id: str) -> dict[str, Any]:
+        """Wait until it is over; what became of it."""
+        answer: dict[str, Any] = {"status": "pending"}
+
+        async def over() -> bool:
+            nonlocal answer
+            answer = await self.turn(request_id, wait=25)
+            return answer["status"] != "pending"
+
+        await until(over)
+        return answer
+
+    async def history(self, **params: Any) -> list[dict[str, Any]]:
+        answer = await self.get("/messages", **params)
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["messages"])
+
+    @asynccontextmanager
+    async def following(self, after: int | None = None) -> AsyncIterator[Following]:
+        """Follow, while the body runs."""
+        following = Following()
+        headers = dict(self.headers)
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        opened = asyncio.Event()
+        task = asyncio.create_task(self._read(following, headers, opened))
+        waiting = asyncio.create_task(opened.wait())
+        await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if task.done():
+            task.result()
+        try:
+            yield following
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _read(
+        self, following: Following, headers: dict[str, str], opened: asyncio.Event
+    ) -> None:
+        url = f"{self.url}{API}/events"
+        async with self.http.stream("GET", url, headers=headers) as answer:
+            assert answer.status_code == 200, await answer.aread()
+            opened.set()
+            read = ""
+            with suppress(httpx.HTTPError):
+                async for text in answer.aiter_text():
+                    *blocks, read = (read + text).split("\n\n")
+                    for block in blocks:
+                        following.read(block)
+        following.over = True
