@@ -514,7 +514,7 @@ function tidy() {
 
 function sendAgain(item) {
   const { id, request_id, text, button } = item;
-  const offers = [...items.values()].filter((of) => request_id && of.kind === "notice" && of.request_id === request_id);
+  const offers = [...items.values()].filter((of) => request_id && of.kind !== "accepted" && of.request_id === request_id);
   const again = offers.flatMap((of) => of.buttons || []).findLast((of) => of.data && !of.url);
   if (again) return write({ button: again.data, text: again.label });
   const files = picked.get(id) || [];

@@ -105,6 +105,7 @@ class Proxy:
                 await writer.wait_closed()
         finally:
             self._open.discard(writer.transport)
+            writer.transport.abort()
 
     async def _answer(self, asked: Asked, writer: StreamWriter) -> None:
         path = urlsplit(asked.target).path
@@ -161,7 +162,7 @@ class Proxy:
             yield answers
         finally:
             self._open.discard(asks.transport)
-            asks.close()
+            asks.transport.abort()
 
     async def _fetched(self, asked: Asked) -> bytes:
         async with self._behind(asked) as answers:

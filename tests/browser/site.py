@@ -14,7 +14,7 @@ from tests.browser.proxy import Proxy, open_proxy
 from tests.e2e.processes import NO_PLATFORM, Ground, Program, open_ground
 from tests.limits import PATIENCE
 
-IDENTITY_SECRET = "the site's own, of at least thirty-two bytes"
+IDENTITY_SECRET = "of-the-site-and-of-thirty-two-bytes"
 _MS = PATIENCE * 1000
 expect.set_options(timeout=_MS)
 
