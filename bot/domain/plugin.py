@@ -7,7 +7,7 @@ between platforms is in it or in its channel's `Traits`; nothing else asks for a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -163,11 +163,13 @@ class Endpoint:
 @dataclass(frozen=True, slots=True)
 class Host:
     """The tools that a process gives its channels: its clock, the words over a reply sent as a
-    file (by the person's language), and its terminal, if it has one."""
+    file (by the person's language), its terminal, if it has one, and the words of a chat on a
+    page, by language tag and by their names there."""
 
     clock: Clock
     long_reply: Callable[[str], str]
     terminal: Callable[[str], None] | None = None
+    page_texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

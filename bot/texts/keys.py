@@ -56,3 +56,33 @@ class Text(StrEnum):
     COMMAND_STATUS = "COMMAND_STATUS"
     COMMAND_STOP = "COMMAND_STOP"
     COMMAND_RETRY = "COMMAND_RETRY"
+
+    # The chat on a page: labels, what became of a message, what became of the connection.
+    WEB_TITLE = "WEB_TITLE"
+    WEB_OPEN = "WEB_OPEN"
+    WEB_CLOSE = "WEB_CLOSE"
+    WEB_WRITE = "WEB_WRITE"
+    WEB_SEND = "WEB_SEND"
+    WEB_ATTACH = "WEB_ATTACH"
+    WEB_STOP = "WEB_STOP"
+    WEB_EARLIER = "WEB_EARLIER"
+    WEB_NEW_CHAT = "WEB_NEW_CHAT"
+    WEB_DISCARD = "WEB_DISCARD"  # takes a message that was refused off the page
+    WEB_UNREAD = "WEB_UNREAD"  # {count}; read out with the button
+    WEB_SENDING = "WEB_SENDING"
+    WEB_WAITING = "WEB_WAITING"  # under a message that was written offline
+    WEB_RECEIVED = "WEB_RECEIVED"
+    WEB_WORKING = "WEB_WORKING"
+    WEB_STILL_WORKING = "WEB_STILL_WORKING"
+    WEB_ANSWERED = "WEB_ANSWERED"
+    WEB_STOPPED = "WEB_STOPPED"
+    WEB_FAILED = "WEB_FAILED"  # its turn was interrupted
+    WEB_REFUSED = "WEB_REFUSED"  # the server does not take it
+    WEB_TOO_LARGE = "WEB_TOO_LARGE"
+    WEB_FILE_LOST = "WEB_FILE_LOST"
+    WEB_RECONNECTING = "WEB_RECONNECTING"  # after 2 s without a stream
+    WEB_OFFLINE = "WEB_OFFLINE"
+    WEB_NOT_KEPT = "WEB_NOT_KEPT"  # storage is blocked or full
+    WEB_NOT_STOPPED = "WEB_NOT_STOPPED"  # the request did not arrive
+    WEB_SIGN_IN = "WEB_SIGN_IN"  # the token is refused
+    WEB_NOT_HERE = "WEB_NOT_HERE"  # the page's origin is not in WEB_ORIGINS, or the like

@@ -95,6 +95,17 @@ class Words:
                 return template.format(**values)
         raise LookupError(key)
 
+    def table(self, names: Mapping[str, Text]) -> Mapping[str, Mapping[str, str]]:
+        """By language, the default first, its texts under these names."""
+        return {
+            tag: {
+                name: text
+                for name, key in names.items()
+                if (text := self._languages[tag].texts.get(key)) is not None
+            }
+            for tag in self.languages
+        }
+
     def word(self, command: Command, language: str = "") -> str:
         """What a person is told to send for this command where there is no menu."""
         for candidate in self._chain(language) if self._commands else ():

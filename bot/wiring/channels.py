@@ -17,6 +17,14 @@ from bot.settings import ChannelList, Settings, read, settings_of
 from bot.texts import Text, Words
 from channels import console, telegram, web, whatsapp
 
+_PREFIX = "WEB_"
+ON_A_PAGE = {
+    "GREETING": Text.WELCOME,
+    "SEND_AGAIN": Text.RESEND_BUTTON,
+    **{text.removeprefix(_PREFIX): text for text in Text if text.startswith(_PREFIX)},
+}
+"""The words of a chat on a page, by their names in its script."""
+
 _OURS: tuple[ChannelPlugin[Any], ...] = (
     telegram.CHANNEL,
     whatsapp.CHANNEL,
@@ -80,7 +88,12 @@ def connect(
     A platform's packages are loaded only where it is configured: they take longer than
     everything else of a start. Raises ConfigurationError.
     """
-    host = Host(clock, lambda language: words.say(Text.LONG_REPLY_FILE, language), terminal)
+    host = Host(
+        clock,
+        lambda language: words.say(Text.LONG_REPLY_FILE, language),
+        terminal,
+        words.table(ON_A_PAGE),
+    )
     if terminal is not None:
         beside = [p for p in plugins(settings.channels) if pages and p.beside_terminal(settings)]
         return [plugin.connect(settings, host) for plugin in (console.CHANNEL, *beside)]

@@ -29,6 +29,7 @@ from channels.web.session import Sessions
 from channels.web.stream import EventStream
 from channels.web.submission import submitted
 from channels.web.tokens import NotKnown
+from channels.web.widget import WIDGET, Widget
 from channels.web.wire import API, PATH, accepted_json, page_json, turn_json
 
 LONGEST_WAIT = 25.0
@@ -52,6 +53,7 @@ class Site:
 
     channel: WebChannel
     door: Door
+    widget: Widget
     _large: int = field(default=0, init=False)
 
     @property
@@ -76,7 +78,7 @@ class Site:
             ],
             exception_handlers={HTTPException: _no_route, Exception: _fault},
         )
-        public = [Route(f"{API}/openapi.json", _openapi)]
+        public = [Route(f"{API}/openapi.json", _openapi), Route(WIDGET, self.widget.serve)]
         if self.door.settings.web_shows_demo:
             public.append(Route(f"{PATH}/", demo_page))
         app = Starlette(routes=[*public, Mount(API, self.door.before(api))])

@@ -8,12 +8,13 @@ from channels.web.app import Site
 from channels.web.channel import WebChannel
 from channels.web.door import Door
 from channels.web.settings import WebSettings
+from channels.web.widget import Widget
 from channels.web.wire import PATH, WIRE
 
 
 def connect(settings: WebSettings, host: Host) -> Endpoint:
     """The web, as these settings describe it. Raises ConfigurationError."""
     channel = WebChannel()
-    site = Site(channel, Door(settings, host.clock))
+    site = Site(channel, Door(settings, host.clock), Widget(host.page_texts))
     folder = "" if settings.web_files is None else str(settings.web_files)
     return Endpoint(channel, pages=Pages(PATH, WIRE, channel.bind, site.app, folder))

@@ -1,0 +1,169 @@
+"""What a person wrote is sent once, in order, whatever becomes of the network and the page."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import BrowserContext, expect
+
+from tests.browser.proxy import How
+from tests.browser.site import Site, Tab
+from tests.limits import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+BLOCKED = """Object.defineProperty(window, "localStorage", {
+  get() { throw new DOMException("blocked", "SecurityError"); } });"""
+FULL = """Storage.prototype.setItem = () => { throw new DOMException("full", "QuotaExceededError"); };"""
+KEEPS_NOTHING = "This browser keeps nothing"
+
+
+def answered(*texts: str) -> list[str]:
+    return [line for text in texts for line in (text, f"re: {text}")]
+
+
+async def online(device: BrowserContext, site: Site, *, is_so: bool) -> None:
+    """Take the network away from all tabs, or give it back."""
+    site.proxy.shut = not is_so
+    if not is_so:
+        site.proxy.cut()
+    await device.set_offline(not is_so)
+
+
+async def asked_before_sent(site: Site, since: int) -> None:
+    """Each message that was sent after a reload was asked about before."""
+    known = set()
+    for asked in site.proxy.asked[since:]:
+        if asked.is_for("GET turns/"):
+            known.add(asked.target.rpartition("/")[2])
+        elif asked.is_for("POST messages"):
+            assert any(name.encode() in asked.body for name in known)
+
+
+async def test_b166_written_offline_in_two_tabs_through_a_reload_and_a_kill(site: Site) -> None:
+    first = await site.serve()
+    device = await site.device()
+    one = await site.tab(device)
+    await one.write("before")
+    await one.becomes("before", "Answered")
+    site.proxy.shut = True
+    site.proxy.cut()
+    await one.write("a", "b", "c")
+    two = await site.tab(device)
+    await expect(two.bubbles.filter(has_text="c")).to_have_count(1)
+    since = len(site.proxy.asked)
+    await one.reload()
+    for text in "abc":
+        await one.becomes(text, "Sending")
+    site.proxy.will("POST messages", How.LOST)
+    site.proxy.shut = False
+    await until(lambda: any(asked.status for asked in site.proxy.lines("POST messages")[1:]))
+    await first.kill()
+    await site.serve()
+    for tab in (one, two):
+        for text in "abc":
+            await tab.becomes(text, "Answered")
+    said = await one.bubbles.all_inner_texts()
+    assert said == await two.bubbles.all_inner_texts()
+    assert [text for text in said if not text.startswith("re: ")] == ["before", "a", "b", "c"]
+    asked = [line for turn in site.ground.agent.turns() for line in _texts(turn)]
+    assert sorted(set(asked)) == ["a", "b", "before", "c"]
+    await asked_before_sent(site, since)
+
+
+def _texts(turn: object) -> list[str]:
+    return [message["text"] for message in turn.params["messages"]]  # type: ignore[attr-defined]
+
+
+async def test_offline_it_says_so_at_once_and_goes_on_by_itself(site: Site) -> None:
+    await site.serve()
+    device = await site.device()
+    tab = await site.tab(device)
+    await online(device, site, is_so=False)
+    await tab.says("You are offline. You can go on writing.")
+    await tab.write("later")
+    await tab.becomes("later", "Will be sent when you are online")
+    await online(device, site, is_so=True)
+    await tab.becomes("later", "Answered")
+    await tab.shows("later", "re: later")
+    await tab.says("")
+
+
+@pytest.mark.parametrize("fault", [FULL, BLOCKED], ids=["full", "blocked"])
+async def test_b166_without_storage_it_sends_and_says_that_a_reload_forgets(
+    site: Site, fault: str
+) -> None:
+    await site.serve()
+    device = await site.device()
+    await device.add_init_script(fault)
+    tab = await site.tab(device)
+    site.proxy.will("POST messages", How.RESET, How.LOST)
+    await tab.write("a", "b")
+    note = tab.page.locator(".bar", has_text=KEEPS_NOTHING)
+    await expect(note).to_be_visible()
+    for text in "ab":
+        await tab.becomes(text, "Answered")
+    mine = tab.page.locator("li.mine .bubble")
+    await expect(mine).to_have_text(["a", "b"])
+
+
+async def test_nothing_is_called_received_that_the_server_has_not(site: Site) -> None:
+    tab = await site.tab(opened=False) if site.proxy.behind else None
+    assert tab is None
+    await site.serve()
+    tab = await site.tab()
+    site.proxy.will("POST messages", How.SILENT)
+    await tab.write("hello")
+    await until(lambda: bool(site.proxy.lines("POST messages")))
+    await tab.becomes("hello", "Sending")
+    site.proxy.cut()
+    await tab.becomes("hello", "Answered")
+    ids = {asked.body for asked in site.proxy.lines("POST messages")}
+    assert len(ids) == 1
+
+
+async def test_a_file_that_was_attached_offline_is_sent_after_a_reload(site: Site) -> None:
+    await site.serve()
+    tab = await site.tab()
+    site.proxy.shut = True
+    site.proxy.cut()
+    picture = {"name": "a <b>.txt", "mimeType": "text/plain", "buffer": b"what it says"}
+    await tab.page.locator("input[type=file]").set_input_files([picture])
+    await expect(tab.page.locator(".bar .choice")).to_have_text("a <b>.txt ×")
+    await tab.write("see this")
+    await tab.reload()
+    await tab.becomes("see this", "Sending")
+    site.proxy.shut = False
+    await tab.becomes("see this", "Answered")
+    named = tab.page.locator("li.mine .link", has_text="a <b>.txt")
+    await expect(named).to_have_count(1)
+    async with tab.page.expect_download() as coming:
+        await named.click()
+    path = await (await coming.value).path()
+    assert path.read_bytes() == b"what it says"
+
+
+async def test_without_locks_each_tab_follows_by_itself(site: Site) -> None:
+    """A page on plain http, of another machine, has no locks."""
+    await site.serve()
+    device = await site.device()
+    await device.add_init_script("delete Navigator.prototype.locks; delete crypto.randomUUID;")
+    one, two = await site.tab(device), await site.tab(device)
+    await one.write("from one")
+    await one.becomes("from one", "Answered")
+    await two.write("from two")
+    for tab in (one, two):
+        await tab.shows(*answered("from one", "from two"))
+
+
+async def test_a_second_tab_takes_over_from_one_that_is_silent(site: Site) -> None:
+    await site.serve()
+    device = await site.device()
+    frozen = await site.tab(device)
+    await frozen.write("one")
+    await frozen.becomes("one", "Answered")
+    # Its messages reach nobody, and it hears nobody: as a page that the browser froze.
+    await frozen.page.evaluate("() => { BroadcastChannel.prototype.postMessage = () => {}; }")
+    other: Tab = await site.tab(device)
+    await other.write("two")
+    await other.becomes("two", "Answered")
+    await other.shows(*answered("one", "two"))
