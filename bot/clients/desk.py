@@ -192,7 +192,7 @@ def _recorded(tx: Tx, account: int, who: Address, named: Named) -> RecordedWords
 
 
 def _same(message: Inbound, known: RecordedWords) -> bool:
-    """Tell whether a message says the same as the recorded one; of deleted words nobody can tell otherwise."""
+    """Tell whether a message says what was recorded; words that were deleted are taken for it."""
     if not known.text:
         return True
     files = [file.ref for file in message.attachments]

@@ -95,7 +95,7 @@ class Follower(Protocol):
 
 
 class Desk(Protocol):
-    """Everything that clients may ask of us, on one account. Every method raises DatabaseUnavailable."""
+    """Everything that clients may ask of us, on one account. A method may raise DatabaseUnavailable."""
 
     async def take(self, message: Inbound, named: Named, body: str) -> Accepted | Conflict:
         """Record a message, once; `body` is what came over the wire. It has the request id that
@@ -139,7 +139,7 @@ class Desk(Protocol):
         the attempt is not the part's any more, and nothing was written."""
 
     async def written(self, ref: SendRef) -> bool:
-        """Tell whether the part is in the journal; by then no earlier attempt writes it any more."""
+        """Tell whether the part is in the journal; no earlier attempt writes it from then on."""
 
     async def keep_file(self, who: Address, file: StoredFile) -> Attachment:
         """Keep a file; its `ref` names it by its content, within the chat."""
