@@ -151,14 +151,17 @@ function halt(key) {
 
 async function request(path, { method = "GET", body, headers, signal, token = session?.token, again = true } = {}) {
   const text = body && JSON.stringify(body);
+  const asking = session;
   const answer = await fetch(api + path, {
     method, signal, body: text, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
     keepalive: method !== "GET" && (text || "").length < 30000, // it leaves even when the tab is closed now
     headers: { ...headers, ...(body && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) },
   });
   if (answer.status === 401 && path !== "session") {
-    if (again && (await renewed(token))) return request(path, { method, body, headers, signal, again: false });
-    halt("SIGN_IN");
+    if (again) await renew(token);
+    if (!again || !session || session.token === token) halt("SIGN_IN");
+    if (asking.signed_in && session.chat !== asking.chat) throw new Later(); // It is somebody else's by now.
+    return request(path, { method, body, headers, signal, again: false });
   }
   if (answer.status === 403) halt("NOT_HERE");
   if (answer.status === 429 || answer.status >= 500) throw new Later(answer.headers.get("Retry-After"));
@@ -188,8 +191,8 @@ async function identified() {
   return jwt;
 }
 
-let entering;
-const enter = (jwt) => (entering ||= enterOnce(jwt).finally(() => { entering = undefined; }));
+let entering = Promise.resolve();
+const enter = (jwt) => (entering = entering.catch(() => undefined).then(() => (jwt || !session) && enterOnce(jwt)));
 
 /** Take a token: with the page's word as its user, and a guest's chat goes along; else as a guest. */
 async function enterOnce(jwt) {
@@ -214,12 +217,12 @@ function settle(next) {
   link = { ...link, halted: "" };
 }
 
-/** Whether there is another token by now, or the page gave a new one. */
-async function renewed(token) {
-  if (session && session.token !== token) return true;
-  const jwt = await identified();
-  if (jwt) await enter(jwt);
-  return !!jwt && session?.token !== token;
+/** Ask the page for a new token, once for all who wait for it. */
+let renewing;
+async function renew(token) {
+  if (session && session.token !== token) return;
+  renewing ||= identified().then((jwt) => jwt && enter(jwt)).finally(() => { renewing = undefined; });
+  await renewing;
 }
 
 function clear() {
@@ -460,6 +463,7 @@ const isDue = ({ id, refused }) => !refused && !turns.has(id) && (acting || memo
 async function send(entry) {
   const { id, text, button } = entry;
   if (!session) await enter();
+  const { chat } = session;
   if (!fresh.delete(id)) {
     const answer = await call(`turns/${id}`);
     if (answer.status && answer.status !== "unknown") {
@@ -474,6 +478,7 @@ async function send(entry) {
     if (!found) return refuse(entry, "FILE_LOST");
     body.files = await Promise.all(found.map(async (file) => ({ name: file.name, type: file.type, data: await encoded(file) })));
   }
+  if (session?.chat !== chat) return; // Another session began meanwhile.
   const answer = await call("messages", { method: "POST", body });
   if (answer.status) learn(id, answer);
   else if (answer.code >= 400 && answer.code !== 404) refuse(entry, answer.code === 413 ? "TOO_LARGE" : "REFUSED");
@@ -918,7 +923,9 @@ function draw() {
 function drawNow() {
   const low = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
   const inHistory = [...items.values()].sort((a, b) => a.n - b.n);
-  const shown = [...inHistory, ...[...written.values()].sort((a, b) => a.at - b.at)];
+  const recorded = new Set(inHistory.map((item) => item.kind === "accepted" && item.request_id));
+  const unsaid = [...written.values()].filter(({ id }) => !recorded.has(id)).sort((a, b) => a.at - b.at);
+  const shown = [...inHistory, ...unsaid];
   let before = greeting;
   const keys = new Set();
   for (const item of shown) {
