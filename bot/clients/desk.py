@@ -83,7 +83,7 @@ class ClientDesk:
         await self.followers.came(who)
 
     async def turn(self, who: Address, named: Named, wait: float = 0.0) -> TurnAnswer:
-        """What became of a message."""
+        """The turn status of a message."""
         rt = self._rt
         until = rt.clock.monotonic() + wait
         while True:
@@ -137,7 +137,7 @@ class ClientDesk:
         return chat is not None
 
     async def written(self, ref: SendRef) -> bool:
-        """Whether the part is in the journal."""
+        """Tell whether the part is in the journal."""
         return await self._rt.db.write(moves.is_written, ref)
 
     async def claim(self, guest: Address, user: Address) -> bool:
@@ -192,7 +192,7 @@ def _recorded(tx: Tx, account: int, who: Address, named: Named) -> RecordedWords
 
 
 def _same(message: Inbound, known: RecordedWords) -> bool:
-    """Whether a message says what was recorded; of deleted words nobody can tell otherwise."""
+    """Tell whether a message says what was recorded; words that were deleted are taken for it."""
     if not known.text:
         return True
     files = [file.ref for file in message.attachments]

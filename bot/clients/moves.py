@@ -41,7 +41,7 @@ def write_part(tx: Tx, ref: SendRef) -> int | None:
 
 
 def is_written(tx: Tx, ref: SendRef) -> bool:
-    """Whether the part is in its chat's journal. Waits for an attempt that is being committed."""
+    """Tell whether the part is in its chat's journal. An attempt that commits just now is awaited."""
     part = journal.part_of(tx, ref.part, ref.attempt)
     if part is None:
         return False
@@ -120,7 +120,7 @@ def since(tx: Tx, chat: int, n: int) -> Sequence[ChatEvent] | None:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is new in chats that are followed: events, journals that lack something, chats that
+    """The news of chats that are followed: events, journals that lack something, chats that
     became part of others, and first chats of addresses."""
 
     events: Mapping[int, Sequence[ChatEvent]]

@@ -1,4 +1,4 @@
-"""Who may ask: sessions that were ended, and guests whose chats became a user's."""
+"""The people of an account: sessions that were ended, and guests whose chats became a user's."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class StoredFile:
 
 
 class Wire(Protocol):
-    """How a channel writes to those who follow. Each text is written once for all of them."""
+    """A channel's writing to those who follow. Each text is written once for all of them."""
 
     @property
     def beat(self) -> bytes:
@@ -90,19 +90,19 @@ class Follower(Protocol):
         """Nothing more is written to it."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """What is to be written, until this process leaves, the chat is another's, or the client
+        """The pieces to be written, until this process leaves, the chat is another's, or the client
         was too slow to be worth waiting for."""
 
 
 class Desk(Protocol):
-    """What clients may ask of us, on one account. Every method raises DatabaseUnavailable."""
+    """Everything that clients may ask of us, on one account. A method may raise DatabaseUnavailable."""
 
     async def take(self, message: Inbound, named: Named, body: str) -> Accepted | Conflict:
         """Record a message, once; `body` is what came over the wire. It has the request id that
         `named` gives for its address. Returns after the commit."""
 
     async def turn(self, who: Address, named: Named, wait: float = 0.0) -> TurnAnswer:
-        """What became of a message; with `wait`, at most so many seconds later, as soon as that
+        """The turn status of a message; with `wait`, at most so many seconds later, as soon as that
         has changed."""
 
     async def history(self, who: Address, before: int | None, limit: int) -> Page:
@@ -139,7 +139,7 @@ class Desk(Protocol):
         the attempt is not the part's any more, and nothing was written."""
 
     async def written(self, ref: SendRef) -> bool:
-        """Whether the part is in the journal; by then no earlier attempt writes it any more."""
+        """Tell whether the part is in the journal; no earlier attempt writes it from then on."""
 
     async def keep_file(self, who: Address, file: StoredFile) -> Attachment:
         """Keep a file; its `ref` names it by its content, within the chat."""

@@ -29,7 +29,7 @@ class EventKind(StrEnum):
 
 
 class Shown(StrEnum):
-    """What the journal has shown last of a message."""
+    """The last thing that the journal has shown of a message."""
 
     ACCEPTED = "accepted"
     WORKING = "working"
@@ -48,7 +48,7 @@ class MessageFacts:
 
     @property
     def now(self) -> Shown:
-        """What is to be shown of it."""
+        """The thing to be shown of it."""
         match self.state:
             case RunState.WAITING | RunState.READY:
                 return Shown.ACCEPTED
@@ -59,7 +59,7 @@ class MessageFacts:
 
     @property
     def status(self) -> TurnStatus:
-        """What whoever asks about it is told."""
+        """The answer to whoever asks about it."""
         return TurnStatus.COMPLETED if self.state is None else status_of(self.ending)
 
 

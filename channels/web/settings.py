@@ -58,11 +58,11 @@ class WebSettings(BaseSettings):
     def _web_secrets(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        secrets = _listed(value)
+        secrets = tuple(part.strip() for part in value.split(",") if part.strip())
         if not "".join(secrets).isprintable() or any(quote in value for quote in "\"'"):
             raise ValueError("holds quotes or a control character: take them out")
         if len(secrets) > 2:
-            raise ValueError("takes two secrets, the new and the old one, comma separated")
+            raise ValueError("takes one secret, or the new and the old one with a comma between")
         if any(len(secret.encode()) < SHORTEST_SECRET for secret in secrets):
             raise ValueError(
                 f"must have {SHORTEST_SECRET} bytes or more, such as from: openssl rand -hex 32"

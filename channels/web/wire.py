@@ -1,4 +1,4 @@
-"""What clients read: parts, events and answers as JSON, and as lines of an event stream."""
+"""The words to clients: parts, events and answers as JSON, and as lines of an event stream."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from storage.engine.sets import Rows, among
 from storage.engine.tx import Row, Tx
 from storage.schema.tables import followed, inbound, journal, outbox, runs, shown
 
-_N = sa.bindparam("n", type_=sa.BigInteger)
+_N = sa.bindparam("number", type_=sa.BigInteger)
 _first = insert(followed).values(chat=CHAT_ID, n=_N)
 _ADVANCE = _first.on_conflict_do_update(
     index_elements=[followed.c.chat], set_={"n": followed.c.n + _first.excluded.n}
@@ -45,7 +45,7 @@ _APPEND = insert_rows(journal, _new, at=now)
 
 def append(tx: Tx, chat: int, events: Sequence[NewEvent]) -> int:
     """Append events to the journal of a chat that is locked; returns the last number."""
-    last = int(tx.scalars(_ADVANCE, {"chat_id": chat, "n": len(events)}).one())
+    last = int(tx.scalars(_ADVANCE, {"chat_id": chat, "number": len(events)}).one())
     rows = (
         (chat, n, event.kind, event.message, event.part, event.status, event.ending)
         for n, event in enumerate(events, last - len(events) + 1)
@@ -150,8 +150,8 @@ def after(tx: Tx, since: Mapping[int, int], limit: int) -> Mapping[int, Sequence
 
 
 def before(tx: Tx, chat: int, n: int, limit: int) -> Sequence[ChatEvent]:
-    """What was said before this number, the newest of it, oldest first."""
-    asked = {"chat_id": chat, "n": n, "at_most": limit}
+    """The newest words of both sides before this number, oldest first."""
+    asked = {"chat_id": chat, "number": n, "at_most": limit}
     return [_event(row) for row in tx.execute(_BEFORE, asked)][::-1]
 
 
@@ -191,7 +191,7 @@ def part_of(tx: Tx, part: int, attempt: int) -> Part | None:
 
 
 def exists(tx: Tx, part: int) -> bool:
-    """Whether the part is in a journal."""
+    """Tell whether the part is in a journal."""
     return bool(tx.scalar(sa.select(_HAS_PART), {"part_id": part}))
 
 
@@ -214,11 +214,11 @@ _UNREAD = (
 
 def see(tx: Tx, chat: int, n: int) -> None:
     """Everything up to this number was shown to the person; it only goes up."""
-    tx.execute(_SEE, {"chat_id": chat, "n": n})
+    tx.execute(_SEE, {"chat_id": chat, "number": n})
 
 
 def unread(tx: Tx, chat: int) -> int:
-    """How many of our messages nobody has seen."""
+    """The number of our messages that nobody has seen."""
     return int(tx.scalars(_UNREAD, {"chat_id": chat}).one())
 
 
@@ -254,7 +254,9 @@ _RENUMBER = (
     .values(chat=KEPT, n=_moved.c.to_n)
 )
 _FORGET = sa.delete(followed).where(followed.c.chat.in_([GONE, KEPT]))
-_REMEMBER = insert(followed).values(chat=KEPT, n=_N, seen=sa.bindparam("seen"))
+_REMEMBER = insert(followed).values(
+    chat=KEPT, n=_N, seen=sa.bindparam("seen_n", type_=sa.BigInteger)
+)
 _MOVE_SHOWN = MoveChat(shown, shown.c.chat)
 
 
@@ -278,5 +280,5 @@ def merge(tx: Tx, gone: int, kept: int) -> None:
     moves: list[tuple[Any, ...]] = [(rows[at].chat, rows[at].n, n) for at, n in numbered.items()]
     tx.execute(_RENUMBER, both | _moved.of(moves))
     tx.execute(_FORGET, both)
-    tx.execute(_REMEMBER, both | {"n": last, "seen": min(unseen, default=last + 1) - 1})
+    tx.execute(_REMEMBER, both | {"number": last, "seen_n": min(unseen, default=last + 1) - 1})
     _MOVE_SHOWN(tx, gone, kept)

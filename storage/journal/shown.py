@@ -1,4 +1,4 @@
-"""What the journal has shown of the messages of a chat, and what it still has to show."""
+"""The messages of a chat in its journal: shown so far, and what is lacking."""
 
 from __future__ import annotations
 

@@ -37,9 +37,7 @@ async def site(sqlite_url: str, tmp_path: Path, browser: Browser) -> AsyncIterat
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def postgres_site(
-    postgres_url: str, tmp_path: Path, browser: Browser
-) -> AsyncIterator[Site]:
+async def postgres_site(postgres_url: str, tmp_path: Path, browser: Browser) -> AsyncIterator[Site]:
     """A site on PostgreSQL, for several processes."""
     async with open_site(postgres_url, tmp_path, browser) as site:
         yield site

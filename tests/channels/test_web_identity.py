@@ -44,46 +44,59 @@ def jwt(
 GOOD = {"sub": "u1", "exp": int(NOW) + HOUR}
 
 
+def forged(secret: str, now: float) -> Mapping[str, str]:
+    """Identities of u1 that the site, which has this secret, did not sign so, by what is wrong."""
+    good = {"sub": "u1", "exp": int(now) + HOUR}
+
+    def signed(payload: Mapping[str, Any] | str = good, **how: str) -> str:
+        return jwt(payload, **{"secret": secret, **how})
+
+    def with_claims(**changes: Any) -> str:
+        claims = {**good, **changes}
+        return signed({name: value for name, value in claims.items() if value is not ...})
+
+    return {
+        "alg none": signed(alg="none"),
+        "alg none, no signature": signed(alg="none").rpartition(".")[0] + ".",
+        "no signature": signed().rpartition(".")[0] + ".",
+        "HS512 with the right secret": signed(alg="HS512", digest="sha512"),
+        "HS256 that says HS512": signed(alg="HS512"),
+        "HS256 in small letters": signed(alg="hs256"),
+        "signed with the empty text": signed(secret=""),
+        "signed with another secret": signed(secret=OTHER),
+        "changed afterwards": signed().replace(".", ".e", 1),
+        "no exp": with_claims(exp=...),
+        "exp an hour ago": with_claims(exp=int(now) - HOUR),
+        "exp in 50 years": with_claims(exp=int(now) + 50 * 365 * 86_400),
+        "exp a text": with_claims(exp="9999999999"),
+        "exp true": with_claims(exp=True),
+        "exp infinite": signed('{"sub":"u1","exp":Infinity}'),
+        "exp huge": signed('{"sub":"u1","exp":1e999}'),
+        "not yet valid": with_claims(nbf=int(now) + HOUR),
+        "no sub": with_claims(sub=...),
+        "empty sub": with_claims(sub=""),
+        "blank sub": with_claims(sub=" \u200b"),
+        "a number as sub": with_claims(sub=7),
+        "a list as sub": with_claims(sub=["u1"]),
+        "300 letters as sub": with_claims(sub="u" * 300),
+        "NUL in sub": with_claims(sub="u1\0"),
+        "half a character in sub": with_claims(sub="u1\ud800"),
+        "two subs": signed(f'{{"sub":"u2","sub":"u1","exp":{good["exp"]}}}'),
+        "a name that is none": with_claims(name={"first": "A"}),
+        "payload is no object": signed('["u1"]'),
+        "payload is no JSON": signed("sub=u1"),
+        "payload nested without end": signed('{"sub":' + "[" * 900),
+        "no token": json.dumps({"sub": "u1"}),
+        "empty": "",
+        "far too long": with_claims(pad="x" * 10_000),
+    }
+
+
+FORGED = forged(SECRET, NOW)
+
+
 def with_claims(**changes: Any) -> str:
-    claims = {**GOOD, **changes}
-    return jwt({name: value for name, value in claims.items() if value is not ...})
-
-
-FORGED = {
-    "alg none": jwt(GOOD, alg="none"),
-    "alg none, no signature": jwt(GOOD, alg="none").rpartition(".")[0] + ".",
-    "no signature": jwt(GOOD).rpartition(".")[0] + ".",
-    "HS512 with the right secret": jwt(GOOD, alg="HS512", digest="sha512"),
-    "HS256 that says HS512": jwt(GOOD, alg="HS512"),
-    "HS256 in small letters": jwt(GOOD, alg="hs256"),
-    "signed with the empty text": jwt(GOOD, secret=""),
-    "signed with another secret": jwt(GOOD, secret=OTHER),
-    "changed afterwards": jwt(GOOD).replace(".", ".e", 1),
-    "no exp": with_claims(exp=...),
-    "exp an hour ago": with_claims(exp=int(NOW) - HOUR),
-    "exp in 50 years": with_claims(exp=int(NOW) + 50 * 365 * 86_400),
-    "exp a text": with_claims(exp="9999999999"),
-    "exp true": with_claims(exp=True),
-    "exp infinite": jwt('{"sub":"u1","exp":Infinity}'),
-    "exp huge": jwt('{"sub":"u1","exp":1e999}'),
-    "not yet valid": with_claims(nbf=int(NOW) + HOUR),
-    "no sub": with_claims(sub=...),
-    "empty sub": with_claims(sub=""),
-    "blank sub": with_claims(sub=" \u200b"),
-    "a number as sub": with_claims(sub=7),
-    "a list as sub": with_claims(sub=["u1"]),
-    "300 letters as sub": with_claims(sub="u" * 300),
-    "NUL in sub": with_claims(sub="u1\0"),
-    "half a character in sub": with_claims(sub="u1\ud800"),
-    "two subs": jwt(f'{{"sub":"u2","sub":"u1","exp":{GOOD["exp"]}}}'),
-    "a name that is none": with_claims(name={"first": "A"}),
-    "payload is no object": jwt('["u1"]'),
-    "payload is no JSON": jwt("sub=u1"),
-    "payload nested without end": jwt('{"sub":' + "[" * 900),
-    "no token": json.dumps({"sub": "u1"}),
-    "empty": "",
-    "far too long": with_claims(pad="x" * 10_000),
-}
+    return jwt({**GOOD, **changes})
 
 
 @pytest.mark.parametrize("how", FORGED)

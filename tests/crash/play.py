@@ -212,7 +212,7 @@ async def _played(world: World, stage: Stage, agent: Counting) -> Played:
     return Played(
         [tuple(r) for r in runs],
         sorted(Line(r[0] or "", r[1], r[2], _arrived(r[3]), r[4], r[5]) for r in parts),
-        stage.shown(),
+        await stage.shown(),
         Counter(agent.calls),
         agent.looked_up,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,9 +11,11 @@ from typing import Protocol
 import httpx
 
 from bot.wiring import typed
+from channels.web.channel import LONGEST
 from tests.channels import file_channel
 from tests.fakes.twilio.forms import PERSON
 from tests.fakes.updates import Person
+from tests.kit.web import Visitor
 from tests.world import Running, World
 
 ADA = 700100201
@@ -36,7 +39,7 @@ class Stage(Protocol):
         """Ask for something that is answered by a notice."""
         ...
 
-    def shown(self) -> list[str]:
+    async def shown(self) -> list[str]:
         """What the person sees, in order."""
         ...
 
@@ -68,7 +71,7 @@ class TelegramStage:
         except (httpx.HTTPError, RuntimeError):
             return False  # The process died with the request.
 
-    def shown(self) -> list[str]:
+    async def shown(self) -> list[str]:
         return self.world.telegram.texts(ADA)
 
 
@@ -95,7 +98,7 @@ class WhatsAppStage:
     async def command(self, running: Running) -> bool:
         return await self.say(running, "help")
 
-    def shown(self) -> list[str]:
+    async def shown(self) -> list[str]:
         return self.world.twilio.texts(PERSON)
 
 
@@ -121,7 +124,7 @@ class ConsoleStage:
     async def command(self, running: Running) -> bool:
         return await self.say(running, "/start")
 
-    def shown(self) -> list[str]:
+    async def shown(self) -> list[str]:
         return list(self._lines)
 
 
@@ -157,8 +160,49 @@ class FileStage:
     async def command(self, running: Running) -> bool:
         return await self.say(running, "/start")
 
-    def shown(self) -> list[str]:
+    async def shown(self) -> list[str]:
         return [line["text"] for line in self._channel.shown()]
+
+
+@dataclass
+class WebStage:
+    """A page, which is asked again for what it shows; it sends again what was not acknowledged."""
+
+    world: World
+    limit: int = LONGEST
+    tells: bool = True
+    _token: str = ""
+    _last: Running | None = None
+
+    async def start(self, world: World, **options: object) -> Running:
+        self._last = await world.start(
+            telegram_bot_token="",
+            twilio_account_sid="",
+            web=True,
+            **options,  # type: ignore[arg-type]
+        )
+        return self._last
+
+    async def _visitor(self, running: Running) -> Visitor:
+        visitor = Visitor(running.url, running.client, self._token)
+        self._token = self._token or (await visitor.begin()).token
+        return visitor
+
+    async def say(self, running: Running, text: str) -> bool:
+        try:
+            visitor = await self._visitor(running)
+            name = hashlib.sha256(text.encode()).hexdigest()[:16]
+            return (await visitor.say(name, text)).status_code in (200, 202)
+        except (httpx.HTTPError, RuntimeError):
+            return False  # The process died with the request.
+
+    async def command(self, running: Running) -> bool:
+        return await self.say(running, "/start")
+
+    async def shown(self) -> list[str]:
+        assert self._last is not None
+        said = await (await self._visitor(self._last)).history(limit=200)
+        return [one["text"] for one in said if one["kind"] != "accepted"]
 
 
 STAGES: dict[str, Callable[[World], Stage]] = {
@@ -166,4 +210,5 @@ STAGES: dict[str, Callable[[World], Stage]] = {
     "whatsapp": WhatsAppStage,
     "console": ConsoleStage,
     "file": FileStage,
+    "web": WebStage,
 }

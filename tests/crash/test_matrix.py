@@ -60,7 +60,7 @@ MARKED = frozenset(
 )
 """Where a part is marked as being sent."""
 _DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.STANDALONE_AFTER_SEND})
-_TELL = ("whatsapp", "file")
+_TELL = ("whatsapp", "file", "web")
 """Whose provider can be asked what arrived."""
 _FURTHER = (
     Checkpoint.MESSAGE_COMMITTED,

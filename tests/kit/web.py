@@ -11,10 +11,20 @@ from typing import Any
 
 import httpx
 
+from bot.domain.ports import Clock
+from channels.web.signed import sign
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.limits import PATIENCE, until
 
 API = "/web/v1"
+IDENTITY_SECRET = "the secret that site and bot share: of 32 bytes or more"
+WEB: dict[str, Any] = {"web": True, "web_identity_secret": IDENTITY_SECRET}
+"""A process with pages on which people can sign in."""
+
+
+def identity(clock: Clock, sub: str, name: str = "", seconds: float = 600) -> str:
+    """Who its visitor is, as the site says it."""
+    return sign({"sub": sub, "name": name, "exp": clock.wall() + seconds}, IDENTITY_SECRET)
 
 
 def client() -> httpx.AsyncClient:
@@ -91,10 +101,26 @@ class Visitor:
 
     async def begin(self) -> Visitor:
         """Ask for a guest's token."""
-        answer = await self.http.post(f"{self.url}{API}/session", json={})
-        assert answer.status_code in (200, 201), answer.text
-        self.token = answer.json()["token"]
+        await self.sign_in()
         return self
+
+    async def sign_in(self, identity: str | None = None) -> dict[str, Any]:
+        """Begin a session as whom the site identifies, or go on as the guest; what was told."""
+        answer = await self.ask("POST", "/session", {"identity": identity} if identity else {})
+        assert answer.status_code == 200, answer.text
+        told: dict[str, Any] = answer.json()
+        self.token = told["token"]
+        return told
+
+    async def ask(
+        self, method: str, path: str, body: object = None, **headers: str
+    ) -> httpx.Response:
+        """One request, with the token if there is one."""
+        known = self.headers if self.token else {}
+        content = body if isinstance(body, bytes | None) else json.dumps(body)
+        return await self.http.request(
+            method, f"{self.url}{API}{path}", content=content, headers={**known, **headers}
+        )
 
     async def say(self, request_id: str, text: str, **more: Any) -> httpx.Response:
         body = {"request_id": request_id, "text": text, **more}

@@ -40,7 +40,7 @@ def test_of_each_secret_two_may_be_given_and_none_of_them_is_shown(
     [
         ("WEB_SECRET", "short", "openssl rand"),
         ("WEB_SECRET", f"{NEW},short", "openssl rand"),
-        ("WEB_SECRET", f"{NEW},{OLD},x{OLD}", "two secrets"),
+        ("WEB_SECRET", f"{NEW},{OLD},x{OLD}", "one secret"),
         ("WEB_SECRET", f'"{NEW}"', "quotes"),
         ("WEB_IDENTITY_SECRET", "passw0rd", "32 bytes"),
         ("WEB_ORIGINS", "*", "https://www.example.com"),

@@ -1,4 +1,4 @@
-"""What clients follow: the journal of a chat, what it has shown, what they have seen."""
+"""Tables of what clients follow: a chat's journal, how far it has come and was seen."""
 
 from __future__ import annotations
 
