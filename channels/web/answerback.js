@@ -80,15 +80,21 @@ let link = { live: false, down: 0, halted: "" }; // of the acting tab
 const written = new Map(); // request_id -> a message of this browser that is not in the history yet
 const fresh = new Set(); // never sent; for all others the server is asked before anything is sent
 
+const EVENTS = { accepted: "RECEIVED", working: "WORKING", still_working: "STILL_WORKING", withdrawn: "STOPPED" };
 const OVER = { completed: "ANSWERED", withdrawn: "STOPPED", interrupted: "FAILED" };
 const isOver = (id) => Object.values(OVER).includes(turns.get(id));
 
+function mark(id, phase) {
+  if (turns.get(id) !== phase && (phase === "WORKING" || phase === "STILL_WORKING")) announce(say(phase));
+  turns.set(id, phase);
+}
+
 /** A status as an answer to a question tells it: it may be older than an event that came before. */
-function learn(id, { status, queued, still_working: still }) {
-  if (OVER[status]) turns.set(id, OVER[status]);
+function learn(id, { status, queued }) {
+  if (OVER[status]) mark(id, OVER[status]);
   else if (!isOver(id)) {
     const known = turns.get(id);
-    turns.set(id, still ? "STILL_WORKING" : queued === false ? (known === "STILL_WORKING" ? known : "WORKING") : known || "RECEIVED");
+    mark(id, queued === false && known !== "STILL_WORKING" ? "WORKING" : known || "RECEIVED");
   }
 }
 
@@ -126,12 +132,8 @@ function apply(kind, data) {
     if (data.n > last + 1) return false;
     last = data.n;
     if (kind === "accepted" || kind === "message" || kind === "notice") put({ ...data, kind });
-    if (kind === "accepted") turns.set(id, "RECEIVED");
-    if (kind === "working") turns.set(id, "WORKING");
-    if (kind === "still_working") turns.set(id, "STILL_WORKING");
-    if (kind === "withdrawn") turns.set(id, "STOPPED");
-    if (kind === "ended") turns.set(id, OVER[data.status] || "ANSWERED");
-    if (kind === "working" || kind === "still_working") announce(data.text || say(turns.get(id)));
+    if (EVENTS[kind]) mark(id, EVENTS[kind]);
+    if (kind === "ended") mark(id, OVER[data.status] || "ANSWERED");
     if (kind === "message" || kind === "notice") announce(markdown(data.text).map((block) => block.textContent).join("\n"));
   }
   return true;
