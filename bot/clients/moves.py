@@ -41,7 +41,7 @@ def write_part(tx: Tx, ref: SendRef) -> int | None:
 
 
 def is_written(tx: Tx, ref: SendRef) -> bool:
-    """Tell whether the part is in its chat's journal. An attempt that commits just now is awaited."""
+    """Tell whether the part is in its chat's journal. A commit that is under way is awaited."""
     part = journal.part_of(tx, ref.part, ref.attempt)
     if part is None:
         return False

@@ -95,7 +95,7 @@ class Follower(Protocol):
 
 
 class Desk(Protocol):
-    """Everything that clients may ask of us, on one account. A method may raise DatabaseUnavailable."""
+    """The questions of clients, on one account. Every method raises DatabaseUnavailable."""
 
     async def take(self, message: Inbound, named: Named, body: str) -> Accepted | Conflict:
         """Record a message, once; `body` is what came over the wire. It has the request id that
