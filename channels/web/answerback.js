@@ -80,15 +80,21 @@ let link = { live: false, down: 0, halted: "" }; // of the acting tab
 const written = new Map(); // request_id -> a message of this browser that is not in the history yet
 const fresh = new Set(); // never sent; for all others the server is asked before anything is sent
 
+const EVENTS = { accepted: "RECEIVED", working: "WORKING", still_working: "STILL_WORKING", withdrawn: "STOPPED" };
 const OVER = { completed: "ANSWERED", withdrawn: "STOPPED", interrupted: "FAILED" };
 const isOver = (id) => Object.values(OVER).includes(turns.get(id));
 
+function mark(id, phase) {
+  if (turns.get(id) !== phase && (phase === "WORKING" || phase === "STILL_WORKING")) announce(say(phase));
+  turns.set(id, phase);
+}
+
 /** A status as an answer to a question tells it: it may be older than an event that came before. */
-function learn(id, { status, queued, still_working: still }) {
-  if (OVER[status]) turns.set(id, OVER[status]);
+function learn(id, { status, queued }) {
+  if (OVER[status]) mark(id, OVER[status]);
   else if (!isOver(id)) {
     const known = turns.get(id);
-    turns.set(id, still ? "STILL_WORKING" : queued === false ? (known === "STILL_WORKING" ? known : "WORKING") : known || "RECEIVED");
+    mark(id, queued === false && known !== "STILL_WORKING" ? "WORKING" : known || "RECEIVED");
   }
 }
 
@@ -126,12 +132,8 @@ function apply(kind, data) {
     if (data.n > last + 1) return false;
     last = data.n;
     if (kind === "accepted" || kind === "message" || kind === "notice") put({ ...data, kind });
-    if (kind === "accepted") turns.set(id, "RECEIVED");
-    if (kind === "working") turns.set(id, "WORKING");
-    if (kind === "still_working") turns.set(id, "STILL_WORKING");
-    if (kind === "withdrawn") turns.set(id, "STOPPED");
-    if (kind === "ended") turns.set(id, OVER[data.status] || "ANSWERED");
-    if (kind === "working" || kind === "still_working") announce(data.text || say(turns.get(id)));
+    if (EVENTS[kind]) mark(id, EVENTS[kind]);
+    if (kind === "ended") mark(id, OVER[data.status] || "ANSWERED");
     if (kind === "message" || kind === "notice") announce(markdown(data.text).map((block) => block.textContent).join("\n"));
   }
   return true;
@@ -151,14 +153,17 @@ function halt(key) {
 
 async function request(path, { method = "GET", body, headers, signal, token = session?.token, again = true } = {}) {
   const text = body && JSON.stringify(body);
+  const asking = session;
   const answer = await fetch(api + path, {
     method, signal, body: text, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
     keepalive: method !== "GET" && (text || "").length < 30000, // it leaves even when the tab is closed now
     headers: { ...headers, ...(body && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) },
   });
   if (answer.status === 401 && path !== "session") {
-    if (again && (await renewed(token))) return request(path, { method, body, headers, signal, again: false });
-    halt("SIGN_IN");
+    if (again) await renew(token);
+    if (!again || !session || session.token === token) halt("SIGN_IN");
+    if (asking.signed_in && session.chat !== asking.chat) throw new Later(); // It is somebody else's by now.
+    return request(path, { method, body, headers, signal, again: false });
   }
   if (answer.status === 403) halt("NOT_HERE");
   if (answer.status === 429 || answer.status >= 500) throw new Later(answer.headers.get("Retry-After"));
@@ -188,8 +193,8 @@ async function identified() {
   return jwt;
 }
 
-let entering;
-const enter = (jwt) => (entering ||= enterOnce(jwt).finally(() => { entering = undefined; }));
+let entering = Promise.resolve();
+const enter = (jwt) => (entering = entering.catch(() => undefined).then(() => (jwt || !session) && enterOnce(jwt)));
 
 /** Take a token: with the page's word as its user, and a guest's chat goes along; else as a guest. */
 async function enterOnce(jwt) {
@@ -214,12 +219,12 @@ function settle(next) {
   link = { ...link, halted: "" };
 }
 
-/** Whether there is another token by now, or the page gave a new one. */
-async function renewed(token) {
-  if (session && session.token !== token) return true;
-  const jwt = await identified();
-  if (jwt) await enter(jwt);
-  return !!jwt && session?.token !== token;
+/** Ask the page for a new token, once for all who wait for it. */
+let renewing;
+async function renew(token) {
+  if (session && session.token !== token) return;
+  renewing ||= identified().then((jwt) => jwt && enter(jwt)).finally(() => { renewing = undefined; });
+  await renewing;
 }
 
 function clear() {
@@ -460,6 +465,7 @@ const isDue = ({ id, refused }) => !refused && !turns.has(id) && (acting || memo
 async function send(entry) {
   const { id, text, button } = entry;
   if (!session) await enter();
+  const { chat } = session;
   if (!fresh.delete(id)) {
     const answer = await call(`turns/${id}`);
     if (answer.status && answer.status !== "unknown") {
@@ -474,6 +480,7 @@ async function send(entry) {
     if (!found) return refuse(entry, "FILE_LOST");
     body.files = await Promise.all(found.map(async (file) => ({ name: file.name, type: file.type, data: await encoded(file) })));
   }
+  if (session?.chat !== chat) return; // Another session began meanwhile.
   const answer = await call("messages", { method: "POST", body });
   if (answer.status) learn(id, answer);
   else if (answer.code >= 400 && answer.code !== 404) refuse(entry, answer.code === 413 ? "TOO_LARGE" : "REFUSED");
@@ -918,7 +925,9 @@ function draw() {
 function drawNow() {
   const low = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
   const inHistory = [...items.values()].sort((a, b) => a.n - b.n);
-  const shown = [...inHistory, ...[...written.values()].sort((a, b) => a.at - b.at)];
+  const recorded = new Set(inHistory.map((item) => item.kind === "accepted" && item.request_id));
+  const unsaid = [...written.values()].filter(({ id }) => !recorded.has(id)).sort((a, b) => a.at - b.at);
+  const shown = [...inHistory, ...unsaid];
   let before = greeting;
   const keys = new Set();
   for (const item of shown) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -63,28 +63,32 @@ class Site:
 
     def app(self) -> ASGIApp:
         """Everything under `/web`: the API behind its door, and what anybody may read."""
-        sessions = Sessions(self.door)
         api = Starlette(
-            routes=[
-                self._route("/session", "POST", lambda r: sessions.begin(r, self.desk)),
-                self._route("/session", "DELETE", lambda r: sessions.end(r, self.desk)),
-                self._route("/messages", "POST", self.submit),
-                self._route("/messages", "GET", self.history),
-                self._route("/turns/{id}", "GET", self.turn),
-                self._route("/events", "GET", self.events),
-                self._route("/seen", "POST", self.seen),
-                self._route("/stop", "POST", self.stop),
-                self._route("/files/{ref}", "GET", self.file),
-            ],
+            routes=self.api_routes(),
             exception_handlers={HTTPException: _no_route, Exception: _fault},
         )
         public = [Route(f"{API}/openapi.json", _openapi), Route(WIDGET, self.widget.serve)]
         if self.door.settings.web_shows_demo:
-            public.append(Route(f"{PATH}/", demo_page))
+            public += [Route(path, demo_page) for path in (PATH, f"{PATH}/")]
         app = Starlette(routes=[*public, Mount(API, self.door.before(api))])
         for one in (api, app):
             one.router.redirect_slashes = False
         return app
+
+    def api_routes(self) -> Sequence[Route]:
+        """The routes that `openapi.json` describes."""
+        sessions = Sessions(self.door)
+        return [
+            self._route("/session", "POST", lambda r: sessions.begin(r, self.desk)),
+            self._route("/session", "DELETE", lambda r: sessions.end(r, self.desk)),
+            self._route("/messages", "POST", self.submit),
+            self._route("/messages", "GET", self.history),
+            self._route("/turns/{id}", "GET", self.turn),
+            self._route("/events", "GET", self.events),
+            self._route("/seen", "POST", self.seen),
+            self._route("/stop", "POST", self.stop),
+            self._route("/files/{ref}", "GET", self.file),
+        ]
 
     def _route(self, path: str, method: str, answer: _Answer) -> Route:
         async def answered(request: Request) -> Response | EventStream:

@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.site import Site
+from tests.fakes.faults import held_after_storing
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,9 +41,12 @@ async def test_the_keyboard_opens_writes_and_closes_and_the_pages_own_keys_keep_
 async def test_a_screen_reader_hears_working_and_the_answer_once(site: Site) -> None:
     await site.serve()
     site.ground.agent.words = staticmethod(lambda text: f"**re**: {text}")  # type: ignore[method-assign]
+    slow = site.ground.agent.fail("turn", held_after_storing())
     tab = await site.tab()
     await tab.page.evaluate(LISTEN)
     await tab.write("hello")
+    await tab.becomes("hello", "Working on it")
+    slow.release()
     await tab.becomes("hello", "Answered")
     assert await tab.page.evaluate("() => told") == ["Working on it", "re: hello"]
     for name in ("Write a message", "Send", "Attach a file", "Close chat"):
