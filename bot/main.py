@@ -22,6 +22,12 @@ _log = logging.getLogger("answerback")
 _KEEP_ALIVE = 75
 """Seconds for which a connection without requests stays open: platforms keep theirs, and one
 that we close just as a webhook comes costs a redelivery."""
+_UNREAD = 65_536
+"""Bytes that the kernel takes for a client that does not read (it doubles them): by itself it takes
+megabytes before anybody notices."""
+_UNTAKEN = 60
+"""Seconds after which a connection ends whose other side takes nothing, or is gone without a
+word."""
 _LAST_REQUESTS = 5
 """Seconds that requests under way may take when the process leaves."""
 _LAST_ACKNOWLEDGEMENTS = 2.0
@@ -93,8 +99,7 @@ def _listen(settings: Settings, role: Role) -> socket.socket | None:
     """The socket to serve on. A worker does without when the port is taken: it serves only
     health and metrics there. Raises ConfigurationError."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # Named, because asyncio only then sets TCP_NODELAY; without it an answer takes 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = listening_socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
@@ -122,6 +127,16 @@ def listen_on_loopback(port: int) -> socket.socket:
         if port == 0:
             raise
         return listen_on_loopback(0)
+    return listener
+
+
+def listening_socket(family: socket.AddressFamily) -> socket.socket:
+    """A socket to bind. Its connections have its options."""
+    # Named, because asyncio only then sets TCP_NODELAY; without it an answer takes 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN * 1000)
     return listener
 
 

@@ -27,7 +27,7 @@ from bot.domain.turn import Agent
 from bot.http import build_app
 from bot.intake import accept
 from bot.leases.checkpoints import Checkpoint, Reached, nowhere
-from bot.main import listening
+from bot.main import listening, listening_socket
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import shut_down
 from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
@@ -186,8 +186,7 @@ class World:
         settings = self.settings(**changes)
 
         async def live() -> None:
-            # Named, because asyncio only then sets TCP_NODELAY; without it answers take 40 ms.
-            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            listener = listening_socket(socket.AF_INET)
             listener.bind(("127.0.0.1", 0))
             listener.listen()
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from bot.domain.clients import Follower
 
-_STUCK = 20.0
+STUCK = 20.0
 """Seconds that one piece may take to leave; a client that reads nothing for so long comes back."""
 _HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -35,7 +35,7 @@ class EventStream:
             watch = asyncio.create_task(_gone(receive, follower), name="follower")
             try:
                 async for piece in follower:
-                    async with asyncio.timeout(_STUCK):
+                    async with asyncio.timeout(STUCK):
                         await send(_body(piece, more=True))
             except TimeoutError:
                 follower.end(slow=True)

@@ -1,0 +1,242 @@
+"""Whoever follows a chat is told every event once, in order, wherever it came from."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import httpx
+import pytest
+
+from bot.domain.journal import EventKind, NewEvent
+from bot.domain.message import Address
+from bot.operations import chats as operator
+from bot.wiring import Role
+from channels.web import stream
+from storage import chats, journal
+from storage.engine.tx import Tx
+from storage.notify import chat_topic
+from tests.kit.agents import Echo, Gated
+from tests.kit.operating import ANN, act
+from tests.kit.web import API, Told, Visitor
+from tests.limits import until
+from tests.servers import Valkey
+from tests.world import Running, World
+
+_CHAT = "SELECT max(id) FROM chats"
+
+
+async def greeted(running: Running, http: httpx.AsyncClient) -> Visitor:
+    """A visitor whose chat has begun."""
+    visitor = await Visitor(running.url, http).begin()
+    assert (await visitor.say("m0", "hello")).status_code == 202
+    assert (await visitor.answered("m0"))["status"] == "completed"
+    return visitor
+
+
+class _RolledBack(Exception):
+    pass
+
+
+def note(tx: Tx, chat: int, number: int) -> None:
+    """An event that commits late every third time, and not at all every seventh."""
+    chats.lock(tx, chat)
+    journal.append(tx, chat, [NewEvent(EventKind.NOTICE)])
+    if number % 3 == 0 and not tx.is_sqlite:
+        tx.run("SELECT pg_sleep(0.02)")
+    if number % 7 == 6:
+        raise _RolledBack
+
+
+async def make_events(running: Running, chat: int, count: int) -> None:
+    """Events of one chat, eight at a time."""
+    places = asyncio.Semaphore(8)
+
+    async def one(number: int) -> None:
+        async with places:
+            with contextlib.suppress(_RolledBack):
+                await running.process.rt.db.write(note, chat, number)
+            running.process.rt.wakeups.tell(chat_topic(chat))
+
+    await asyncio.gather(*(one(number) for number in range(count)))
+
+
+async def test_b163_followers_that_come_and_go_are_told_every_number_once(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    running = await world.start(web=True, agent=Echo())
+    visitor = await greeted(running, http)
+    [[chat]] = await world.rows(_CHAT)
+    made = asyncio.create_task(make_events(running, chat, 140))
+
+    async def follow() -> list[Told]:
+        heard: list[Told] = []
+        while not (made.done() and heard and heard[-1].id == await last()):
+            after = heard[-1].id if heard else 0
+            async with visitor.following(after=after) as following:
+                await following.until(lambda f: len(f.told) >= 7 or made.done())
+                heard += following.told
+        return heard
+
+    async def last() -> int:
+        return int((await world.rows("SELECT n FROM followed"))[0][0])
+
+    told = await asyncio.gather(*(follow() for _ in range(5)))
+    await made
+    numbers = list(range(1, await last() + 1))
+    assert [one.id for one in told[0]] == numbers
+    assert all([one.id for one in each] == numbers for each in told)
+    stored = await world.rows("SELECT n FROM journal ORDER BY n")
+    assert [row[0] for row in stored] == numbers
+
+
+async def test_a_number_from_which_nothing_goes_on_begins_with_a_snapshot(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    running = await world.start(web=True, agent=Echo())
+    visitor = await greeted(running, http)
+    async with visitor.following(after=1 << 40) as following:
+        await following.until(lambda f: len(f.told) == 2)
+        assert following.kinds == ["resync", "snapshot"]
+    while await running.process.rt.db.write(journal.prune, -60.0):
+        pass
+    async with visitor.following(after=1) as following:
+        await following.until(lambda f: len(f.told) == 2)
+        assert following.kinds == ["resync", "snapshot"]
+        number = following.told[1].data["n"]
+    async with visitor.following(after=number) as following:
+        await visitor.say("m1", "again")
+        await following.until(lambda f: "ended" in f.kinds)
+        assert [told.id for told in following.told] == [number + k for k in (1, 2, 3, 4)]
+
+
+async def test_another_process_without_redis_tells_what_this_one_did(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    web = await world.start(web=True, role=Role.WEB)
+    await world.start(web=True, role=Role.WORKER, agent=Echo())
+    visitor = await Visitor(web.url, http).begin()
+    async with visitor.following() as following:
+        await visitor.say("m1", "hello")
+        await following.until(lambda f: "ended" in f.kinds)
+    assert following.of("message")[0].data["text"] == "re: hello"
+
+
+async def test_b164_a_hint_that_is_lost_costs_a_moment_and_nothing_else(
+    world: World, http: httpx.AsyncClient, valkey: Valkey, valkey_url: str
+) -> None:
+    web = await world.start(web=True, role=Role.WEB, redis_url=valkey_url)
+    agent = Gated()
+    worker = await world.start(web=True, role=Role.WORKER, agent=agent, redis_url=valkey_url)
+    await until(lambda: web.process.rt.wakeups.connected and worker.process.rt.wakeups.connected)
+    visitor = await Visitor(web.url, http).begin()
+
+    async def turn(name: str) -> None:
+        agent.begun.clear()
+        agent.go.clear()
+        await visitor.say(name, name)
+        await asyncio.wait_for(agent.begun.wait(), 60)
+
+    async with visitor.following() as following:
+        await turn("m1")
+        valkey.drop_subscribers()
+        agent.go.set()
+        await following.until(lambda f: ("ended", "m1") in [told.about for told in f.told])
+        await turn("m2")
+        valkey.stop()
+        agent.go.set()
+        await following.until(lambda f: ("ended", "m2") in [told.about for told in f.told])
+        valkey.start()
+        assert (await http.get(f"{web.url}/readyz")).status_code == 200
+        told = [one.id for one in following.events]
+        assert told == sorted(set(told))  # type: ignore[type-var]
+
+
+async def test_b165_a_client_that_stops_reading_is_cut_and_the_others_are_told(
+    world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "STUCK", 0.5)
+    running = await world.start(web=True, agent=Echo(), chat_messages_per_minute=10_000)
+    visitor = await greeted(running, http)
+    observer = running.process.rt.observer
+    async with visitor.following() as following, contextlib.AsyncExitStack() as stack:
+        for _ in range(5):
+            stack.enter_context(await open_and_never_read(visitor))
+        await until(lambda: observer.followers._value.get() == 6)
+        sent = 0
+        while observer.followers_cut._value.get() < 5:
+            await say_by_hand(running, f"{sent} {'x' * 40_000}")
+            sent += 1
+            await following.until(lambda f, n=sent: len(f.of("message")) == n)
+        await until(lambda: observer.followers._value.get() == 1)
+    assert [told.data["text"].split()[0] for told in following.of("message")] == [
+        str(number) for number in range(sent)
+    ]
+    assert (await http.get(f"{running.url}/readyz")).status_code == 200
+
+
+async def say_by_hand(running: Running, text: str) -> None:
+    """An operator writes to the only chat."""
+    await act(running, lambda tx: operator.reply(tx, running.process.rt, ANN, 1, text))
+
+
+async def open_and_never_read(visitor: Visitor) -> socket.socket:
+    """A stream that is asked for by somebody who then stands still."""
+    address = httpx.URL(visitor.url)
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, (address.host, address.port))
+    asked = f"GET {API}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n\r\n"
+    await loop.sock_sendall(client, asked.encode())
+    return client
+
+
+async def test_who_leaves_the_process_sends_its_followers_away_at_different_moments(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    first = await world.start(web=True, agent=Echo())
+    second = await world.start(web=True, agent=Echo())
+    visitor = await greeted(first, http)
+    async with contextlib.AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(visitor.following()) for _ in range(8)]
+        for following in streams:
+            await following.until(lambda f: f.told)
+        await first.stop()
+        for following in streams:
+            await following.until(lambda f: f.over)
+    waits = {following.retry for following in streams}
+    assert None not in waits
+    assert len(waits) > 1
+    n = streams[0].told[0].data["n"]
+    there = Visitor(second.url, http, visitor.token)
+    async with there.following(after=n) as following:
+        await there.say("m1", "again")
+        await following.until(lambda f: "ended" in f.kinds)
+        assert [told.id for told in following.events] == [n + k for k in (1, 2, 3, 4)]
+
+
+async def test_the_chat_of_a_guest_goes_on_in_the_users_and_whoever_follows_it_begins_anew(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    running = await world.start(web=True, agent=Echo())
+    [desk] = running.process.desks.values()
+    guest, user = await greeted(running, http), await greeted(running, http)
+    [[_, first], [_, second]] = await world.rows("SELECT id, address FROM chats ORDER BY id")
+    async with guest.following() as of_guest, user.following() as of_user:
+        await of_guest.until(lambda f: f.told)
+        await of_user.until(lambda f: f.told)
+        old = of_user.told[0].data["n"]
+        assert await desk.claim(Address(first), Address(second))
+        await of_user.until(lambda f: f.of("snapshot")[1:])
+        await of_guest.until(lambda f: f.over)
+    assert of_user.kinds == ["snapshot", "resync", "snapshot"]
+    assert of_guest.kinds in (["snapshot"], ["snapshot", "resync"])
+    said = [one["text"] for one in of_user.told[-1].data["messages"]]
+    assert said == ["hello", "re: hello"] * 2
+    async with user.following(after=old) as again:
+        await again.until(lambda f: f.told)
+        assert again.kinds[0] == "resync"
+    assert (await guest.get("/messages")).status_code == 401
