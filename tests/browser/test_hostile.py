@@ -36,7 +36,9 @@ ATTRIBUTES = {
     "div": {"class", "dir"},
     "span": {"class"},
     "button": {"class", "type", "disabled"},
-    **dict.fromkeys("p strong em del code pre ul li blockquote".split(), set[str]()),
+    **dict.fromkeys(
+        ["p", "strong", "em", "del", "code", "pre", "ul", "li", "blockquote"], set[str]()
+    ),
 }
 
 
