@@ -250,7 +250,7 @@ let channel;
 
 const tell = (kind, value) => channel?.postMessage({ kind, value, rank: acting ? rank : undefined });
 const state = () => ({
-  last, seen, more, link, session, turns: [...turns],
+  last, seen, link, session, turns: [...turns], more: more || items.size > PAGE,
   items: [...items.values()].sort((a, b) => a.n - b.n).slice(-PAGE),
 });
 

@@ -1,0 +1,48 @@
+"""The example site does what it shows: a guest, and a visitor who signs in."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.site import IDENTITY_SECRET, Site, Tab
+from tests.e2e.forking import ROOT
+from tests.e2e.processes import free_port
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_the_example_site_has_a_guest_and_a_signed_in_visitor(site: Site) -> None:
+    """It is of another origin than the chat, as a site of somebody's own is."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    await site.serve(WEB_ORIGINS=url)
+    environment = {"CHAT": site.proxy.url, "WEB_IDENTITY_SECRET": IDENTITY_SECRET}
+    command = [sys.executable, str(ROOT / "examples/site/site.py"), str(port)]
+    process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=PIPE)
+    try:
+        assert process.stdout is not None
+        await process.stdout.readline()
+        page = await (await site.device()).new_page()
+        await page.goto(url)
+        tab = Tab(page)
+        await tab.open()
+        await tab.write("as a guest")
+        await tab.becomes("as a guest", "Answered")
+        await page.get_by_role("button", name="Sign in as Ada").click()
+        await expect(page.locator("#who")).to_have_text("Hello, Ada.")
+        await tab.write("as ada")
+        await tab.shows("as a guest", "re: as a guest", "as ada", "re: as ada")
+        await tab.reload()
+        await tab.shows("as a guest", "re: as a guest", "as ada", "re: as ada")
+        await page.get_by_role("button", name="Sign out").click()
+        await tab.shows()
+        await tab.reload()
+        await tab.shows()
+    finally:
+        process.terminate()
+        await process.wait()
