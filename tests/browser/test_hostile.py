@@ -60,11 +60,11 @@ def messages(texts: list[str], *, bare: bool) -> list[dict[str, Any]]:
 
 
 async def visited(
-    site: Site, texts: list[str], *, bare: bool = False, **headers: str
+    site: Site, texts: list[str], headers: dict[str, str] | None = None, *, bare: bool = False
 ) -> tuple[Tab, list[str]]:
     """The page with these in its history, and the places outside that it asked."""
     await site.serve()
-    site.proxy.headers = headers
+    site.proxy.headers = headers or {}
     outside: list[str] = []
     device = await site.device()
     await device.add_init_script(WATCH)
@@ -83,7 +83,7 @@ async def visited(
 async def test_b167_nothing_of_the_corpus_runs_or_calls_home(
     site: Site, headers: dict[str, str]
 ) -> None:
-    tab, outside = await visited(site, HTML + MARKDOWN, **headers)
+    tab, outside = await visited(site, HTML + MARKDOWN, headers)
     for name, attributes, href, rel in await tab.page.evaluate(TREE):
         assert name in ATTRIBUTES, name
         assert set(attributes) <= ATTRIBUTES[name], (name, attributes)
