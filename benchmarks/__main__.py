@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import backlog, doorway, flat, life, pipeline, plot, report, turns
+from benchmarks import backlog, doorway, flat, life, pages, pipeline, plot, report, turns
 from benchmarks.report import Figures
 from benchmarks.scale import FULL, QUICK, Scale
 from benchmarks.stage import Servers, servers
@@ -32,6 +32,7 @@ PARTS: dict[str, Part] = {
     "backlog": backlog.backlog,
     "flat": flat.flat,
     "turns": turns.turns,
+    "pages": pages.pages,
     "start": life.start,
     "takeover": life.takeover,
 }

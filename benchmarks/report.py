@@ -194,6 +194,23 @@ def _turns(found: Figures) -> Iterator[Row]:
         yield Row(f"{name}, s until all are answered", f"{figures['all_answered_s']:.1f}")
 
 
+def _pages(found: Figures) -> Iterator[Row]:
+    """Clients that follow a chat on a page, in one process: each its own, then all the same one,
+    which has one turn. An answer's way from the agent's return to the screen has its storing and
+    its sending in it."""
+    name = f"{found['followers']:,} followers"
+    yield Row(f"{name}, kB each", f"{found['kb_a_follower']:.1f}")
+    yield Row(f"{name}, ms of CPU to begin each", f"{found['begin_ms_of_cpu']:.2f}")
+    yield Row(f"{name}, share of a core while nothing happens", f"{found['idle_cpu']:.3f}")
+    yield Row(f"{name}, s of CPU to tell all of a turn", f"{found['turn_to_all_s_of_cpu']:.2f}")
+    yield Row(f"{name}, ms between the first and the last told", f"{found['spread_ms']:.0f}")
+    for name in ("same process", "another process, Redis", "another process"):
+        yield Row(f"an answer to the screen, {name}, p50 / p99 ms", _spread(found[name]))
+    yield Row(
+        "a question about a turn, ms of CPU with the database", f"{found['status']['cpu_ms']:.2f}"
+    )
+
+
 def _start(found: Figures) -> Iterator[Row]:
     """`answerback serve` on a database that is there."""
     yield Row("s of CPU until ready", f"{found['cpu_s']:.2f}", must="under 1")
@@ -215,6 +232,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Figures], Iterator[Row]]]] = {
     "backlog": ("A backlog", _backlog),
     "flat": ("Costs against size", _flat),
     "turns": ("Turns in flight", _turns),
+    "pages": ("Pages", _pages),
     "start": ("Start", _start),
     "takeover": ("Takeover", _takeover),
 }

@@ -30,6 +30,12 @@ class Scale:
     """Platform, processes, Redis."""
     in_flight: int = 10_000
     """Turns of one process."""
+    followers: int = 5000
+    """Clients that follow a chat in one process."""
+    told: int = 50
+    """Answers on their way to one that follows."""
+    questions: int = 1000
+    """About a turn."""
     starts: int = 5
     wakeups: int = 20
     """0 leaves out what follows a process's end, too."""
@@ -54,6 +60,9 @@ QUICK = Scale(
     waiting=300,
     backlogs=(("telegram", 1, True),),
     in_flight=1000,
+    followers=500,
+    told=10,
+    questions=200,
     starts=1,
     wakeups=0,
     flat_times=10,

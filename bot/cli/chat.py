@@ -44,6 +44,7 @@ async def chat(settings: Settings, *, pages: bool = False) -> None:
             if interactive:
                 _show(f"{_HELLO}\n{PROMPT}")
             await _until_told(_talk(process, interactive=interactive), stop)
+            process.send_followers_away()
             await shut_down(process.ctx, process.worker, settings.shutdown_grace)
 
 

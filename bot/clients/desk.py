@@ -79,8 +79,8 @@ class ClientDesk:
         """Have what became of a message of theirs shown."""
         chat = await self._rt.db.ask(chats.locate, self._account, [who])
         if chat is not None:
+            self.followers.came(who, chat)
             self._rt.wakeups.tell(chat_topic(chat))
-        await self.followers.came(who)
 
     async def turn(self, who: Address, named: Named, wait: float = 0.0) -> TurnAnswer:
         """The turn status of a message."""

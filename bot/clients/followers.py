@@ -192,10 +192,11 @@ class Followers:
                 if follower.session in over:
                     follower.end()
 
-    async def came(self, who: Address) -> None:
-        """The first message of somebody was recorded. Raises DatabaseUnavailable."""
-        if who in self._waiting:
-            await self._look_at([], [who])
+    def came(self, who: Address, chat: int) -> None:
+        """The chat at this address has begun: whoever waits for it is told from its first event
+        on."""
+        for follower in self._waiting.pop(who, ()):
+            self._enlist(follower, chat, 0)
 
     def leave(self) -> None:
         """Send everybody to another process, not all in one moment."""
@@ -288,9 +289,8 @@ class Followers:
                 loop = asyncio.get_running_loop()
                 for chat in locked:
                     loop.call_later(_LOCKED_AGAIN, self._look_soon, chat)
-        for who in found.begun:
-            for follower in tuple(self._waiting.pop(who, ())):
-                await self._begin_anew(follower, resync=False)
+        for who, chat in found.begun.items():
+            self.came(who, chat)
         for chat in found.merged:
             await self._part(tuple(self._of.get(chat, ())))
         if found.more:

@@ -115,6 +115,8 @@ _HEADER = r"(?:x-twilio-signature|x-telegram-bot-api-secret-token|x-api-key)"
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # Telegram's bot tokens, in URLs of methods and files too.
     (re.compile(r"(?<!\d)\d{5,20}(?::|%3A)[\w-]{20,}", re.IGNORECASE), "<token>"),
+    # JSON Web Tokens: whatever they open, and for whom.
+    (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+){0,2}"), "<token>"),
     (re.compile(r"\b(?:sk|pk|xox[abp]|ghp)[-_][\w-]{16,}"), "<key>"),
     (re.compile(r"\b(Basic|Bearer)\s+[\w.~+/-]+=*", re.IGNORECASE), r"\1 <key>"),
     # user:password@ of any URL, a database's or Twilio's.

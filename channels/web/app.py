@@ -69,7 +69,7 @@ class Site:
         )
         public = [Route(f"{API}/openapi.json", _openapi), Route(WIDGET, self.widget.serve)]
         if self.door.settings.web_shows_demo:
-            public.append(Route(f"{PATH}/", demo_page))
+            public += [Route(path, demo_page) for path in (PATH, f"{PATH}/")]
         app = Starlette(routes=[*public, Mount(API, self.door.before(api))])
         for one in (api, app):
             one.router.redirect_slashes = False

@@ -9,6 +9,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 METHODS = "GET, POST, DELETE"
 HEADERS = "Authorization, Content-Type, Last-Event-ID"
 READABLE = "Retry-After"
@@ -43,10 +44,13 @@ def bare_origin(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The allowed origins, each in its one form; `public` is that of PUBLIC_URL, or empty."""
+    """The allowed origins, each in its one form; `public` is that of PUBLIC_URL, or empty. With
+    `only_here` a page of ours is one of this machine, whatever name a request gives us: another
+    site could have its own name lead here."""
 
     listed: frozenset[str]
     public: str = ""
+    only_here: bool = False
 
     def judge(self, origin: str, scheme: str, host: str) -> Origin:
         """Compare a request's Origin with what is allowed, and with where the request went: the
@@ -54,9 +58,12 @@ class Origins:
         if not origin:
             return Origin.OURS
         own = {bare_origin(f"{scheme}://{host}"), bare_origin(f"https://{host}"), self.public}
-        if origin in own - {None, ""}:
+        if origin in own - {None, ""} and self._may_be_ours(origin):
             return Origin.OURS
         return Origin.LISTED if origin in self.listed else Origin.STRANGE
+
+    def _may_be_ours(self, origin: str) -> bool:
+        return not self.only_here or urlsplit(origin).hostname in LOOPBACK
 
     @staticmethod
     def headers(origin: str, judged: Origin) -> Mapping[str, str]:

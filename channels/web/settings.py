@@ -11,11 +11,10 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
 from channels.web.limits import Network
-from channels.web.origins import Origins, bare_origin
+from channels.web.origins import LOOPBACK, Origins, bare_origin
 
 SHORTEST_SECRET = 32
 """Bytes: a shorter one can be guessed from a token."""
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class WebSettings(BaseSettings):
@@ -46,12 +45,13 @@ class WebSettings(BaseSettings):
         """Whether `/web/` is a page with the widget: where nobody else's visitors come."""
         if self.web_demo is not None:
             return self.web_demo
-        return not self.public_url and self.host in _LOOPBACK
+        return not self.public_url and self.host in LOOPBACK
 
     @property
     def web_allowed(self) -> Origins:
         """The origins that may use the API."""
-        return Origins(self.web_origins, bare_origin_of(self.public_url))
+        public = bare_origin_of(self.public_url)
+        return Origins(self.web_origins, public, only_here=self.web is None)
 
     @field_validator("web_secret", "web_identity_secret", mode="before")
     @classmethod

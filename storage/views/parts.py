@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.domain.delivery import ARRIVED, PartState
+from bot.domain.delivery import PartState
 from bot.domain.message import Address, ChannelName
 from bot.domain.reply import PartKind
 from storage.engine.binds import ACCOUNT_ID, PART_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
 from storage.engine.tx import Tx
-from storage.schema.tables import accounts, chat_addresses, chats, outbox, payloads
+from storage.schema.tables import accounts, chat_addresses, chats, journal, outbox, payloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ def dead_letters(tx: Tx, limit: int, only: int | None = None) -> Sequence[DeadLe
 
 _WIRE_IN_CHAT = (
     sa.select(outbox.c.wire)
-    .join(chat_addresses, chat_addresses.c.chat == outbox.c.chat)
+    .join(journal, journal.c.part == outbox.c.id)
+    .join(chat_addresses, chat_addresses.c.chat == journal.c.chat)
     .where(
         outbox.c.id == PART_ID,
-        outbox.c.state.in_([state.value for state in ARRIVED]),
         chat_addresses.c.account == ACCOUNT_ID,
         chat_addresses.c.address == sa.bindparam("its_address", type_=sa.Text),
     )
@@ -136,6 +136,6 @@ _WIRE_IN_CHAT = (
 
 
 def wire_in_chat(tx: Tx, account: int, address: Address, part: int) -> str | None:
-    """The wire of a part that the chat at this address was sent."""
+    """The wire of a part that stands in the journal of the chat at this address."""
     values = {"account_id": account, "its_address": address.chat, "part_id": part}
     return tx.scalar(_WIRE_IN_CHAT, values)

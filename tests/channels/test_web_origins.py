@@ -48,6 +48,16 @@ def test_a_host_header_that_is_no_host_allows_nobody(host: str) -> None:
     assert ORIGINS.judge("null", "http", host) is Origin.STRANGE
 
 
+def test_beside_the_terminal_a_name_that_somebody_leads_to_this_machine_is_no_page_of_ours() -> (
+    None
+):
+    here = Origins(frozenset(), only_here=True)
+    for host in ("127.0.0.1:8080", "localhost:8080", "[::1]:8080"):
+        assert here.judge(f"http://{host}", "http", host) is Origin.OURS
+    for host in ("evil.test:8080", "127.0.0.1.evil.test:8080"):
+        assert here.judge(f"http://{host}", "http", host) is Origin.STRANGE
+
+
 def test_only_a_listed_page_is_told_that_it_may_read() -> None:
     told = ORIGINS.headers(SITE, Origin.LISTED)
     assert told["Access-Control-Allow-Origin"] == SITE

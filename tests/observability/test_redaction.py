@@ -17,6 +17,8 @@ HIDDEN = {
     "quoted token": (TOKEN.replace(":", "%3A"), "TEST-token"),
     "Twilio login": (f"https://{SID}:0123456789abcdef0123456789abcdef@api.twilio.com/", "0123456"),
     "Twilio token": ("token 0123456789abcdef0123456789abcdef", "0123456789abcdef"),
+    "JSON Web Token": ("session eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1MSJ9.sEcReT_-x", "sEcReT"),
+    "half a JSON Web Token": ("session eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1MSJ9", "eyJzdWIi"),
     "Basic": ("Authorization: Basic QUMwMDAwOnNlY3JldA==", "QUMwMDAw"),
     "Bearer": ("{'authorization': 'Bearer abc.def-ghi'}", "abc.def"),
     "model key": ("Incorrect API key: sk-ant-api03-abcdefghijklmnop", "abcdefgh"),

@@ -1,0 +1,154 @@
+"""Bodies and questions that no client of ours would send: each is refused with a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.clients.test_openapi import as_described
+from tests.kit.agents import repeats
+from tests.kit.web import API, WEB, Visitor
+from tests.limits import PATIENCE
+from tests.world import World
+
+pytestmark = pytest.mark.alternating(0)
+
+WRONG: list[tuple[bytes, int]] = [
+    (b"", 422),
+    (b"{", 400),
+    (b"\xff\xfe", 400),
+    (b"[]", 422),
+    (b"null", 422),
+    (b'"hello"', 422),
+    (b"[" * 100_000, 400),
+    (b'{"a":' * 20_000, 400),
+    (b'{"request_id":"m1","text":"' + b"x" * 16_001 + b'"}', 413),
+    (b'{"request_id":"' + b"x" * 60 + b'","text":"hello"}', 422),
+    (b'{"request_id":"a b","text":"hello"}', 422),
+    (b'{"request_id":7,"text":"hello"}', 422),
+    (b'{"request_id":"m1"}', 422),
+    (b'{"request_id":"m1","text":" \\u200b\\n"}', 422),
+    (b'{"request_id":"m1","text":["hello"]}', 422),
+    (b'{"request_id":"m1","text":"hello","button":"yes"}', 422),
+    (b'{"request_id":"m1","text":1e999}', 422),
+    (b"9" * 5000, 400),
+    (b"request_id=m1&text=hello", 400),
+]
+
+
+@pytest.fixture
+async def visitor(world: World, http: httpx.AsyncClient) -> Visitor:
+    running = await world.start(
+        agent=repeats, web_visitor_per_minute=10**6, web_address_per_minute=10**6, **WEB
+    )
+    return await Visitor(running.url, http).begin()
+
+
+async def test_a_body_that_is_no_message_is_refused_and_leaves_nothing(
+    world: World, visitor: Visitor
+) -> None:
+    for body, status in WRONG:
+        answer = await visitor.ask("POST", "/messages", body)
+        as_described(answer, "POST", "/messages")
+        assert answer.status_code == status, (body[:60], answer.text)
+    [row] = await world.rows("SELECT (SELECT count(*) FROM chats), (SELECT count(*) FROM payloads)")
+    assert tuple(row) == (0, 0)
+
+
+async def test_text_that_no_database_takes_is_stored_as_it_can_be(visitor: Visitor) -> None:
+    body = b'{"request_id":"m1","text":"a\\u0000b\\ud800c","x":{"y":[null]}}'
+    assert (await visitor.ask("POST", "/messages", body)).status_code == 202
+    assert (await visitor.answered("m1"))["answer"] == "a\ufffdb\ufffdc"
+
+
+async def test_b157_white_space_at_the_end_is_no_other_content(visitor: Visitor) -> None:
+    assert (await visitor.say("m1", "hello")).status_code == 202
+    assert (await visitor.say("m1", "hello \n\t ")).status_code == 200
+    assert (await visitor.say("m1", " hello")).status_code == 409
+
+
+async def test_a_body_that_is_too_long_is_refused_before_it_is_read(visitor: Visitor) -> None:
+    for path in ("/messages", "/session", "/seen", "/stop"):
+        sent = 0
+
+        async def endless() -> AsyncIterator[bytes]:
+            nonlocal sent
+            for _ in range(500):
+                sent += 100_000
+                yield b"x" * 100_000
+
+        url = f"{visitor.url}{API}{path}"
+        try:
+            answer = await visitor.http.post(url, content=endless(), headers=visitor.headers)
+        except httpx.HTTPError:
+            continue  # It was cut off while it still wrote, and saw no answer.
+        assert answer.status_code == 413, path
+    length = {"Content-Length": str(10**15)}
+    host = httpx.URL(visitor.url)
+    reader, writer = await asyncio.open_connection(host.host, host.port)
+    head = f"POST {API}/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n"
+    writer.write(f"{head}Content-Length: {length['Content-Length']}\r\n\r\n".encode())
+    async with asyncio.timeout(PATIENCE):
+        assert (await reader.readline()).split()[1] == b"413"
+    writer.close()
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.lists(st.text(max_size=5), max_size=3),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
+)
+NAMES = st.sampled_from(["request_id", "text", "button", "files", "identity", "n", "name", "data"])
+BODIES = st.one_of(
+    st.dictionaries(NAMES, ODD, max_size=5).map(json.dumps).map(str.encode),
+    st.binary(max_size=60),
+    ODD.map(json.dumps).map(str.encode),
+)
+PATHS = st.sampled_from(
+    [("POST", "/messages"), ("POST", "/session"), ("POST", "/seen"), ("POST", "/stop")]
+)
+
+
+async def test_no_body_and_no_question_is_answered_with_a_fault_of_ours(
+    visitor: Visitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = asyncio.get_running_loop()
+
+    def now(asked: Any) -> httpx.Response:
+        answer: httpx.Response = asyncio.run_coroutine_threadsafe(asked, loop).result(PATIENCE)
+        return answer
+
+    @settings(suppress_health_check=list(HealthCheck))
+    @given(PATHS, BODIES)
+    def bodies(route: tuple[str, str], body: bytes) -> None:
+        as_described(now(visitor.ask(*route, body)), *route)
+
+    @settings(suppress_health_check=list(HealthCheck))
+    @given(st.text(max_size=70), st.text(max_size=30))
+    def questions(name: str, value: str) -> None:
+        shown, given_ = quote(name, safe="", errors="replace"), quote(value, errors="replace")
+        for route, path in (
+            (("GET", "/turns/{id}"), f"/turns/{shown or 'x'}?wait={given_}"),
+            (("GET", "/files/{ref}"), f"/files/{shown or 'x'}"),
+            (("GET", "/messages"), f"/messages?before={given_}&limit={given_}&{shown}"),
+        ):
+            answer = now(visitor.ask(route[0], path))
+            if answer.status_code != 404:  # A slash in a name makes another path of it.
+                as_described(answer, *route)
+
+    await asyncio.to_thread(bodies)
+    await asyncio.to_thread(questions)
+    assert "Traceback" not in caplog.text
+    assert [r for r in caplog.records if r.levelname in ("ERROR", "CRITICAL")] == []

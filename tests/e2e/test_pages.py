@@ -1,0 +1,106 @@
+"""Pages from outside: real processes, as they are started by a newcomer and by a site."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+
+from tests.e2e.processes import NO_PLATFORM, Ground, Program
+from tests.kit.web import API, IDENTITY_SECRET, Visitor, identity
+from tests.limits import until
+
+SITE = {**NO_PLATFORM, "WEB": "true", "WEB_IDENTITY_SECRET": IDENTITY_SECRET}
+
+
+async def page_of(program: Program) -> str:
+    """The address of the page that a program beside the terminal has told."""
+
+    def told() -> str:
+        found = re.search(r"http://127\.0\.0\.1:\d+/web/", program.output)
+        return found[0] if found else ""
+
+    return await until(told)
+
+
+async def test_without_credentials_the_agent_is_met_in_a_browser_too(
+    sqlite_ground: Ground,
+) -> None:
+    ground = sqlite_ground
+    program = await ground.spawn("up", **NO_PLATFORM)
+    page = await page_of(program)
+    shown = await ground.client.get(page)
+    assert shown.status_code == 200
+    [script] = re.findall(r'<script src="([^"]+)"', shown.text)
+    served = await ground.client.get(httpx.URL(page).join(script))
+    assert served.headers["content-type"].startswith("text/javascript")
+    visitor = await Visitor(page.removesuffix("/web/"), ground.client).begin()
+    await program.say("hello\n")
+    assert (await visitor.say("m1", "from a page")).status_code == 202
+    assert (await visitor.answered("m1"))["answer"] == "re: from a page"
+    await until(lambda: "re: hello" in program.printed)
+    assert "re: from a page" not in program.printed
+    async with visitor.following() as following:
+        await following.until(lambda f: f.told)
+        await program.say("", end=True)
+        assert await program.ended() == 0
+    assert following.retry or following.over
+    assert "Traceback" not in program.output
+
+
+@pytest.mark.parametrize("changes", [{"WEB": "false"}, {}])
+async def test_a_pipe_gets_its_answers_and_nothing_else(
+    sqlite_ground: Ground, changes: dict[str, str]
+) -> None:
+    program = await sqlite_ground.talk("up", lines="hello\n", **changes)
+    assert await program.ended() == 0
+    assert program.printed == ["re: hello"]
+    assert ("/web/" in program.output) == (not changes)
+
+
+async def test_where_the_port_is_taken_the_page_is_at_another(sqlite_ground: Ground) -> None:
+    first = await sqlite_ground.spawn("up", **NO_PLATFORM)
+    port = (await page_of(first)).split(":")[2].partition("/")[0]
+    second = await sqlite_ground.spawn("up", **{**NO_PLATFORM, "PORT": port})
+    pages = [await page_of(program) for program in (first, second)]
+    assert pages[0] != pages[1]
+    for page in pages:
+        assert (await sqlite_ground.client.get(page)).status_code == 200
+
+
+async def test_a_public_site_shows_no_page_of_ours(sqlite_ground: Ground) -> None:
+    program = await sqlite_ground.serve(**SITE | {"PUBLIC_URL": "https://bot.example.test"})
+    assert (await program.get("/web/")).status_code == 404
+    assert (await program.get("/web/answerback.js")).status_code == 200
+
+
+async def test_b158_no_token_is_in_a_log_a_metric_or_an_error(sqlite_ground: Ground) -> None:
+    ground = sqlite_ground
+    program = await ground.serve(**SITE, LOG_LEVEL="debug")
+    visitor = await Visitor(program.url, ground.client).begin()
+    secrets = [visitor.token]
+    said = []
+    await visitor.say("m1", "hello")
+    await visitor.answered("m1")
+    secrets.append(identity(ground.world.clock, "u1", "Ada"))
+    await visitor.sign_in(secrets[1])
+    secrets.append(visitor.token)
+    for token in secrets:
+        wrong = Visitor(program.url, ground.client, token[:-3] + "abc")
+        for path in ("/messages", "/turns/m1", "/events", "/files/x", f"/turns/{token}"):
+            queries = ("", f"?token={token}", f"?access_token={token}")
+            said += [await wrong.ask("GET", path + query) for query in queries]
+        said.append(await wrong.ask("POST", "/session", {"identity": token[:-3] + "abc"}))
+        said.append(await wrong.ask("POST", "/messages", token.encode()))
+        said.append(await ground.client.get(f"{program.url}{API}/{token}"))
+        said.append(await ground.client.get(f"{program.url}/telegram/{token}?token={token}"))
+    assert {answer.status_code for answer in said} <= {401, 404}
+    await visitor.ask("DELETE", "/session")
+    metrics = (await program.get("/metrics")).text
+    assert await program.stop() == 0
+    told = [program.output, metrics, *(f"{a.headers} {a.text}" for a in said)]
+    for secret in (*secrets, IDENTITY_SECRET):
+        for start in range(len(secret) - 19):
+            piece = secret[start : start + 20]
+            assert not any(piece in text for text in told), piece
