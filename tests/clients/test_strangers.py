@@ -1,4 +1,4 @@
-"""Whoever may not: other people's tokens, damaged ones, other sites' pages, too many requests."""
+"""People who may not: other tokens, damaged ones, pages of other sites, too many requests."""
 
 from __future__ import annotations
 
