@@ -118,7 +118,7 @@ async def test_b161_a_deploy_under_open_streams_loses_no_event_and_waits_for_no_
     ground = postgres_ground
     settings = {**SITE, "SHUTDOWN_GRACE": "3600", "WEB_ADDRESS_PER_MINUTE": "100000"}
     leaver = await ground.serve(**settings)
-    held = ground.agent.fail("turn", held_after_storing())
+    held = ground.agent.fail("turn", held_after_storing(), times=None)
     async with web.client() as http, AsyncExitStack() as stack:
         visitors = [await Visitor(leaver.url, http).begin() for _ in range(20)]
         streams = [
