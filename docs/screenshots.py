@@ -15,8 +15,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect, sync_playwright
 
 DOCS = Path(__file__).parent
-WIDE = {"width": 430, "height": 730}
-PHONE = {"width": 390, "height": 760}
+WIDE = {"width": 600, "height": 720}
+PHONE = {"width": 390, "height": 720}
 ANSWERS = {
     "Where is my order?": """**A-1042** left our house this morning:
 
@@ -26,6 +26,10 @@ ANSWERS = {
 
 > You can still change the address until tonight.""",
     "أين طلبي؟": "غادر طلبك **A-1042** هذا الصباح، ويصل *غدًا قبل الظهر*.",
+}
+ASKED = {
+    "en": ("Where is my order?", "Can it come on Friday?"),
+    "ar": ("أين طلبي؟", "هل يمكن أن يصل يوم الجمعة؟"),
 }
 PICTURES = {
     "light": ("en", "light", WIDE),
@@ -81,11 +85,11 @@ def _take(browser: Browser, url: str, name: str) -> None:
     language, theme, size = PICTURES[name]
     context = browser.new_context(viewport=size, color_scheme=theme, locale=language)  # type: ignore[arg-type]
     page = context.new_page()
+    page.add_init_script(f"window.answerback = {{ lang: '{language}' }}")
     page.goto(f"{url}/web/")
-    page.evaluate("(lang) => document.documentElement.lang = lang", language)
     page.locator("button.launch").click()
-    question = list(ANSWERS)[language == "ar"]
-    for text in (question, "👍"):
+    question, further = ASKED[language]
+    for text in (question, further):
         page.locator("textarea").fill(text)
         page.locator("textarea").press("Enter")
         expect(page.locator("li.mine .bubble", has_text=text)).to_be_visible()

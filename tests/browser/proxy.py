@@ -17,7 +17,8 @@ from enum import Enum, auto
 from urllib.parse import urlsplit
 
 PAGE = """<!doctype html><html lang="{lang}"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>Shop</title><link rel="icon" href="data:,">
+<meta name="viewport" content="width=device-width"><title>Shop</title>
+<link rel="icon" href="data:,">
 <body><h1>Shop</h1>{scripts}<script src="/web/answerback.js"></script></body></html>"""
 
 
@@ -77,7 +78,7 @@ class Proxy:
     shut: bool = False
     asked: list[Asked] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
-    _open: set[asyncio.Transport] = field(default_factory=set)
+    _open: set[StreamWriter] = field(default_factory=set)
     _copy: bytes = b""
 
     def will(self, line: str, *turns: How | bytes) -> None:
@@ -90,12 +91,12 @@ class Proxy:
 
     def cut(self) -> None:
         """Reset every open connection."""
-        for transport in list(self._open):
-            _reset(transport)
+        for writer in list(self._open):
+            _reset(writer)
 
     async def serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Take one request of a browser."""
-        self._open.add(writer.transport)
+        self._open.add(writer)
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 asked = await _read(reader)
@@ -104,7 +105,7 @@ class Proxy:
                 writer.close()
                 await writer.wait_closed()
         finally:
-            self._open.discard(writer.transport)
+            self._open.discard(writer)
             writer.transport.abort()
 
     async def _answer(self, asked: Asked, writer: StreamWriter) -> None:
@@ -116,7 +117,7 @@ class Proxy:
             page = self.page.format(lang=self.lang, scripts=self.scripts)
             writer.write(answer(200, page, "text/html; charset=utf-8", **self.headers))
         elif self.shut:
-            _reset(writer.transport)
+            _reset(writer)
         else:
             await self._pass_on(asked, writer, self._turn(asked))
 
@@ -132,14 +133,14 @@ class Proxy:
         if turn is How.SILENT:
             await asyncio.Event().wait()
         if turn is How.RESET or not self.behind:
-            _reset(writer.transport)
+            _reset(writer)
             return
         async with self._behind(asked) as answers:
             head = await answers.readuntil(b"\r\n\r\n")
             asked.status = int(head.split()[1])
             if turn is How.LOST:
                 await answers.read()
-                _reset(writer.transport)
+                _reset(writer)
                 return
             writer.write(head)
             while chunk := await answers.read(65536):
@@ -154,14 +155,14 @@ class Proxy:
     async def _behind(self, asked: Asked) -> AsyncIterator[StreamReader]:
         place = urlsplit(self.behind)
         answers, asks = await asyncio.open_connection(place.hostname, place.port)
-        self._open.add(asks.transport)
+        self._open.add(asks)
         try:
             headers = {**asked.headers, "connection": "close"}
             head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             asks.write(f"{asked.line} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + asked.body)
             yield answers
         finally:
-            self._open.discard(asks.transport)
+            self._open.discard(asks)
             asks.transport.abort()
 
     async def _fetched(self, asked: Asked) -> bytes:
@@ -187,12 +188,12 @@ def answer(status: int, body: str = "", kind: str = "text/plain", **headers: str
     return f"HTTP/1.1 {status} So\r\n{head}\r\n".encode() + content
 
 
-def _reset(transport: asyncio.Transport) -> None:
+def _reset(writer: StreamWriter) -> None:
     """End a connection as a dead peer does, not as one that is done."""
-    if (sock := transport.get_extra_info("socket")) is not None:
+    if (sock := writer.get_extra_info("socket")) is not None:
         with suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
+    writer.transport.abort()
 
 
 @asynccontextmanager

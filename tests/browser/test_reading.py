@@ -13,8 +13,8 @@ from tests.fakes.faults import held_after_storing
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-LISTEN = """() => { window.told = []; const at = document.querySelector("answerback-chat").shadowRoot
-  .querySelector("[role=status]");
+LISTEN = """() => { window.told = [];
+  const at = document.querySelector("answerback-chat").shadowRoot.querySelector("[role=status]");
   new MutationObserver(() => told.push(at.textContent)).observe(at, { childList: true }); }"""
 
 
@@ -43,7 +43,7 @@ async def test_the_keyboard_opens_writes_and_closes_and_the_pages_own_keys_keep_
 
 async def test_a_screen_reader_hears_working_and_the_answer_once(site: Site) -> None:
     await site.serve()
-    site.ground.agent.words = staticmethod(lambda text: f"**re**: {text}")  # type: ignore[method-assign]
+    site.ground.agent.words = staticmethod(lambda text: f"**re**: {text}")
     slow = site.ground.agent.fail("turn", held_after_storing())
     tab = await site.tab()
     await tab.page.evaluate(LISTEN)
