@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from functools import partial
 
 import httpx
 import pytest
@@ -19,7 +20,7 @@ from storage.engine.tx import Tx
 from storage.notify import chat_topic
 from tests.kit.agents import Echo, Gated
 from tests.kit.operating import ANN, act
-from tests.kit.web import API, Told, Visitor
+from tests.kit.web import API, Following, Told, Visitor
 from tests.limits import until
 from tests.servers import Valkey
 from tests.world import Running, World
@@ -168,12 +169,16 @@ async def test_b165_a_client_that_stops_reading_is_cut_and_the_others_are_told(
         while observer.followers_cut._value.get() < 5:
             await say_by_hand(running, f"{sent} {'x' * 40_000}")
             sent += 1
-            await following.until(lambda f, n=sent: len(f.of("message")) == n)
+            await following.until(partial(_has_messages, sent))
         await until(lambda: observer.followers._value.get() == 1)
     assert [told.data["text"].split()[0] for told in following.of("message")] == [
         str(number) for number in range(sent)
     ]
     assert (await http.get(f"{running.url}/readyz")).status_code == 200
+
+
+def _has_messages(count: int, following: Following) -> bool:
+    return len(following.of("message")) == count
 
 
 async def say_by_hand(running: Running, text: str) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+import signal
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
 
 from tests.e2e.processes import NO_PLATFORM, Ground, Program
+from tests.fakes.telegram.faults import held_after_storing
+from tests.kit import web
 from tests.kit.web import API, IDENTITY_SECRET, Visitor, identity
 from tests.limits import until
 
@@ -104,3 +110,77 @@ async def test_b158_no_token_is_in_a_log_a_metric_or_an_error(sqlite_ground: Gro
         for start in range(len(secret) - 19):
             piece = secret[start : start + 20]
             assert not any(piece in text for text in told), piece
+
+
+async def test_b161_a_deploy_under_open_streams_loses_no_event_and_waits_for_no_stream(
+    postgres_ground: Ground,
+) -> None:
+    ground = postgres_ground
+    settings = {**SITE, "SHUTDOWN_GRACE": "3600", "WEB_ADDRESS_PER_MINUTE": "100000"}
+    leaver = await ground.serve(**settings)
+    held = ground.agent.fail("turn", held_after_storing(), times=None)
+    async with web.client() as http, AsyncExitStack() as stack:
+        visitors = [await Visitor(leaver.url, http).begin() for _ in range(20)]
+        streams = [
+            await stack.enter_async_context(visitor.following())
+            for visitor in visitors
+            for _ in range(5)
+        ]
+        for visitor in visitors:
+            assert (await visitor.say("m1", "hello")).status_code == 202
+        for stream in streams:
+            await stream.until(lambda f: "working" in f.kinds)
+        await until(lambda: len(ground.agent.turns()) == 20)
+        stayer = await ground.serve(**settings)
+        late = await begin_to_post(visitors[0], "late", "are you there?")
+        leaver.signal(signal.SIGTERM)
+        for stream in streams:
+            await stream.until(lambda f: f.over)
+        waits = {stream.retry for stream in streams}
+        assert None not in waits
+        assert len(waits) > 10
+        there = [Visitor(stayer.url, http, visitor.token) for visitor in visitors]
+        again = [
+            await stack.enter_async_context(there[place // 5].following(after=stream.told[-1].id))
+            for place, stream in enumerate(streams)
+        ]
+        status = await end_post(*late)
+        held.release()
+        for stream in again:
+            await stream.until(lambda f: "ended" in f.kinds)
+        assert await leaver.ended() == 0
+        if status != 202:
+            assert (await there[0].say("late", "are you there?")).status_code in (200, 202)
+        assert (await there[0].answered("late"))["answer"] == "re: are you there?"
+        for before, after in zip(streams, again, strict=True):
+            numbers = [told.id for told in [*before.events, *after.events]]
+            assert numbers[:4] == [1, 2, 3, 4]
+            assert numbers == list(range(1, len(numbers) + 1))
+        said = [one["text"] for visitor in there for one in await visitor.history()]
+        assert said.count("re: hello") == 20
+    assert len(ground.agent.turns("hello")) == 20
+    assert "Traceback" not in leaver.output
+
+
+async def begin_to_post(
+    visitor: Visitor, name: str, text: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
+    """A message of which half has left; returns its other half."""
+    place = httpx.URL(visitor.url)
+    reader, writer = await asyncio.open_connection(place.host, place.port)
+    body = json.dumps({"request_id": name, "text": text}).encode()
+    writer.write(
+        f"POST {API}/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
+        + body[:10]
+    )
+    await writer.drain()
+    return reader, writer, body[10:]
+
+
+async def end_post(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rest: bytes) -> int:
+    """The other half; returns the status of the answer."""
+    writer.write(rest)
+    status = int((await reader.readline()).split()[1])
+    writer.close()
+    return status
