@@ -121,9 +121,9 @@ class ClientDesk:
             self._rt.wakeups.tell(chat_topic(chat))
         return len(stopped)
 
-    def follow(self, who: Address, after: int | None, session: str) -> Follower:
+    def follow(self, who: Address, after: int | None, session: str, until: float) -> Follower:
         """Follow the chat."""
-        return self.followers.follow(who, after, session)
+        return self.followers.follow(who, after, session, until)
 
     async def addresses(self, who: Address) -> Sequence[Address]:
         """Every address of the chat at this one."""

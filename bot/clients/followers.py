@@ -47,6 +47,7 @@ class Follower:
         "n",
         "session",
         "slow",
+        "until",
         "who",
     )
 
@@ -54,11 +55,13 @@ class Follower:
         self,
         who: Address,
         session: str,
+        until: float,
         begin: Callable[[Follower], Awaitable[None]],
         forget: Callable[[Follower], None],
     ) -> None:
         self.who = who
         self.session = session
+        self.until = until
         self.chat: int | None = None
         self.n: int | None = None
         self.ended = False
@@ -134,7 +137,7 @@ class Followers:
         self.leaving = asyncio.Event()
         rt.wakeups.listen(self._hear)
 
-    def follow(self, who: Address, after: int | None, session: str) -> Follower:
+    def follow(self, who: Address, after: int | None, session: str, until: float) -> Follower:
         """A follower of the chat at this address, from a snapshot or from an event on."""
 
         async def begin(follower: Follower) -> None:
@@ -145,7 +148,7 @@ class Followers:
             async with self._begun:
                 await self._start(follower, after)
 
-        return Follower(who, session, begin, self._forget)
+        return Follower(who, session, until, begin, self._forget)
 
     async def look(self) -> float:
         """Give everybody what is new: of the chats that were hinted at, and of all of them when
@@ -188,8 +191,9 @@ class Followers:
         if followers:
             asked = [(follower.who, follower.session) for follower in followers]
             over = await self._rt.db.ask(sessions.over, self._account, asked)
+            now = self._rt.clock.wall()
             for follower in followers:
-                if follower.session in over:
+                if follower.session in over or follower.until <= now:
                     follower.end()
 
     def came(self, who: Address, chat: int) -> None:

@@ -116,10 +116,11 @@ class Desk(Protocol):
         """Withdraw what runs and waits; returns how many turns that were."""
 
     def follow(
-        self, who: Address, after: int | None, session: str
+        self, who: Address, after: int | None, session: str, until: float
     ) -> AbstractAsyncContextManager[Follower]:
-        """Follow the chat, until the session is over: from a snapshot on, or from the event with
-        this number on. It may begin before the chat has its first message."""
+        """Follow the chat, until the session is over, at `until` (epoch seconds) or before: from
+        a snapshot on, or from the event with this number on. It may begin before the chat has
+        its first message."""
 
     async def addresses(self, who: Address) -> Sequence[Address]:
         """Every address of the chat at this one; none while there is no chat."""
