@@ -172,7 +172,7 @@ async function request(path, { method = "GET", body, headers, signal, token = se
     return request(path, { method, body, headers, signal, again: false });
   }
   if (answer.status === 403) halt("NOT_HERE");
-  if (answer.status === 429 || answer.status >= 500) throw new Later(answer.headers.get("Retry-After"));
+  if ([408, 429].includes(answer.status) || answer.status >= 500) throw new Later(answer.headers.get("Retry-After"));
   return answer;
 }
 
