@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from math import ceil
@@ -9,6 +10,9 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+
+SLOWEST_BODY = 120.0
+"""Seconds in which a body arrives, or never does."""
 
 
 class Wrong(Exception):
@@ -38,12 +42,15 @@ async def read(request: Request, largest: int) -> dict[str, Any]:
         raise Wrong(413, f"a body has at most {largest} bytes")
     body = bytearray()
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > largest:
-                raise Wrong(413, f"a body has at most {largest} bytes")
+        async with asyncio.timeout(SLOWEST_BODY):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > largest:
+                    raise Wrong(413, f"a body has at most {largest} bytes")
     except ClientDisconnect as gone:
         raise Wrong(400, "the body did not arrive whole") from gone
+    except TimeoutError:
+        raise Wrong(408, f"the body did not arrive within {SLOWEST_BODY:.0f} seconds") from None
     try:
         read = json.loads(body) if body else {}
     except (ValueError, RecursionError) as fault:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
@@ -22,8 +22,9 @@ from bot.domain.errors import DatabaseUnavailable
 from channels.web.answers import Wrong, error, read, retry_after
 from channels.web.channel import WebChannel
 from channels.web.demo import demo_page
-from channels.web.door import Door
+from channels.web.door import Door, network_of
 from channels.web.files import file_of_chat
+from channels.web.limits import Places
 from channels.web.names import CLIENT_ID, request_id
 from channels.web.session import Sessions
 from channels.web.stream import EventStream
@@ -38,8 +39,11 @@ _PAGE = 50
 _LARGEST_PAGE = 200
 _MAX_BODY = 256_000
 """Bytes of a body without files."""
-_LARGE_AT_ONCE = 16
-"""Bodies with files that are read at the same time: each is held in memory."""
+_LARGE_AT_ONCE = 16, 4
+"""Bodies with files that are read at the same time, and of them from one address: each is held in
+memory."""
+_HELD_AT_ONCE = 5_000, 20
+"""Questions that are held, and of them by one visitor: one more is answered at once."""
 _MOST_DIGITS = 19
 """Digits of a number that still fits into 64 bits."""
 
@@ -54,7 +58,8 @@ class Site:
     channel: WebChannel
     door: Door
     widget: Widget
-    _large: int = field(default=0, init=False)
+    _large: Places = field(default_factory=lambda: Places(*_LARGE_AT_ONCE), init=False)
+    _held: Places = field(default_factory=lambda: Places(*_HELD_AT_ONCE), init=False)
 
     @property
     def desk(self) -> Desk:
@@ -111,7 +116,10 @@ class Site:
         session = await self.door.session(request, self.desk)
         self.door.count_message(request, session)
         who, largest = session.address, self.door.settings.web_file_max
-        with self._room_for(request):
+        large = self._large.place(network_of(request)) if _is_large(request) else nullcontext(True)
+        with large as free:
+            if not free:
+                raise Wrong(503, "too many files come in at once; send it again", retry_after(2))
             body = await read(request, _MAX_BODY + largest * 4 // 3)
             given = submitted(body, largest)
             kept = tuple([await self.desk.keep_file(who, file) for file in given.files])
@@ -124,21 +132,6 @@ class Site:
             case Accepted(again=again):
                 return JSONResponse(accepted_json(taken), status_code=200 if again else 202)
 
-    @contextmanager
-    def _room_for(self, request: Request) -> Iterator[None]:
-        """Refuse a body with files while many are read. Raises Wrong."""
-        said = request.headers.get("content-length", "")
-        if said.isascii() and said.isdecimal() and len(said) < 9 and int(said) <= _MAX_BODY:
-            yield
-            return
-        if self._large >= _LARGE_AT_ONCE:
-            raise Wrong(503, "too many files come in at once; send it again", retry_after(2))
-        self._large += 1
-        try:
-            yield
-        finally:
-            self._large -= 1
-
     async def turn(self, request: Request) -> Response:
         """What became of a message. Raises NotKnown, Wrong."""
         session = await self.door.session(request, self.desk)
@@ -146,7 +139,9 @@ class Site:
         if not CLIENT_ID.fullmatch(minted):
             raise Wrong(422, "a request_id is 1 to 59 of A-Z a-z 0-9 _ -")
         wait = min(LONGEST_WAIT, _number(request, "wait", 0))
-        answer = await self.desk.turn(session.address, partial(request_id, minted=minted), wait)
+        named = partial(request_id, minted=minted)
+        with self._held.place(session.address.chat) as free:
+            answer = await self.desk.turn(session.address, named, wait if free else 0.0)
         return JSONResponse(turn_json(answer))
 
     async def history(self, request: Request) -> Response:
@@ -202,6 +197,12 @@ async def _no_route(_request: Request, refused: Exception) -> Response:
 async def _fault(_request: Request, _error: Exception) -> Response:
     """A fault of ours: the log has it."""
     return error(500, "this failed, and whoever runs the server can see why in its log")
+
+
+def _is_large(request: Request) -> bool:
+    """Whether the body may have files; of one that comes in chunks nobody knows."""
+    said = request.headers.get("content-length", "")
+    return not (_is_number(said) and int(said) <= _MAX_BODY)
 
 
 def _language(request: Request) -> str:

@@ -138,9 +138,15 @@ class Door:
 
     def count_message(self, request: Request, session: Session) -> None:
         """Count a message. Raises TooMany."""
-        wait = self.limits.message_waits(session.address.chat, request.scope[_NETWORK])
+        wait = self.limits.message_waits(session.address.chat, network_of(request))
         if wait:
             raise TooMany(wait)
+
+
+def network_of(request: Request) -> str:
+    """The network address from which a request came in through the door."""
+    network: str = request.scope[_NETWORK]
+    return network
 
 
 class TooMany(Wrong):

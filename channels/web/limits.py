@@ -7,8 +7,9 @@ by intake (CHAT_MESSAGES_PER_MINUTE), which tells the person.
 from __future__ import annotations
 
 import ipaddress
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bot.domain.ports import Clock
@@ -45,6 +46,30 @@ class Limit:
         if len(self._free_at) > _KNOWN_AT_MOST:
             self._free_at.popitem(last=False)
         return 0.0
+
+
+class Places:
+    """So many things at once, of which so many for one name."""
+
+    def __init__(self, at_once: int, for_each: int) -> None:
+        self._at_once = at_once
+        self._for_each = for_each
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, name: str) -> Iterator[bool]:
+        """Whether there is a place; it is taken while the body runs."""
+        free = self._taken.total() < self._at_once and self._taken[name] < self._for_each
+        if not free:
+            yield False
+            return
+        self._taken[name] += 1
+        try:
+            yield True
+        finally:
+            self._taken[name] -= 1
+            if not self._taken[name]:
+                del self._taken[name]
 
 
 class Limits:

@@ -14,7 +14,7 @@ import jwt
 
 _ALGORITHM = "HS256"
 _JWS = jwt.PyJWS(algorithms=[_ALGORITHM])
-LONGEST = 4096
+LONGEST = 8192
 """Characters of a token."""
 
 
@@ -25,7 +25,7 @@ class NotSigned(Exception):
 
 def sign(claims: Mapping[str, object], secret: str) -> str:
     """These claims as a token."""
-    payload = json.dumps(claims, separators=(",", ":")).encode()
+    payload = json.dumps(claims, separators=(",", ":"), ensure_ascii=False).encode()
     return _JWS.encode(payload, secret.encode(), algorithm=_ALGORITHM)
 
 

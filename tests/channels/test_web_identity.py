@@ -177,6 +177,16 @@ def test_a_guest_gets_an_address_that_nobody_can_guess_and_keeps_it(tokens: Toke
     assert renewed.id == session.id
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "語", "😀", '"', "\\", "&"])
+def test_the_longest_sub_and_name_still_make_a_token_that_is_read(
+    tokens: Tokens, letter: str
+) -> None:
+    claims = {"sub": letter * 255, "name": letter * 300, "exp": int(NOW) + HOUR}
+    text, session = tokens.user(identify(jwt(claims), [SECRET], NOW))
+    assert tokens.read(text) == session
+    assert session.address.chat == f"user:{letter * 255}"
+
+
 def test_a_session_goes_on_when_the_same_user_is_identified_again(tokens: Tokens) -> None:
     _, first = tokens.user(Identity("u1"))
     assert tokens.user(Identity("u1"), first)[1].id == first.id

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from channels.web import answers
 from tests.clients.test_openapi import as_described
-from tests.kit.agents import repeats
+from tests.kit.agents import Gated, repeats
 from tests.kit.web import API, WEB, Visitor
-from tests.limits import PATIENCE
+from tests.limits import PATIENCE, until
 from tests.world import World
 
 pytestmark = pytest.mark.alternating(0)
@@ -99,6 +100,64 @@ async def test_a_body_that_is_too_long_is_refused_before_it_is_read(visitor: Vis
     async with asyncio.timeout(PATIENCE):
         assert (await reader.readline()).split()[1] == b"413"
     writer.close()
+
+
+async def test_bodies_that_never_end_leave_room_for_everybody_else(
+    visitor: Visitor,
+) -> None:
+    host = httpx.URL(visitor.url)
+    head = (
+        f"POST {API}/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n"
+        "Content-Length: 1000000\r\n\r\n{"
+    )
+    slow = [await asyncio.open_connection(host.host, host.port) for _ in range(4)]
+    for _, writer in slow:
+        writer.write(head.encode())
+    large = json.dumps({"request_id": "m1", "text": "hello", "x": "x" * 300_000}).encode()
+
+    async def refused() -> httpx.Response | None:
+        answer = await visitor.ask("POST", "/messages", large)
+        return answer if answer.status_code == 503 else None
+
+    answer = await until(refused)
+    assert answer is not None
+    assert answer.headers["retry-after"]
+    assert (await visitor.say("m2", "small")).status_code == 202
+    for _, writer in slow:
+        writer.close()
+
+    async def taken() -> bool:
+        return (await visitor.ask("POST", "/messages", large)).status_code in (200, 202)
+
+    await until(taken)
+
+
+async def test_a_body_that_comes_too_slowly_is_given_up(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "SLOWEST_BODY", 0.1)
+    host = httpx.URL(visitor.url)
+    reader, writer = await asyncio.open_connection(host.host, host.port)
+    head = f"POST {API}/session HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
+    writer.write(head.encode())
+    async with asyncio.timeout(PATIENCE):
+        assert (await reader.readline()).split()[1] == b"408"
+    writer.close()
+
+
+async def test_of_questions_that_are_held_one_too_many_is_answered_at_once(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    agent = Gated()
+    running = await world.start(agent=agent, **WEB)
+    visitor = await Visitor(running.url, http).begin()
+    await visitor.say("m1", "hello")
+    held = [asyncio.create_task(visitor.turn("m1", wait=25)) for _ in range(30)]
+    async with asyncio.timeout(PATIENCE):
+        done, _ = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+    assert {task.result()["status"] for task in done} == {"pending"}
+    agent.go.set()
+    await asyncio.gather(*held)
 
 
 ODD = st.one_of(

@@ -144,7 +144,7 @@ class Visitor:
         async def over() -> bool:
             nonlocal answer
             answer = await self.turn(request_id, wait=25)
-            return answer["status"] != "pending"
+            return bool(answer["status"] != "pending")
 
         await until(over)
         return answer
