@@ -367,13 +367,27 @@ async function follow() {
       if (error instanceof Halt) break;
       after = error.after || 0;
     }
+    const came = link.live;
+    const long = Date.now() - tried > 10000;
     report(false);
+    if (!came && (long || pause > 2000)) await catchUp();
     // A stream that ends as soon as it began gets no quick return either.
-    if (Date.now() - tried > 10000) pause = 1000;
+    if (came && long) pause = 1000;
     if (isWanted()) await rest(Math.max(after, pause * (0.5 + Math.random())));
     pause = Math.min(2 * pause, SLOWEST);
   }
   following = false;
+}
+
+/** Read the history where no stream comes through: some proxies hold back what does not end. */
+async function catchUp() {
+  const { chat } = session || {};
+  const page = chat && (await call(`messages?limit=${PAGE}`).catch(() => undefined));
+  if (!page?.messages || session?.chat !== chat) return;
+  page.messages.forEach(put);
+  if (!last) more = page.more;
+  tell("state", state());
+  tidy();
 }
 
 /** Read the stream until it ends; the time in ms that the server asks to wait. */
