@@ -1,4 +1,4 @@
-"""Whoever follows a chat is told every event once, in order, wherever it came from."""
+"""Followers are told every event of a chat once, in order, wherever it came from."""
 
 from __future__ import annotations
 

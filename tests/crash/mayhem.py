@@ -25,6 +25,7 @@ from tests.clocks import ShiftedClock
 from tests.fakes.faults import Fault
 from tests.fakes.updates import Person
 from tests.kit.passing import moves
+from tests.kit.web import IDENTITY_SECRET, Told, Visitor, identity
 from tests.limits import PATIENCE
 from tests.world import PUBLIC, Running, World
 
@@ -37,10 +38,15 @@ TERMS: dict[str, Any] = {
     "telegram_read_timeout": 0.2,
     "twilio_timeout": 0.2,
     "chat_messages_per_minute": 1000,
+    "web": True,
+    "web_secret": IDENTITY_SECRET[::-1],
+    "web_identity_secret": IDENTITY_SECRET,
+    "web_visitor_per_minute": 100_000,
 }
 PHONE = "whatsapp:+15550100015"
+PAGE = "user:eve"
 ADA, BOB = 700100201, 700100202
-CHATS = (str(ADA), str(BOB), PHONE)
+CHATS = (str(ADA), str(BOB), PHONE, PAGE)
 
 
 class Halting(ShiftedClock):
@@ -73,6 +79,14 @@ class Body:
     zombie: bool = False
 
 
+@dataclass(frozen=True)
+class Typed:
+    """A message of the page, under the name that it gave it."""
+
+    name: str
+    text: str
+
+
 @dataclass
 class Mayhem:
     """The world, its processes, and what was said and shown in it."""
@@ -90,6 +104,11 @@ class Mayhem:
     it sends then comes when it comes, the one thing that no bot can prevent."""
     slow: asyncio.Event = field(default_factory=asyncio.Event)
     at_work: asyncio.Event = field(default_factory=asyncio.Event)
+    told: list[Told] = field(default_factory=list)
+    """Whatever the page was told of its chat, over all its streams."""
+    page: list[str] = field(default_factory=list)
+    """What the page shows of ours."""
+    _token: str = ""
     _people: dict[str, Person] = field(
         default_factory=lambda: {str(n): Person(n) for n in (ADA, BOB)}
     )
@@ -139,6 +158,8 @@ class Mayhem:
         self.said[chat].append(text)
         if chat == PHONE:
             self._sent[text] = (await self.world.twilio.inbound(text, webhook=False)).form
+        elif chat == PAGE:
+            self._sent[text] = Typed(f"m-{self._number}", text)
         else:
             self._sent[text] = self._people[chat].text(text)
         await self.deliver(text)
@@ -162,7 +183,11 @@ class Mayhem:
         sent = self._sent[text]
         try:
             async with asyncio.timeout(3.0):
-                if isinstance(sent, list):
+                if isinstance(sent, Typed):
+                    visitor = await self._visitor(running)
+                    said = await visitor.say(sent.name, sent.text)
+                    ok = said.status_code in (200, 202)
+                elif isinstance(sent, list):
                     self.world.twilio.reach[PUBLIC] = running.url
                     [attempt] = await self.world.twilio.repeat(sent)
                     ok = attempt.acknowledged
@@ -173,12 +198,37 @@ class Mayhem:
         if ok:
             self.acknowledged.add(text)
 
+    async def _visitor(self, running: Running) -> Visitor:
+        visitor = Visitor(running.url, running.client, self._token)
+        if not self._token:
+            await visitor.sign_in(identity(self.world.clock, PAGE.partition(":")[2]))
+            self._token = visitor.token
+        return visitor
+
+    async def look_at_page(self) -> None:
+        """The page comes back: it goes on with the last number that it had, and shows what there
+        is."""
+        visitor = await self._visitor(self.bodies[-1].running)
+        said = await visitor.history(limit=200)
+        self.page = [one["text"] for one in said if one["kind"] != "accepted"]
+        rows = await self.world.rows(
+            "SELECT f.n FROM followed f JOIN chats c ON c.id = f.chat WHERE c.address = :page",
+            page=PAGE,
+        )
+        last = rows[0][0] if rows else 0
+        had = self.told[-1].id or 0 if self.told else 0
+        async with visitor.following(after=had) as following:
+            await following.until(lambda f: had == last or (f.told and f.told[-1].id == last))
+            self.told += following.events
+
     async def stop_word(self, chat: str) -> None:
         """/stop."""
         self._number += 1
         name = f"/stop {self._number}"
         if chat == PHONE:
             self._sent[name] = (await self.world.twilio.inbound("/stop", webhook=False)).form
+        elif chat == PAGE:
+            self._sent[name] = Typed(f"m-{self._number}", "/stop")
         else:
             self._sent[name] = self._people[chat].command("/stop")
         await self.deliver(name)
@@ -186,7 +236,7 @@ class Mayhem:
     async def edit(self, chat: str) -> None:
         """The last message of a Telegram chat is changed; its words stay, for the count."""
         texts = [t for t in self.said[chat] if t in self._sent]
-        if texts and chat != PHONE and self.bodies:
+        if texts and chat not in (PHONE, PAGE) and self.bodies:
             update = self._people[chat].edit(self._sent[texts[-1]], texts[-1])
             try:
                 await self.bodies[-1].running.post_update(update)
@@ -308,6 +358,7 @@ class Mayhem:
         async with asyncio.timeout(PATIENCE):
             while await moves(self.world, at_most=4.0):
                 await self._beat()
+        await self.look_at_page()
 
 
 async def _unless_dead(act: Coroutine[Any, Any, object]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.crash.mayhem import CHATS, PHONE, Mayhem
+from bot.domain.ending import Ending
+from channels.web.names import minted
+from tests.crash.mayhem import CHATS, PAGE, PHONE, Mayhem
 from tests.kit.receipts import RECEIPTS
 from tests.world import World
 
@@ -22,8 +24,32 @@ async def hold(mayhem: Mayhem) -> None:
         await _parts_are_shown_once(mayhem, chat)
         if not mayhem.by_hand and not mayhem.unseen:
             _replies_are_in_order(mayhem, chat)
+    await _the_page_was_told_everything(mayhem)
     assert mayhem.world.telegram.violations == []
     assert mayhem.world.twilio.violations == []
+
+
+async def _the_page_was_told_everything(mayhem: Mayhem) -> None:
+    """Each number once and in order, each part once, and of each message how it is by now."""
+    numbers = [told.id for told in mayhem.told]
+    assert numbers == list(range(1, len(numbers) + 1)), "a number is missing, or came twice"
+    shown = [told.data["text"] for told in mayhem.told if told.kind in ("message", "notice")]
+    assert shown == mayhem.page
+    last = {told.data["request_id"]: told for told in mayhem.told if told.kind in _STATES}
+    rows = await mayhem.world.rows(
+        "SELECT i.request_id, r.ending FROM inbound i LEFT JOIN runs r ON r.id = i.run "
+        "WHERE i.sender_id = :page",
+        page=PAGE,
+    )
+    assert {minted(name) for name, _ in rows} == set(last)
+    for name, ending in rows:
+        told = last[minted(name)]
+        assert told.kind in ("ended", "withdrawn"), f"{told.about} is over, and nobody was told"
+        if told.data["ending"] != ending:  # Corrected after it was told.
+            assert Ending(told.data["ending"]).correctable_to(Ending(ending))
+
+
+_STATES = ("accepted", "working", "ended", "withdrawn")
 
 
 async def _one_row_and_one_run(mayhem: Mayhem) -> None:
@@ -90,4 +116,6 @@ def _replies_are_in_order(mayhem: Mayhem, chat: str) -> None:
 def _shown(mayhem: Mayhem, chat: str) -> Sequence[str]:
     if chat == PHONE:
         return mayhem.world.twilio.texts(PHONE)
+    if chat == PAGE:
+        return mayhem.page
     return mayhem.world.telegram.texts(int(chat))
