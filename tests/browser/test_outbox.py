@@ -1,4 +1,4 @@
-"""What a person wrote is sent once, in order, whatever becomes of the network and the page."""
+"""A message is sent once, in order, whatever becomes of the network and the page."""
 
 from __future__ import annotations
 
