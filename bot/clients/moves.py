@@ -76,22 +76,18 @@ def project_each(tx: Tx, of: Sequence[int]) -> Sequence[int]:
     return [chat for chat in of if chat not in locked]
 
 
-def snapshot(tx: Tx, account: int, who: Address) -> tuple[int | None, Snapshot]:
-    """The chat as it is now. Its row is locked, so that no event comes in between."""
-    chat = chats.locate(tx, account, [who])
-    if chat is None:
-        return None, Snapshot(0)
-    chat = chats.lock(tx, chat).id
-    journal.project(tx, chat)
+def snapshot(tx: Tx, chat: int) -> Snapshot | None:
+    """The chat as it is now; None where its journal lacks something. Read at one moment."""
+    if lacking(tx, [chat]):
+        return None
     said = journal.before(tx, chat, _END, LATEST + 1)
-    whole = Snapshot(
+    return Snapshot(
         n=journal.head(tx, chat),
         messages=said[-LATEST:],
         more=len(said) > LATEST,
         open=journal.open_turns(tx, chat),
         unread=journal.unread(tx, chat),
     )
-    return chat, whole
 
 
 def history(tx: Tx, chat: int, before: int | None, limit: int) -> Page:
