@@ -140,7 +140,7 @@ function apply(kind, data) {
     if (kind === "accepted" || kind === "message" || kind === "notice") put({ ...data, kind });
     if (EVENTS[kind] && !(kind === "accepted" && /WORKING/.test(turns.get(id)))) mark(id, EVENTS[kind]);
     if (kind === "ended") mark(id, OVER[data.status] || "ANSWERED");
-    if (kind === "message" || kind === "notice") announce(markdown(data.text).map((block) => block.textContent).join("\n"));
+    if (kind === "message" || kind === "notice") announce(markdown(data.text || "").map((block) => block.textContent).join("\n"));
   }
   return true;
 }
@@ -334,12 +334,19 @@ let following = false;
 let abort; // the open stream's
 let wake = () => undefined;
 let tried = 0;
+let heard = 0; // ms, when the stream last said anything
 
 const stopStream = () => abort?.abort();
 const rest = (ms) => new Promise((done) => {
   const timer = setTimeout(done, ms);
   wake = () => { if (Date.now() - tried > 2000) { clearTimeout(timer); done(); } };
 });
+
+/** A phone that slept has a stream that looks open and is dead: one missed comment is enough. */
+function revive() {
+  if (Date.now() - heard > SILENCE / 2) stopStream();
+  wake();
+}
 
 function report(live) {
   if (live !== link.live || (!live && !link.down)) {
@@ -395,7 +402,7 @@ async function stream() {
   abort = new AbortController();
   const { signal } = abort;
   let dog;
-  const watch = () => { clearTimeout(dog); dog = setTimeout(stopStream, SILENCE); };
+  const watch = () => { heard = Date.now(); clearTimeout(dog); dog = setTimeout(stopStream, SILENCE); };
   let after = 0;
   try {
     watch();
@@ -1049,10 +1056,10 @@ async function introduce() {
   }
 }
 
-addEventListener("online", () => { draw(); wake(); flush(); });
+addEventListener("online", () => { draw(); revive(); flush(); });
 addEventListener("offline", draw);
 addEventListener("storage", ({ key }) => { if (!key || key.startsWith(`${prefix}o:`)) { reload(); if (acting) flush(); } });
-document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") { wake(); draw(); } });
+document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") { revive(); draw(); } });
 addEventListener("pagehide", leave);
 addEventListener("pageshow", ({ persisted }) => {
   if (!persisted) return;

@@ -79,6 +79,21 @@ async def test_where_no_stream_comes_through_the_answer_is_read_from_the_history
     await tab.says("Reconnecting…")
 
 
+async def test_a_phone_that_slept_opens_its_stream_anew(site: Site) -> None:
+    await site.serve()
+    device = await site.device()
+    await device.clock.install()
+    tab = await site.tab(device)
+    await tab.write("hello")
+    await tab.becomes("hello", "Answered")
+    streams = len(site.proxy.lines(STREAM))
+    await device.clock.fast_forward(15_000)
+    await tab.page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
+    await hurried(tab, 2)
+    await until(lambda: len(site.proxy.lines(STREAM)) > streams)
+    await tab.says("")
+
+
 async def now(tab: Tab) -> float:
     """The page's clock, in ms."""
     moment: float = await tab.page.evaluate("() => Date.now()")
