@@ -136,10 +136,6 @@ class ClientDesk:
         """Follow the chat."""
         return self.followers.follow(who, after, session, until)
 
-    async def addresses(self, who: Address) -> Sequence[Address]:
-        """Every address of the chat at this one."""
-        return await self._rt.db.read(_addresses, self._account, who)
-
     async def write(self, ref: SendRef) -> bool:
         """Write a part into its chat's journal, once."""
         chat = await self._rt.db.write(moves.write_part, ref)

@@ -175,7 +175,7 @@ class Site:
         said = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(said) if _is_number(said) else None
         who, until = session.address, session.ends_at
-        return EventStream(self.desk.follow(who, after, session.id, until), {})
+        return EventStream(self.desk.follow(who, after, session.id, until))
 
     async def seen(self, request: Request) -> Response:
         """What was said up to this event was shown. Raises NotKnown, Wrong."""
