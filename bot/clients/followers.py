@@ -15,6 +15,7 @@ from typing import Self
 
 from bot.clients import moves
 from bot.domain.clients import Wire
+from bot.domain.errors import DatabaseUnavailable
 from bot.domain.journal import ChatEvent, Snapshot
 from bot.domain.message import Address
 from bot.leases.runtime import Runtime
@@ -28,6 +29,8 @@ _BEGINNINGS = 8
 _LOOK_EVERY = 1.0
 _LOCKED_AGAIN = 0.05
 """Seconds until a chat is looked at again that somebody had locked."""
+_PROJECTED_AT_ONCE = 50
+"""Chats of one transaction."""
 _RETURN_WITHIN = (0.2, 2.5)
 """Seconds over which clients spread their return from a process that leaves."""
 
@@ -292,7 +295,10 @@ class Followers:
         found = await db.read(moves.look, self._account, after, waiting)
         await self._give_each(after, found.events)
         if found.lacking:
-            locked = await db.write(moves.project_each, found.lacking)
+            locked: list[int] = []
+            for first in range(0, len(found.lacking), _PROJECTED_AT_ONCE):
+                some = found.lacking[first : first + _PROJECTED_AT_ONCE]
+                locked += await db.write(moves.project_each, some)
             after = {c: self._told[c] for c in found.lacking if c in self._told}
             again = await db.read(moves.look, self._account, after, ())
             await self._give_each(after, again.events)
@@ -316,7 +322,11 @@ class Followers:
                 self._leave_place(follower)
                 follower.chat = None
                 follower.give(self._wire.resync)
-                await self._begin_anew(follower)
+                try:
+                    await self._begin_anew(follower)
+                except DatabaseUnavailable:
+                    follower.end()  # Its client comes back.
+                    raise
 
     async def _give_each(
         self, after: Mapping[int, int], told: Mapping[int, Sequence[ChatEvent]]

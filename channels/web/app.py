@@ -93,7 +93,10 @@ class Site:
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer for hours, with nothing around it that is kept for as long."""
         stream = await self._answered(self.events)(Request(scope, receive))
-        await stream(scope, receive, send)
+        try:
+            await stream(scope, receive, send)
+        except DatabaseUnavailable as unavailable:  # Before it began.
+            await _come_again(unavailable)(scope, receive, send)
 
     def api_routes(self) -> Sequence[Route]:
         """The routes that `openapi.json` describes."""
@@ -122,10 +125,7 @@ class Site:
             except Wrong as wrong:
                 return error(wrong.status, str(wrong), wrong.headers)
             except DatabaseUnavailable as unavailable:
-                _log.warning("a client was told to come again: %s", unavailable)
-                return error(
-                    503, "nothing was stored; send it again", retry_after(unavailable.retry_after)
-                )
+                return _come_again(unavailable)
 
         return answered
 
@@ -195,6 +195,12 @@ class Site:
         """A file of the chat. Raises NotKnown, Wrong."""
         session = await self.door.session(request, self.desk)
         return await file_of_chat(self.desk, session.address, request.path_params["ref"])
+
+
+def _come_again(unavailable: DatabaseUnavailable) -> Response:
+    _log.warning("a client was told to come again: %s", unavailable)
+    wait = retry_after(unavailable.retry_after)
+    return error(503, "nothing was stored; send it again", wait)
 
 
 async def _openapi(_request: Request) -> Response:
