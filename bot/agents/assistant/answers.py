@@ -61,7 +61,7 @@ class ModelAnswer(Enum):
     )
     BUSY = (
         "408, 409, 425, 429, 529, 5xx, a timeout, no connection",
-        "tried again: not before `Retry-After`, longer each time, spread out, until the deadline",
+        "tried again after `Retry-After`, longer each time; an apology at the deadline, or at once",
     )
     REFUSES_US = (
         "401, 402, 403, 404, a quota that is used up",

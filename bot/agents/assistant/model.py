@@ -34,7 +34,6 @@ from bot.agents.assistant.answers import ModelAnswer, of_error, of_response
 from bot.agents.assistant.prompt import Files
 from bot.agents.assistant.reasoning import without_reasoning
 from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
-from bot.domain.ports import Clock
 from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 from bot.texts import Text
@@ -209,12 +208,11 @@ def spell(error: Exception) -> str:
     return f"{type(error).__name__}{status}"
 
 
-def busy(error: exceptions.AgentRunError, turn: Turn, clock: Clock) -> Retry:
+def busy(error: exceptions.AgentRunError, turn: Turn, jitter: float) -> Retry:
     """Try the turn again: not before the provider asks for, longer with every attempt, spread
-    out, and no later than the turn's deadline, when the person gets an apology."""
+    out."""
     asked = error.retry_after if isinstance(error, exceptions.ModelAPIError) else None
-    wait = RETRY.model.after(turn.attempt, clock.jitter())
+    wait = RETRY.model.after(turn.attempt, jitter)
     if asked is not None:
         wait = asked + wait / 2
-    left = max(1.0, turn.deadline - clock.wall())
-    return Retry(min(wait, left), f"the model is not available: {spell(error)}")
+    return Retry(wait, f"the model is not available: {spell(error)}")
