@@ -50,7 +50,7 @@ from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
-from storage.engine.demands import refuse_unfit
+from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.retention import delete_old
@@ -79,10 +79,12 @@ class Role(StrEnum):
 
 
 class DatabaseCheck:
-    """Whether the database answers, and how long the oldest due run waits. It is asked at most
-    once a second: who asks meanwhile hears the last answer, or waits for the one on its way."""
+    """Whether the database answers and takes writes, and how long the oldest due run waits. It is
+    asked at most once a second: who asks meanwhile hears the last answer, or waits for the one on
+    its way."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, url: str, db: Database, clock: Clock) -> None:
+        self._url = url
         self._db = db
         self._clock = clock
         self._asking = asyncio.Lock()
@@ -109,6 +111,8 @@ class DatabaseCheck:
         try:
             async with asyncio.timeout(2.0):
                 self._due = await self._db.read(runs.oldest_due)
+                if self._db.trouble and not await asyncio.to_thread(refusal_of, self._url):
+                    self._db.trouble = ""
         except DatabaseUnavailable as error:
             self._trouble = str(error)
         except TimeoutError:
@@ -138,7 +142,7 @@ class Process:
     _heard: DatabaseCheck = field(init=False)
 
     def __post_init__(self) -> None:
-        self._heard = DatabaseCheck(self.rt.db, self.rt.clock)
+        self._heard = DatabaseCheck(self.settings.database_url, self.rt.db, self.rt.clock)
 
     @property
     def ids(self) -> Mapping[str, int]:

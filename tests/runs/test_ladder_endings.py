@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bot.domain.ending import Ending
-from bot.domain.errors import GiveUp, Retry
+from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
 from bot.operations.actions import Operator, apply
 from bot.operations.runs import close
@@ -138,21 +138,6 @@ async def test_what_an_agent_says_when_it_gives_up_is_the_apology(world: World) 
     await world.settled()
     assert world.telegram.texts(CHAT) == ["Only a person can do that."]
     assert await world.rows("SELECT ending FROM runs") == [("apologised",)]
-
-
-async def test_who_must_be_asked_after_the_deadline_is_not_waited_for(world: World) -> None:
-    async def agent(turn: Turn) -> str:
-        raise Retry(7200, "the model is not available")
-
-    process = await world.start(agent=agent)
-    await process.post_update(Person(CHAT).text("hi"))
-    await world.settled()
-    assert world.telegram.texts(CHAT) == [say(Text.APOLOGY)]
-    [(ending, detail)] = await world.rows("SELECT ending, detail FROM runs")
-    assert (ending, detail) == (
-        "apologised",
-        "it was asked to wait 7200 s, past its deadline: the model is not available",
-    )
 
 
 async def test_a_turn_past_its_deadline_says_so(world: World) -> None:
