@@ -259,6 +259,14 @@ def test_an_address_too_long_for_an_entity_or_of_this_machine_is_written_out() -
         assert "entities" not in call
 
 
+@pytest.mark.parametrize("words", ["", " ", "\u200b", "\u2060\ufeff", "\u2800", "\u3164"])
+def test_a_link_behind_words_that_nobody_sees_is_written_out(words: str) -> None:
+    (call,) = sent(f"Here: [{words}](https://x.test/1).")
+    assert call["text"].count("https://x.test/1") == 1
+    assert all(entity["type"] != "text_link" for entity in call.get("entities", []))
+    assert "".join(pieces(f"Here: [{words}](https://x.test/1).")).count("https://x.test/1") == 1
+
+
 def shown_styles(calls: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Every entity with the words that it covers, in order."""
     found = []
