@@ -246,7 +246,7 @@ def _of_server(
         encoding,
         isolation,
         shares,
-        _refused_by_server(one),
+        "" if shares else _refused_by_server(one),  # A pooler may refuse the asking itself.
         durable,
         room,
         took,

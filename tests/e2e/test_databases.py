@@ -88,6 +88,42 @@ async def test_b125_a_file_that_somebody_holds_loses_nothing(sqlite_ground: Grou
     assert [said.count(f"number {n}") for n in range(5)] == [1] * 5
 
 
+def mounted(*words: str | Path) -> None:
+    """Call `mount`, which root alone may do, and not everywhere."""
+    program = shutil.which("mount")
+    if os.geteuid() != 0 or program is None:
+        pytest.skip("root alone may mount a disk")
+    if subprocess.run([program, *words], check=False).returncode != 0:
+        pytest.skip("nobody may mount a disk here")
+
+
+@pytest.fixture
+def read_only(sqlite_ground: Ground) -> Iterator[Path]:
+    """The folder of the database, on a disk that went read only as one with errors does."""
+    folder = file_of(sqlite_ground).parent
+    mounted("--bind", folder, folder)
+    mounted("-o", "remount,ro,bind", folder)
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+async def test_b125_a_disk_that_is_read_only_is_named(
+    sqlite_ground: Ground, read_only: Path
+) -> None:
+    ground = sqlite_ground
+    found = problems(await call(ground, "doctor", "--json"))
+    assert f"{read_only} can't be written" in found["disk"]
+    assert "it can't be written" in found["database writes"]
+    stuck = await call(ground, "stuck", "--offline", "--json")
+    assert [item["kind"] for item in stuck.json] == ["database unfit"]
+    started = await ground.spawn("serve")
+    assert await started.ended() == 2
+    assert "it can't be written" in started.output
+    nowhere = f"sqlite:///{read_only}/new.db"
+    found = problems(await call(ground, "doctor", "--json", DATABASE_URL=nowhere))
+    assert f"{read_only} can't be written" in found["disk"]
+
+
 async def test_b125_a_full_disk_is_named_and_needs_no_restart(sqlite_ground: Ground) -> None:
     ground = sqlite_ground
     program = await ground.serve(BURST="each")
@@ -157,14 +193,9 @@ def small_disk(postgres: Postgres) -> Iterator[Path]:
     """A disk of 64 MB on which PostgreSQL may write."""
     postgres.ensure_running()
     owner = f"size=64m,mode=700,uid={postgres.folder.stat().st_uid}"
-    mount = shutil.which("mount")
-    if os.geteuid() != 0 or mount is None:
-        pytest.skip("needs a disk of its own, which root alone may mount")
     place = postgres.folder / "disk"
     place.mkdir()
-    words: list[str | Path] = [mount, "-t", "tmpfs", "-o", owner, "tmpfs", place]
-    if subprocess.run(words, check=False).returncode != 0:
-        pytest.skip("this machine lets nobody mount a disk")
+    mounted("-t", "tmpfs", "-o", owner, "tmpfs", place)
     yield place
     subprocess.run(["umount", "--lazy", place], check=True)
     place.rmdir()
