@@ -69,6 +69,25 @@ async def test_a_step_of_the_wall_clock_stops_no_heartbeat_and_no_sweep(
     assert await world.rows("SELECT count(*) FROM holders") == [(1,)], "it never lost its lease"
 
 
+@STEPS
+async def test_what_waits_for_its_moment_waits_no_longer_when_the_clock_is_set(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """A long text waits for its next piece; its due time stands in the database."""
+    running = await world.start(agent=Echo(), **BEATING)
+    await beats(world, running)
+    assert await post(running, Person(ADA).text("x" * 3000)) == [200]
+    await running.process.sweep()
+    if world.database_url.startswith("sqlite"):
+        set_wall(world, monkeypatch, step)
+    else:
+        set_database(world, step)
+    world.advance(3.0)
+    await running.process.sweep()
+    await world.until("SELECT state FROM runs", lambda rows: rows == [("ended",)])
+    assert len(world.telegram.texts(ADA)) == 1
+
+
 @pytest.fixture
 async def on_postgres(postgres_url: str) -> AsyncIterator[World]:
     async with open_world(postgres_url) as world:
