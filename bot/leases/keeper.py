@@ -128,10 +128,14 @@ class LeaseKeeper:
             self._judges_from = max(self._judges_from, now + self.terms.seconds)
         return self.may_judge()
 
-    def clock_step(self, shown: float) -> float:
-        """Seconds by which somebody set the clock of due times, which shows this now, since it was
-        last followed; 0 for none. What is less than half a lease is no step, but drift."""
-        ahead = shown - self._clock.monotonic()
+    def clock_step(self, shown: float, asked: float) -> float:
+        """Seconds by which somebody set the clock of due times since it was last followed; 0 for
+        none. It showed this after monotonic second `asked`; what came late tells nothing. Less
+        than half a lease is no step, but drift."""
+        now = self._clock.monotonic()
+        if now - asked > self.terms.seconds / 4:
+            return 0.0
+        ahead = shown - now
         step = 0.0 if self._clock_ahead is None else ahead - self._clock_ahead
         if abs(step) > self.terms.seconds / 2:
             return step

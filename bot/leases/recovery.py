@@ -46,7 +46,8 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
     """
     if not lease.may_judge():
         return Swept()
-    if step := lease.clock_step(await rt.db.ask(clock.read)):
+    asked = rt.clock.monotonic()
+    if step := lease.clock_step(await rt.db.ask(clock.read), asked):
         _log.warning("the clock of due times was set by %.0f s", step)
         await rt.db.write(_follow_clock, step)
         lease.clock_followed()
