@@ -101,7 +101,8 @@ async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
     _must_hold(ctx, run)
-    match follows(thought, run, rt.retry, rt.clock.jitter()):
+    now = case.evidence.now + taken
+    match follows(thought, run, rt.retry, rt.clock.jitter(), now):
         case Close() as end:
             await _close(ctx, run, end)
         case Reply() as reply:

@@ -39,6 +39,7 @@ from storage.outbox.moves import (
     drop_receipts,
     drop_receipts_of_runs,
     drop_standalone,
+    follow_clock,
     give_up_looking,
     looked,
     mark_sending,

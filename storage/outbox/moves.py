@@ -12,12 +12,12 @@ from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
-from bot.domain.run import Claim
+from bot.domain.run import Claim, RunState
 from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
 from storage.engine.chat_rows import Blank, MoveChat, Page
-from storage.engine.clock import now
+from storage.engine.clock import moved, now
 from storage.engine.insert import InsertOrSkip, insert_rows
-from storage.engine.literals import is_in, word
+from storage.engine.literals import is_in, is_not, word
 from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.outbox.rows import (
@@ -33,7 +33,8 @@ from storage.outbox.rows import (
     Part,
     of_run,
 )
-from storage.schema.tables import outbox, receipts
+from storage.schema.tables import outbox, receipts, runs
+from storage.schema.tables.outgoing import Watched
 
 _POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
 _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
@@ -390,6 +391,29 @@ _DROP_NOTICE = _DROP.where(
 )
 _DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
 _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(replaced_by=PART_ID)
+
+
+_ON_TIME = (
+    sa.update(outbox)
+    .where(sa.or_(outbox.c.not_before > now, outbox.c.started_at > now))
+    .values(
+        not_before=sa.case(
+            (outbox.c.not_before > now, moved(outbox.c.not_before)), else_=outbox.c.not_before
+        ),
+        started_at=sa.case((outbox.c.started_at > now, now), else_=outbox.c.started_at),
+    )
+)
+_UNFINISHED = is_in(outbox.c.state, PartState.PENDING, PartState.UNCERTAIN, PartState.SENT)
+_OF_LIVE_RUNS = sa.select(runs.c.id).where(is_not(runs.c.state, RunState.ENDED))
+_RUNS_ON_TIME = _ON_TIME.where(within(outbox.c.run, _OF_LIVE_RUNS), _UNFINISHED)
+_OTHERS_ON_TIME = _ON_TIME.where(is_in(outbox.c.watched, Watched.DUE, Watched.UNSURE))
+
+
+def follow_clock(tx: Tx, step: float) -> None:
+    """The database's clock was set back by `step` seconds, which is negative: no part waits longer
+    for it."""
+    for move in (_RUNS_ON_TIME, _OTHERS_ON_TIME):
+        tx.execute(move, {"step": step})
 
 
 def drop_pending(tx: Tx, run: int) -> int:

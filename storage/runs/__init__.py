@@ -48,6 +48,7 @@ from storage.runs.moves import (
     end_live,
     explain,
     fail,
+    follow_clock,
     give_back,
     hasten,
     hold,

@@ -196,6 +196,30 @@ async def test_a_reader_sees_one_snapshot_and_writes_nothing(db: Database) -> No
         await db.read(note, "written by a reader")
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("XX000", DatabaseUnavailable),  # A quota.
+        ("42501", DatabaseUnavailable),  # A mount that is read only.
+        ("53100", DatabaseUnavailable),  # A full disk.
+        ("58030", DatabaseUnavailable),  # A disk that breaks.
+        ("25006", DatabaseUnavailable),
+        ("22021", StatementFailed),
+        ("23514", StatementFailed),
+    ],
+)
+async def test_a_file_that_cannot_be_written_is_no_fault_of_what_is_written(
+    db: Database, postgres_url: str, code: str, told: type[Exception]
+) -> None:
+    raises = f"RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{code}'"
+    function = f"CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {raises}; END$$"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(function.encode())
+        connection.execute("CREATE TRIGGER no BEFORE INSERT ON events EXECUTE FUNCTION no()")
+    with pytest.raises(told):
+        await db.write(note, "x")
+
+
 async def test_nobody_holds_rows_locked_for_long(db: Database) -> None:
     def bounds(tx: Tx) -> tuple[str, ...]:
         names = ("lock_timeout", "idle_in_transaction_session_timeout")
