@@ -250,9 +250,17 @@ class World:
         def ask(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()
 
+        return await self._beside().read(ask)
+
+    async def lease_runs_out(self, pid: int) -> None:
+        """Let everybody find the lease of this process overdue, which renews it no more."""
+        overdue = text("UPDATE holders SET renewed_at = renewed_at - 1e6 WHERE pid = :pid")
+        await self._beside().write(lambda tx: tx.execute(overdue, {"pid": pid}))
+
+    def _beside(self) -> Database:
         if self._asked is None:
             self._asked = Database(DatabaseSettings(self.database_url, pool=1), self.clock)
-        return await self._asked.read(ask)
+        return self._asked
 
     async def settled(self, timeout: float = PATIENCE) -> None:
         """Wait until no run is live and no standalone message is on its way."""

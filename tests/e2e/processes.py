@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,13 +27,6 @@ from tests.limits import PATIENCE, until
 from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
 
 PROGRAM = Path(sys.executable).with_name("answerback")
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody uses."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -183,7 +175,7 @@ class Ground:
             "TWILIO_WHATSAPP_FROM": SENDER,
             "TWILIO_API_URL": self.world.twilio.url,
             "TWILIO_TYPING": "false",
-            "LEASE_SECONDS": "3",
+            "LEASE_SECONDS": f"{PATIENCE:.0f}",  # No living process may lose it.
             "HEARTBEAT_SECONDS": "1",
             "SHUTDOWN_GRACE": "10",
             **changes,

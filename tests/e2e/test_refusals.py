@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.forking import ROOT
 from tests.e2e.processes import PROGRAM
+from tests.limits import PATIENCE
 
 BOT = {"TELEGRAM_BOT_TOKEN": "7000000001:TEST-token-not-real-000000000000000"}
 PUBLIC = {"PUBLIC_URL": "https://bot.example.test"}
@@ -32,7 +33,7 @@ def answerback(folder: Path, *words: str, **changes: str) -> subprocess.Complete
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -15,11 +15,12 @@ from typing import IO
 
 import pytest
 
-from tests.e2e.processes import PROGRAM, Ground, Program, free_port, open_ground
+from tests.e2e.processes import PROGRAM, Ground, Program, open_ground
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.server import AUTH_TOKEN
 from tests.fakes.updates import Person
 from tests.limits import PATIENCE, until
+from tests.ports import own_port
 from tests.world import SECRET
 
 ADA = 700100201
@@ -34,7 +35,7 @@ async def ground(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ground]:
 
 async def serve(ground: Ground, **changes: str) -> Program:
     """A serving process that is ready, whatever its lines look like."""
-    port = free_port()
+    port = own_port()
     program = await ground.spawn("serve", PORT=str(port), **changes)
     await program.accepts(port)
     await until(program.is_ready)
@@ -106,7 +107,7 @@ async def posted(ground: Ground, port: int, numbers: range) -> None:
 
 
 async def test_b122_a_log_that_nobody_reads_stops_nothing(ground: Ground) -> None:
-    port = free_port()
+    port = own_port()
     with unread(ground, PORT=str(port)) as (process, end):
         await posted(ground, port, range(500))
         assert len(ground.world.telegram.calls_of("sendMessage")) == 500
@@ -125,13 +126,13 @@ async def test_b122_a_log_that_nobody_reads_stops_nothing(ground: Ground) -> Non
 async def test_b122_it_leaves_while_nobody_reads_and_goes_on_when_the_reader_has_gone(
     ground: Ground,
 ) -> None:
-    port = free_port()
+    port = own_port()
     with unread(ground, PORT=str(port)) as (process, end):
         await posted(ground, port, range(200))
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, PATIENCE) == 0
         os.close(end)
-    port = free_port()
+    port = own_port()
     with unread(ground, PORT=str(port)) as (process, end):
         os.close(end)
         await posted(ground, port, range(200, 210))
