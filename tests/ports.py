@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import socket
 
+BACKLOG = 1024
+"""Connections that a server of the tests may be slow to take. Beyond them the kernel drops, and
+callers come to the end of their patience."""
+
 _kept: list[socket.socket] = []
 
 

@@ -39,6 +39,7 @@ from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
 from tests.limits import PATIENCE, until
+from tests.ports import BACKLOG
 
 T = TypeVar("T")
 SECRET = "a-secret-for-webhooks"
@@ -115,6 +116,11 @@ class Running:
         assert isinstance(db, MortalDatabase)
         return db.dead
 
+    @property
+    def end(self) -> asyncio.Task[None]:
+        """Is done when the process has ended, however it did."""
+        return self._task
+
     async def die(self) -> None:
         """End as `kill -9` would."""
         self.kill()
@@ -152,6 +158,7 @@ class World:
         values: dict[str, Any] = {
             "database_url": self.database_url,
             "database_pool": 4,
+            "lease_seconds": PATIENCE,
             "public_url": PUBLIC,
             "telegram_bot_token": TOKEN,
             "telegram_mode": "webhook",
@@ -188,7 +195,7 @@ class World:
             # Named, because asyncio only then sets TCP_NODELAY; without it answers take 40 ms.
             listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             listener.bind(("127.0.0.1", 0))
-            listener.listen()
+            listener.listen(BACKLOG)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             parts = Parts(
                 terminal=terminal,

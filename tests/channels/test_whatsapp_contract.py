@@ -57,7 +57,7 @@ class TestWhatsApp(ProviderContract):
     @pytest.fixture
     async def subject(self) -> AsyncIterator[Subject]:
         payloads: dict[str, object] = {n: s["form"] for n, s in samples().items()}
-        async with line(public_url="", twilio_timeout=0.3) as at:
+        async with line(public_url="", twilio_timeout=1.0) as at:
             yield Subject(
                 channel=at.channel,
                 to=to(),

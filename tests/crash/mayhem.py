@@ -23,6 +23,8 @@ from bot.operations.actions import Acted, Operator, apply
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.fakes.faults import Fault
+from tests.fakes.recording import Json
+from tests.fakes.twilio.courier import Form
 from tests.fakes.updates import Person
 from tests.kit.passing import moves
 from tests.limits import PATIENCE
@@ -159,19 +161,22 @@ class Mayhem:
         if not self.bodies:
             return
         running = self.bodies[self._number % len(self.bodies)].running
-        sent = self._sent[text]
-        try:
-            async with asyncio.timeout(3.0):
-                if isinstance(sent, list):
-                    self.world.twilio.reach[PUBLIC] = running.url
-                    [attempt] = await self.world.twilio.repeat(sent)
-                    ok = attempt.acknowledged
-                else:
-                    ok = (await running.post_update(sent)).status_code == 200
-        except (httpx.HTTPError, TimeoutError, RuntimeError):
-            ok = False
-        if ok:
+        asked = asyncio.create_task(self._takes(running, self._sent[text]))
+        # Who dies answers no more.
+        await asyncio.wait((asked, running.end), return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if (await asyncio.gather(asked, return_exceptions=True))[0] is True:
             self.acknowledged.add(text)
+
+    async def _takes(self, running: Running, sent: Json | Form) -> bool:
+        if isinstance(sent, list):
+            self.world.twilio.reach[PUBLIC] = running.url
+            [attempt] = await self.world.twilio.repeat(sent)
+            return attempt.acknowledged
+        try:
+            return (await running.post_update(sent)).status_code == 200
+        except (httpx.HTTPError, RuntimeError):
+            return False
 
     async def stop_word(self, chat: str) -> None:
         """/stop."""

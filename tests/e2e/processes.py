@@ -156,7 +156,8 @@ class Ground:
     programs: list[Program] = field(default_factory=list)
 
     def environment(self, **changes: str) -> dict[str, str]:
-        """What a process of ours gets to see; an empty value unsets a variable."""
+        """What a process of ours gets to see; an empty value unsets a variable. COMMIT_WITHIN is
+        for `tests.e2e.ancestor`."""
         values = {
             "PATH": os.defpath,
             "HOME": str(self.folder),
@@ -170,10 +171,12 @@ class Ground:
             "TELEGRAM_MODE": "webhook",
             "TELEGRAM_WEBHOOK_SECRET": SECRET,
             "TELEGRAM_API_URL": self.world.telegram.url,
+            "TELEGRAM_READ_TIMEOUT": f"{PATIENCE:.0f}",
             "TWILIO_ACCOUNT_SID": ACCOUNT,
             "TWILIO_AUTH_TOKEN": AUTH_TOKEN,
             "TWILIO_WHATSAPP_FROM": SENDER,
             "TWILIO_API_URL": self.world.twilio.url,
+            "TWILIO_TIMEOUT": f"{PATIENCE:.0f}",
             "TWILIO_TYPING": "false",
             "LEASE_SECONDS": f"{PATIENCE:.0f}",  # No living process may lose it.
             "HEARTBEAT_SECONDS": "1",

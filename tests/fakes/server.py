@@ -20,7 +20,7 @@ from tests.fakes import admin
 from tests.fakes.faults import Answer, Fault, FloodWait, How, Misbehaviour, Rule, Script
 from tests.fakes.recording import Call, Json, Now, Record, T, machine_time
 from tests.limits import PATIENCE
-from tests.ports import held_port
+from tests.ports import BACKLOG, held_port
 
 Perform = Callable[[], Awaitable[Answer]]
 Order = Callable[[Json], Awaitable[object]]
@@ -50,7 +50,13 @@ class Listener:
         """Listen; on the same port again when it was shut before."""
         peers, state, closing = self._peers, self._state, self.closing
         config = Config(
-            self._serve, interface="asgi3", lifespan="off", log_config=None, proxy_headers=False
+            self._serve,
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            # Later than any caller lets go of it: else the two could meet on the wire.
+            timeout_keep_alive=int(PATIENCE),
         )
         config.load()
 
@@ -77,7 +83,9 @@ class Listener:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", self.port))
         self.closing.clear()
-        self._server = await asyncio.get_running_loop().create_server(connect, sock=sock)
+        self._server = await asyncio.get_running_loop().create_server(
+            connect, sock=sock, backlog=BACKLOG
+        )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

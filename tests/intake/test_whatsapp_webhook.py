@@ -234,7 +234,7 @@ async def test_a_limit_of_the_whole_account_is_waited_for_by_every_chat(world: W
     await world.twilio.wait_for(lambda: len(limited.hits) == 1)
     other = "whatsapp:+15550100016"
     await world.twilio.inbound("meanwhile", from_=other)
-    put_off = "SELECT count(*) FROM outbox WHERE state = 'pending'"
+    put_off = "SELECT count(*) FROM runs WHERE state = 'ready' AND not_before > 0"
     await world.until(put_off, lambda rows: rows[0][0] == 2)
     assert (world.twilio.texts(PERSON), world.twilio.texts(other)) == ([], [])
     world.advance(3602)

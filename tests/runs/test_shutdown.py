@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bot.domain.turn import Turn
+from bot.leases.checkpoints import Checkpoint
 from bot.runs import shutdown
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
@@ -84,6 +85,23 @@ async def test_a_second_process_takes_over_before_the_lease_is_over(world: World
     await world.settled()
     assert heir.calls["hello"] == 1
     assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_a_heartbeat_while_it_leaves_takes_nothing_for_lost(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def reached(checkpoint: Checkpoint) -> None:
+        if checkpoint is Checkpoint.GIVEN_BACK:
+            await leaver.process.lease.renew()
+
+    agent = Gated()
+    leaver = await world.start(agent=agent, reached=reached, **PATIENT)
+    assert await post(leaver, Person(ADA).text("hello")) == [200]
+    await agent.begun.wait()
+    await leaver.stop(grace=0.0)
+    assert await world.rows("SELECT count(*) FROM holders WHERE gone_at IS NULL") == [(0,)]
+    assert leaver.process.lease.lapses == 0
+    assert "lease lost" not in caplog.text
 
 
 @dataclass
