@@ -34,7 +34,7 @@ from bot.wiring import Parts, Process, Role, Settings, read_settings, running, s
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, set_database
-from tests.fakes.faults import Fault, How, Script
+from tests.fakes.faults import answers_within
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
@@ -164,12 +164,14 @@ class World:
             "telegram_mode": "webhook",
             "telegram_webhook_secret": SECRET,
             "telegram_api_url": self.telegram.url,
-            "telegram_read_timeout": _answers_within(self.telegram.script),
+            "telegram_read_timeout": answers_within(
+                *(rule.fault for rule in self.telegram.script.rules)
+            ),
             "twilio_account_sid": ACCOUNT,
             "twilio_auth_token": AUTH_TOKEN,
             "twilio_whatsapp_from": SENDER,
             "twilio_api_url": self.twilio.url,
-            "twilio_timeout": _answers_within(self.twilio.script),
+            "twilio_timeout": answers_within(*(rule.fault for rule in self.twilio.script.rules)),
             "twilio_typing": False,
         }
         return read_settings(_env_file=None, **{**values, **changes})
@@ -298,13 +300,6 @@ class World:
         await asyncio.gather(*(r._task for r in self.running), return_exceptions=True)
         if self._asked is not None:
             self._asked.close()
-
-
-def _answers_within(script: Script) -> float:
-    """Seconds to wait for a provider: few where it is to hang, else as long as it may be slow."""
-    faults = (rule.fault for rule in script.rules)
-    hangs = any(isinstance(fault, Fault) and fault.how is How.HANG for fault in faults)
-    return 1.0 if hangs else PATIENCE
 
 
 @asynccontextmanager
