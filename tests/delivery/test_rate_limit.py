@@ -191,11 +191,11 @@ class Backlog:
 
 @pytest.mark.parametrize("agent_takes", [0.0, 1.0, 3.0])
 @pytest.mark.parametrize(("processes", "concurrency"), [(1, 100), (1, 20), (4, 100)])
-async def test_a_backlog_of_3000_uses_the_rate_and_claims_hardly_any_run_twice(
+async def test_a_backlog_of_1200_uses_the_rate_and_claims_hardly_any_run_twice(
     processes: int, concurrency: int, agent_takes: float
 ) -> None:
     clock = SleepersClock()
-    backlog = Backlog(clock, agent_takes, [(0.0, n) for n in range(3000)])
+    backlog = Backlog(clock, agent_takes, [(0.0, n) for n in range(1200)])
     limiters = [RateLimiter(TELEGRAM, clock) for _ in range(processes)]
     for limiter in limiters:
         limiter.share(processes)
@@ -205,7 +205,7 @@ async def test_a_backlog_of_3000_uses_the_rate_and_claims_hardly_any_run_twice(
     assert len(backlog.left) / seconds >= 0.95 * min(30, allowed / 1.4)
     assert fullest(backlog.left) <= 29 + processes
     assert max(backlog.claims.values()) <= 2
-    assert sum(backlog.claims.values()) <= 3000 + concurrency * processes
+    assert sum(backlog.claims.values()) <= 1200 + concurrency * processes
 
 
 async def test_three_chats_refused_within_a_second_hold_the_whole_account() -> None:

@@ -96,6 +96,12 @@ class Program:
         headers = {SECRET_HEADER: secret} if secret else {}
         return await self.client.post(f"{self.url}/telegram/webhook", json=update, headers=headers)
 
+    async def takes(self, update: dict[str, Any]) -> None:
+        """Deliver a Telegram update until it is taken, as the platform does: a slow database or
+        machine is told with a 503."""
+        while (answer := await self.post_update(update)).status_code != 200:
+            assert answer.status_code == 503
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 

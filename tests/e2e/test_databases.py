@@ -68,7 +68,7 @@ async def test_b125_a_file_that_somebody_holds_loses_nothing(sqlite_ground: Grou
     ground = sqlite_ground
     program = await ground.serve(COMMIT_WITHIN="0.2")
     turn = ground.agent.fail("turn", faults.held_before_storing())
-    await program.post_update(EVA.text("under way"))
+    await program.takes(EVA.text("under way"))
     await ground.agent.wait_for(ground.agent.turns)
     updates = [ADA.text(f"number {n}") for n in range(5)]
     with held(file_of(ground)):
@@ -79,7 +79,7 @@ async def test_b125_a_file_that_somebody_holds_loses_nothing(sqlite_ground: Grou
         turn.release()
     await until(program.is_ready)
     for update in updates:
-        assert (await program.post_update(update)).status_code == 200
+        await program.takes(update)
     await ground.world.settled()
     assert ground.world.telegram.texts(EVA.number) == ["re: under way"]
     said = " ".join(ground.world.telegram.texts(ADA.number))

@@ -28,7 +28,8 @@ from tests.clocks import ShiftedClock, set_database
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LEASE = 15.0
+LEASE = 600.0
+"""Longer than any test lasts: a holder of whom no clock was set forward is alive."""
 DEADLINE = 900.0
 
 
