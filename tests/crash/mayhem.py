@@ -36,8 +36,8 @@ TERMS: dict[str, Any] = {
     "still_working_after": 1e6,
     "lease_seconds": 15.0,
     "heartbeat_seconds": 5.0,
-    "telegram_read_timeout": 0.2,
-    "twilio_timeout": 0.2,
+    "telegram_read_timeout": 1.0,
+    "twilio_timeout": 1.0,
     "chat_messages_per_minute": 1000,
 }
 PHONE = "whatsapp:+15550100015"
@@ -310,7 +310,7 @@ class Mayhem:
         rt = self.bodies[-1].running.process.rt
         for [chat] in await self.world.rows("SELECT id FROM chats WHERE paused_until IS NOT NULL"):
             await apply(rt, partial(_resume, rt=rt, chat=chat))
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(5 * PATIENCE):  # All that is left, of three chats.
             while await moves(self.world, at_most=4.0):
                 await self._beat()
 
