@@ -201,12 +201,11 @@ class LeaseKeeper:
         if self._session is not None:
             await self._db.renew(holder_rows.drain, self._session.holder)
 
-    async def retire(self) -> None:
-        """End the session on purpose, so that nobody waits for the lease to run out."""
-        if self._session is not None:
-            await self._db.renew(holder_rows.retire, self._session.holder)
-            self._session = None
-        self._names.release()
+    def leave(self) -> Session | None:
+        """End the session before its row says so: no renewal that is under way may take what we
+        do ourselves for a loss. Its row is the caller's to retire."""
+        session, self._session = self._session, None
+        return session
 
     def forget_name(self) -> None:
         """Let go of the name without a word, as the end of the process does."""

@@ -16,10 +16,12 @@ from bot.agents.http.contract import AgentFailed
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, GiveUp, Retry
 from bot.domain.message import Attachment, InboundKind, Quoted
+from bot.domain.ports import Clock
 from bot.domain.reply import Reply
 from bot.domain.turn import HistoryMessage
 from tests.agents.server import Behaviour, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
+from tests.clocks import ShiftedClock
 from tests.limits import PATIENCE
 
 CLOCK = SystemClock()
@@ -37,8 +39,8 @@ async def connect(server: FakeAgentServer) -> AsyncIterator[Callable[..., HttpAg
     """Makes an agent at the server's address; bounds and secret by name."""
     async with AsyncExitStack() as stack:
 
-        def make(url: str = "", **config: object) -> HttpAgent:
-            agent = HttpAgent(HttpAgentConfig(url or server.url, **config), CLOCK)  # type: ignore[arg-type]
+        def make(url: str = "", clock: Clock = CLOCK, **config: object) -> HttpAgent:
+            agent = HttpAgent(HttpAgentConfig(url or server.url, **config), clock)  # type: ignore[arg-type]
             stack.push_async_callback(agent.close)
             return agent
 

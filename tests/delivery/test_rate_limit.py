@@ -191,11 +191,11 @@ class Backlog:
 
 @pytest.mark.parametrize("agent_takes", [0.0, 1.0, 3.0])
 @pytest.mark.parametrize(("processes", "concurrency"), [(1, 100), (1, 20), (4, 100)])
-async def test_a_backlog_of_3000_uses_the_rate_and_claims_hardly_any_run_twice(
+async def test_a_backlog_of_1200_uses_the_rate_and_claims_hardly_any_run_twice(
     processes: int, concurrency: int, agent_takes: float
 ) -> None:
     clock = SleepersClock()
-    backlog = Backlog(clock, agent_takes, [(0.0, n) for n in range(3000)])
+    backlog = Backlog(clock, agent_takes, [(0.0, n) for n in range(1200)])
     limiters = [RateLimiter(TELEGRAM, clock) for _ in range(processes)]
     for limiter in limiters:
         limiter.share(processes)
@@ -205,7 +205,7 @@ async def test_a_backlog_of_3000_uses_the_rate_and_claims_hardly_any_run_twice(
     assert len(backlog.left) / seconds >= 0.95 * min(30, allowed / 1.4)
     assert fullest(backlog.left) <= 29 + processes
     assert max(backlog.claims.values()) <= 2
-    assert sum(backlog.claims.values()) <= 3000 + concurrency * processes
+    assert sum(backlog.claims.values()) <= 1200 + concurrency * processes
 
 
 async def test_three_chats_refused_within_a_second_hold_the_whole_account() -> None:
@@ -264,14 +264,14 @@ async def test_without_redis_each_process_keeps_to_its_share() -> None:
 async def test_with_redis_two_processes_share_one_rate(valkey_url: str) -> None:
     clock = SystemClock()
     shared = [SharedRateLimit(valkey_url, "telegram:1", clock) for _ in range(2)]
-    slow_chats = Pace(per_chat=0.05, overall=30)
+    slow_chats = Pace(per_chat=0.005, overall=30)
     limiters = [RateLimiter(slow_chats, clock, one) for one in shared]
     left: list[float] = []
     began = clock.monotonic()
     await asyncio.gather(*(leaving(limiters[n % 2], chat(n), left) for n in range(60)))
     assert left[-1] - began >= 59 / 29.1 - 0.01
     again = await limiters[1].place(chat(59))
-    assert 0 < again.wait <= 1 / (0.05 * 0.95)
+    assert 0 < again.wait <= 1 / (0.005 * 0.95)
     for one in shared:
         await one.close()
 
@@ -281,7 +281,7 @@ async def test_with_redis_a_hold_and_the_moments_of_return_are_shared(valkey_url
     shared = [SharedRateLimit(valkey_url, "telegram:2", clock) for _ in range(2)]
     limiters = [RateLimiter(TELEGRAM, clock, one) for one in shared]
     held = clock.monotonic()
-    await limiters[0].refused(chat(1), 20.0, account=True)
+    await limiters[0].refused(chat(1), 300.0, account=True)
     told: list[tuple[float, float]] = []
     """The earliest and the latest moment that was meant: an answer may take its time."""
     for n in range(10):
@@ -289,8 +289,8 @@ async def test_with_redis_a_hold_and_the_moments_of_return_are_shared(valkey_url
         wait = (await limiters[n % 2].place(chat(n), 3.0)).wait
         told.append((asked + wait, clock.monotonic() + wait))
     (first, at_the_latest), (last, last_at_the_latest) = told[0], told[-1]
-    assert at_the_latest >= held + 20 - 0.01
-    assert first <= clock.monotonic() + 20
+    assert at_the_latest >= held + 300 - 0.01
+    assert first <= clock.monotonic() + 300
     assert last <= at_the_latest + 9 / 29.1 + 0.01
     assert last_at_the_latest >= first + 9 / 29.1 - 0.01
     for one in shared:
@@ -303,13 +303,13 @@ async def test_a_hold_outlives_an_emptied_redis_and_a_shorter_refusal(
     clock = SystemClock()
     shared = [SharedRateLimit(valkey_url, "telegram:5", clock) for _ in range(2)]
     limiters = [RateLimiter(Pace(overall=10.0), clock, one) for one in shared]
-    await limiters[0].refused(chat(1), 20.0, account=True)
+    await limiters[0].refused(chat(1), 300.0, account=True)
     await limiters[0].refused(chat(2), 1.0, account=True)
-    assert (await limiters[1].place(chat(3))).wait > 18.0
+    assert (await limiters[1].place(chat(3))).wait > 100.0
     valkey.flush()
     await limiters[0].place(chat(3))
     waits = [(await limiter.place(chat(3))).wait for limiter in limiters]
-    assert min(waits) > 18.0
+    assert min(waits) > 100.0
     for one in shared:
         await one.close()
 
@@ -323,9 +323,7 @@ async def test_with_redis_who_is_cancelled_leaves_its_place_to_the_next(valkey_u
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    began, left = clock.monotonic(), list[float]()
-    await leaving(limiter, chat(99), left)
-    assert left[0] - began < 15.0, "all 900 would take 30 s"
+    assert (await limiter.place(chat(99))).wait < 15.0, "all 900 would take 30 s"
     await shared.close()
 
 

@@ -113,7 +113,6 @@ async def test_asking_to_be_tried_later_counts_nothing_but_ends_where_no_try_is_
 
     running = await world.start(agent=later, run_deadline=900.0, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
-    began = world.clock.wall()
     await settle(world)
     assert len(asked) == 3
     # Time in which nobody looks, once the run is due, is not the agent's.
@@ -132,10 +131,10 @@ async def test_asking_to_be_tried_at_once_is_no_endless_loop(world: World, after
         asked += 1
         raise Retry(after)
 
-    running = await world.start(agent=impatient, run_deadline=10.0, **PATIENT)
+    running = await world.start(agent=impatient, run_deadline=60.0, **PATIENT)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await settle(world)
-    assert 5 <= asked <= 11
+    assert 2 <= asked <= 61
     assert world.telegram.texts(ADA) == [TOO_LONG]
 
 

@@ -329,10 +329,10 @@ def test_two_passes_at_once_release_each_run_once(postgres_hand: Hand) -> None:
 @both_ways
 def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, commits: Won) -> None:
     hand = postgres_hand
-    hand.advance(10)
+    hand.advance(LEASE - 100)
     with first(hand) as rival:
         assert rival.do(holders.renew, hand.holder)
-        hand.advance(8)
+        hand.advance(200)
         waiting = rival.rival(holders.mark_overdue_dead, LEASE)
         end(rival, commits=commits)
         assert outcome(waiting) == ([] if commits else [hand.holder])

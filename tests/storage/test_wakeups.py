@@ -95,8 +95,8 @@ async def test_the_last_hint_of_a_process_that_leaves_arrives(
 async def test_a_flush_without_redis_holds_nobody_up() -> None:
     wakeups = Wakeups(SystemClock(), "redis://127.0.0.1:1/0")
     wakeups.tell(READY)
-    async with asyncio.timeout(30):
-        await wakeups.flush(60)
+    async with asyncio.timeout(PATIENCE):
+        await wakeups.flush(2 * PATIENCE)
 
 
 async def test_hints_within_a_process_need_no_redis() -> None:
