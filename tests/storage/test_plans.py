@@ -33,7 +33,7 @@ PAGES = 120
 
 CASES: dict[str, tuple[Ask, set[str]]] = {
     "claim": (
-        lambda hand: reading(hand, runs.claim, hand.claimant(), [hand.account], 5),
+        lambda hand: reading(hand, runs.claim, hand.claimant(), {hand.account: 5}, 5),
         {"ix_runs_ready"},
     ),
     "oldest_due": (lambda hand: reading(hand, runs.oldest_due), {"ix_runs_ready"}),
@@ -347,6 +347,6 @@ def _changes(hand: Hand, table: str) -> tuple[int, int]:
 
 
 def _claim(hand: Hand) -> Reading:
-    found: Any = reading(hand, runs.claim, hand.claimant(), [hand.account], 1)
+    found: Any = reading(hand, runs.claim, hand.claimant(), {hand.account: 1}, 1)
     assert isinstance(found, Reading)
     return found
