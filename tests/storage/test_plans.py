@@ -110,6 +110,10 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, runs.promote, _chat(hand)),
         {"ix_runs_live", "uq_runs_head"},
     ),
+    "count_unfinished": (
+        lambda hand: reading(hand, outbox.count_unfinished, _chat(hand)),
+        {"ix_outbox_line"},
+    ),
     "release_dead": (lambda hand: reading(hand, runs.release_dead), {"ix_runs_running"}),
     "release_dead of a chat": (
         lambda hand: reading(hand, runs.release_dead, _chat(hand)),
@@ -276,6 +280,21 @@ def test_a_page_of_waiting_chats_costs_as_much_however_many_wait(postgres_hand: 
     found = reading(hand, runs.stranded_chats, 50)
     assert not found.whole_tables & BIG
     assert found.pages <= few + 100
+
+
+def test_a_page_of_waiting_chats_costs_as_much_however_many_wait_in_each(
+    postgres_hand: Hand,
+) -> None:
+    hand = postgres_hand
+    fill(hand, ended=1_000, waiting=1_000)
+    few = reading(hand, runs.waiting_until, 50, 0).pages
+    columns = "account, chat, state, order_at, idle_since, created_at"
+    again = f"SELECT {columns} FROM runs, generate_series(1, 20) WHERE state = 'waiting'"
+    hand.rows(f"INSERT INTO runs ({columns}) {again} RETURNING 1")
+    with psycopg.connect(hand.url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    for question in (runs.waiting_until, runs.stranded_chats):
+        assert reading(hand, question, 50, 0).pages <= few + 300
 
 
 def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) -> None:
