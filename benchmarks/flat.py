@@ -53,7 +53,7 @@ async def flat(_servers: Servers, scale: Scale) -> Figures:
         return {
             "sizes": [str(size) for size in scale.sizes],
             **found,
-            "beside": {k: await _beside(url, scale.flat_times) for k, url in urls.items()},
+            "beside": {k: await _beside(url, 3 * scale.flat_times) for k, url in urls.items()},
         }
 
 

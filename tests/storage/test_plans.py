@@ -16,6 +16,7 @@ from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
 from storage import chats, holders, inbox, outbox, replies, runs
 from storage.chats import NewChat
+from storage.engine.chat_rows import START
 from storage.inbox import NewMessage, NewPayload
 from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
 from storage.replies import NewReply
@@ -142,7 +143,6 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, runs.last_ended, _chat(hand), [Ending.ANSWERED]),
         {"ix_runs_chat"},
     ),
-    "page": (lambda hand: reading(hand, runs.page, _chat(hand), 0, 10**9), {"ix_runs_chat"}),
     "merge": (
         lambda hand: reading(hand, runs.merge, hand.new_chat(), hand.new_chat()),
         {"ix_runs_chat"},
@@ -306,6 +306,13 @@ def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) ->
         found += hand.do(runs.stranded_chats, 2, after)
         after = until
     assert found == waiting
+
+
+def test_a_page_of_a_chats_rows_is_read_in_the_order_of_an_index(full: Hand) -> None:
+    indexes = {inbox: "ix_inbound_chat", outbox: "ix_outbox_chat", runs: "ix_runs_chat"}
+    for rows, index in indexes.items():
+        found = reading(full, rows.page, _chat(full), START, 10**9)
+        assert (found.indexes, found.sorts) == ({index}, 0)
 
 
 def test_a_run_is_found_by_itself_and_not_among_all_that_its_holder_has(hand: Hand) -> None:
