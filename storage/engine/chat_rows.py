@@ -12,7 +12,7 @@ from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables.words import WORDS
 
-AT_ONCE = 200
+AT_ONCE = 100
 """Rows from which one transaction takes the words."""
 _ID = sa.BigInteger()
 

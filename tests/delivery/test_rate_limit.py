@@ -115,6 +115,23 @@ async def test_a_hundred_waiters_leave_one_after_the_other() -> None:
     assert min(gaps) == pytest.approx(1 / 29.1, abs=1e-6)
 
 
+async def test_calls_that_wake_late_together_are_kept_apart() -> None:
+    clock, began = SleepersClock(), list[float]()
+    limiter = RateLimiter(TELEGRAM, clock)
+
+    async def call() -> None:
+        await limiter.even_out()
+        began.append(clock.now)
+
+    async def stand_still() -> None:
+        await clock.sleep(1.0)
+        clock.now += 0.5
+
+    await clock.run(stand_still(), *(call() for _ in range(90)))
+    assert min(after - before for before, after in pairwise(began)) >= 1 / 30 - 1e-6
+    assert began[-1] == pytest.approx(89 / 30 + 0.5, abs=0.05)
+
+
 async def test_a_place_that_was_not_used_is_given_back() -> None:
     limiter = RateLimiter(TELEGRAM, ShiftedClock())
     (await limiter.place(chat(1))).refund()
