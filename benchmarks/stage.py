@@ -121,7 +121,8 @@ class Stage:
                     if (await self.client.get(f"{worker.url}/readyz")).status_code == 200:
                         return
                 await asyncio.sleep(0.05)
-        raise RuntimeError(f"a process ended; see {self.folder / 'log'}")
+        log = (self.folder / "log").read_text().splitlines()
+        raise RuntimeError("\n".join(["a process ended before it was ready:", *log[-20:]]))
 
     def _environment(self, port: int) -> dict[str, str]:
         return {

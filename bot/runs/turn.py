@@ -61,7 +61,6 @@ async def work(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
         case Close() as end:
             await _close(ctx, run, end)
         case Deliver():
-            ctx.limiters[run.account].thought(0.0)
             await deliver(ctx, run, case.recipient, None)
         case Apologise() as owed:
             await _apologise(ctx, case, owed)
@@ -97,7 +96,6 @@ async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
     finally:
         await signs.end(run.id)
     taken = rt.clock.monotonic() - began
-    ctx.limiters[run.account].thought(taken)
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
     _must_hold(ctx, run)

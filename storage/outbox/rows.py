@@ -264,12 +264,13 @@ def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
 
 
 _COUNT_UNFINISHED = sa.select(sa.func.count()).where(
-    OF_CHAT, is_in(outbox.c.state, PartState.PENDING, PartState.SENDING)
+    OF_CHAT, is_in(outbox.c.watched, Watched.DUE, Watched.LEAVING)
 )
 
 
 def count_unfinished(tx: Tx, chat: int) -> int:
-    """How many messages of a chat are on their way or about to be."""
+    """How many messages of a chat are on their way or about to be, without a run that looks after
+    them."""
     return int(tx.scalars(_COUNT_UNFINISHED, {"chat_id": chat}).one())
 
 

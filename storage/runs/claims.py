@@ -7,7 +7,7 @@ on how many wait, or ever were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,12 +116,12 @@ _CLAIM_SUSPECT = _claim_of(sa.true(), runs.c.failures, runs.c.order_at, runs.c.i
 )
 
 
-def claim(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequence[Run]:
+def claim(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence[Run]:
     """ready -> running, for at most `room` due runs of those of the accounts that can send,
-    first due first. At most one of them is a suspect, and none while the holder has one: suspects
-    are claimed one at a time.
+    first due first, and of each account no more than its own of the `rooms`. At most one of them
+    is a suspect, and none while the holder has one: suspects are claimed one at a time.
     """
-    due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(account_ids)}).all()
+    due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(rooms)}).all()
     claimed: list[Run] = []
 
     def take(move: sa.Update, account: int, at_most: int) -> None:
@@ -132,8 +132,9 @@ def claim(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequen
         if account.has_suspect and not claimed and room > 0:
             take(_CLAIM_SUSPECT, account.id, 1)
     for account in due:
-        if len(claimed) < room:
-            take(_CLAIM, account.id, room - len(claimed))
+        own = rooms[account.id] - sum(run.account == account.id for run in claimed)
+        if (at_most := min(own, room - len(claimed))) > 0:
+            take(_CLAIM, account.id, at_most)
     return claimed
 
 

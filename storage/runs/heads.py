@@ -142,14 +142,27 @@ def live_in_chat(tx: Tx, chat: int) -> Sequence[Run]:
     return RUN.all(tx.execute(_LIVE_IN_CHAT, {"chat_id": chat}))
 
 
-_page = (
-    sa.select(runs.c.chat)
-    .distinct()
-    .where(WAITING, LIVE, runs.c.chat > sa.bindparam("after", type_=sa.BigInteger))
-    .order_by(runs.c.chat)
-    .limit(AT_MOST)
-    .subquery("page")
+def _next_waiting(behind: sa.ColumnElement[int]) -> sa.ScalarSelect[int]:
+    """The next chat in which something waits: one step in the index, however many wait there."""
+    return (
+        sa.select(runs.c.chat)
+        .where(WAITING, LIVE, runs.c.chat > behind)
+        .order_by(runs.c.chat)
+        .limit(sa.literal_column("1"))
+        .scalar_subquery()
+    )
+
+
+_steps = sa.select(
+    _next_waiting(sa.bindparam("after", type_=sa.BigInteger)).label("chat"),
+    sa.literal_column("1", sa.Integer).label("number"),
+).cte("steps", recursive=True)
+_steps = _steps.union_all(
+    sa.select(_next_waiting(_steps.c.chat), _steps.c.number + 1).where(
+        _steps.c.chat.is_not(None), _steps.c.number < AT_MOST
+    )
 )
+_page = sa.select(_steps.c.chat).where(_steps.c.chat.is_not(None)).subquery("page")
 _PAGE_ENDS = sa.select(sa.func.max(_page.c.chat))
 _STRANDED = (
     sa.select(_page.c.chat)

@@ -115,5 +115,5 @@ def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
     return frozenset(tx.scalars(_WRITTEN_AFTER, {"chat_id": chat, "moment": moment}))
 
 
-page = Page(runs, ENDED)
+page = Page(runs, ENDED, key=runs.c.ended_at)
 blank = Blank(runs, runs.c.id)

@@ -42,23 +42,27 @@ def _up_to(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     return sa.select(sa.func.count()).select_from(some).scalar_subquery()
 
 
-def _oldest(
+def _lined_up(
     moment: sa.ColumnElement[float], *conditions: sa.ColumnElement[bool]
-) -> sa.ColumnElement[float]:
+) -> tuple[sa.ColumnElement[int], sa.ColumnElement[float], sa.Subquery]:
+    """How many there are, the oldest one's age, and the rows that tell both, read once."""
     some = sa.select(moment.label("at")).where(*conditions).limit(COUNTED).subquery()
-    age = now - sa.select(sa.func.min(some.c.at)).scalar_subquery()
-    return sa.case((age > 0.0, age), else_=sa.literal(0.0, sa.Double))
+    told = sa.select(sa.func.count().label("count"), sa.func.min(some.c.at).label("at")).subquery()
+    age = now - told.c.at
+    return told.c.count, sa.case((age > 0.0, age), else_=sa.literal(0.0, sa.Double)), told
 
 
+_ready, _oldest_ready, _ready_rows = _lined_up(sa.case((runs.c.set_aside.is_(None), _DUE)), _READY)
+_waiting, _oldest_waiting, _waiting_rows = _lined_up(runs.c.created_at, _WAITING)
 _GAUGES = sa.select(
-    _up_to(_READY),
+    _ready,
     _up_to(is_in(runs.c.state, RunState.RUNNING)),
-    _up_to(_WAITING),
+    _waiting,
     _up_to(is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)),
     _up_to(is_in(outbox.c.watched, Watched.DUE)),
-    _oldest(_DUE, _READY, runs.c.set_aside.is_(None)),
-    _oldest(runs.c.created_at, _WAITING),
-)
+    _oldest_ready,
+    _oldest_waiting,
+).select_from(_ready_rows.join(_waiting_rows, sa.true()))
 
 
 def read_gauges(tx: Tx) -> Gauges:

@@ -12,12 +12,14 @@ from itertools import count, pairwise
 
 import pytest
 
+from bot.api import Turn
 from bot.clock import SystemClock
 from bot.delivery.rate_limit import RateLimiter
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Pace, Recipient
 from bot.domain.terms import Burst
 from bot.wiring import Role
+from storage.notify import READY
 from storage.rate_limit import SharedRateLimit
 from tests.clocks import ShiftedClock
 from tests.fakes.updates import Person, entity, forum
@@ -113,6 +115,23 @@ async def test_a_hundred_waiters_leave_one_after_the_other() -> None:
     assert min(gaps) == pytest.approx(1 / 29.1, abs=1e-6)
 
 
+async def test_calls_that_wake_late_together_are_kept_apart() -> None:
+    clock, began = SleepersClock(), list[float]()
+    limiter = RateLimiter(TELEGRAM, clock)
+
+    async def call() -> None:
+        await limiter.even_out()
+        began.append(clock.now)
+
+    async def stand_still() -> None:
+        await clock.sleep(1.0)
+        clock.now += 0.5
+
+    await clock.run(stand_still(), *(call() for _ in range(90)))
+    assert min(after - before for before, after in pairwise(began)) >= 1 / 30 - 1e-6
+    assert began[-1] == pytest.approx(89 / 30 + 0.5, abs=0.05)
+
+
 async def test_a_place_that_was_not_used_is_given_back() -> None:
     limiter = RateLimiter(TELEGRAM, ShiftedClock())
     (await limiter.place(chat(1))).refund()
@@ -158,6 +177,7 @@ class Backlog:
 
     clock: SleepersClock
     agent_takes: float
+    call_takes: float
     ready: list[tuple[float, int]]
     claims: Counter[int] = field(default_factory=Counter)
     left: list[float] = field(default_factory=list)
@@ -178,10 +198,12 @@ class Backlog:
 
     async def _turn(self, limiter: RateLimiter, number: int) -> None:
         self.claims[number] += 1
-        taken = self.agent_takes if self.claims[number] == 1 else 0.0
-        await self.clock.sleep(taken)
-        limiter.thought(taken)
-        place = await limiter.place(chat(number), 3.0, returned=self.claims[number] > 1)
+        with limiter.turn():
+            if self.claims[number] == 1:
+                await self.clock.sleep(self.agent_takes)
+            place = await limiter.place(chat(number), 3.0, returned=self.claims[number] > 1)
+            if place.taken:
+                await self.clock.sleep(self.call_takes)
         limiter.turns -= 1
         if place.taken:
             self.left.append(self.clock.now)
@@ -189,18 +211,21 @@ class Backlog:
             heapq.heappush(self.ready, (self.clock.now + place.wait, number))
 
 
-@pytest.mark.parametrize("agent_takes", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(
+    ("agent_takes", "call_takes"), [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (0.0, 2.0)]
+)
 @pytest.mark.parametrize(("processes", "concurrency"), [(1, 100), (1, 20), (4, 100)])
 async def test_a_backlog_of_1200_uses_the_rate_and_claims_hardly_any_run_twice(
-    processes: int, concurrency: int, agent_takes: float
+    processes: int, concurrency: int, agent_takes: float, call_takes: float
 ) -> None:
     clock = SleepersClock()
-    backlog = Backlog(clock, agent_takes, [(0.0, n) for n in range(1200)])
+    backlog = Backlog(clock, agent_takes, call_takes, [(0.0, n) for n in range(1200)])
     limiters = [RateLimiter(TELEGRAM, clock) for _ in range(processes)]
     for limiter in limiters:
         limiter.share(processes)
     await clock.run(*(backlog.work(limiter, concurrency) for limiter in limiters))
-    allowed = (concurrency * processes / agent_takes) if agent_takes else 30
+    takes = agent_takes + call_takes
+    allowed = (concurrency * processes / takes) if takes else 30
     seconds = backlog.left[-1] - backlog.left[0]
     assert len(backlog.left) / seconds >= 0.95 * min(30, allowed / 1.4)
     assert fullest(backlog.left) <= 29 + processes
@@ -402,10 +427,34 @@ async def test_a_backlog_waits_unclaimed_for_its_pace(world: World) -> None:
         await web.post_update(person.text("hi"))
     worker = await world.start(agent=repeats, role=Role.WORKER)
     telegram = worker.process.ctx.limiters[worker.process.ids["telegram"]]
-    telegram.thought(0.0)  # It knows its agents from before.
+    with telegram.turn():
+        pass  # It knows from before how long its turns take.
     await world.settled()
     assert await world.rows("SELECT DISTINCT ending FROM runs") == [("answered",)]
     [(claims,)] = await world.rows("SELECT sum(attempts) FROM runs")
     # The first claim may come before the agents are known, and takes half the room.
     assert claims <= 150 + 50
     await until(lambda: telegram.turns == 0)
+
+
+async def test_an_idle_account_does_not_lengthen_the_line_of_a_busy_one(world: World) -> None:
+    web = await world.start(agent=repeats, role=Role.WEB)
+    slow, under_way = RateLimiter(Pace(overall=0.01), world.clock), list[int]()
+
+    async def counts(turn: Turn) -> str:
+        under_way.append(slow.turns)
+        return await repeats(turn)
+
+    worker = await world.start(agent=counts, role=Role.WORKER)
+    with slow.turn():
+        pass  # It knows from before how long its turns take.
+    slow.turns = full = 10
+    limiters = worker.process.ctx.limiters
+    assert isinstance(limiters, dict)
+    limiters[worker.process.ids["telegram"]] = slow
+    assert not worker.process.rt.wakeups.keeps(READY)
+    for number in range(20):
+        await web.post_update(Person(700700000 + number).text("hi"))
+    slow.turns -= full
+    await until(lambda: len(under_way) >= 3)
+    assert max(under_way) == 1

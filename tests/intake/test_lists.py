@@ -325,7 +325,7 @@ def test_a_run_that_is_being_claimed_is_not_waited_for(rival_hand: Hand) -> None
     hand = rival_hand
     run = hand.ready(hand.new_chat("a"))
     with first(hand) as rival:
-        rival.do(runs.claim, hand.claimant(), [hand.account], 5)
+        rival.do(runs.claim, hand.claimant(), {hand.account: 5}, 5)
         assert became(record(hand, [said(1, "a"), said(1, "b")])) == [Left.LOCKED, Became.RUN]
         rival.commit()
     [outcome] = record(hand, [said(1, "a")])

@@ -138,7 +138,7 @@ class Hand:
         return self.do(make)
 
     def claim(self, room: int = 10, holder: int = 0) -> list[Run]:
-        return list(self.do(runs.claim, self.claimant(holder), [self.account], room))
+        return list(self.do(runs.claim, self.claimant(holder), {self.account: room}, room))
 
     def find(self, run: Run | int) -> Run:
         found = self.do(runs.find, run if isinstance(run, int) else run.id)

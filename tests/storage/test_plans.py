@@ -16,6 +16,7 @@ from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
 from storage import chats, holders, inbox, outbox, replies, runs
 from storage.chats import NewChat
+from storage.engine.chat_rows import START
 from storage.inbox import NewMessage, NewPayload
 from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
 from storage.replies import NewReply
@@ -33,7 +34,7 @@ PAGES = 120
 
 CASES: dict[str, tuple[Ask, set[str]]] = {
     "claim": (
-        lambda hand: reading(hand, runs.claim, hand.claimant(), [hand.account], 5),
+        lambda hand: reading(hand, runs.claim, hand.claimant(), {hand.account: 5}, 5),
         {"ix_runs_ready"},
     ),
     "oldest_due": (lambda hand: reading(hand, runs.oldest_due), {"ix_runs_ready"}),
@@ -110,6 +111,10 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, runs.promote, _chat(hand)),
         {"ix_runs_live", "uq_runs_head"},
     ),
+    "count_unfinished": (
+        lambda hand: reading(hand, outbox.count_unfinished, _chat(hand)),
+        {"ix_outbox_line"},
+    ),
     "release_dead": (lambda hand: reading(hand, runs.release_dead), {"ix_runs_running"}),
     "release_dead of a chat": (
         lambda hand: reading(hand, runs.release_dead, _chat(hand)),
@@ -138,7 +143,6 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, runs.last_ended, _chat(hand), [Ending.ANSWERED]),
         {"ix_runs_chat"},
     ),
-    "page": (lambda hand: reading(hand, runs.page, _chat(hand), 0, 10**9), {"ix_runs_chat"}),
     "merge": (
         lambda hand: reading(hand, runs.merge, hand.new_chat(), hand.new_chat()),
         {"ix_runs_chat"},
@@ -278,6 +282,21 @@ def test_a_page_of_waiting_chats_costs_as_much_however_many_wait(postgres_hand: 
     assert found.pages <= few + 100
 
 
+def test_a_page_of_waiting_chats_costs_as_much_however_many_wait_in_each(
+    postgres_hand: Hand,
+) -> None:
+    hand = postgres_hand
+    fill(hand, ended=1_000, waiting=1_000)
+    few = reading(hand, runs.waiting_until, 50, 0).pages
+    columns = "account, chat, state, order_at, idle_since, created_at"
+    again = f"SELECT {columns} FROM runs, generate_series(1, 20) WHERE state = 'waiting'"
+    hand.rows(f"INSERT INTO runs ({columns}) {again} RETURNING 1")
+    with psycopg.connect(hand.url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    for question in (runs.waiting_until, runs.stranded_chats):
+        assert reading(hand, question, 50, 0).pages <= few + 300
+
+
 def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) -> None:
     waiting = [hand.new_chat() for _ in range(5)]
     for chat in waiting:
@@ -287,6 +306,13 @@ def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) ->
         found += hand.do(runs.stranded_chats, 2, after)
         after = until
     assert found == waiting
+
+
+def test_a_page_of_a_chats_rows_is_read_in_the_order_of_an_index(full: Hand) -> None:
+    indexes = {inbox: "ix_inbound_chat", outbox: "ix_outbox_chat", runs: "ix_runs_chat"}
+    for rows, index in indexes.items():
+        found = reading(full, rows.page, _chat(full), START, 10**9)
+        assert (found.indexes, found.sorts) == ({index}, 0)
 
 
 def test_a_run_is_found_by_itself_and_not_among_all_that_its_holder_has(hand: Hand) -> None:
@@ -347,6 +373,6 @@ def _changes(hand: Hand, table: str) -> tuple[int, int]:
 
 
 def _claim(hand: Hand) -> Reading:
-    found: Any = reading(hand, runs.claim, hand.claimant(), [hand.account], 1)
+    found: Any = reading(hand, runs.claim, hand.claimant(), {hand.account: 1}, 1)
     assert isinstance(found, Reading)
     return found

@@ -103,7 +103,7 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert len(rival.do(runs.claim, hand.claimant(), [hand.account], 1)) == 1
+        assert len(rival.do(runs.claim, hand.claimant(), {hand.account: 1}, 1)) == 1
         waiting = rival.rival(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
         end(rival, commits=commits)
         assert bool(outcome(waiting)) is not commits
@@ -130,7 +130,7 @@ def test_an_edit_is_not_used_by_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        rival.do(runs.claim, hand.claimant(), [hand.account], 1)
+        rival.do(runs.claim, hand.claimant(), {hand.account: 1}, 1)
         waiting = rival.rival(runs.lock_unclaimed, run.id)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
@@ -152,7 +152,7 @@ def test_two_workers_never_claim_the_same_run(postgres_hand: Hand, commits: Won)
         hand.ready(hand.new_chat())
     other = hand.new_holder("host/2")
     with first(hand) as rival:
-        mine = rival.do(runs.claim, hand.claimant(), [hand.account], 2)
+        mine = rival.do(runs.claim, hand.claimant(), {hand.account: 2}, 2)
         assert len(mine) == 2
         theirs = hand.claim(holder=other)
         assert {run.id for run in mine}.isdisjoint(run.id for run in theirs)

@@ -71,7 +71,7 @@ def test_a_run_that_waits_behind_another_is_not_claimed(hand: Hand) -> None:
 
 def test_nobody_claims_for_an_account_that_is_down_or_not_theirs(hand: Hand) -> None:
     hand.ready(hand.new_chat())
-    assert hand.do(runs.claim, hand.claimant(), [hand.new_account("other")], 5) == []
+    assert hand.do(runs.claim, hand.claimant(), {hand.new_account("other"): 5}, 5) == []
     hand.do(accounts.mark_down, hand.account, "the token was revoked")
     assert hand.claim() == []
     hand.do(accounts.mark_up, hand.account)
@@ -82,6 +82,18 @@ def test_claims_take_the_first_due_first_and_no_more_than_there_is_room_for(hand
     made = [hand.ready(hand.new_chat()) for _ in range(4)]
     assert [run.id for run in hand.claim(room=3)] == [run.id for run in made[:3]]
     assert [run.id for run in hand.claim(room=3)] == [made[3].id]
+
+
+def test_a_claim_takes_of_each_account_no_more_than_its_own_room(hand: Hand) -> None:
+    made = {}
+    for account in (hand.account, hand.new_account("other")):
+        hand.account = account
+        made[account] = [hand.ready(hand.new_chat()).id for _ in range(3)]
+    [mine, other] = made
+    claimed = hand.do(runs.claim, hand.claimant(), {mine: 1, other: 2}, 5)
+    assert [run.id for run in claimed] == [made[mine][0], *made[other][:2]]
+    claimed = hand.do(runs.claim, hand.claimant(), {mine: 5, other: 5}, 2)
+    assert [run.id for run in claimed] == made[mine][1:]
 
 
 def test_a_run_that_was_put_back_is_not_starved_by_newer_ones(hand: Hand) -> None:
