@@ -160,7 +160,7 @@ async def test_a_run_that_was_put_off_becomes_due(world: World) -> None:
         nonlocal asked
         asked += 1
         if asked == 1:
-            raise Retry(after=3600)
+            raise Retry(after=600)
         return "now"
 
     process = await world.start(agent=later, **PATIENT)
