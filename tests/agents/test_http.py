@@ -21,7 +21,6 @@ from bot.domain.reply import Reply
 from bot.domain.turn import HistoryMessage
 from tests.agents.server import Behaviour, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
-from tests.clocks import ShiftedClock
 from tests.limits import PATIENCE
 
 CLOCK = SystemClock()
