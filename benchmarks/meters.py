@@ -160,5 +160,5 @@ def stages(url: str) -> dict[str, float]:
     return {
         f"{name}_{rank}": value
         for name, waits in zip(names, zip(*rows, strict=True), strict=True)
-        for rank, value in spread(list(waits)).items()
+        for rank, value in spread([max(0.0, wait) for wait in waits]).items()
     }

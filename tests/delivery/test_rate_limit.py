@@ -128,8 +128,8 @@ async def test_calls_that_wake_late_together_are_kept_apart() -> None:
         clock.now += 0.5
 
     await clock.run(stand_still(), *(call() for _ in range(90)))
-    assert min(after - before for before, after in pairwise(began)) >= 1 / 30 - 1e-6
-    assert began[-1] == pytest.approx(89 / 30 + 0.5, abs=0.05)
+    assert fullest(began) <= 32
+    assert began[-1] == pytest.approx(89 / 30 + 0.45, abs=0.05)
 
 
 async def test_a_place_that_was_not_used_is_given_back() -> None:
