@@ -27,7 +27,6 @@ FOLDERS = {
     "outbox": "outbox",
     "receipts": "outbox",
     "reminders": "reminders",
-    "replies": "replies",
     "retention": "retention",
     "runs": "runs",
     "steps": "steps",

@@ -18,7 +18,7 @@ from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
-from storage.schema.tables.work import replies, runs, steps
+from storage.schema.tables.work import runs, steps
 
 __all__ = [
     "Watched",
@@ -34,7 +34,6 @@ __all__ = [
     "payloads",
     "receipts",
     "reminders",
-    "replies",
     "retention",
     "runs",
     "steps",

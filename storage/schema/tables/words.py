@@ -10,14 +10,13 @@ from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
-from storage.schema.tables.work import replies, runs, steps
+from storage.schema.tables.work import runs, steps
 
 WORDS: Mapping[Table, Mapping[str, object]] = {
     chats: {"name": "", "offered": None},
     reminders: {"text": ""},
     runs: {"detail": "", "messages": 0},
     steps: {"result": case((steps.c.state == "done", "null"))},
-    replies: {"text": "", "body": "{}"},
     inbound: {
         "text": "",
         "sender_name": "",
@@ -26,10 +25,11 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
         "attachments": "[]",
         "quoted": None,
         "extra": "{}",
+        "payload": "",
     },
     payloads: {"body": "", "digest": "", "error": None},
     edits: {"text_before": "", "text": ""},
-    outbox: {"text": "", "wire": "", "error": ""},
+    outbox: {"text": "", "reply": None, "wire": "", "error": ""},
     events: {"why": ""},
 }
 """What people wrote and were told, and sentences that may quote it: agents give reasons, platforms
