@@ -6,7 +6,7 @@ from bot.domain.admission import Unanswered
 from bot.domain.ending import TurnStatus, status_of
 from bot.domain.run import RunState
 from bot.domain.turn_answer import TurnAnswer
-from storage import replies, runs
+from storage import outbox, runs
 from storage.engine.tx import Tx
 from storage.views.lookup import recorded_under
 
@@ -23,14 +23,13 @@ def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnsw
     run = runs.find(tx, said.run)
     assert run is not None
     status = status_of(run.ending)
-    stored = replies.stored(tx, run.id) if status is TurnStatus.COMPLETED else None
     return TurnAnswer(
         request_id,
         status,
         status.says,
         queued=run.state in (RunState.WAITING, RunState.READY),
         ending=run.ending,
-        answer=None if stored is None else stored[0],
+        answer=outbox.reply(tx, run.id) if status is TurnStatus.COMPLETED else None,
     )
 
 

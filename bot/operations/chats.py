@@ -13,7 +13,7 @@ from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
-from storage import audit_log, chats, files, inbox, outbox, reminders, replies, runs, steps
+from storage import audit_log, chats, files, inbox, outbox, reminders, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.chat_rows import START, Mark, Page
@@ -144,7 +144,7 @@ def _of_chat(
 
 
 def _blank_runs(tx: Tx, ids: Sequence[int]) -> None:
-    for blank in (replies.blank, steps.blank, runs.blank, audit_log.blank_of_runs):
+    for blank in (steps.blank, runs.blank, audit_log.blank_of_runs):
         blank(tx, ids)
 
 

@@ -25,17 +25,24 @@ from storage.runs import Claimant
 from storage.views.evidence import Case, gather, gather_one
 
 _log = logging.getLogger("answerback.worker")
+_KEPT = 2.0
+"""Seconds for which a chat with more to answer keeps its place, though others wait for one."""
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
 
 
 class Worker:
-    """Runs turns of this process, at most `concurrency` at a time."""
+    """Runs turns of this process, at most `concurrency` of them at their agents at a time, and at
+    most twice as many with those whose answers leave."""
 
     def __init__(self, ctx: WorkerContext) -> None:
         self._ctx = ctx
         self._turns: dict[int, asyncio.Task[None]] = {}
-        self._expected = 0
+        self._at_agents: set[int] = set()
+        """The runs whose turns are before the end of their agents' calls."""
+        self._kept_since: dict[int, float] = {}
+        """When the place of each turn was given to its chat."""
+        self._expected, self._keeping = 0, 0
         self._wake = asyncio.Event()
         self._standalone = asyncio.Event()
         self.draining = False
@@ -51,6 +58,7 @@ class Worker:
         self._called: asyncio.TimerHandle | None = None
         ctx.rt.wakeups.listen(self._hear, far=self._hear_from_far)
         ctx.rt.wakeups.keeps = self._keeps
+        ctx.places = self
         ctx.lease.on_lapse(self.abandon)
 
     @property
@@ -64,9 +72,15 @@ class Worker:
 
     def room(self) -> int:
         """The number of turns that may begin here now."""
+        turns = 2 * self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected
+        return max(0, min(self._idle(), turns))
+
+    def _idle(self) -> int:
+        """The number of agents that may be called now."""
         if self.draining or not self._ctx.lease.holds():
             return 0
-        return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
+        taken = len(self._at_agents) + self._expected + self._keeping
+        return self._ctx.rt.terms.work.concurrency - taken
 
     def _rooms(self) -> dict[int, int]:
         """The accounts whose line at their platform is short enough, and for how many turns."""
@@ -93,10 +107,41 @@ class Worker:
             return  # The last claim's answer came too late: the run is given back.
         task = asyncio.create_task(self._turn(run, case), name=f"run-{run.id}")
         self._turns[run.id] = task
+        self._at_agents.add(run.id)
+        self._kept_since[run.id] = self._ctx.rt.clock.monotonic()
         self._ctx.limiters[run.account].turns += 1
-        self._ctx.rt.observer.in_flight.set(len(self._turns))
+        self._ctx.rt.observer.in_flight.set(len(self._at_agents))
         self._ctx.rt.moved(run.account, run.chat)
         task.add_done_callback(lambda _: self._gone(run, task))
+
+    def agent_done(self, run: Run) -> None:
+        """The agent of this run was called, and another one may be."""
+        self._at_agents.discard(run.id)
+        self._ctx.rt.observer.in_flight.set(len(self._at_agents))
+        self._look_again()
+
+    def keep(self, run: Run) -> Claimant | None:
+        """Keep the place of this run, which may end, for the one that follows in its chat, until
+        `let_go`: what goes on at once costs no claim. None while most agents are busy, or
+        the account's line is full, and after a while in which others wait for a place."""
+        most = 0.75 * self._ctx.rt.terms.work.concurrency
+        if len(self._at_agents) >= most or self._idle() < 1:
+            return None
+        kept = self._ctx.rt.clock.monotonic() - self._kept_since.get(run.id, 0.0)
+        if not self._ctx.limiters[run.account].room or (self._more_due and kept > _KEPT):
+            return None
+        self._keeping += 1
+        return self._claimant()
+
+    def let_go(self) -> None:
+        """A place that was kept is to be taken by the run that follows, or by whoever comes."""
+        self._keeping -= 1
+
+    def go_on(self, run: Run, follows: Case) -> None:
+        """Begin the turn of the run that follows this one, which has ended, in its place."""
+        self.take(follows.run, follows)
+        if run.id in self._kept_since:
+            self._kept_since[follows.run.id] = self._kept_since[run.id]
 
     def begin(self, tasks: Supervisor) -> None:
         """Start what a worker does all the time."""
@@ -116,8 +161,9 @@ class Worker:
         called, self._called = self._called, None
         before, self._more_due = self._more_due, set(rt.mine) - rooms.keys()
         if rooms:
-            # Half of it: what arrives meanwhile begins with the commit that records it.
-            at_most = (self.room() + 1) // 2
+            # Half of it: what arrives meanwhile begins with the commit that records it. All of it
+            # while more was due than there was room for: that came first.
+            at_most = self.room() if before else (self.room() + 1) // 2
             claimed = Counter(run.account for run in await self._claim_at_most(rooms, at_most))
             self._missed = self._missed + 1 if called and not claimed else 0
             full = {a for a in rooms if claimed[a] == rooms[a] or claimed.total() == at_most}
@@ -219,11 +265,17 @@ class Worker:
 
     def _gone(self, run: Run, task: asyncio.Task[None]) -> None:
         if self._turns.get(run.id) is task:
-            del self._turns[run.id]
+            del self._turns[run.id], self._kept_since[run.id]
+            self._at_agents.discard(run.id)
         self._ctx.limiters[run.account].turns -= 1
-        self._ctx.rt.observer.in_flight.set(len(self._turns))
-        quarantine_is_free = run.deaths >= self._ctx.rt.retry.suspect_after
-        if quarantine_is_free or self._more_due & self._rooms().keys():
+        self._ctx.rt.observer.in_flight.set(len(self._at_agents))
+        self._look_again()
+        if run.deaths >= self._ctx.rt.retry.suspect_after:
+            self._wake.set()  # Quarantine is free.
+
+    def _look_again(self) -> None:
+        """Claim once there is room again for what may be due."""
+        if self._more_due & self._rooms().keys():
             self._wake.set()
 
     async def _turn(self, run: Run, case: Case | None) -> None:

@@ -74,6 +74,7 @@ from storage.outbox.rows import (
     of_run_any,
     of_runs,
     owned_receipts,
+    reply,
     sending_by,
     unreported,
 )

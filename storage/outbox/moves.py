@@ -27,6 +27,7 @@ from storage.outbox.rows import (
     OF_RUN,
     PART,
     PENDING,
+    SAID,
     SENDING,
     STANDALONE,
     UNCERTAIN,
@@ -57,13 +58,16 @@ class NewParts:
     kind: PartKind
     bodies: Sequence[PartBody]
     first_by: int | None = None
+    reply: str | None = None
+    """The agent's own words, of a reply."""
 
     def rows(self) -> Iterable[Sequence[object]]:
         """A row a part, as `_new` has them."""
         to, kind = self.to, self.kind.value
         for number, body in enumerate(self.bodies, 1):
             by = self.first_by if number == 1 else None
-            yield to.account, to.chat, to.run, kind, number, body.text, body.wire, by
+            reply = self.reply if number == 1 and self.reply != body.text else None
+            yield to.account, to.chat, to.run, kind, number, body.text, body.wire, reply, by
 
 
 _new = Rows(
@@ -75,6 +79,7 @@ _new = Rows(
     part=sa.Integer(),
     text=sa.Text(),
     wire=sa.Text(),
+    reply=sa.Text(),
     holder=sa.BigInteger(),
 )
 _begun = _new.c.holder.is_not(None)
@@ -367,7 +372,7 @@ def resend(tx: Tx, part: int, attempts: int, *, standalone: bool = False) -> boo
 _REWRITE = (
     sa.update(outbox)
     .where(IS_PART, is_in(outbox.c.state, PartState.PENDING, PartState.SENDING))
-    .values(text=sa.bindparam("new_text"), wire=sa.bindparam("new_wire"))
+    .values(text=sa.bindparam("new_text"), wire=sa.bindparam("new_wire"), reply=SAID)
 )
 
 

@@ -42,6 +42,20 @@ class Claimant:
         }
 
 
+CLAIMED: dict[str, Any] = {
+    "state": word(RunState.RUNNING),
+    "holder": HOLDER_ID,
+    "fence": runs.c.fence + 1,
+    "attempts": runs.c.attempts + 1,
+    "claimed_at": now,
+    "deadline_at": sa.case(
+        (runs.c.deadline_at.is_(None), now + sa.bindparam("run_deadline")),
+        (runs.c.idle_since < now, runs.c.deadline_at + (now - runs.c.idle_since)),
+        else_=runs.c.deadline_at,
+    ),
+}
+"""ready | waiting -> running, by who may be believed alive."""
+
 _earliest = (
     sa.select(sa.func.min(runs.c.not_before))
     .where(runs.c.account == accounts.c.id, READY, runs.c.set_aside.is_(None))
@@ -86,18 +100,7 @@ def _claim_of(quarantined: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]
         .where(
             within(runs.c.id, sa.select(chosen.c.id)), holder_rows.alive(HOLDER_ID, LEASE_SECONDS)
         )
-        .values(
-            state=word(RunState.RUNNING),
-            holder=HOLDER_ID,
-            fence=runs.c.fence + 1,
-            attempts=runs.c.attempts + 1,
-            claimed_at=now,
-            deadline_at=sa.case(
-                (runs.c.deadline_at.is_(None), now + sa.bindparam("run_deadline")),
-                (runs.c.idle_since < now, runs.c.deadline_at + (now - runs.c.idle_since)),
-                else_=runs.c.deadline_at,
-            ),
-        )
+        .values(**CLAIMED)
         .returning(*RUN.columns)
     )
 

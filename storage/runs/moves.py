@@ -120,14 +120,9 @@ def progress(tx: Tx, claim: Claim) -> None:
     _move(tx, _PROGRESS, claim, "a step of it was stored")
 
 
-def mark_replied(tx: Tx, claim: Claim) -> None:
-    """The reply is stored in this transaction: the agent is done. Raises StaleLease."""
-    if not mark_replied_each(tx, [claim]):
-        raise StaleLease(f"run {claim.run} was taken over before its reply was stored")
-
-
 def mark_replied_each(tx: Tx, claims: Sequence[Claim]) -> frozenset[int]:
-    """As `mark_replied`, for the runs that were not taken over before; returns those."""
+    """The replies of these runs are stored in this transaction: their agents are done. Returns the
+    runs that were not taken over before."""
     if not claims:
         return frozenset()
     rows = [(one.run, one.holder, one.fence) for one in claims]

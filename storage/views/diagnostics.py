@@ -44,13 +44,14 @@ class Fact:
 
 # The conditions of the indexes that these questions read, in their words.
 _LIVE = is_not(runs.c.state, RunState.ENDED)
+_WAITING = is_in(runs.c.state, RunState.WAITING)
 _READY = is_in(runs.c.state, RunState.READY)
 _RUNNING = is_in(runs.c.state, RunState.RUNNING)
 _READY_ONES, _WAITING_ONES = (
     within(runs.c.id, some.limit(_LOOKED_AT))
     for some in (
         sa.select(runs.c.id).where(_READY).order_by(runs.c.account, runs.c.not_before, runs.c.id),
-        sa.select(runs.c.id).where(_LIVE, is_in(runs.c.state, RunState.WAITING)),
+        sa.select(runs.c.id).where(_WAITING),
     )
 )
 _HEADS = (_READY_ONES, _RUNNING)

@@ -11,9 +11,9 @@ from bot.domain.ending import Ending
 from bot.domain.run import RunState
 from storage.engine.binds import SECONDS
 from storage.engine.clock import now
-from storage.engine.literals import is_in, is_not
+from storage.engine.literals import is_in
 from storage.engine.tx import Tx
-from storage.schema.tables import Watched, outbox, payloads, runs
+from storage.schema.tables import Watched, inbound, outbox, runs
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
@@ -33,7 +33,7 @@ class Gauges:
 
 
 _READY = sa.and_(is_in(runs.c.state, RunState.READY), runs.c.not_before <= now)
-_WAITING = sa.and_(is_not(runs.c.state, RunState.ENDED), is_in(runs.c.state, RunState.WAITING))
+_WAITING = is_in(runs.c.state, RunState.WAITING)
 _DUE = sa.case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since)
 
 
@@ -72,8 +72,7 @@ def read_gauges(tx: Tx) -> Gauges:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What happened within the last `seconds`: endings by name, and
-    payloads recorded."""
+    """What happened within the last `seconds`: endings by name, and messages recorded."""
 
     seconds: float
     recorded: int
@@ -94,7 +93,17 @@ _ENDED_BADLY = (
     .order_by(runs.c.ended_at.desc())
     .limit(8)
 )
-_RECORDED = sa.select(sa.func.count()).where(payloads.c.received_at > _SINCE)
+# Back from the newest one: of what is older, one row is read.
+_last_before = (
+    sa.select(inbound.c.id)
+    .where(inbound.c.id > sa.literal_column("0"), inbound.c.received_at <= _SINCE)
+    .order_by(inbound.c.id.desc())
+    .limit(sa.literal_column("1"))
+    .scalar_subquery()
+)
+_RECORDED = sa.select(sa.func.count()).where(
+    inbound.c.id > sa.func.coalesce(_last_before, sa.literal_column("0"))
+)
 
 
 def read_rates(tx: Tx, seconds: float) -> Rates:

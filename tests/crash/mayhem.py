@@ -119,7 +119,9 @@ class Mayhem:
 
     async def agent(self, turn: Turn) -> str:
         """Answers in one part or three; may fail once; never for a run whose reply exists."""
-        stored = await self.world.rows("SELECT 1 FROM replies WHERE run = :run", run=turn.run_id)
+        stored = await self.world.rows(
+            "SELECT 1 FROM outbox WHERE run = :run AND kind = 'reply'", run=turn.run_id
+        )
         if stored:
             self.answered_again.append(turn.run_id)
         if "slow" in turn.text and turn.attempt == 1:

@@ -180,10 +180,10 @@ def first_message(tx: Tx, account: int, address: Address) -> int:
     return found
 
 
-def store(tx: Tx, account: int, chat: int, said: Inbound) -> int | None:
-    """Store a message; None when it was stored before."""
-    [stored] = inbox.store_messages(tx, [NewMessage(account, chat, said)])
-    return None if stored is None else stored.id
+def store(tx: Tx, account: int, chat: int, said: Inbound) -> int:
+    """Store a message. Raises StatementFailed when it was stored before."""
+    [stored] = inbox.store_messages(tx, [NewMessage(account, chat, said, said.text)])
+    return stored.id
 
 
 def message(number: int, chat: str = "700", text_: str = "hello") -> Inbound:

@@ -87,7 +87,7 @@ def test_a_death_is_counted_against_the_run_whose_agent_was_at_work(hand: Hand) 
 
 def test_a_death_after_the_reply_was_stored_is_not_counted(hand: Hand) -> None:
     run = hand.running()
-    hand.do(runs.mark_replied, run.claim)
+    hand.do(runs.mark_replied_each, [run.claim])
     hand.mark_dead(hand.holder)
     [released] = hand.do(runs.release_dead)
     assert not released.counted
@@ -181,7 +181,7 @@ def test_a_suspect_whose_reply_is_stored_needs_no_quarantine(hand: Hand) -> None
     suspect = hand.ready(hand.new_chat())
     poisoned(hand, suspect, 2)
     [claimed] = hand.claim()
-    hand.do(runs.mark_replied, claimed.claim)
+    hand.do(runs.mark_replied_each, [claimed.claim])
     die(hand, hand.holder)
     assert counters(hand, suspect) == (2, 0)
     assert not hand.value("SELECT quarantined FROM runs")

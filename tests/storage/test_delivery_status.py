@@ -117,7 +117,7 @@ def test_only_a_run_that_waits_for_its_answer_is_hastened(hand: Hand) -> None:
     new = hand.ready(hand.new_chat(), wait=60)
     assert not hand.do(runs.hasten, new.id)
     run = hand.running()
-    hand.do(runs.mark_replied, run.claim)
+    hand.do(runs.mark_replied_each, [run.claim])
     assert not hand.do(runs.hasten, run.id)
     hand.do(runs.give_back, run.claim, 60.0, "looks again")
     assert hand.do(runs.hasten, run.id)

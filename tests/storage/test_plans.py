@@ -14,12 +14,11 @@ from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
-from storage import chats, holders, inbox, outbox, replies, runs
+from storage import chats, holders, inbox, outbox, runs
 from storage.chats import NewChat
 from storage.engine.chat_rows import START
 from storage.inbox import NewMessage, NewPayload
 from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
-from storage.replies import NewReply
 from storage.runs import NewRun
 from storage.views.arrivals import standing
 from storage.views.evidence import gather
@@ -56,7 +55,10 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         ),
         {"pk_chat_addresses"},
     ),
-    "live_in_chat": (lambda hand: reading(hand, runs.live_in_chat, _chat(hand)), {"ix_runs_live"}),
+    "live_in_chat": (
+        lambda hand: reading(hand, runs.live_in_chat, _chat(hand)),
+        {"ix_runs_waiting", "uq_runs_head"},
+    ),
     "insert_run": (
         lambda hand: reading(
             hand,
@@ -76,7 +78,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(
             hand,
             inbox.store_messages,
-            [NewMessage(hand.account, _chat(hand), message(n)) for n in range(3)],
+            [NewMessage(hand.account, _chat(hand), message(n), "{}") for n in range(3)],
         ),
         set(),
     ),
@@ -101,15 +103,15 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
             [(_chat(hand), hand.account, message(1))],
             IntakeTerms(turns_per_day=50),
         ),
-        {"ix_inbound_chat", "ix_runs_live", "uq_runs_head"},
+        {"ix_inbound_chat", "ix_runs_waiting", "uq_runs_head"},
     ),
     "waiting_messages": (
         lambda hand: reading(hand, runs.waiting_messages, _chat(hand)),
-        {"ix_runs_live"},
+        {"ix_runs_waiting"},
     ),
     "promote": (
         lambda hand: reading(hand, runs.promote, _chat(hand)),
-        {"ix_runs_live", "uq_runs_head"},
+        {"ix_runs_waiting", "uq_runs_head"},
     ),
     "count_unfinished": (
         lambda hand: reading(hand, outbox.count_unfinished, _chat(hand)),
@@ -171,13 +173,7 @@ LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
     ),
     "promote_each": (
         lambda hand, held: reading(hand, runs.promote_each, [run.chat + 150 for run in held]),
-        {"ix_runs_live"},
-    ),
-    "store_each": (
-        lambda hand, held: reading(
-            hand, replies.store_each, [NewReply(run.id, "hi", "{}", 1) for run in held]
-        ),
-        set(),
+        {"ix_runs_waiting"},
     ),
     "store_parts_each": (
         lambda hand, held: reading(hand, outbox.store_parts_each, [_answer(run) for run in held]),
@@ -191,7 +187,7 @@ LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
     ),
     "of_held": (
         lambda hand, held: reading(hand, outbox.of_held, [run.claim for run in held]),
-        {"ix_runs_live", "uq_outbox_run_kind_part"},
+        {"ix_runs_waiting", "uq_outbox_run_kind_part"},
     ),
     "receive_first": (
         lambda hand, held: reading(

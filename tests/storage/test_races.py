@@ -13,7 +13,7 @@ from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, outbox, runs
-from storage.engine.tx import Tx
+from storage.engine.tx import StatementFailed, Tx
 from storage.runs import NewRun
 from tests.storage.kit import LEASE, Hand, first_message, message, store
 from tests.storage.rivals import First, first, outcome
@@ -81,7 +81,7 @@ def test_the_second_delivery_of_a_message_is_recorded_only_if_the_first_is_not(
         rival.do(store, hand.account, chat, message(1))
         waiting = rival.rival(store, hand.account, chat, message(1))
         end(rival, commits=commits)
-        assert (outcome(waiting) is None) is commits
+        assert (outcome(waiting) is StatementFailed) is commits
     assert hand.value("SELECT count(*) FROM inbound") == 1
 
 

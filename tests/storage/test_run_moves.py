@@ -174,7 +174,6 @@ MOVES = {
     "fail": lambda tx, claim: runs.fail(tx, claim, 1.0, "it broke"),
     "settle": lambda tx, claim: runs.settle(tx, claim, Close(Ending.ANSWERED, Cause.DELIVERED)),
     "progress": runs.progress,
-    "mark_replied": runs.mark_replied,
     "explain": lambda tx, claim: runs.explain(tx, claim, Cause.FAILURES, "three failures"),
     "set_aside": lambda tx, claim: runs.set_aside(tx, claim, "it breaks"),
 }

@@ -164,8 +164,6 @@ BAD = {
     "a run's part exists once": "INSERT INTO outbox (account, chat, run, kind, part, state, "
     "standalone, created_at, text, wire) SELECT account, chat, run, kind, part, 'pending', false, "
     "1, '', '' FROM outbox",
-    "a reply exists once": "INSERT INTO replies (run, text, body, attempt, stored_at) "
-    "SELECT id, '', '', 1, 1 FROM runs UNION ALL SELECT id, '', '', 1, 1 FROM runs",
     "a chat is of a kind we know": "UPDATE chats SET kind = 'crowd'",
     "an address leads to one chat": "INSERT INTO chat_addresses SELECT * FROM chat_addresses",
     "a run belongs to a chat": "UPDATE runs SET chat = 4711",

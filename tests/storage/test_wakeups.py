@@ -59,6 +59,21 @@ async def test_a_hint_reaches_who_waits_elsewhere(pair: tuple[Wakeups, Wakeups])
             await stopped.wait()
 
 
+async def test_hints_that_are_told_before_one_could_leave_are_one(
+    pair: tuple[Wakeups, Wakeups],
+) -> None:
+    one, two = pair
+    heard: list[str] = []
+    two.listen(heard.append)
+    async with two.expecting(stop_topic(7)) as stopped:
+        for _ in range(100):
+            one.tell(READY)
+        one.tell(stop_topic(7))
+        async with asyncio.timeout(PATIENCE):
+            await stopped.wait()
+    assert heard == [READY, stop_topic(7)]
+
+
 async def test_a_hint_wakes_nobody_who_waits_for_something_else(
     pair: tuple[Wakeups, Wakeups],
 ) -> None:
