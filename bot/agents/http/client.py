@@ -56,7 +56,12 @@ class HttpAgent:
             follow_redirects=False,
             trust_env=False,
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            limits=httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=20,
+                # Many servers close an idle connection after 5 s: a call must not meet that.
+                keepalive_expiry=4.0,
+            ),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
 
