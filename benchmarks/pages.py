@@ -134,6 +134,7 @@ async def _followers(servers: Servers, count: int) -> Figures:
         await _say(line, guest, 0)
         await line.post(_request("GET", "/turns/m-0?wait=25", guest))
         clients = await _follow(worker, [guest] * count)
+        [line] = await open_lines([worker.url], 1)
         cpu = cpu_seconds([worker.process.pid])
         await _say(line, guest, 1)
         heard = await asyncio.gather(*(_hears(client, b"event: ended") for client in clients))

@@ -89,7 +89,7 @@ class ClientDesk:
         while True:
             chat = await rt.db.ask(chats.locate, self._account, [who]) if wait else None
             async with rt.wakeups.expecting(chat_topic(chat or 0)) as hint:
-                answer = await rt.db.read(_turn, self._account, who, named)
+                answer = await self._turn(who, named)
                 left = until - rt.clock.monotonic()
                 held = answer.status is TurnStatus.PENDING and left > 0
                 if not held or self.followers.leaving.is_set():
@@ -97,6 +97,17 @@ class ClientDesk:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(left, _ASK_AGAIN)):
                         await hint.wait()
+
+    async def _turn(self, who: Address, named: Named) -> TurnAnswer:
+        """The turn status, of a message that was handed in at another address of the chat too."""
+        answer = await self._rt.db.ask(turn_status, named(who), self._account)
+        if answer.status is not TurnStatus.UNKNOWN:
+            return answer
+        known = await self._rt.db.read(_recorded, self._account, who, named)
+        if known is None:
+            return answer
+        answer = await self._rt.db.ask(turn_status, known.request_id, self._account)
+        return replace(answer, request_id=named(who))
 
     async def history(self, who: Address, before: int | None, limit: int) -> Page:
         """Messages before an event, or the latest."""
@@ -124,10 +135,6 @@ class ClientDesk:
     def follow(self, who: Address, after: int | None, session: str, until: float) -> Follower:
         """Follow the chat."""
         return self.followers.follow(who, after, session, until)
-
-    async def addresses(self, who: Address) -> Sequence[Address]:
-        """Every address of the chat at this one."""
-        return await self._rt.db.read(_addresses, self._account, who)
 
     async def write(self, ref: SendRef) -> bool:
         """Write a part into its chat's journal, once."""
@@ -199,16 +206,6 @@ def _same(message: Inbound, known: RecordedWords) -> bool:
     if [file["ref"] for file in json.loads(known.attachments)] != files:
         return False
     return known.button == message.button and (bool(known.button) or known.text == message.text)
-
-
-def _turn(tx: Tx, account: int, who: Address, named: Named) -> TurnAnswer:
-    answer = turn_status(tx, named(who), account)
-    if answer.status is not TurnStatus.UNKNOWN:
-        return answer
-    known = _recorded(tx, account, who, named)
-    if known is None:
-        return answer
-    return replace(turn_status(tx, known.request_id, account), request_id=named(who))
 
 
 def _stop(tx: Tx, rt: Runtime, account: int, who: Address) -> tuple[int | None, tuple[int, ...]]:

@@ -15,9 +15,11 @@ from typing import Self
 
 from bot.clients import moves
 from bot.domain.clients import Wire
-from bot.domain.journal import ChatEvent
+from bot.domain.errors import DatabaseUnavailable
+from bot.domain.journal import ChatEvent, Snapshot
 from bot.domain.message import Address
 from bot.leases.runtime import Runtime
+from storage import chats
 from storage.views import sessions
 
 _BEHIND = 64
@@ -27,6 +29,8 @@ _BEGINNINGS = 8
 _LOOK_EVERY = 1.0
 _LOCKED_AGAIN = 0.05
 """Seconds until a chat is looked at again that somebody had locked."""
+_PROJECTED_AT_ONCE = 50
+"""Chats of one transaction."""
 _RETURN_WITHIN = (0.2, 2.5)
 """Seconds over which clients spread their return from a process that leaves."""
 
@@ -245,32 +249,38 @@ class Followers:
             self._told.pop(follower.chat, None)
 
     async def _start(self, follower: Follower, after: int | None) -> None:
-        """Enlist, then read: what is told meanwhile is not lost, and not given twice."""
-        db, account = self._rt.db, self._account
-        chat, lacks = await db.read(moves.stands, account, follower.who)
-        if chat is not None and lacks:
-            await db.write(moves.project, chat)
-        if chat is not None and after is not None:
-            events = await db.read(moves.since, chat, after)
-            if events is not None:
-                # What was told since it was read comes with the next look.
+        """Enlist a follower with the number from which it goes on: what was told since that was
+        read comes with the next look."""
+        db = self._rt.db
+        if after is not None:
+            chat, lacks = await db.read(moves.stands, self._account, follower.who)
+            if chat is not None and lacks:
+                await db.write(moves.project, chat)
+            events = None if chat is None else await db.read(moves.since, chat, after)
+            if chat is not None and events is not None:
                 self._enlist(follower, chat, events[-1].n if events else after)
                 follower.give(b"".join([self._wire.beat, *map(self._wire.event, events)]))
                 return
-        await self._begin_anew(follower, resync=after is not None and chat is not None)
+            if chat is not None:
+                follower.give(self._wire.resync)
+        await self._begin_anew(follower)
 
-    async def _begin_anew(self, follower: Follower, *, resync: bool) -> None:
+    async def _begin_anew(self, follower: Follower) -> None:
         """Give a follower the chat as it is now."""
-        chat, whole = await self._rt.db.write(moves.snapshot, self._account, follower.who)
+        chat = await self._rt.db.ask(chats.locate, self._account, [follower.who])
+        whole = Snapshot(0) if chat is None else await self._snapshot(chat)
         if follower.ended:
             return  # Its client went meanwhile.
-        if resync:
-            follower.give(self._wire.resync)
         follower.give(self._wire.snapshot(whole))
         if chat is None:
             self._waiting.setdefault(follower.who, set()).add(follower)
         else:
             self._enlist(follower, chat, whole.n)
+
+    async def _snapshot(self, chat: int) -> Snapshot:
+        while (whole := await self._rt.db.read(moves.snapshot, chat)) is None:
+            await self._rt.db.write(moves.project, chat)
+        return whole
 
     def _enlist(self, follower: Follower, chat: int, n: int) -> None:
         follower.chat, follower.n = chat, n
@@ -285,7 +295,10 @@ class Followers:
         found = await db.read(moves.look, self._account, after, waiting)
         await self._give_each(after, found.events)
         if found.lacking:
-            locked = await db.write(moves.project_each, found.lacking)
+            locked: list[int] = []
+            for first in range(0, len(found.lacking), _PROJECTED_AT_ONCE):
+                some = found.lacking[first : first + _PROJECTED_AT_ONCE]
+                locked += await db.write(moves.project_each, some)
             after = {c: self._told[c] for c in found.lacking if c in self._told}
             again = await db.read(moves.look, self._account, after, ())
             await self._give_each(after, again.events)
@@ -308,7 +321,12 @@ class Followers:
             if not follower.ended:
                 self._leave_place(follower)
                 follower.chat = None
-                await self._begin_anew(follower, resync=True)
+                follower.give(self._wire.resync)
+                try:
+                    await self._begin_anew(follower)
+                except DatabaseUnavailable:
+                    follower.end()  # Its client comes back.
+                    raise
 
     async def _give_each(
         self, after: Mapping[int, int], told: Mapping[int, Sequence[ChatEvent]]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.domain.clients import Page
-from bot.domain.journal import ChatEvent, NewEvent, Snapshot, news, told_as
+from bot.domain.journal import ChatEvent, NewEvent, Snapshot, told_as
 from bot.domain.message import Address
 from bot.domain.ports import SendRef
 from storage import chats, journal
@@ -53,18 +53,12 @@ def stands(tx: Tx, account: int, who: Address) -> tuple[int | None, bool]:
     """The chat at this address, None before its first message, and whether its journal lacks
     something."""
     chat = chats.locate(tx, account, [who])
-    return chat, chat is not None and bool(lacking(tx, [chat]))
+    return chat, chat is not None and bool(journal.lacking(tx, [chat]))
 
 
 def project(tx: Tx, chat: int) -> None:
     """Bring this journal up to date."""
     journal.project(tx, chats.lock(tx, chat).id)
-
-
-def lacking(tx: Tx, of: Collection[int]) -> Sequence[int]:
-    """Those of the chats whose journal lacks something, in the order of their ids."""
-    found = journal.facts(tx, sorted(of))
-    return [chat for chat in sorted(found) if any(news(fact) for fact in found[chat])]
 
 
 def project_each(tx: Tx, of: Sequence[int]) -> Sequence[int]:
@@ -76,22 +70,18 @@ def project_each(tx: Tx, of: Sequence[int]) -> Sequence[int]:
     return [chat for chat in of if chat not in locked]
 
 
-def snapshot(tx: Tx, account: int, who: Address) -> tuple[int | None, Snapshot]:
-    """The chat as it is now. Its row is locked, so that no event comes in between."""
-    chat = chats.locate(tx, account, [who])
-    if chat is None:
-        return None, Snapshot(0)
-    chat = chats.lock(tx, chat).id
-    journal.project(tx, chat)
+def snapshot(tx: Tx, chat: int) -> Snapshot | None:
+    """The chat as it is now; None where its journal lacks something. Read at one moment."""
+    if journal.lacking(tx, [chat]):
+        return None
     said = journal.before(tx, chat, _END, LATEST + 1)
-    whole = Snapshot(
+    return Snapshot(
         n=journal.head(tx, chat),
         messages=said[-LATEST:],
         more=len(said) > LATEST,
         open=journal.open_turns(tx, chat),
         unread=journal.unread(tx, chat),
     )
-    return chat, whole
 
 
 def history(tx: Tx, chat: int, before: int | None, limit: int) -> Page:
@@ -135,7 +125,7 @@ def look(tx: Tx, account: int, after: Mapping[int, int], waiting: Sequence[Addre
     events = journal.after(tx, after, AT_ONCE) if after else {}
     return Look(
         events=events,
-        lacking=lacking(tx, after) if after else (),
+        lacking=sorted(journal.lacking(tx, list(after))) if after else (),
         merged=chats.merged_of(tx, list(after)) if after else (),
         begun=chats.locate_each(tx, account, waiting) if waiting else {},
         more=sum(map(len, events.values())) == AT_ONCE,

@@ -82,12 +82,8 @@ class Wire(Protocol):
 class Follower(Protocol):
     """One client that follows a chat."""
 
-    @property
-    def slow(self) -> bool:
-        """Whether it was ended because its client does not keep up."""
-
     def end(self, *, slow: bool = False) -> None:
-        """Nothing more is written to it."""
+        """Write nothing more to it; `slow`: because its client does not keep up."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         """The pieces to be written, until this process leaves, the chat is another's, or the client
@@ -121,9 +117,6 @@ class Desk(Protocol):
         """Follow the chat, until the session is over, at `until` (epoch seconds) or before: from
         a snapshot on, or from the event with this number on. It may begin before the chat has
         its first message."""
-
-    async def addresses(self, who: Address) -> Sequence[Address]:
-        """Every address of the chat at this one; none while there is no chat."""
 
     async def claim(self, guest: Address, user: Address) -> bool:
         """The guest's chat becomes the user's, once. False: it is another user's already."""

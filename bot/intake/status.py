@@ -6,7 +6,6 @@ from bot.domain.admission import Unanswered
 from bot.domain.ending import TurnStatus, status_of
 from bot.domain.run import RunState
 from bot.domain.turn_answer import TurnAnswer
-from storage import outbox, runs
 from storage.engine.tx import Tx
 from storage.views.lookup import recorded_under
 
@@ -20,16 +19,14 @@ def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnsw
     if said.run is None:
         told = f"It was recorded and gets no answer: {(said.ignored or Unanswered.COMMAND).says}."
         return TurnAnswer(request_id, TurnStatus.COMPLETED, told)
-    run = runs.find(tx, said.run)
-    assert run is not None
-    status = status_of(run.ending)
+    status = status_of(said.ending)
     return TurnAnswer(
         request_id,
         status,
         status.says,
-        queued=run.state in (RunState.WAITING, RunState.READY),
-        ending=run.ending,
-        answer=outbox.reply(tx, run.id) if status is TurnStatus.COMPLETED else None,
+        queued=said.state in (RunState.WAITING, RunState.READY),
+        ending=said.ending,
+        answer=said.answer if status is TurnStatus.COMPLETED else None,
     )
 
 

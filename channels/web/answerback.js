@@ -18,6 +18,7 @@ const LIMIT = 20000; // ms for a request.
 const TAB_ANSWERS = 3000; // ms in which the acting tab answers another.
 const SLOWEST = 8000; // ms between two tries.
 const PAGE = 50;
+const A_DAY = 86400000; // ms
 
 const locale = (option("lang") || document.documentElement.lang || navigator.language || "en").toLowerCase();
 const language = [locale, locale.split("-")[0]].find((tag) => TEXTS[tag]) || Object.keys(TEXTS)[0]; // the operator's own comes first
@@ -71,6 +72,7 @@ const filesOf = async (id) => picked.get(id) || (await cabinet("readonly", (all)
 // ---- What is known of the chat.
 
 let session = kept.get("session");
+let since = session?.since || 0; // ms, when it began or ended: the newest counts in all tabs
 let items = new Map(); // n -> a message of the history
 let turns = new Map(); // request_id -> its phase
 let last = 0; // the number of the last event
@@ -84,8 +86,11 @@ const EVENTS = { accepted: "RECEIVED", working: "WORKING", still_working: "STILL
 const OVER = { completed: "ANSWERED", withdrawn: "STOPPED", interrupted: "FAILED" };
 const isOver = (id) => Object.values(OVER).includes(turns.get(id));
 
+const voiced = new Set(); // what a screen reader was told of turns
+
 function mark(id, phase) {
-  if (turns.get(id) !== phase && (phase === "WORKING" || phase === "STILL_WORKING")) announce(say(phase));
+  if (/WORKING/.test(phase) && !voiced.has(id + phase)) announce(say(phase));
+  voiced.add(id + phase);
   turns.set(id, phase);
 }
 
@@ -101,12 +106,13 @@ function learn(id, { status, queued }) {
 function put(item) {
   if (item.kind === "accepted") {
     written.delete(item.request_id);
-    // What is tried again is accepted once more, and stays one message.
-    if ([...items.values()].some((of) => of.n < item.n && of.kind === "accepted" && of.request_id === item.request_id)) return;
+    // What is tried again is accepted once more, and stays one message, where it was first.
+    const other = [...items.values()].find((of) => of.kind === "accepted" && of.request_id === item.request_id);
+    if (other?.n < item.n) return;
+    if (other) items.delete(other.n);
+    if (item.status) learn(item.request_id, item);
   }
   items.set(item.n, item);
-  if (item.kind !== "accepted") return;
-  if (item.status) learn(item.request_id, item);
 }
 
 function forget() {
@@ -132,9 +138,9 @@ function apply(kind, data) {
     if (data.n > last + 1) return false;
     last = data.n;
     if (kind === "accepted" || kind === "message" || kind === "notice") put({ ...data, kind });
-    if (EVENTS[kind]) mark(id, EVENTS[kind]);
+    if (EVENTS[kind] && !(kind === "accepted" && /WORKING/.test(turns.get(id)))) mark(id, EVENTS[kind]);
     if (kind === "ended") mark(id, OVER[data.status] || "ANSWERED");
-    if (kind === "message" || kind === "notice") announce(markdown(data.text).map((block) => block.textContent).join("\n"));
+    if (kind === "message" || kind === "notice") announce(markdown(data.text || "").map((block) => block.textContent).join("\n"));
   }
   return true;
 }
@@ -156,17 +162,17 @@ async function request(path, { method = "GET", body, headers, signal, token = se
   const asking = session;
   const answer = await fetch(api + path, {
     method, signal, body: text, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
-    keepalive: method !== "GET" && (text || "").length < 30000, // it leaves even when the tab is closed now
+    keepalive: method !== "GET" && (text || "").length < 20000, // It leaves even if the tab is closed now; a browser refuses 64 KiB.
     headers: { ...headers, ...(body && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) },
   });
   if (answer.status === 401 && path !== "session") {
     if (again) await renew(token);
     if (!again || !session || session.token === token) halt("SIGN_IN");
-    if (asking.signed_in && session.chat !== asking.chat) throw new Later(); // It is somebody else's by now.
+    if (asking?.signed_in && session.chat !== asking.chat) throw new Later(); // It is somebody else's by now.
     return request(path, { method, body, headers, signal, again: false });
   }
   if (answer.status === 403) halt("NOT_HERE");
-  if (answer.status === 429 || answer.status >= 500) throw new Later(answer.headers.get("Retry-After"));
+  if ([408, 429].includes(answer.status) || answer.status >= 500) throw new Later(answer.headers.get("Retry-After"));
   return answer;
 }
 
@@ -185,16 +191,17 @@ async function call(path, options = {}) {
 // ---- Who it is: a guest, or whom the page signs in.
 
 let identity = option("identity");
+let unsure = !!identity && !!session?.signed_in; // until the page says that it is still the same user
 
 /** The page's word on who it is; nothing for a guest. */
 async function identified() {
   const jwt = typeof identity === "function" ? await identity() : identity;
-  if (!jwt && session?.signed_in) clear();
+  if (!jwt && session?.signed_in) begin(undefined);
   return jwt;
 }
 
 let entering = Promise.resolve();
-const enter = (jwt) => (entering = entering.catch(() => undefined).then(() => (jwt || !session) && enterOnce(jwt)));
+const enter = (jwt, again) => (entering = entering.catch(() => undefined).then(() => (jwt || again || !session) && enterOnce(jwt)));
 
 /** Take a token: with the page's word as its user, and a guest's chat goes along; else as a guest. */
 async function enterOnce(jwt) {
@@ -203,20 +210,36 @@ async function enterOnce(jwt) {
   let answer = await ask(guest);
   if (answer.code === 401 && guest) answer = await ask("");
   if (!answer.token) halt("SIGN_IN");
-  settle({ token: answer.token, chat: answer.chat, signed_in: !!jwt });
-  kept.set("session", session);
-  tell("session", session);
+  begin({ token: answer.token, chat: answer.chat, signed_in: !!jwt, since: Date.now() });
 }
 
-/** Go on in this session. What one user wrote never becomes another's; a guest's goes along. */
-function settle(next) {
+const isLeft = (next) => !!session?.signed_in && session.chat !== next?.chat;
+
+/** Begin a session, or end one, for all tabs. What one user wrote never becomes another's: it is
+    wiped; what a guest wrote goes along. */
+function begin(next, wipe = isLeft(next)) {
+  for (const key of kept.keys("")) if (wipe || key === "session") kept.drop(key);
+  settle(next, next?.since || Date.now(), wipe);
+  if (next) kept.set("session", next);
+  tell("session", { session, since, wipe });
+}
+
+function settle(next, at, wipe = isLeft(next)) {
+  if (at < since) return;
+  since = at;
   if (next?.chat !== session?.chat) {
-    if (session?.signed_in) clear();
-    forget();
     stopStream();
+    forget();
+  }
+  if (wipe) {
+    written.clear();
+    picked.clear();
+    memory.clear();
+    cabinet("readwrite", (all) => all.clear());
   }
   session = next;
   link = { ...link, halted: "" };
+  draw();
 }
 
 /** Ask the page for a new token, once for all who wait for it. */
@@ -225,17 +248,6 @@ async function renew(token) {
   if (session && session.token !== token) return;
   renewing ||= identified().then((jwt) => jwt && enter(jwt)).finally(() => { renewing = undefined; });
   await renewing;
-}
-
-function clear() {
-  stopStream();
-  for (const key of kept.keys("")) kept.drop(key);
-  cabinet("readwrite", (all) => all.clear());
-  session = undefined;
-  written.clear();
-  picked.clear();
-  forget();
-  draw();
 }
 
 // ---- The tab that acts.
@@ -250,7 +262,7 @@ let channel;
 
 const tell = (kind, value) => channel?.postMessage({ kind, value, rank: acting ? rank : undefined });
 const state = () => ({
-  last, seen, link, session, turns: [...turns], more: more || items.size > PAGE,
+  last, seen, link, session, since, turns: [...turns], more: more || items.size > PAGE,
   items: [...items.values()].sort((a, b) => a.n - b.n).slice(-PAGE),
 });
 
@@ -296,18 +308,18 @@ function hear({ kind, value, rank: theirs }) {
   if (kind === "outbox") {
     wanted = true;
     reload();
-    if (acting) act();
+    if (acting) tell("beat", link), act();
   }
   if (kind === "seen") seen = Math.max(seen, value);
-  if (kind === "bye") clear();
   if (kind === "session") {
-    settle(value);
+    settle(value.session, value.since, value.wipe);
     if (acting) act();
   }
   if (kind === "beat" && !acting) link = value;
   if (kind === "event" && !acting && !apply(value.kind, value.data)) ask();
   if (kind === "state" && !acting) {
-    if (value.session?.token !== session?.token) settle(value.session);
+    if (value.since < since) return; // It has not heard yet that another session began.
+    settle(value.session, value.since);
     value.items.forEach(put);
     turns = new Map(value.turns);
     ({ last, more, link } = value);
@@ -322,12 +334,19 @@ let following = false;
 let abort; // the open stream's
 let wake = () => undefined;
 let tried = 0;
+let heard = 0; // ms, when the stream last said anything
 
 const stopStream = () => abort?.abort();
 const rest = (ms) => new Promise((done) => {
   const timer = setTimeout(done, ms);
   wake = () => { if (Date.now() - tried > 2000) { clearTimeout(timer); done(); } };
 });
+
+/** A phone that slept has a stream that looks open and is dead: one missed comment is enough. */
+function revive() {
+  if (Date.now() - heard > SILENCE / 2) stopStream();
+  wake();
+}
 
 function report(live) {
   if (live !== link.live || (!live && !link.down)) {
@@ -338,7 +357,7 @@ function report(live) {
   tell("beat", link);
 }
 
-const isWanted = () => acting && !link.halted && (session || wanted);
+const isWanted = () => acting && !unsure && !link.halted && (session || wanted);
 
 async function follow() {
   if (following || !isWanted()) return;
@@ -355,13 +374,27 @@ async function follow() {
       if (error instanceof Halt) break;
       after = error.after || 0;
     }
+    const came = link.live;
+    const long = Date.now() - tried > 10000;
     report(false);
+    if (!came && (long || pause > 2000)) await catchUp();
     // A stream that ends as soon as it began gets no quick return either.
-    if (Date.now() - tried > 10000) pause = 1000;
+    if (came && long) pause = 1000;
     if (isWanted()) await rest(Math.max(after, pause * (0.5 + Math.random())));
     pause = Math.min(2 * pause, SLOWEST);
   }
   following = false;
+}
+
+/** Read the history where no stream comes through: some proxies hold back what does not end. */
+async function catchUp() {
+  const { chat } = session || {};
+  const page = chat && (await call(`messages?limit=${PAGE}`).catch(() => undefined));
+  if (!page?.messages || session?.chat !== chat) return;
+  page.messages.forEach(put);
+  if (!last) more = page.more;
+  tell("state", state());
+  tidy();
 }
 
 /** Read the stream until it ends; the time in ms that the server asks to wait. */
@@ -369,7 +402,7 @@ async function stream() {
   abort = new AbortController();
   const { signal } = abort;
   let dog;
-  const watch = () => { clearTimeout(dog); dog = setTimeout(stopStream, SILENCE); };
+  const watch = () => { heard = Date.now(); clearTimeout(dog); dog = setTimeout(stopStream, SILENCE); };
   let after = 0;
   try {
     watch();
@@ -446,7 +479,7 @@ function summon() {
 /** Send what is not known to be received, one after the other. */
 async function flush() {
   clearTimeout(flushAgain);
-  if (flushing || link.halted) return;
+  if (flushing || unsure || link.halted) return;
   flushing = true;
   try {
     for (let entry; (entry = outbox().find(isDue));) await send(entry);
@@ -879,7 +912,7 @@ async function download(file) {
 function announce(text) { told.textContent = String(text).slice(0, 2000); }
 
 const bytes = (size) => (size >= 1e6 ? `${(size / 1e6).toFixed(1)} MB` : `${Math.ceil(size / 1000)} kB`);
-const named = ({ name, size }) => `${name || say("ATTACH")}${size ? ` (${bytes(size)})` : ""}`;
+const named = ({ name, caption, kind, size }) => `${name || caption || kind}${size ? ` (${bytes(size)})` : ""}`;
 
 function attachment(file) {
   if (file.ref) return make("button", { className: "link", type: "button", textContent: named(file), onclick: () => download(file) });
@@ -959,7 +992,7 @@ function drawBars() {
   if (bar.dataset.key !== key) {
     bar.dataset.key = key;
     bar.replaceChildren(say(key));
-    if (key === "SIGN_IN" && !identity) bar.append(make("button", { className: "choice", type: "button", textContent: say("NEW_CHAT"), onclick: startAnew }));
+    if (key === "SIGN_IN" && (!identity || session?.signed_in === false)) bar.append(make("button", { className: "choice", type: "button", textContent: say("NEW_CHAT"), onclick: startAnew }));
     if (key && opened) announce(say(key));
   }
   bar.hidden = !key;
@@ -967,12 +1000,11 @@ function drawBars() {
 }
 
 function startAnew() {
-  kept.drop("session");
-  settle(undefined);
-  tell("session");
+  begin(undefined);
   summon();
 }
 
+let counted = ""; // what stands before the page's own title
 function see(inHistory) {
   const ours = inHistory.filter((item) => item.kind !== "accepted");
   const newest = ours.length ? ours[ours.length - 1].n : 0;
@@ -985,9 +1017,9 @@ function see(inHistory) {
   badge.hidden = !unread;
   badge.textContent = unread > 99 ? "99+" : unread;
   launch.setAttribute("aria-label", `${say(opened ? "CLOSE" : "OPEN")}${unread ? `, ${say("UNREAD", unread)}` : ""}`);
-  const plain = document.title.replace(/^\(\d+\) /, "");
-  const wanted = unread ? `(${unread}) ${plain}` : plain;
-  if (document.title !== wanted) document.title = wanted;
+  const plain = document.title.startsWith(counted) ? document.title.slice(counted.length) : document.title;
+  counted = unread ? `(${unread}) ` : "";
+  if (document.title !== counted + plain) document.title = counted + plain;
 }
 
 // ---- Begin, leave, come back.
@@ -1002,7 +1034,7 @@ function leave() {
   channel = undefined;
 }
 
-function begin() {
+function start() {
   (document.body || document.documentElement).append(host);
   paint();
   reload();
@@ -1015,19 +1047,27 @@ function begin() {
 async function introduce() {
   try {
     const jwt = identity && (await identified());
-    if (jwt) await enter(jwt);
+    const old = session && !session.signed_in && Date.now() - session.since > A_DAY;
+    if (jwt || old) await enter(jwt, old); // A guest's token is the only way to the chat.
+    unsure = false;
     if (acting) act();
   } catch (error) {
     if (!(error instanceof Halt)) setTimeout(introduce, SLOWEST);
   }
 }
 
-addEventListener("online", () => { draw(); wake(); flush(); });
+addEventListener("online", () => { draw(); revive(); flush(); });
 addEventListener("offline", draw);
 addEventListener("storage", ({ key }) => { if (!key || key.startsWith(`${prefix}o:`)) { reload(); if (acting) flush(); } });
-document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") { wake(); draw(); } });
+document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") { revive(); draw(); } });
 addEventListener("pagehide", leave);
-addEventListener("pageshow", ({ persisted }) => { if (persisted) listen(); });
+addEventListener("pageshow", ({ persisted }) => {
+  if (!persisted) return;
+  const now = kept.get("session");
+  if (now?.token !== session?.token) settle(now, now?.since || Date.now());
+  reload();
+  listen();
+});
 
 window.answerback = {
   open: show,
@@ -1040,12 +1080,12 @@ window.answerback = {
   /** Leave nothing readable in this browser. */
   async signOut() {
     identity = "";
+    unsure = false;
     const token = session?.token;
-    clear();
-    tell("bye");
+    begin(undefined, true);
     if (token) await call("session", { method: "DELETE", token }).catch(() => undefined);
   },
 };
-if (document.body) begin();
-else addEventListener("DOMContentLoaded", begin);
+if (document.body) start();
+else addEventListener("DOMContentLoaded", start);
 })();

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.clients import Accepted, Conflict, Desk
 from bot.domain.errors import DatabaseUnavailable
@@ -46,6 +46,8 @@ _HELD_AT_ONCE = 5_000, 20
 """Questions that are held, and of them by one visitor: one more is answered at once."""
 _MOST_DIGITS = 19
 """Digits of a number that still fits into 64 bits."""
+
+_STREAM = "GET", f"{API}/events"
 
 _log = logging.getLogger("answerback.web")
 _Answer = Callable[[Request], Awaitable[Response | EventStream]]
@@ -78,7 +80,23 @@ class Site:
         app = Starlette(routes=[*public, Mount(API, self.door.before(api))])
         for one in (api, app):
             one.router.redirect_slashes = False
-        return app
+        streams = self.door.before(self._stream)
+
+        async def pages(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http" and (scope["method"], scope["path"]) == _STREAM:
+                await streams(scope, receive, send)
+            else:
+                await app(scope, receive, send)
+
+        return pages
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer for hours, with nothing around it that is kept for as long."""
+        stream = await self._answered(self.events)(Request(scope, receive))
+        try:
+            await stream(scope, receive, send)
+        except DatabaseUnavailable as unavailable:  # Before it began.
+            await _come_again(unavailable)(scope, receive, send)
 
     def api_routes(self) -> Sequence[Route]:
         """The routes that `openapi.json` describes."""
@@ -96,6 +114,9 @@ class Site:
         ]
 
     def _route(self, path: str, method: str, answer: _Answer) -> Route:
+        return Route(path, self._answered(answer), methods=[method], name=f"{method} {path}")
+
+    def _answered(self, answer: _Answer) -> _Answer:
         async def answered(request: Request) -> Response | EventStream:
             try:
                 return await answer(request)
@@ -104,12 +125,9 @@ class Site:
             except Wrong as wrong:
                 return error(wrong.status, str(wrong), wrong.headers)
             except DatabaseUnavailable as unavailable:
-                _log.warning("a client was told to come again: %s", unavailable)
-                return error(
-                    503, "nothing was stored; send it again", retry_after(unavailable.retry_after)
-                )
+                return _come_again(unavailable)
 
-        return Route(path, answered, methods=[method], name=f"{method} {path}")
+        return answered
 
     async def submit(self, request: Request) -> Response:
         """Record a message: 202 when it is new, 200 when it is known. Raises NotKnown, Wrong."""
@@ -157,7 +175,7 @@ class Site:
         said = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(said) if _is_number(said) else None
         who, until = session.address, session.ends_at
-        return EventStream(self.desk.follow(who, after, session.id, until), {})
+        return EventStream(self.desk.follow(who, after, session.id, until))
 
     async def seen(self, request: Request) -> Response:
         """What was said up to this event was shown. Raises NotKnown, Wrong."""
@@ -177,6 +195,12 @@ class Site:
         """A file of the chat. Raises NotKnown, Wrong."""
         session = await self.door.session(request, self.desk)
         return await file_of_chat(self.desk, session.address, request.path_params["ref"])
+
+
+def _come_again(unavailable: DatabaseUnavailable) -> Response:
+    _log.warning("a client was told to come again: %s", unavailable)
+    wait = retry_after(unavailable.retry_after)
+    return error(503, "nothing was stored; send it again", wait)
 
 
 async def _openapi(_request: Request) -> Response:

@@ -20,7 +20,7 @@ from bot.domain.clients import Desk
 from bot.domain.ports import Clock
 from channels.web.answers import Wrong, error, retry_after
 from channels.web.limits import Limits, network_name
-from channels.web.origins import Origin
+from channels.web.origins import Origin, Origins
 from channels.web.settings import WebSettings
 from channels.web.tokens import NotKnown, Session, Tokens
 
@@ -30,6 +30,10 @@ _SECURITY = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
+_STRANGE = "pages of this origin may not use the chat: the server's WEB_ORIGINS does not name it"
+_TELLS = 20
+_TOLD_OF_NAME = 100
+"""Warnings about strange origins and unknown proxies, and the characters of each."""
 _TOO_MANY = "too many requests; ask again after the seconds of Retry-After"
 _log = logging.getLogger("answerback.web")
 
@@ -42,10 +46,12 @@ class Door:
     settings: WebSettings
     clock: Clock
     limits: Limits = field(init=False)
+    origins: Origins = field(init=False)
     _tokens: Tokens | None = None
-    _warned: bool = False
+    _told: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
+        self.origins = self.settings.web_allowed
         self.limits = Limits(
             self.settings.web_visitor_per_minute, self.settings.web_address_per_minute, self.clock
         )
@@ -59,19 +65,22 @@ class Door:
             headers = Headers(scope=scope)
             origin = headers.get("origin", "")
             host = headers.get("host", "")
-            judged = self.settings.web_allowed.judge(origin, scope["scheme"], host)
-            allowed = self.settings.web_allowed.headers(origin, judged)
-            answer = self._refusal(scope, headers, judged)
+            judged = self.origins.judge(origin, scope["scheme"], host)
+            allowed = self.origins.headers(origin, judged)
+            if judged is Origin.STRANGE:
+                self._tell_once(origin, "pages of %s were refused: WEB_ORIGINS does not name it")
+                answer: Response | None = error(403, _STRANGE)
+            else:
+                answer = self._too_many(scope, headers)
             if answer is None and scope["method"] == "OPTIONS":
-                allowed = self.settings.web_allowed.preflight(origin, judged)
+                allowed = self.origins.preflight(origin, judged)
                 answer = Response(status_code=204)
             await (answer or app)(scope, receive, _adding(send, {**_SECURITY, **allowed}))
 
         return behind
 
-    def _refusal(self, scope: Scope, headers: Headers, judged: Origin) -> Response | None:
-        if judged is Origin.STRANGE:
-            return error(403, "pages of this origin may not use the chat: WEB_ORIGINS names it not")
+    def _too_many(self, scope: Scope, headers: Headers) -> Response | None:
+        """Count the request; the answer to one too many."""
         peer = (scope.get("client") or ("",))[0]
         forwarded = [
             entry
@@ -82,19 +91,21 @@ class Door:
         network = network_name(peer, forwarded, self.settings.web_proxies)
         scope[_NETWORK] = network
         wait = self.limits.address_waits(network)
-        if wait:
-            if forwarded and network == peer:
-                self._warn_of_proxy()
-            return error(429, _TOO_MANY, retry_after(wait))
-        return None
-
-    def _warn_of_proxy(self) -> None:
-        if not self._warned:
-            self._warned = True
-            _log.warning(
-                "requests are refused that come through a proxy, since all count as one: "
-                "name the proxy in WEB_PROXIES"
+        if not wait:
+            return None
+        if forwarded and network == peer:
+            self._tell_once(
+                network,
+                "requests by way of %s were refused, since all count as one: if it is a proxy of "
+                "yours, name it in WEB_PROXIES",
             )
+        return error(429, _TOO_MANY, retry_after(wait))
+
+    def _tell_once(self, name: str, says: str) -> None:
+        """Tell the operator, once for each name, of what looks like a setting that is missing."""
+        if name not in self._told and len(self._told) < _TELLS:
+            self._told.add(name)
+            _log.warning(says, name[:_TOLD_OF_NAME])
 
     async def tokens(self, desk: Desk) -> Tokens:
         """What makes and reads tokens, with the secrets that were set, or one that was made."""

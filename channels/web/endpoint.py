@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from bot.domain.clients import Pages
 from bot.domain.plugin import Endpoint, Host
 from channels.web.app import Site
 from channels.web.channel import WebChannel
 from channels.web.door import Door
+from channels.web.examine import examine
 from channels.web.settings import WebSettings
 from channels.web.widget import Widget
 from channels.web.wire import PATH, WIRE
@@ -17,4 +20,8 @@ def connect(settings: WebSettings, host: Host) -> Endpoint:
     channel = WebChannel()
     site = Site(channel, Door(settings, host.clock), Widget(host.page_texts))
     folder = "" if settings.web_files is None else str(settings.web_files)
-    return Endpoint(channel, pages=Pages(PATH, WIRE, channel.bind, site.app, folder))
+    return Endpoint(
+        channel,
+        pages=Pages(PATH, WIRE, channel.bind, site.app, folder),
+        examine=partial(examine, settings),
+    )

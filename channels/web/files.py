@@ -69,7 +69,7 @@ async def file_of_chat(desk: Desk, who: Address, ref: str) -> Response:
     found: StoredFile | None = None
     if part := _PART.fullmatch(ref):
         wire = await desk.part(who, int(part[1]))
-        found = None if wire is None else _document(wire, int(part[2]))
+        found = _document(wire, int(part[2])) if wire else None  # Old words are deleted.
     elif _REF.fullmatch(ref):
         found = await desk.file(who, ref)
     if found is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +14,19 @@ from bot.domain.clients import Follower
 
 STUCK = 20.0
 """Seconds that one piece may take to leave; a client that reads nothing for so long comes back."""
-_HEADERS = {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-store, no-transform",
-    "x-accel-buffering": "no",
+_UNTIL_CLOSED = 90.0
+"""Seconds that the end may take to leave: the kernel gives up before on who takes nothing."""
+_START = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [
+        (b"content-type", b"text/event-stream; charset=utf-8"),
+        (b"cache-control", b"no-store, no-transform"),
+        (b"x-accel-buffering", b"no"),
+        (b"connection", b"close"),
+    ],
 }
+"""Whoever comes back does so on another connection, which may lead to another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +34,11 @@ class EventStream:
     """What a follower is told, until either side ends it."""
 
     following: AbstractAsyncContextManager[Follower]
-    headers: Mapping[str, str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
         async with self.following as follower:
-            await send(_start(self.headers))
+            await send(dict(_START))
             watch = asyncio.create_task(_gone(receive, follower), name="follower")
             try:
                 async for piece in follower:
@@ -39,13 +46,12 @@ class EventStream:
                         await send(_body(piece, more=True))
             except TimeoutError:
                 follower.end(slow=True)
-            else:
-                if not follower.slow:
-                    await send(_body(b"", more=False))
             finally:
                 watch.cancel()
-                with suppress(asyncio.CancelledError):
-                    await watch
+                await asyncio.wait((watch,))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_UNTIL_CLOSED):
+                await send(_body(b"", more=False))
 
 
 async def _gone(receive: Receive, follower: Follower) -> None:
@@ -53,11 +59,6 @@ async def _gone(receive: Receive, follower: Follower) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     follower.end()
-
-
-def _start(further: Mapping[str, str]) -> MutableMapping[str, Any]:
-    headers = [(k.encode(), v.encode()) for k, v in {**_HEADERS, **further}.items()]
-    return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
 def _body(piece: bytes, *, more: bool) -> MutableMapping[str, Any]:

@@ -19,4 +19,4 @@ from storage.journal.events import (
     see,
     unread,
 )
-from storage.journal.shown import facts, open_turns, project
+from storage.journal.shown import lacking, open_turns, project

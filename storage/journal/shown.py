@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 
@@ -14,7 +14,7 @@ from storage.engine.binds import CHAT_ID
 from storage.engine.insert import insert_rows
 from storage.engine.literals import is_not, word
 from storage.engine.sets import Rows, among
-from storage.engine.tx import Tx
+from storage.engine.tx import Row, Tx
 from storage.journal.events import append
 from storage.schema.tables import chats, inbound, runs, shown
 
@@ -44,51 +44,65 @@ _open = (
     )
     .where(among(shown.c.chat, "chat_ids"), is_not(shown.c.state, Shown.OVER))
 )
-_newest = shown.alias("newest")
-_of_newest = inbound.alias("of_newest")
-_last_shown = (
-    sa.select(_of_newest.c.received_at)
-    .where(
-        _of_newest.c.id
-        == sa.select(sa.func.max(_newest.c.message))
-        .where(_newest.c.chat == chats.c.id)
-        .correlate(chats)
-        .scalar_subquery()
-    )
+_UNENDED = sa.union(_live, _open)
+_newest = (
+    sa.select(inbound.c.id)
+    .where(inbound.c.chat == chats.c.id, _FROM_A_PERSON)
+    .order_by(inbound.c.received_at.desc())
+    .limit(sa.literal_column("1"))
     .correlate(chats)
+    .scalar_subquery()
+)
+_BEHIND = sa.select(chats.c.id).where(
+    among(chats.c.id, "chat_ids"),
+    _newest.is_not(None),
+    ~sa.exists(sa.select(1).where(shown.c.message == _newest)),
+)
+
+
+def lacking(tx: Tx, of: Sequence[int]) -> frozenset[int]:
+    """Those of these chats whose journal lacks something: of a message that was not over, or of
+    the newest one."""
+    asked = {"chat_ids": list(of)}
+    moved = {row.chat for row in tx.execute(_UNENDED, asked) if news(_fact(row))}
+    return frozenset(moved.union(tx.scalars(_BEHIND, asked)))
+
+
+_last = shown.alias("last")
+_of_last = inbound.alias("of_last")
+_last_shown = (
+    sa.select(_of_last.c.received_at)
+    .where(
+        _of_last.c.id
+        == sa.select(sa.func.max(_last.c.message)).where(_last.c.chat == CHAT_ID).scalar_subquery()
+    )
     .scalar_subquery()
 )
 _later = (
     sa.select(*_COLUMNS)
     .select_from(
-        chats.join(
-            inbound,
-            sa.and_(
-                inbound.c.chat == chats.c.id,
-                inbound.c.received_at >= sa.func.coalesce(_last_shown, 0.0),
-            ),
+        inbound.outerjoin(runs, runs.c.id == inbound.c.run).outerjoin(
+            shown, shown.c.message == inbound.c.id
         )
-        .outerjoin(runs, runs.c.id == inbound.c.run)
-        .outerjoin(shown, shown.c.message == inbound.c.id)
     )
-    .where(among(chats.c.id, "chat_ids"), shown.c.message.is_(None), _FROM_A_PERSON)
+    .where(
+        inbound.c.chat == CHAT_ID,
+        inbound.c.received_at >= sa.func.coalesce(_last_shown, 0.0),
+        shown.c.message.is_(None),
+        _FROM_A_PERSON,
+    )
 )
 _all = sa.union(_live, _open, _later).subquery("facts")
 _FACTS = sa.select(*_all.c).order_by(_all.c.message)
 
 
-def facts(tx: Tx, of: Sequence[int]) -> Mapping[int, Sequence[MessageFacts]]:
-    """The messages of these chats of which something may have to be shown, in their order."""
-    found: dict[int, list[MessageFacts]] = {}
-    for row in tx.execute(_FACTS, {"chat_ids": list(of)}):
-        fact = MessageFacts(
-            row.message,
-            row.state and RunState(row.state),
-            row.ending and Ending(row.ending),
-            row.was_shown and Shown(row.was_shown),
-        )
-        found.setdefault(row.chat, []).append(fact)
-    return found
+def _fact(row: Row) -> MessageFacts:
+    return MessageFacts(
+        row.message,
+        row.state and RunState(row.state),
+        row.ending and Ending(row.ending),
+        row.was_shown and Shown(row.was_shown),
+    )
 
 
 _states = Rows("states", message=sa.BigInteger(), chat=sa.BigInteger(), state=sa.Text())
@@ -101,13 +115,14 @@ _SHOW = _put.on_conflict_do_update(
 def project(tx: Tx, chat: int) -> int | None:
     """Append what the journal of this chat lacks about its messages; returns the last number, or
     None when it lacks nothing. The chat is locked."""
-    told = [(fact, news(fact)) for fact in facts(tx, [chat]).get(chat, ())]
-    events = [event for _, lacking in told for event in lacking]
+    rows = tx.execute(_FACTS, {"chat_ids": [chat], "chat_id": chat})
+    told = [(fact, news(fact)) for fact in map(_fact, rows)]
+    events = [event for _, lacks in told for event in lacks]
     if not events:
         return None
     last = append(tx, chat, events)
-    rows = [(fact.message, chat, fact.now.value) for fact, lacking in told if lacking]
-    tx.execute(_SHOW, _states.of(rows))
+    states = ((fact.message, chat, fact.now.value) for fact, lacks in told if lacks)
+    tx.execute(_SHOW, _states.of(states))
     return last
 
 

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.admission import Unanswered
+from bot.domain.ending import Ending
 from bot.domain.message import shortened
+from bot.domain.run import RunState
 from storage.engine.binds import ACCOUNT_ID
+from storage.engine.entity import Entity
 from storage.engine.sets import among
 from storage.engine.tx import Tx
-from storage.schema.tables import accounts, chat_addresses, chats, inbound, runs
+from storage.outbox.rows import BEGINS_REPLY, SAID
+from storage.schema.tables import accounts, chat_addresses, chats, inbound, outbox, runs
 
 
 def _accounts(tx: Tx) -> Sequence[int]:
@@ -38,27 +42,37 @@ def runs_named(tx: Tx, name: str) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedMessage:
-    """A recorded message: the run that answers it, or why none does."""
+    """A recorded message: why no run answers it, or the run that does, with how it stands and the
+    answer that is stored."""
 
     run: int | None
     ignored: Unanswered | None
+    state: RunState | None
+    ending: Ending | None
+    answer: str | None
+
+
+_RECORDED = Entity(RecordedMessage, inbound, state=runs.c.state, ending=runs.c.ending, answer=SAID)
+_UNDER = (
+    sa.select(*_RECORDED.columns)
+    .select_from(
+        inbound.outerjoin(runs, runs.c.id == inbound.c.run).outerjoin(
+            outbox, sa.and_(outbox.c.run == runs.c.id, BEGINS_REPLY)
+        )
+    )
+    .where(
+        among(inbound.c.account, "account_ids"),
+        inbound.c.request_id == sa.bindparam("request", type_=sa.Text),
+    )
+    .order_by(inbound.c.id.desc())
+    .limit(sa.literal_column("1"))
+)
 
 
 def recorded_under(tx: Tx, request_id: str, account: int | None) -> RecordedMessage | None:
     """The newest message recorded under this id, of one account or of any; None: unknown."""
-    question = (
-        sa.select(inbound.c.run, inbound.c.ignored)
-        .where(
-            inbound.c.account.in_(_accounts(tx) if account is None else [account]),
-            inbound.c.request_id == request_id,
-        )
-        .order_by(inbound.c.id.desc())
-        .limit(1)
-    )
-    row = tx.execute(question).first()
-    return (
-        None if row is None else RecordedMessage(row.run, row.ignored and Unanswered(row.ignored))
-    )
+    of = _accounts(tx) if account is None else [account]
+    return _RECORDED.first(tx.execute(_UNDER, {"account_ids": list(of), "request": request_id}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What lies between a browser and our processes: it keeps an account, and fails to order.
+"""A proxy between a browser and our processes: it keeps an account, and fails to order.
 
 It serves the page itself, from its own memory, so that a page opens also when nothing behind it
 answers. One request is one connection to a process, so that each fails by itself.

@@ -62,6 +62,38 @@ async def test_b162_every_status_that_a_deploy_can_bring(site: Site) -> None:
     await expect(tab.page.locator(".panel")).not_to_contain_text("gateway")
 
 
+async def test_where_no_stream_comes_through_the_answer_is_read_from_the_history(
+    site: Site,
+) -> None:
+    await site.serve()
+    site.proxy.will(STREAM, *[How.SILENT] * 100)
+    device = await site.device()
+    await device.clock.install()
+    tab = await site.tab(device)
+    await tab.write("hello")
+    while not await tab.bubbles.filter(has_text="re: hello").count():
+        await hurried(tab, 5)
+        assert len(site.proxy.lines(STREAM)) < 20
+    await tab.shows("hello", "re: hello")
+    await tab.becomes("hello", "Answered")
+    await tab.says("Reconnecting…")
+
+
+async def test_a_phone_that_slept_opens_its_stream_anew(site: Site) -> None:
+    await site.serve()
+    device = await site.device()
+    await device.clock.install()
+    tab = await site.tab(device)
+    await tab.write("hello")
+    await tab.becomes("hello", "Answered")
+    streams = len(site.proxy.lines(STREAM))
+    await device.clock.fast_forward(15_000)
+    await tab.page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
+    await hurried(tab, 2)
+    await until(lambda: len(site.proxy.lines(STREAM)) > streams)
+    await tab.says("")
+
+
 async def now(tab: Tab) -> float:
     """The page's clock, in ms."""
     moment: float = await tab.page.evaluate("() => Date.now()")

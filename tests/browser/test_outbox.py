@@ -1,4 +1,4 @@
-"""What a person wrote is sent once, in order, whatever becomes of the network and the page."""
+"""A message is sent once, in order, whatever becomes of the network and the page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import BrowserContext, FilePayload, expect
 
 from tests.browser.proxy import How
-from tests.browser.site import Site, Tab
+from tests.browser.site import Site
 from tests.limits import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -154,15 +154,17 @@ async def test_without_locks_each_tab_follows_by_itself(site: Site) -> None:
         await tab.shows(*answered("from one", "from two"))
 
 
-async def test_a_second_tab_takes_over_from_one_that_is_silent(site: Site) -> None:
+async def test_a_second_tab_takes_over_from_one_that_the_browser_froze(site: Site) -> None:
     await site.serve()
     device = await site.device()
     frozen = await site.tab(device)
     await frozen.write("one")
     await frozen.becomes("one", "Answered")
-    # Its messages reach nobody, and it hears nobody: as a page that the browser froze.
-    await frozen.page.evaluate("() => { BroadcastChannel.prototype.postMessage = () => {}; }")
-    other: Tab = await site.tab(device)
+    browser = await device.new_cdp_session(frozen.page)
+    await browser.send("Debugger.enable")
+    await browser.send("Debugger.pause")
+    other = await site.tab(device)
     await other.write("two")
     await other.becomes("two", "Answered")
     await other.shows(*answered("one", "two"))
+    assert len(site.proxy.lines("GET events")) == 2

@@ -8,8 +8,9 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.site import Site
-from tests.browser.test_secrets import signed
+from tests.browser.test_secrets import signed, token_of
 from tests.fakes.faults import held_after_storing
+from tests.limits import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -72,3 +73,46 @@ async def test_the_next_user_of_a_browser_does_not_send_what_the_last_one_wrote(
     await tab.write("of bob")
     await tab.shows("of bob", "re: of bob")
     assert len(site.ground.agent.turns("never sent")) == 0
+
+
+async def test_a_page_that_nobody_is_signed_in_to_shows_nothing_of_the_last_user(
+    site: Site,
+) -> None:
+    await site.serve()
+    device = await site.device()
+    page = "<script>window.answerback = {{ identity: async () => {} }};</script>"
+    site.proxy.scripts = page.format(f"'{signed('ada')}'")
+    tab = await site.tab(device)
+    await tab.write("a secret")
+    await tab.becomes("a secret", "Answered")
+    token = await token_of(tab)
+    await tab.page.close()
+    site.proxy.scripts = page.format("null")
+    since = len(site.proxy.asked)
+    other = await site.tab(device)
+    await other.write("who am I?")
+    await other.becomes("who am I?", "Answered")
+    await other.shows("who am I?", "re: who am I?")
+    later = site.proxy.asked[since:]
+    assert not [one.line for one in later if token in one.headers.get("authorization", "")]
+
+
+async def test_a_guest_who_comes_back_after_a_day_has_a_new_token_for_the_same_chat(
+    site: Site,
+) -> None:
+    await site.serve()
+    tab = await site.tab()
+    await tab.write("hello")
+    await tab.becomes("hello", "Answered")
+    began = len(site.proxy.lines("POST session"))
+    await tab.page.evaluate(
+        """() => { const key = Object.keys(localStorage).find((one) => one.endsWith(":session"));
+          const kept = JSON.parse(localStorage[key]);
+          kept.since -= 25 * 3600 * 1000;
+          localStorage[key] = JSON.stringify(kept); }"""
+    )
+    await tab.reload()
+    await tab.shows("hello", "re: hello")
+    await until(lambda: len(site.proxy.lines("POST session")) > began)
+    await tab.write("again")
+    await tab.shows("hello", "re: hello", "again", "re: again")

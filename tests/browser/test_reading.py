@@ -1,4 +1,4 @@
-"""Who reads with a keyboard, with the ears, from right to left, or a long history."""
+"""Reading with a keyboard, with the ears, from right to left, and through a long history."""
 
 from __future__ import annotations
 

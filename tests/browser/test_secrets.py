@@ -22,7 +22,8 @@ def _pieces(secret: str) -> set[str]:
     return {secret[at : at + 20] for at in range(len(secret) - 19)}
 
 
-async def _token(tab: Tab) -> str:
+async def token_of(tab: Tab) -> str:
+    """The token that the tab's browser holds."""
     stored = await tab.stored()
     session = next(value for key, value in stored.items() if key.endswith(":session"))
     token: str = json.loads(session)["token"]
@@ -34,12 +35,12 @@ async def test_b158_no_token_is_in_a_line_a_referrer_or_a_log(site: Site) -> Non
     tab = await site.tab()
     await tab.write("as a guest")
     await tab.becomes("as a guest", "Answered")
-    secrets = [await _token(tab)]
+    secrets = [await token_of(tab)]
     secrets.append(signed("ada"))
     await tab.page.evaluate("(jwt) => answerback.identify(jwt)", secrets[1])
     await tab.write("as ada")
     await tab.becomes("as ada", "Answered")
-    secrets.append(await _token(tab))
+    secrets.append(await token_of(tab))
     await tab.reload()
     await tab.becomes("as ada", "Answered")
     await tab.page.evaluate("() => answerback.signOut()")

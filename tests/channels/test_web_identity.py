@@ -1,4 +1,4 @@
-"""Who a visitor is: the site's signed word for it, and the tokens that we make of it."""
+"""Identities: the site's signed word on its visitors, and the tokens that we make of it."""
 
 from __future__ import annotations
 

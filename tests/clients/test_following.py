@@ -1,4 +1,4 @@
-"""Whoever follows a chat is told every event once, in order, wherever it came from."""
+"""Followers are told every event of a chat once, in order, wherever it came from."""
 
 from __future__ import annotations
 
@@ -221,6 +221,40 @@ async def test_who_leaves_the_process_sends_its_followers_away_at_different_mome
         await there.say("m1", "again")
         await following.until(lambda f: "ended" in f.kinds)
         assert [told.id for told in following.events] == [n + k for k in (1, 2, 3, 4)]
+
+
+async def test_while_the_database_is_away_who_wants_to_follow_is_told_when_to_come_again(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    running = await world.start(web=True, agent=Echo(), web_secret="s" * 40)
+    visitor = await greeted(running, http)
+    running.away(True)
+    refused = await visitor.get("/events")
+    assert refused.status_code == 503
+    assert int(refused.headers["retry-after"]) > 0
+    running.away(False)
+    async with visitor.following() as following:
+        await following.until(lambda f: f.told)
+
+
+async def test_who_waits_for_long_is_told_that_it_is_still_worked_on(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    agent = Gated()
+    running = await world.start(web=True, agent=agent, still_working_after=0.2)
+    visitor = await Visitor(running.url, http).begin()
+    async with visitor.following() as following:
+        await visitor.say("m1", "hello")
+        await following.until(lambda f: "still_working" in f.kinds)
+        agent.go.set()
+        await following.until(lambda f: "ended" in f.kinds)
+    assert following.kinds == [
+        *("snapshot", "accepted", "working", "still_working", "message", "ended")
+    ]
+    [told] = following.of("still_working")
+    assert told.data["request_id"] == "m1"
+    assert told.data["text"]
+    assert "still_working" not in [one["kind"] for one in await visitor.history()]
 
 
 async def test_the_chat_of_a_guest_goes_on_in_the_users_and_whoever_follows_it_begins_anew(

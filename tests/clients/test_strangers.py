@@ -149,6 +149,17 @@ async def test_other_sites_pages_are_refused_by_every_route_and_ours_is_told_so(
             assert headers["x-content-type-options"] == "nosniff"
 
 
+async def test_an_origin_that_may_be_missing_in_the_settings_is_named_once_in_the_log(
+    owner: Visitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(40):
+        for _ in range(2):
+            origin = f"https://{number}.forgotten.test"
+            assert (await owner.ask("GET", "/messages", Origin=origin)).status_code == 403
+    told = [r.getMessage() for r in caplog.records if "WEB_ORIGINS" in r.getMessage()]
+    assert len(told) == len(set(told)) == 20
+
+
 async def test_refusals_too_can_be_read_by_a_page_of_ours(owner: Visitor) -> None:
     for method, path, status in (
         ("GET", "/nothing", 404),

@@ -1,4 +1,4 @@
-"""What the journal of a chat lacks, and in which order two journals become one."""
+"""The lacks of a chat's journal, and the order in which two journals become one."""
 
 from __future__ import annotations
 
