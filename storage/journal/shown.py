@@ -16,6 +16,7 @@ from storage.engine.literals import is_not, word
 from storage.engine.sets import Rows, among
 from storage.engine.tx import Row, Tx
 from storage.journal.events import append
+from storage.runs.rows import OPEN
 from storage.schema.tables import chats, inbound, runs, shown
 
 _COLUMNS = (
@@ -26,15 +27,10 @@ _COLUMNS = (
     shown.c.state.label("was_shown"),
 )
 _FROM_A_PERSON = inbound.c.kind != word(InboundKind.REMINDER)
-_live = (
-    sa.select(*_COLUMNS)
-    .select_from(
-        runs.join(inbound, inbound.c.run == runs.c.id).outerjoin(
-            shown, shown.c.message == inbound.c.id
-        )
-    )
-    .where(among(runs.c.chat, "chat_ids"), is_not(runs.c.state, RunState.ENDED), _FROM_A_PERSON)
+_of_run = sa.select(*_COLUMNS).select_from(
+    runs.join(inbound, inbound.c.run == runs.c.id).outerjoin(shown, shown.c.message == inbound.c.id)
 )
+_live = [_of_run.where(among(runs.c.chat, "chat_ids"), state, _FROM_A_PERSON) for state in OPEN]
 _open = (
     sa.select(*_COLUMNS)
     .select_from(
@@ -44,7 +40,7 @@ _open = (
     )
     .where(among(shown.c.chat, "chat_ids"), is_not(shown.c.state, Shown.OVER))
 )
-_UNENDED = sa.union(_live, _open)
+_UNENDED = sa.union(*_live, _open)
 _newest = (
     sa.select(inbound.c.id)
     .where(inbound.c.chat == chats.c.id, _FROM_A_PERSON)
@@ -92,7 +88,7 @@ _later = (
         _FROM_A_PERSON,
     )
 )
-_all = sa.union(_live, _open, _later).subquery("facts")
+_all = sa.union(*_live, _open, _later).subquery("facts")
 _FACTS = sa.select(*_all.c).order_by(_all.c.message)
 
 

@@ -65,7 +65,7 @@ async def test_a_picture_without_words_reaches_the_agent_and_comes_back_to_the_p
     stranger = await Visitor(visitor.url, visitor.http).begin()
     for ref in (mine["ref"], document["ref"]):
         assert (await stranger.get(f"/files/{ref}")).status_code == 404
-    [(body,)] = await world.rows("SELECT body FROM payloads")
+    [(body,)] = await world.rows("SELECT payload FROM inbound")
     assert mine["ref"] in body
     assert base64.b64encode(CONTENT).decode() not in body
 
