@@ -1,5 +1,5 @@
-"""Costs that must stay as they are while a database grows: a turn's moves, and every look that
-a process takes by itself."""
+"""Costs that must stay as they are while a database grows: a turn's moves, every look that a
+process takes by itself, and an operator's; and intake while words are deleted beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.job import Job, quantile
+from benchmarks.job import Job, quantile, spread
 from benchmarks.past import BUSY_CHATS, Size, grow
 from benchmarks.process import message, started
 from benchmarks.report import Figures, progress
@@ -21,10 +21,15 @@ from benchmarks.scale import Scale
 from benchmarks.stage import Servers, new_database
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival
+from bot.operations import chats
+from bot.operations.actions import Operator
+from bot.operations.stuck import find_stuck
 from bot.runs.shutdown import shut_down
 from bot.supervisor import Supervisor
 from bot.wiring import Process
+from storage.retention import delete_old
 from storage.schema.migrate import upgrade
+from storage.views.gauges import read_rates
 from storage.views.history import ChatBefore, history
 from tests.servers import Postgres
 
@@ -40,10 +45,15 @@ async def flat(_servers: Servers, scale: Scale) -> Figures:
         Postgres(durable=True, settings=("fsync=off",)) as postgres,
         tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder,
     ):
+        urls = {
+            "postgresql": new_database(postgres),
+            "sqlite": f"sqlite:///{Path(folder) / 'bench.db'}",
+        }
+        found = {kind: await _measure(url, scale) for kind, url in urls.items()}
         return {
             "sizes": [str(size) for size in scale.sizes],
-            "postgresql": await _measure(new_database(postgres), scale),
-            "sqlite": await _measure(f"sqlite:///{Path(folder) / 'bench.db'}", scale),
+            **found,
+            "beside": {k: await _beside(url, 3 * scale.flat_times) for k, url in urls.items()},
         }
 
 
@@ -143,10 +153,25 @@ class _People:
         db, limit = self.process.rt.db, self.process.rt.terms.work.history_runs
 
         async def last_turns() -> None:
-            [(chat,)] = await db.read(lambda tx: tx.run("SELECT min(id) FROM chats"))
-            await db.read(history, [ChatBefore(chat, -1)], limit)
+            await db.read(history, [ChatBefore(await self.first_chat(), -1)], limit)
 
-        return {"history": last_turns, "readiness": self.process.readiness}
+        async def stuck() -> None:
+            await db.read(find_stuck, 60.0, self.process.lease.terms.seconds)
+
+        async def top() -> None:
+            await db.read(read_rates, 60.0)
+
+        return {
+            "history": last_turns,
+            "readiness": self.process.readiness,
+            "stuck": stuck,
+            "top": top,
+        }
+
+    async def first_chat(self) -> int:
+        """The chat of the first of them."""
+        [(chat,)] = await self.process.rt.db.read(lambda tx: tx.run("SELECT min(id) FROM chats"))
+        return int(chat)
 
     async def _say(self, intake: Intake) -> None:
         self.shown.clear()
@@ -159,6 +184,39 @@ class _People:
         # The tasks themselves: looking again and again would slow down the threads they wait for.
         if turns := [t for t in asyncio.all_tasks() if t.get_name().startswith("run-")]:
             await asyncio.wait(turns)
+
+
+async def _beside(url: str, times: int) -> dict[str, dict[str, float]]:
+    """Waits of intake, alone and while words are deleted as fast as that goes: those of a chat
+    that goes on writing, and all that are old."""
+    shown = asyncio.Event()
+
+    def show(_text: str) -> None:
+        shown.set()
+
+    async with started("both", url, "", Job(), show) as process:
+        people = _People(process, shown, 900_000_000)
+
+        async def nothing() -> None:
+            return
+
+        async def forget() -> None:
+            await chats.forget(process.rt, Operator("bench"), await people.first_chat())
+
+        async def delete_all() -> None:
+            while await process.rt.db.write(delete_old, 1.0):
+                pass
+
+        found = {}
+        for name, work in (("alone", nothing), ("forget", forget), ("retention", delete_all)):
+            beside = asyncio.create_task(work())
+            seconds = [(await people.turn())["intake"] for _ in range(times)]
+            beside.cancel()
+            await asyncio.gather(beside, return_exceptions=True)
+            found[name] = {**spread(seconds), "longest_ms": 1000 * max(seconds)}
+            progress(f"{url.partition(':')[0]}, intake beside {name}: {_line(found[name])}")
+        await shut_down(process.ctx, process.worker, 5.0)
+    return found
 
 
 async def _timed(look: Look) -> float:

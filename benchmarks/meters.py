@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import psycopg
 import pysqlite3.dbapi2 as sqlite3
 
+from benchmarks.job import spread
 from tests.servers import Postgres
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -137,3 +139,26 @@ class PostgresMeter:
         with psycopg.connect(self.server.url(), autocommit=True) as connection:
             row = connection.execute(sql, [self.database]).fetchone()
             return int(row[0]) if row else 0
+
+
+_STAGES = """
+SELECT runs.claimed_at - runs.created_at, replies.stored_at - runs.claimed_at,
+    outbox.sent_at - replies.stored_at, runs.ended_at - outbox.sent_at
+FROM runs JOIN replies ON replies.run = runs.id JOIN outbox ON outbox.run = runs.id"""
+
+
+def stages(url: str) -> dict[str, float]:
+    """Each run's waits on its way, by the moments in its rows: from
+    recorded to claimed, from there to stored, to sent, to settled."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
+            rows = file.execute(_STAGES).fetchall()
+    else:
+        with psycopg.connect(url) as connection:
+            rows = connection.execute(_STAGES).fetchall()
+    names = ("claimed", "stored", "sent", "settled")
+    return {
+        f"{name}_{rank}": value
+        for name, waits in zip(names, zip(*rows, strict=True), strict=True)
+        for rank, value in spread([max(0.0, wait) for wait in waits]).items()
+    }

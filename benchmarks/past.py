@@ -49,13 +49,8 @@ INSERT INTO runs (account, chat, state, order_at, idle_since, created_at, claime
     'answered', {at}, {at} + 900, 'past-' || i FROM n"""
 _SAID = """
 INSERT INTO inbound (account, chat, run, request_id, provider_id, kind, text, sender_id,
-    received_at) SELECT account, chat, id, request_id, id, 'text', 'hello, what is it?',
-    'person', created_at FROM runs WHERE {fresh};
-INSERT INTO payloads (account, inbound, received_at, body, digest)
-    SELECT account, id, received_at, '{{"text": "hello, what is it?"}}', request_id FROM inbound
-    WHERE run IN (SELECT id FROM runs WHERE {fresh});
-INSERT INTO replies (run, text, body, attempt, stored_at)
-    SELECT id, 'it is as it was', '{{}}', 1, ended_at FROM runs WHERE {fresh};
+    payload, received_at) SELECT account, chat, id, request_id, id, 'text', 'hello, what is it?',
+    'person', '{{"text": "hello, what is it?"}}', created_at FROM runs WHERE {fresh};
 INSERT INTO outbox (account, chat, run, kind, part, state, standalone, fence, attempts,
     created_at, text, wire, receipt, sent_at) SELECT account, chat, id, 'reply', 1, 'sent', false,
     1, 1, ended_at, 'it is as it was', '{{}}', 'r' || id, ended_at FROM runs WHERE {fresh}"""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import floor
 from benchmarks.job import Job
-from benchmarks.meters import PostgresMeter, cpu_seconds
+from benchmarks.meters import PostgresMeter, cpu_seconds, stages
 from benchmarks.report import Figures, progress
 from benchmarks.scale import Scale
 from benchmarks.stage import Servers, new_database, spawn
@@ -119,6 +119,7 @@ async def postgresql(module: str, servers: Servers, job: Job) -> Figures:
     commands = [_program(module, part, *words) for part in ("work", "produce")]
     figures = await run(commands, servers, job)
     commits, log = await meter.read()
+    figures |= stages(url) if module == "process" else {}
     return figures | {"commits": commits / job.messages, "wal_bytes": log / job.messages}
 
 
@@ -128,7 +129,8 @@ async def sqlite(module: str, servers: Servers, job: Job) -> Figures:
         url = f"sqlite:///{Path(folder) / 'bench.db'}"
         await asyncio.to_thread(floor.create if module == "floor" else upgrade, url)
         words = [url, str(job)] if module == "floor" else [url, "", str(job)]
-        return await run([_program(module, "both", *words)], replace(servers, pids=()), job)
+        figures = await run([_program(module, "both", *words)], replace(servers, pids=()), job)
+        return figures | (stages(url) if module == "process" else {})
 
 
 KINDS = {"postgresql": postgresql, "sqlite": sqlite}

@@ -78,7 +78,8 @@ def rows_of(part: str, figures: Figures) -> Iterator[Row]:
 def _pipeline(found: Figures) -> Iterator[Row]:
     """5,000 messages of 500 chats, handed in by one process and answered by another (on SQLite by
     the same one), with an agent that takes no time. PostgreSQL waits for the disk, Redis is there.
-    CPU counts every process, the servers too; SQLite's log counts the file behind it. Medians of
+    CPU counts every process, the servers too; SQLite's log counts the file behind it. The
+    stages behind *taken* are by the moments in the rows, each of a statement's begin. Medians of
     three."""
     for kind, ours in found.items():
         must = _MUST.get(kind, {})
@@ -91,7 +92,7 @@ def _pipeline(found: Figures) -> Iterator[Row]:
             ("round_trips", "round trips a message", 1),
         ):
             yield _row(kind, name, ours, key, digits, must.get(key, ""))
-        yield _spread_row(kind, "taken", ours)
+        yield from _way_rows(kind, ours)
 
 
 _MUST = {
@@ -120,6 +121,14 @@ def _spread_row(kind: str, what: str, ours: Figures) -> Row:
     return Row(f"{KINDS[kind]}, {what} after, p50 / p99 ms", own, floor)
 
 
+def _way_rows(kind: str, ours: Figures) -> Iterator[Row]:
+    """How long it was taken in, and the stages from there on, each after the one before."""
+    yield _spread_row(kind, "taken", ours)
+    for stage in ("claimed", "stored", "sent", "settled"):
+        name = f"{KINDS[kind]}, {stage} after that, p50 / p99 ms"
+        yield Row(name, _spread(ours, f"{stage}_"))
+
+
 def _spread(figures: Figures, prefix: str = "") -> str:
     return f"{figures[f'{prefix}p50_ms']:.0f} / {figures[f'{prefix}p99_ms']:.0f}"
 
@@ -127,8 +136,8 @@ def _spread(figures: Figures, prefix: str = "") -> str:
 def _latency(found: Figures) -> Iterator[Row]:
     """The same at an even pace: from the hand-over to its acknowledgement, and to the answer."""
     for kind, ours in found.items():
-        for what in ("taken", "answered"):
-            yield _spread_row(kind, what, ours)
+        yield from _way_rows(kind, ours)
+        yield _spread_row(kind, "answered", ours)
 
 
 def _agents(found: Figures) -> Iterator[Row]:
@@ -136,6 +145,7 @@ def _agents(found: Figures) -> Iterator[Row]:
     for kind, ours in found.items():
         yield _row(kind, "messages a second", ours, "rate")
         yield _share(kind, ours, "at least 0.9")
+        yield from _way_rows(kind, ours)
 
 
 def _doorway(found: Figures) -> Iterator[Row]:
@@ -175,13 +185,24 @@ def _flat(found: Figures) -> Iterator[Row]:
     """Medians with a database that grows. The messages come from ten people who have had all the
     answers so far. *reply* is the time from the acknowledgement to the answer, *claim* the same
     where a worker has to claim the run first, *settle* what follows the answer; a *look* is what a
-    process asks by itself."""
+    process asks by itself, or an operator. In the end, at the largest size, words are deleted as
+    fast as that goes while the people write on."""
     for number, size in enumerate(found["sizes"]):
         yield Row(f"{number + 1}: {size}", "")
     for kind, title in KINDS.items():
         for name, figures in found[kind].items():
             costs = " / ".join(f"{cost:.1f}" for cost in figures["ms"])
             yield Row(f"{title}, {name}, ms at each size", costs)
+        for name, waits in found["beside"][kind].items():
+            longest = f"{_spread(waits)} / {waits['longest_ms']:.0f}"
+            yield Row(f"{title}, intake, {_BESIDE[name]}, p50 / p99 / longest ms", longest)
+
+
+_BESIDE = {
+    "alone": "nothing beside",
+    "forget": "a chat forgotten",
+    "retention": "old words deleted",
+}
 
 
 def _turns(found: Figures) -> Iterator[Row]:

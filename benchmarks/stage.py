@@ -21,11 +21,12 @@ import httpx
 import psycopg
 
 from tests.e2e.forking import ROOT
-from tests.e2e.processes import PROGRAM, free_port
+from tests.e2e.processes import PROGRAM
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.twilio.signing import signed_headers
 from tests.limits import PATIENCE
+from tests.ports import own_port
 from tests.servers import Postgres, Valkey
 from tests.world import PUBLIC, SECRET, SECRET_HEADER
 
@@ -93,7 +94,7 @@ class Stage:
 
     async def start(self, role: str = "all", **changes: str) -> Worker:
         """Start `answerback serve` in this role; returns when it is ready."""
-        worker = await self.begin(role, free_port(), **changes)
+        worker = await self.begin(role, own_port(), **changes)
         await self.ready(worker)
         return worker
 
@@ -120,7 +121,8 @@ class Stage:
                     if (await self.client.get(f"{worker.url}/readyz")).status_code == 200:
                         return
                 await asyncio.sleep(0.05)
-        raise RuntimeError(f"a process ended; see {self.folder / 'log'}")
+        log = (self.folder / "log").read_text().splitlines()
+        raise RuntimeError("\n".join(["a process ended before it was ready:", *log[-20:]]))
 
     def _environment(self, port: int) -> dict[str, str]:
         return {

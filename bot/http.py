@@ -118,17 +118,21 @@ class _Strays:
 
     def __init__(self, site: Site) -> None:
         self._clock = site.rt.clock
-        self._near = {route.path.split("/")[1] for _, route in site.routes}
+        self._near = {
+            word for _, route in site.routes for word in (route.path.split("/")[1], "webhook")
+        }
         self._told: set[tuple[str, str]] = set()
         self._since = self._clock.monotonic()
 
     async def refuse(self, request: Request, error: Exception) -> Response:
         """404 or 405, as the router found."""
         assert isinstance(error, HTTPException)
-        told = request.method, str(request.scope["path"])[:_PATH_TOLD]
-        words = told[1].casefold().strip("/").split("/")
-        without_path = told[0] == "POST" and words == [""]
-        if (without_path or not self._near.isdisjoint(words)) and self._is_new(told):
+        path = str(request.scope["path"])[:_PATH_TOLD]
+        # A path may hold anything, line ends too, once its percent signs are read.
+        told = request.method, path.encode("unicode_escape").decode()
+        without_path = told[0] == "POST" and not path.strip("/")
+        near = any(word in path.casefold() for word in self._near)
+        if (without_path or near) and self._is_new(told):
             fix = "compare the URL and the method at the platform: answerback webhook info"
             _log.warning("%s %s meets no route (%d); %s", *told, error.status_code, fix)
         return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)

@@ -54,22 +54,25 @@ class LoopWatchdog:
 
     def _watch(self) -> None:
         while not self._ended.wait(self._beat):
-            if self._answered.is_set():
-                self._missed = 0
-                self._answered.clear()
-                try:
-                    self._loop.call_soon_threadsafe(self._answered.set)
-                except RuntimeError:
-                    return  # The loop is closed.
-                continue
-            self._missed += 1
-            self._longest = max(self._longest, self._missed)
-            if self._missed == round(_WORTH_A_WORD / self._beat):
-                _log.error(
-                    "nothing moves, because this blocks the loop: %s; an agent that blocks "
-                    "must be a plain function",
-                    self._where(),
-                )
+            try:
+                self._look()
+            except RuntimeError:
+                return  # The loop is closed.
+
+    def _look(self) -> None:
+        if self._answered.is_set():
+            self._missed = 0
+            self._answered.clear()
+            self._loop.call_soon_threadsafe(self._answered.set)
+            return
+        self._missed += 1
+        self._longest = max(self._longest, self._missed)
+        if self._missed == round(_WORTH_A_WORD / self._beat):
+            _log.error(
+                "nothing moves, because this blocks the loop: %s; an agent that blocks "
+                "must be a plain function",
+                self._where(),
+            )
 
     def _where(self) -> str:
         """The innermost calls of the loop's thread: names and lines, never values."""

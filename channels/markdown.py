@@ -17,7 +17,7 @@ import regex
 from markdown_it.tree import SyntaxTreeNode
 
 from channels.syntax import NESTING, parser
-from channels.text import columns
+from channels.text import columns, is_blank
 
 _RULE = "———"
 _TABLE_WIDTH = 48
@@ -253,13 +253,14 @@ class _Page:
             self.inline(node.children)
             self._write(f']({address} "{title}")' if title else f"]({address})")
             return
-        first = len(self._pieces)
+        first, styled = len(self._pieces), len(self._spans)
         self._links += 1
         with self._styled(Style.LINK, address):
             self.inline(node.children)
         self._links -= 1
         shown = "".join(self._pieces[first:]).strip()
-        if not shown:
+        if is_blank(shown):
+            del self._spans[styled:]
             self._write(address)
         elif shown in (address, address.removeprefix("mailto:")):
             self._spans.pop()

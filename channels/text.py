@@ -82,12 +82,18 @@ def shorten(text: str, limit: int, measure: Callable[[str], int] = len) -> str:
 def sizes(text: str, costs: Iterable[tuple[int, int, int]] = ()) -> Size:
     """UTF-16 length, and for every range (start, end, cost) that a piece touches its cost."""
     units = [0, *accumulate(1 + (char > "\uffff") for char in text)]
-    opened, closed = [0] * (len(text) + 1), [0] * (len(text) + 1)
+    added = touched(len(text), costs)
+    return lambda start, end: units[end] - units[start] + added(start, end)
+
+
+def touched(length: int, costs: Iterable[tuple[int, int, int]]) -> Size:
+    """The cost of all ranges (start, end, cost) that a piece of a text of this length touches."""
+    opened, closed = [0] * (length + 1), [0] * (length + 1)
     for start, end, cost in costs:
         opened[start + 1] += cost
         closed[end] += cost
     opened, closed = list(accumulate(opened)), list(accumulate(closed))
-    return lambda start, end: units[end] - units[start] + opened[end] - closed[start]
+    return lambda start, end: opened[end] - closed[start]
 
 
 Block = tuple[int, int]

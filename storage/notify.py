@@ -56,6 +56,8 @@ class Wakeups:
         self._channel = f"{prefix}:wake"
         self._sender = clock.token()
         self._outgoing: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
+        self._queued: set[str] = set()
+        """The topics of which a hint waits to leave: one says as much as a hundred."""
         self.connected = False
 
     @property
@@ -71,9 +73,10 @@ class Wakeups:
 
     def tell_others(self, topic: str) -> None:
         """Wake who waits for `topic` in other processes. Never waits, never raises."""
-        if self._redis_url is not None:
+        if self._redis_url is not None and topic not in self._queued:
             with contextlib.suppress(asyncio.QueueFull):
                 self._outgoing.put_nowait(topic)
+                self._queued.add(topic)
 
     def listen(
         self, listener: Callable[[str], None], *, far: Callable[[str], None] | None = None
@@ -156,6 +159,7 @@ class Wakeups:
     async def _publish(self, publish: Callable[[str, str], Awaitable[object]]) -> None:
         while True:
             topic = await self._outgoing.get()
+            self._queued.discard(topic)
             try:
                 async with asyncio.timeout(_PATIENCE):
                     await publish(self._channel, f"{self._sender} {topic}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from storage import audit_log, chats, inbox, journal, outbox, reminders, replies, runs, steps
+from storage import audit_log, chats, inbox, journal, outbox, reminders, runs, steps
 from storage.engine.binds import SECONDS
 from storage.engine.chat_rows import AT_ONCE
 from storage.engine.clock import now
@@ -55,7 +55,6 @@ def _empty_runs(tx: Tx, ids: Sequence[int]) -> None:
         outbox.drop_receipts_of_runs,
         outbox.blank_of_runs,
         inbox.blank_of_runs,
-        replies.blank,
         steps.blank,
         runs.blank,
     ):

@@ -26,10 +26,11 @@ async def until(holds: Callable[[], Any], patience: float = PATIENCE) -> Any:
                 found = await found
             if found:
                 return found
-            await _moment()
+            await moment()
 
 
-async def _moment() -> None:
+async def moment() -> None:
+    """Let others go on, before one looks again."""
     try:
         async with asyncio.timeout(_BETWEEN_LOOKS):
             await asyncio.Event().wait()

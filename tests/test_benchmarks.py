@@ -66,7 +66,8 @@ def test_the_floor_is_short_enough_to_be_read() -> None:
 @pytest.mark.parametrize("part", ["pipeline", "latency", "agents_200ms"])
 def test_the_page_tells_a_part_with_the_command_that_measures_it(part: str) -> None:
     names = ("rate", "cpu_ms", "commits", "wal_bytes", "round_trips", "floor", "ratio")
-    spreads = ("taken_p50_ms", "taken_p99_ms", "answered_p50_ms", "answered_p99_ms")
+    stages = ("taken", "claimed", "stored", "sent", "settled", "answered")
+    spreads = [f"{stage}_{rank}_ms" for stage in stages for rank in ("p50", "p99")]
     floors = dict.fromkeys((*names, *spreads), 2.0)
     ours = dict.fromkeys((*names, *spreads), 1.0) | {"floor_figures": floors}
     figures = {"command": "make bench", "machine": "two cores", part: {"postgresql": ours}}

@@ -112,6 +112,22 @@ async def test_errors_are_backed_off_but_a_vital_task_keeps_its_pace(
     assert 3 < tries["other"] < 15
 
 
+async def test_a_wall_clock_that_is_set_in_the_middle_of_a_task_does_not_put_off_the_next(
+    clock: ShiftedClock, tasks: Supervisor
+) -> None:
+    steps = 0
+
+    async def work() -> None:
+        nonlocal steps
+        steps += 1
+        clock.wall_is_wrong_by -= 3600.0
+
+    tasks.every("vital", 1.0, work, vital=True)
+    for wanted in range(1, 4):
+        clock.advance(1.0)
+        await until(lambda: steps == wanted)  # noqa: B023 - asked within this turn of the loop
+
+
 async def test_a_task_that_is_over_is_named_and_one_that_is_done_is_not(tasks: Supervisor) -> None:
     async def gone() -> float:
         raise asyncio.CancelledError("by something of its own")

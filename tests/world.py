@@ -34,11 +34,12 @@ from bot.wiring import Parts, Process, Role, Settings, read_settings, running, s
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, set_database
-from tests.fakes.faults import Fault, How, Script
+from tests.fakes.faults import answers_within
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
 from tests.limits import PATIENCE, until
+from tests.ports import BACKLOG
 
 T = TypeVar("T")
 SECRET = "a-secret-for-webhooks"
@@ -116,6 +117,11 @@ class Running:
         assert isinstance(db, MortalDatabase)
         return db.dead
 
+    @property
+    def end(self) -> asyncio.Task[None]:
+        """Is done when the process has ended, however it did."""
+        return self._task
+
     async def die(self) -> None:
         """End as `kill -9` would."""
         self.kill()
@@ -153,17 +159,20 @@ class World:
         values: dict[str, Any] = {
             "database_url": self.database_url,
             "database_pool": 4,
+            "lease_seconds": PATIENCE,
             "public_url": PUBLIC,
             "telegram_bot_token": TOKEN,
             "telegram_mode": "webhook",
             "telegram_webhook_secret": SECRET,
             "telegram_api_url": self.telegram.url,
-            "telegram_read_timeout": _answers_within(self.telegram.script),
+            "telegram_read_timeout": answers_within(
+                *(rule.fault for rule in self.telegram.script.rules)
+            ),
             "twilio_account_sid": ACCOUNT,
             "twilio_auth_token": AUTH_TOKEN,
             "twilio_whatsapp_from": SENDER,
             "twilio_api_url": self.twilio.url,
-            "twilio_timeout": _answers_within(self.twilio.script),
+            "twilio_timeout": answers_within(*(rule.fault for rule in self.twilio.script.rules)),
             "twilio_typing": False,
         }
         return read_settings(_env_file=None, **{**values, **changes})
@@ -188,7 +197,7 @@ class World:
         async def live() -> None:
             listener = listening_socket(socket.AF_INET)
             listener.bind(("127.0.0.1", 0))
-            listener.listen()
+            listener.listen(BACKLOG)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             parts = Parts(
                 terminal=terminal,
@@ -250,9 +259,17 @@ class World:
         def ask(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()
 
+        return await self._beside().read(ask)
+
+    async def lease_runs_out(self, pid: int) -> None:
+        """Let everybody find the lease of this process overdue, which renews it no more."""
+        overdue = text("UPDATE holders SET renewed_at = renewed_at - 1e6 WHERE pid = :pid")
+        await self._beside().write(lambda tx: tx.execute(overdue, {"pid": pid}))
+
+    def _beside(self) -> Database:
         if self._asked is None:
             self._asked = Database(DatabaseSettings(self.database_url, pool=1), self.clock)
-        return await self._asked.read(ask)
+        return self._asked
 
     async def settled(self, timeout: float = PATIENCE) -> None:
         """Wait until no run is live and no standalone message is on its way."""
@@ -283,13 +300,6 @@ class World:
         await asyncio.gather(*(r._task for r in self.running), return_exceptions=True)
         if self._asked is not None:
             self._asked.close()
-
-
-def _answers_within(script: Script) -> float:
-    """Seconds to wait for a provider: few where it is to hang, else as long as it may be slow."""
-    faults = (rule.fault for rule in script.rules)
-    hangs = any(isinstance(fault, Fault) and fault.how is How.HANG for fault in faults)
-    return 1.0 if hangs else PATIENCE
 
 
 @asynccontextmanager

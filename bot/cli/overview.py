@@ -14,11 +14,13 @@ from bot.cli import options, render
 from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
 from bot.cli.shapes import Shape, holder_shape, shape, shortened_in
 from bot.cli.wording import span
+from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import shortened
 from bot.leases import recovery
 from bot.operations.stuck import Stuck, Trouble, database_troubles, find_stuck, in_order
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
+from bot.wiring.operator import unfit_database
 from storage import accounts, holders
 from storage.accounts import Account
 from storage.engine.probe import RedisUnreachable, ping_redis
@@ -69,7 +71,13 @@ def _rows(found: Sequence[Stuck]) -> Sequence[Sequence[object]]:
 
 
 async def _found(settings: Settings, older: float, *, offline: bool) -> Sequence[Stuck]:
-    if said := await asyncio.to_thread(schema_problem, settings.database_url):
+    try:
+        said = await asyncio.to_thread(schema_problem, settings.database_url)
+    except DatabaseUnavailable:
+        if found := await asyncio.to_thread(unfit_database, settings):
+            return found
+        raise
+    if said:
         act = "answerback db upgrade  # brings the schema to this version"
         return [Stuck(Trouble.SCHEMA, "database", 0.0, said, act)]
     async with operator_session(settings, speaks=not offline) as session:

@@ -10,7 +10,7 @@ What is ordinary, the receipt of a part that is being sent, is moved for all run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
@@ -37,7 +37,7 @@ from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
-from bot.domain.run import Run
+from bot.domain.run import Run, RunState
 from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Wait, plan
 from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs
@@ -46,7 +46,8 @@ from storage.engine import clock
 from storage.engine.lane import Left
 from storage.engine.tx import Tx
 from storage.outbox import Attempt, Part, Receipt
-from storage.views.evidence import address_now
+from storage.runs import Claimant
+from storage.views.evidence import Case, address_now, gather
 
 LOST_IN_SENDING = "the process died while it was being sent"
 
@@ -102,10 +103,11 @@ class Pause:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """The run is over. `ready` says that something may be due by it: a note, or the chat's next
-    run."""
+    run. `follows` is that run where it goes on in this one's place, already claimed."""
 
     ending: Ending
     ready: bool
+    follows: Case | None = None
 
 
 class Stand(Enum):
@@ -122,13 +124,15 @@ Next = Send | Look | InCall | Pause | Ended | Stand
 @dataclass(frozen=True, slots=True)
 class Way:
     """The side of a step that is in no row. `placed` says that the rate limits let one part
-    leave now, `calling` of a part whether its call is under way in this process."""
+    leave now, `calling` of a part whether its call is under way in this process. `heir` claims
+    the run that follows in the chat; None where this run's place is others'."""
 
     rt: Runtime
     run: Run
     to: Recipient
     placed: bool
     calling: Callable[[int], bool]
+    heir: Claimant | None = None
 
 
 def door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
@@ -336,8 +340,10 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
     moves = {one: steps[one] for one in ordinary if one.attempt.part in recorded}
     ends = [(one.run.claim, step) for one, step in moves.items() if isinstance(step, Close)]
     ended = runs.settle_each(tx, ends)
-    followed = [one.run.chat for one in held if one.run.id in ended and held[one].waits]
-    ready = runs.promote_each(tx, followed)
+    followed = [one for one in held if one.run.id in ended and held[one].waits]
+    heads = _go_on(tx, followed)
+    cases = gather(tx, [run for run in heads.values() if run.state is RunState.RUNNING])
+    follows = {case.run.chat: case for case in cases}
     goes = [(one.run.claim, s.part.id) for one, s in moves.items() if isinstance(s, SendPart)]
     begun = outbox.mark_sending_each(tx, goes)
 
@@ -346,7 +352,9 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
             case None:
                 return Left.ALONE if one in free else Left.LOCKED
             case Close(ending) if one.run.id in ended:
-                return Ended(ending, one.run.chat in ready), False
+                chat = one.run.chat
+                ready = chat in heads and chat not in follows
+                return Ended(ending, ready, follows.get(chat)), False
             case SendPart(facts) if facts.id in begun:
                 return _send(one.way, free[one], begun[facts.id], parts[one]), False
             case Pause() | Stand() as step:
@@ -355,6 +363,17 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
                 return Stand.LOST, False
 
     return [told(one) for one in taken]
+
+
+def _go_on(tx: Tx, followed: Sequence[Taken]) -> Mapping[int, Run]:
+    """Promote the runs that follow in these chats; those in whose chat the place is kept begin.
+    Returns them by their chats."""
+    heirs = {one.run.chat: by for one in followed if (by := one.way.heir) is not None}
+    of = [one.run.chat for one in followed]
+    if not heirs:
+        return runs.promote_each(tx, of)
+    by = next(reversed(heirs.values()))  # All the same, but where a session began meanwhile.
+    return runs.promote_each(tx, of, [chat for chat, heir in heirs.items() if heir == by], by)
 
 
 def _received(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFacts]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from bot.delivery.inflight import InFlightSends
 from bot.delivery.rate_limit import RateLimiter
@@ -19,6 +19,8 @@ from bot.leases.runtime import Runtime
 from storage.engine.lane import Lane, Left
 from storage.engine.tx import Tx
 from storage.notify import READY
+from storage.runs import Claimant
+from storage.views.evidence import Case
 from storage.views.history import History
 
 _log = logging.getLogger("answerback.turn")
@@ -37,11 +39,32 @@ class Shared(Generic[Item, Result]):
     chat: Callable[[Item], Hashable]
 
 
-@dataclass(frozen=True, slots=True)
+class Places(Protocol):
+    """The places for turns in this process, as the worker keeps them."""
+
+    def agent_done(self, run: Run) -> None:
+        """The agent of this run was called, and another one may be."""
+        ...
+
+    def keep(self, run: Run) -> Claimant | None:
+        """Keep the place of this run, which may end, for the one that follows in its chat, until
+        `let_go`: who claims that. None when the place is others'."""
+        ...
+
+    def let_go(self) -> None:
+        """A place that was kept is to be taken by the run that follows, or by whoever comes."""
+        ...
+
+    def go_on(self, run: Run, follows: Case) -> None:
+        """Begin the turn of the run that follows this one, which has ended, in its place."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
 class WorkerContext:
     """The tools of everything that works on turns. `limiters` has each account's rate limiter;
     `history` reads what was said in a chat before a run, and `reads_history` says that the agent
-    wants it read before it is called."""
+    wants it read before it is called. `places` are the worker's, which sets them."""
 
     rt: Runtime
     lease: LeaseKeeper
@@ -50,6 +73,7 @@ class WorkerContext:
     limiters: Mapping[int, RateLimiter]
     history: History
     reads_history: bool
+    places: Places = field(init=False)
     _lanes: dict[Shared[Any, Any], Lane[Any, Any]] = field(default_factory=dict, init=False)
 
     async def persist(
@@ -79,9 +103,11 @@ class WorkerContext:
                 wait = self.rt.retry.database.after(tries, self.rt.clock.jitter())
                 await self.rt.clock.sleep(wait)
 
-    def ended(self, run: Run, ending: Ending, *, ready: bool) -> None:
+    def ended(self, run: Run, ending: Ending, *, ready: bool, follows: Case | None = None) -> None:
         """Count a run of ours that ended; `ready` says that something became due by it, for which
-        somebody waits."""
+        somebody waits. The run that `follows` begins in its place."""
+        if follows is not None:
+            self.places.go_on(run, follows)
         self.rt.observer.endings.labels(ending.value).inc()
         took = max(0.0, self.rt.clock.wall() - run.created_at)
         self.rt.observer.run_seconds.labels(ending.value).observe(took)

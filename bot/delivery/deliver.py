@@ -101,15 +101,18 @@ async def _advance(
     it does not use is given back."""
     rt = ctx.rt
     step: Next = Stand.LOST
+    heir = ctx.places.keep(run) if result is not None and place is None else None
     try:
         ctx.lease.holder()
-        way = Way(rt, run, to, place is not None and place.taken, ctx.sends.calls)
+        way = Way(rt, run, to, place is not None and place.taken, ctx.sends.calls, heir)
         match result:
             case Result(attempt, Sent() as sent):
                 step, doubled = await ctx.share(TAKEN, Taken(way, attempt, sent))
             case _:
                 step, doubled = await ctx.persist(advance, way, result)
     finally:
+        if heir is not None:
+            ctx.places.let_go()
         if place is not None and not isinstance(step, Send):
             place.refund()
     if result is not None:
@@ -118,7 +121,7 @@ async def _advance(
         if isinstance(result.outcome, Sent) and goes_on:
             await rt.reached(Checkpoint.PART_RECORDED)
     if isinstance(step, Ended):
-        ctx.ended(run, step.ending, ready=step.ready)
+        ctx.ended(run, step.ending, ready=step.ready, follows=step.follows)
         await rt.reached(Checkpoint.SETTLED)
     return step
 

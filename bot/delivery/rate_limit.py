@@ -23,8 +23,11 @@ its share of what concerns more than one chat.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
@@ -38,13 +41,18 @@ _GROUP_BURST = 3
 _RETURNED_PATIENCE = 30.0
 """Seconds that one who was told to come back waits in the account's line: it is told once."""
 _LINE = 1.0
-"""Seconds of an account's line that a process has turns for, besides those at their agents."""
+"""Seconds of an account's line that a process has turns for, besides those that do not stand in
+it."""
+_WORTH = 0.25
+"""The part of that line for which a claim is worth its statements."""
 _SLOWER = 1.25
-"""How much longer agents may take than lately without a gap in the line."""
+"""How much longer turns may take than lately without a gap in the line."""
 _LATELY = 16
-"""So many turns tell how long agents take."""
+"""So many turns tell how long they take."""
 _ANY_NUMBER = 1_000_000
 """Of turns of an account: more than a process ever has."""
+_LATE = 0.05
+"""Seconds by which a sleep may end late on a busy machine without a loss of rate."""
 _REFUSED_CHATS = 3
 _REFUSED_WITHIN = 1.0
 """So many chats refused within so many seconds: the limit is the whole account's."""
@@ -152,10 +160,21 @@ class Place:
 
 
 @dataclass(slots=True)
-class _Last:
-    """When the next may follow the last one that was let through."""
+class _Gate:
+    """One after the other; when the next may follow the last one that was let through."""
 
-    over: float = 0.0
+    free_at: float = 0.0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The seconds that a turn has stood in line."""
+
+    in_line: float = 0.0
+
+
+_TURN: ContextVar[_Turn] = ContextVar("turn")
 
 
 class RateLimiter:
@@ -168,12 +187,12 @@ class RateLimiter:
         self._local = Local()
         self._refused: dict[str, float] = {}
         self._held_until = 0.0
-        self._called_up, self._calls = _Last(), _Last()
+        self._called_up, self._calls = _Gate(), _Gate()
         self._processes = 1
         self._asked = 0
         self.turns = 0
         """Turns of this account that are under way in this process."""
-        self._agent_takes: float | None = None
+        self._turn_takes: float | None = None
 
     def share(self, processes: int) -> None:
         """So many processes send for this account now."""
@@ -181,17 +200,27 @@ class RateLimiter:
 
     @property
     def room(self) -> int:
-        """How many more turns of this account may begin here: as many as are at their agents or
-        in line while the account is used at its rate."""
-        if self._pace.overall is None or self._agent_takes is None:
+        """How many more turns of this account may begin here: as many as are at their agents,
+        their commits and their calls, or in line, while the account is used at its rate. 0 while
+        they are too few to claim."""
+        if self._pace.overall is None or self._turn_takes is None:
             return _ANY_NUMBER
         rate = self._pace.overall * _ACCOUNT_USED / self._processes
-        return max(0, ceil(rate * (_SLOWER * self._agent_takes + _LINE)) - self.turns)
+        free = ceil(rate * (_SLOWER * self._turn_takes + _LINE)) - self.turns
+        return free if free >= rate * _LINE * _WORTH else 0
 
-    def thought(self, seconds: float) -> None:
-        """An agent took so long for a turn of this account."""
-        before = seconds if self._agent_takes is None else self._agent_takes
-        self._agent_takes = before + (seconds - before) / _LATELY
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Learn from a turn of this account how long it takes, but for its time in line."""
+        began, turn = self._clock.monotonic(), _Turn()
+        token = _TURN.set(turn)
+        try:
+            yield
+        finally:
+            _TURN.reset(token)
+            seconds = self._clock.monotonic() - began - turn.in_line
+            before = seconds if self._turn_takes is None else self._turn_takes
+            self._turn_takes = before + (seconds - before) / _LATELY
 
     async def place(
         self, to: Recipient, patience: float | None = None, *, returned: bool = False
@@ -215,6 +244,7 @@ class RateLimiter:
                     await self._clock.sleep(wait)
                     if place is not None:
                         await self._apart(self._called_up)
+                    self._stood_in_line(now)
             except BaseException:
                 if place is not None:
                     place.refund()
@@ -226,18 +256,26 @@ class RateLimiter:
     async def even_out(self) -> None:
         """Keep calls apart that are about to begin together although they were called up apart:
         commits take uneven times. Milliseconds as a rule."""
+        began = self._clock.monotonic()
         await self._apart(self._calls)
+        self._stood_in_line(began)
 
-    async def _apart(self, last: _Last) -> None:
+    def _stood_in_line(self, since: float) -> None:
+        if (turn := _TURN.get(None)) is not None:
+            turn.in_line += self._clock.monotonic() - since
+
+    async def _apart(self, gate: _Gate) -> None:
         """Wait until this is as far from the last one as the account's limit has it."""
         if self._pace.overall is None:
             return
-        now = self._clock.monotonic()
-        at = max(now, last.over)
         share = 1 if self._shared is not None else self._processes
-        last.over = at + share / self._pace.overall
-        if at > now:
-            await self._clock.sleep(at - now)
+        async with gate.turn:
+            now = self._clock.monotonic()
+            if gate.free_at > now:
+                await self._clock.sleep(gate.free_at - now)
+            # When everything stood still for a while, hardly any of it is made up for at once.
+            made_up = self._clock.monotonic() - _LATE
+            gate.free_at = max(gate.free_at, made_up) + share / self._pace.overall
 
     async def _ask(
         self, limits: Sequence[Limit], in_line: float, patience: float

@@ -217,13 +217,21 @@ LONGEST_NAME = 100
 LONGEST_TITLE = 300
 """Of a place, a file, a question."""
 _BRACKETS = str.maketrans("[]<>{}", "()()()")
-_COLONS = re.compile(r"\s*[:\u02d0\u02f8\u05c3\u2236\u2982\ua789\ufe13\ufe30\ufe55\uff1a]+")
+_COLONS = re.compile(
+    r"\s*[:\u02d0\u02f8\u0589\u05c3\u0703\u0704\u1361\u1804\u205a\u2236\u2982\ua789\ufe13\ufe30\ufe55\uff1a]+"
+)
 _JOINERS = "\u200c\u200d"
 """Written in Persian, Indian scripts and emoji: they are invisible and harmless."""
 _UNSEEN = {"Cf": "", **dict.fromkeys(("Cc", "Co", "Cs", "Zl", "Zp"), " ")}
 """By category, what stands for a mark that nobody sees."""
 _ROLES = frozenset({"ai", "assistant", "developer", "function", "human", "system", "tool", "user"})
 """What a model takes for the side that speaks."""
+_LOOKALIKES = str.maketrans(
+    "\u0430\u0435\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0455\u0456\u0475\u0501\u04bb"
+    "\u03b1\u03b5\u03b9\u03bd\u03bf\u03c1\u03c4\u03c5",
+    "aemhopctysivdhaeivoptu",
+)
+"""Cyrillic and Greek letters, small ones, that look like those of the roles."""
 
 
 def clean(text: str) -> str:
@@ -246,8 +254,8 @@ def one_line(text: str, longest: int = LONGEST_NAME) -> str:
 
 def as_name(text: str) -> str:
     """A name as it may stand before a colon: nobody else's name or role follows in it."""
-    name = one_line(_COLONS.sub(",", text))
-    bare = "".join(
-        char for char in unicodedata.normalize("NFKC", name).casefold() if char.isalnum()
-    )
+    # A bar before it would make its line one that goes on.
+    name = one_line(_COLONS.sub(",", text)).lstrip("| ")
+    plain = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
+    bare = "".join(char for char in plain if char.isalnum())
     return f"{name} (a name)" if bare in _ROLES else name

@@ -365,9 +365,10 @@ class PutBack:
 
 
 def follows(
-    thought: Thought, run: Run, retry: RetryPolicy, jitter: float
+    thought: Thought, run: Run, retry: RetryPolicy, jitter: float, now: float
 ) -> Close | Reply | Apologise | PutBack:
-    """Decide what follows a thought of this attempt on the run; `jitter` is in [0, 1)."""
+    """Decide what follows a thought of this attempt on the run; `jitter` is in [0, 1), and `now`
+    goes by the clock of its deadline."""
     match thought:
         case Answer(reply):
             return Close(Ending.SILENT, Cause.CHOSE_SILENCE) if reply is None else reply
@@ -375,6 +376,10 @@ def follows(
             return Apologise(Cause.GAVE_UP, reason, text.strip())
         case OutOfTime():
             return Apologise(Cause.DEADLINE)
+        case Later(after, reason) if after is not None and _past_deadline(run, now + after):
+            # No try would come of it: whoever wrote is told now, not when the time is up.
+            detail = f"it was asked to wait {after:.0f} s, past its deadline: {reason}"
+            return Apologise(Cause.GAVE_UP, detail)
         case Later(after, reason):
             asked = None if after is None else max(retry.soonest, after) * (1 + jitter / 10)
             wait = retry.agent.after(run.attempts, jitter) if asked is None else asked
@@ -386,3 +391,7 @@ def follows(
             return PutBack(wait, reason, failed=True)
         case other:
             assert_never(other)
+
+
+def _past_deadline(run: Run, at: float) -> bool:
+    return run.deadline_at is not None and at >= run.deadline_at

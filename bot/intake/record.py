@@ -37,7 +37,7 @@ from bot.texts import Text
 from storage import audit_log, chats, inbox, outbox, runs
 from storage.chats import Chat, NewChat
 from storage.engine.tx import Tx
-from storage.inbox import NewMessage, NewPayload, StoredMessage
+from storage.inbox import NewMessage, NewPayload
 from storage.runs import Claimant
 from storage.views.arrivals import Standing, standing
 from storage.views.evidence import Case
@@ -173,8 +173,9 @@ def _record_message(
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
     if met.known is not None:
         return _record_duplicate(tx, arrival, chat, message, met)
-    stored = store(tx, [NewMessage(arrival.account, chat.id, message)])[0].id
-    _keep(tx, arrival, message=stored)
+    stored = inbox.store_messages(
+        tx, [NewMessage(arrival.account, chat.id, message, arrival.body)]
+    )[0].id
     if not message.sender.is_bot:
         chat = heard(chat, message, met.now)
         chats.heard(tx, [chat])
@@ -193,18 +194,6 @@ def _record_message(
         made, wake = place(tx, rt, chat, message, stored, by)
         done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
     return replace(done, callback_id=message.callback_id)
-
-
-class RecordedMeanwhile(Exception):
-    """The same message was recorded from another chat in this very moment: try again."""
-
-
-def store(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage]:
-    """Store messages that nobody knew a moment ago. Raises RecordedMeanwhile."""
-    stored = [message for message in inbox.store_messages(tx, new) if message is not None]
-    if len(stored) < len(new):
-        raise RecordedMeanwhile
-    return stored
 
 
 def heard(chat: Chat, message: Inbound, now: float) -> Chat:

@@ -26,7 +26,6 @@ from bot.intake.record import (
     addresses_of,
     heard,
     new_chat,
-    store,
 )
 from bot.leases.runtime import Runtime
 from storage import chats, inbox, runs
@@ -94,11 +93,6 @@ def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[R
         entry.arrival.payload(ignored=entry.event.reason)
         for entry in entries
         if isinstance(entry.event, Ignored)
-    ]
-    kept += [
-        one.entry.arrival.payload(message=one.stored.id)
-        for one in said.values()
-        if one.stored is not None
     ]
     if kept:
         inbox.store_payloads(tx, kept)
@@ -209,7 +203,8 @@ def _store(tx: Tx, said: Sequence[_Said]) -> None:
     new = [one for one in said if not isinstance(one.becomes, Left | _Known)]
     if not new:
         return
-    for one, stored in zip(new, store(tx, [_new_message(one) for one in new]), strict=True):
+    rows = inbox.store_messages(tx, [_new_message(one) for one in new])
+    for one, stored in zip(new, rows, strict=True):
         one.stored = stored
         if not one.message.sender.is_bot:
             one.chat = heard(one.here, one.message, one.now)
@@ -221,7 +216,8 @@ def _new_message(one: _Said) -> NewMessage:
     if isinstance(one.becomes, _Join):
         run = one.becomes.taker.run
     ignored = one.becomes if isinstance(one.becomes, Unanswered) else None
-    return NewMessage(one.entry.arrival.account, one.here.id, one.message, run, ignored)
+    came = one.entry.arrival
+    return NewMessage(came.account, one.here.id, one.message, came.body, run, ignored)
 
 
 def _outcome(entry: Entry, one: _Said | None) -> Recorded | Left:

@@ -89,6 +89,7 @@ class LeaseKeeper:
         self._blocked = False
         self._judges_from = 0.0
         self._lease_clock_ahead: float | None = None
+        self._clock_ahead: float | None = None
         self.draining = False
         self._on_lapse: list[Callable[[], None]] = []
         self.lapses = 0
@@ -126,6 +127,24 @@ class LeaseKeeper:
             _log.warning("the database's clock was set by %.0f s", ahead - before)
             self._judges_from = max(self._judges_from, now + self.terms.seconds)
         return self.may_judge()
+
+    def clock_step(self, shown: float, asked: float) -> float:
+        """Seconds by which somebody set the clock of due times since it was last followed; 0 for
+        none. It showed this after monotonic second `asked`; what came late tells nothing. Less
+        than half a lease is no step, but drift."""
+        now = self._clock.monotonic()
+        if now - asked > self.terms.seconds / 4:
+            return 0.0
+        ahead = shown - now
+        step = 0.0 if self._clock_ahead is None else ahead - self._clock_ahead
+        if abs(step) > self.terms.seconds / 2:
+            return step
+        self._clock_ahead = ahead
+        return 0.0
+
+    def clock_followed(self) -> None:
+        """The rows are as the clock shows now."""
+        self._clock_ahead = None
 
     def remaining(self) -> float:
         """Seconds until the trust window closes; 0 without a lease."""
@@ -182,12 +201,11 @@ class LeaseKeeper:
         if self._session is not None:
             await self._db.renew(holder_rows.drain, self._session.holder)
 
-    async def retire(self) -> None:
-        """End the session on purpose, so that nobody waits for the lease to run out."""
-        if self._session is not None:
-            await self._db.renew(holder_rows.retire, self._session.holder)
-            self._session = None
-        self._names.release()
+    def leave(self) -> Session | None:
+        """End the session before its row says so: no renewal that is under way may take what we
+        do ourselves for a loss. Its row is the caller's to retire."""
+        session, self._session = self._session, None
+        return session
 
     def forget_name(self) -> None:
         """Let go of the name without a word, as the end of the process does."""

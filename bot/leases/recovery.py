@@ -46,6 +46,12 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
     """
     if not lease.may_judge():
         return Swept()
+    asked = rt.clock.monotonic()
+    if step := lease.clock_step(await rt.db.ask(clock.read), asked):
+        _log.warning("the clock of due times was set by %.0f s", step)
+        await rt.db.write(_follow_clock, step)
+        lease.clock_followed()
+        rt.wakeups.tell(READY)
     with rt.tracer.span("sweep") as span:
         swept = await _sweep_all(rt, lease.terms.seconds, lease.name, lease.may_judge_at)
         span.tell(released=len(swept.released), doubted=swept.doubted)
@@ -80,6 +86,16 @@ async def _sweep_all(rt: Runtime, lease_seconds: float, who: str, judges: MayJud
         swept = Swept((*swept.released, *more.released), swept.doubted + more.doubted)
         if len(more.released) < runs.RELEASED_AT_ONCE:
             return swept
+
+
+def _follow_clock(tx: Tx, step: float) -> None:
+    """Nobody waits an hour longer because a clock was set back by one, nor is an agent out of time
+    because it was set forward. Every process that sees the step does this."""
+    if step < 0:
+        chat_rows.follow_clock(tx, step)
+    runs.follow_clock(tx, step)
+    if step < 0:
+        outbox.follow_clock(tx, step)
 
 
 def _sweep(tx: Tx, lease_seconds: float, who: str, judges: MayJudge) -> Swept:

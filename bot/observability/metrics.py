@@ -74,7 +74,9 @@ class Observer:
         for ending in Ending:
             self.endings.labels(ending.value)
         self.takeovers = counter("answerback_takeovers", "Runs released from a dead holder.")
-        self.in_flight = gauge("answerback_runs_in_flight", "Runs that this process works on.")
+        self.in_flight = gauge(
+            "answerback_runs_in_flight", "Runs that this process has at their agents."
+        )
 
         self.sends = counter(
             "answerback_sends",

@@ -13,10 +13,10 @@ from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
-from storage import audit_log, chats, files, inbox, outbox, reminders, replies, runs, steps
+from storage import audit_log, chats, files, inbox, outbox, reminders, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
-from storage.engine.chat_rows import Page
+from storage.engine.chat_rows import START, Mark, Page
 from storage.engine.tx import Tx
 from storage.notify import READY, stop_topic
 from storage.outbox import PartOwner
@@ -113,7 +113,7 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
         (partial(_of_chat, audit_log.page, audit_log.blank), last.event),
         (_payloads_naming, last.payload),
     ):
-        after: int | None = 0
+        after: Mark | None = START
         while after is not None:
             after = await rt.db.write(erase, chat, after, until)
 
@@ -133,23 +133,24 @@ def _of_chat(
     blank: Callable[[Tx, Sequence[int]], None],
     tx: Tx,
     chat: int,
-    after: int,
+    after: Mark,
     until: int,
-) -> int | None:
-    """Erase one page of a chat's rows; returns its last id, or None when there were no more."""
+) -> Mark | None:
+    """Erase one page of a chat's rows; returns its last one, or None when there were no more."""
     chats.lock(tx, chat)
-    ids = page(tx, chat, after, until)
-    blank(tx, ids)
-    return ids[-1] if ids else None
+    rows = page(tx, chat, after, until)
+    blank(tx, [row for _, row in rows])
+    return rows[-1] if rows else None
 
 
 def _blank_runs(tx: Tx, ids: Sequence[int]) -> None:
-    for blank in (replies.blank, steps.blank, runs.blank, audit_log.blank_of_runs):
+    for blank in (steps.blank, runs.blank, audit_log.blank_of_runs):
         blank(tx, ids)
 
 
-def _payloads_naming(tx: Tx, chat: int, after: int, until: int) -> int | None:
+def _payloads_naming(tx: Tx, chat: int, after: Mark, until: int) -> Mark | None:
     """The same for payloads that are no message's, but name an address of the chat."""
     account = chats.get(tx, chat).account
     names = {address.chat for address in chats.addresses(tx, chat)}
-    return inbox.blank_naming(tx, account, names, after, until)
+    last = inbox.blank_naming(tx, account, names, after[1], until)
+    return None if last is None else (0, last)

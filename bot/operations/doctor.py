@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from bot.domain.findings import Finding, fine, problem, warning
+from bot.domain.findings import Finding, Level, fine, problem, warning
 from bot.domain.ports import Clock
 from bot.operations.session import OperatorSession, database_exists, schema_problem
 from bot.operations.stuck import silent_processes
@@ -55,7 +56,7 @@ async def examine(process: Examined) -> Sequence[Finding]:
     stored = await _database(settings, clock)
     found += stored
     found += await _redis(settings, clock)
-    if all(finding.level != "problem" for finding in stored):
+    if all(finding.level is not Level.PROBLEM for finding in stored):
         found += await _platforms(process)
     found.append(await _agent(process))
     return found
@@ -85,6 +86,8 @@ def _disk(settings: Settings) -> Finding:
     parsed = parsed_url(settings.database_url)
     place = Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else Path()
     folder = next(p for p in (place.absolute(), *place.absolute().parents) if p.is_dir())
+    if parsed.get_backend_name() == "sqlite" and not os.access(folder, os.W_OK):
+        return problem("disk", f"{folder} can't be written", "let this user write in that folder")
     left = shutil.disk_usage(folder).free
     if left < _DISK_LEFT:
         said = f"{left // 1_000_000} MB are left in {folder}"
@@ -98,13 +101,16 @@ async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
     if not database_exists(url):
         fix = "answerback db upgrade, or start the service once"
         return [problem(name, f"there is no file {parsed_url(url).database} yet", fix)]
+    found: Sequence[Finding] = []
     try:
         found = judge(await asyncio.to_thread(facts_of, url, clock))
         if said := await asyncio.to_thread(schema_problem, url):
             return [*found, problem("schema", said, "answerback db upgrade")]
         return [*found, fine("schema", "it is this version's")]
     except DatabaseUnavailable as error:
-        return [problem(name, str(error), "is it running, and is DATABASE_URL right?")]
+        if any(finding.level is Level.PROBLEM for finding in found):
+            return found  # They say why.
+        return [*found, problem(name, str(error), "is it running, and is DATABASE_URL right?")]
 
 
 async def _redis(settings: Settings, clock: Clock) -> Sequence[Finding]:

@@ -18,7 +18,7 @@ from bot.operations.chats import cannot_write
 from bot.operations.parts import too_old
 from bot.runs.create import again
 from bot.texts import Text
-from storage import audit_log, chats, holders, inbox, outbox, replies, runs
+from storage import audit_log, chats, holders, inbox, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
@@ -98,7 +98,7 @@ def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplica
         return s.refused(closed)
     if gather_one(tx, s.run).evidence.human_answered and not may_duplicate:
         return s.refused("somebody answered by hand after its last message; --may-duplicate sends")
-    if replies.stored(tx, s.run.id) is not None:
+    if outbox.reply(tx, s.run.id) is not None:
         return _resend_missing(tx, rt, by, s, may_duplicate=may_duplicate)
     new = again(tx, s.chat, s.run, by.name)
     s.note(tx, by, "requeued", f"as run {new.id}")

@@ -58,12 +58,15 @@ async def _drain(ctx: WorkerContext) -> None:
 
 
 async def _leave(ctx: WorkerContext) -> None:
-    if ctx.lease.holds():
-        given = await ctx.rt.db.write(_give_back_all, ctx.lease.holder(), ctx.lease.name)
+    session = ctx.lease.leave()
+    if session is not None and session.window.holds(ctx.rt.clock.monotonic()):
+        given = await ctx.rt.db.write(_give_back_all, session.holder, ctx.lease.name)
         if given:
             _log.info("gave back %d runs", given)
             await ctx.rt.reached(Checkpoint.GIVEN_BACK)
-    await ctx.lease.retire()
+    elif session is not None:
+        await ctx.rt.db.renew(holder_rows.retire, session.holder)
+    ctx.lease.forget_name()
     ctx.rt.wakeups.tell(READY)
     await ctx.rt.wakeups.flush(_FOR_HINTS)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.delivery import choices, notices
@@ -39,14 +38,13 @@ from bot.leases.runtime import Runtime
 from bot.runs.turn_context import TurnContext
 from bot.runs.typing import WorkSigns
 from bot.texts import Text
-from storage import audit_log, chats, outbox, replies, runs
+from storage import audit_log, chats, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.lane import Left
 from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import NewParts, Notice, Part, PartOwner
-from storage.replies import NewReply
 from storage.views.evidence import Case, address_now
 
 _log = logging.getLogger("answerback.turn")
@@ -61,7 +59,6 @@ async def work(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
         case Close() as end:
             await _close(ctx, run, end)
         case Deliver():
-            ctx.limiters[run.account].thought(0.0)
             await deliver(ctx, run, case.recipient, None)
         case Apologise() as owed:
             await _apologise(ctx, case, owed)
@@ -95,13 +92,14 @@ async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
     try:
         thought = await _ask(ctx, case)
     finally:
+        ctx.places.agent_done(run)
         await signs.end(run.id)
     taken = rt.clock.monotonic() - began
-    ctx.limiters[run.account].thought(taken)
     rt.observer.agent_seconds.labels(type(thought).__name__.lower()).observe(taken)
     await rt.reached(Checkpoint.AGENT_RETURNED)
     _must_hold(ctx, run)
-    match follows(thought, run, rt.retry, rt.clock.jitter()):
+    now = case.evidence.now + taken
+    match follows(thought, run, rt.retry, rt.clock.jitter(), now):
         case Close() as end:
             await _close(ctx, run, end)
         case Reply() as reply:
@@ -202,17 +200,13 @@ class NewAnswer:
         """The run that it answers."""
         return self.case.run
 
-    def kept(self) -> Iterator[NewReply]:
-        """The reply as it is kept."""
-        if self.reply is not None:
-            body = json.dumps(asdict(self.reply))
-            yield NewReply(self.run.id, clean(self.reply.text), body, self.run.attempts)
-
     def outgoing(self, chat: Chat, now: float) -> NewParts:
         """Its parts; the first one is being sent already if nothing delays it."""
         free = self.may_send and may_begin(self.rt, chat, now)
         to = PartOwner(self.run.account, chat.id, self.run.id)
-        return NewParts(to, self.kind, self.parts, self.run.claim.holder if free else None)
+        first_by = self.run.claim.holder if free else None
+        reply = None if self.reply is None else clean(self.reply.text)
+        return NewParts(to, self.kind, self.parts, first_by, reply)
 
     def outlasted(self, now: float) -> bool:
         """Whether the person may have been told that somebody is still at work."""
@@ -252,7 +246,6 @@ def _store_in(
     """Store answers in their chats, which are locked, as far as their runs are still held."""
     marked = runs.mark_replied_each(tx, [one.run.claim for one in to])
     held = [one for one in to if one.run.id in marked]
-    replies.store_each(tx, [kept for one in held for kept in one.kept()])
     late = [one.run.id for one in held if one.outlasted(now)]
     outbox.drop_notice_each(tx, late, Notice.STILL_WORKING)
     for one in held:

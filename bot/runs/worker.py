@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from bot.delivery.context import WorkerContext
@@ -24,17 +25,24 @@ from storage.runs import Claimant
 from storage.views.evidence import Case, gather, gather_one
 
 _log = logging.getLogger("answerback.worker")
+_KEPT = 2.0
+"""Seconds for which a chat with more to answer keeps its place, though others wait for one."""
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
 
 
 class Worker:
-    """Runs turns of this process, at most `concurrency` at a time."""
+    """Runs turns of this process, at most `concurrency` of them at their agents at a time, and at
+    most twice as many with those whose answers leave."""
 
     def __init__(self, ctx: WorkerContext) -> None:
         self._ctx = ctx
         self._turns: dict[int, asyncio.Task[None]] = {}
-        self._expected = 0
+        self._at_agents: set[int] = set()
+        """The runs whose turns are before the end of their agents' calls."""
+        self._kept_since: dict[int, float] = {}
+        """When the place of each turn was given to its chat."""
+        self._expected, self._keeping = 0, 0
         self._wake = asyncio.Event()
         self._standalone = asyncio.Event()
         self.draining = False
@@ -43,13 +51,14 @@ class Worker:
         self._signs = WorkSigns(ctx)
         self._sender = StandaloneSender(ctx)
         self._claimed_at = ctx.rt.clock.monotonic()
-        self._more_due = False
-        """Whether runs may be due for which there was no room."""
+        self._more_due: set[int] = set()
+        """The accounts of which runs may be due for which there was no room."""
         self._missed = 0
         """Claims in a row that another process's hint asked for, and that found nothing."""
         self._called: asyncio.TimerHandle | None = None
         ctx.rt.wakeups.listen(self._hear, far=self._hear_from_far)
         ctx.rt.wakeups.keeps = self._keeps
+        ctx.places = self
         ctx.lease.on_lapse(self.abandon)
 
     @property
@@ -63,17 +72,22 @@ class Worker:
 
     def room(self) -> int:
         """The number of turns that may begin here now."""
+        turns = 2 * self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected
+        return max(0, min(self._idle(), turns))
+
+    def _idle(self) -> int:
+        """The number of agents that may be called now."""
         if self.draining or not self._ctx.lease.holds():
             return 0
-        return max(0, self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected)
+        taken = len(self._at_agents) + self._expected + self._keeping
+        return self._ctx.rt.terms.work.concurrency - taken
 
-    def _open(self) -> list[int]:
-        """The accounts whose line at their platform is short enough for one more turn."""
-        return [a for a in self._ctx.rt.mine if self._ctx.limiters[a].room]
-
-    def _claimable(self) -> int:
-        """The number of runs that a claim may begin here now."""
-        return min(self.room(), sum(self._ctx.limiters[a].room for a in self._open()))
+    def _rooms(self) -> dict[int, int]:
+        """The accounts whose line at their platform is short enough, and for how many turns."""
+        if self.room() < 1:
+            return {}
+        rooms = {account: self._ctx.limiters[account].room for account in self._ctx.rt.mine}
+        return {account: room for account, room in rooms.items() if room > 0}
 
     def reserve(self) -> Claimant | None:
         """Keep room for a run that intake may make running, until `release`; None when there is
@@ -93,10 +107,41 @@ class Worker:
             return  # The last claim's answer came too late: the run is given back.
         task = asyncio.create_task(self._turn(run, case), name=f"run-{run.id}")
         self._turns[run.id] = task
+        self._at_agents.add(run.id)
+        self._kept_since[run.id] = self._ctx.rt.clock.monotonic()
         self._ctx.limiters[run.account].turns += 1
-        self._ctx.rt.observer.in_flight.set(len(self._turns))
+        self._ctx.rt.observer.in_flight.set(len(self._at_agents))
         self._ctx.rt.moved(run.account, run.chat)
         task.add_done_callback(lambda _: self._gone(run, task))
+
+    def agent_done(self, run: Run) -> None:
+        """The agent of this run was called, and another one may be."""
+        self._at_agents.discard(run.id)
+        self._ctx.rt.observer.in_flight.set(len(self._at_agents))
+        self._look_again()
+
+    def keep(self, run: Run) -> Claimant | None:
+        """Keep the place of this run, which may end, for the one that follows in its chat, until
+        `let_go`: what goes on at once costs no claim. None while most agents are busy, or
+        the account's line is full, and after a while in which others wait for a place."""
+        most = 0.75 * self._ctx.rt.terms.work.concurrency
+        if len(self._at_agents) >= most or self._idle() < 1:
+            return None
+        kept = self._ctx.rt.clock.monotonic() - self._kept_since.get(run.id, 0.0)
+        if not self._ctx.limiters[run.account].room or (self._more_due and kept > _KEPT):
+            return None
+        self._keeping += 1
+        return self._claimant()
+
+    def let_go(self) -> None:
+        """A place that was kept is to be taken by the run that follows, or by whoever comes."""
+        self._keeping -= 1
+
+    def go_on(self, run: Run, follows: Case) -> None:
+        """Begin the turn of the run that follows this one, which has ended, in its place."""
+        self.take(follows.run, follows)
+        if run.id in self._kept_since:
+            self._kept_since[follows.run.id] = self._kept_since[run.id]
 
     def begin(self, tasks: Supervisor) -> None:
         """Start what a worker does all the time."""
@@ -112,43 +157,45 @@ class Worker:
         """Claim what is ready, as far as there is room."""
         if self.draining:
             return None
-        rt, room = self._ctx.rt, self._claimable()
+        rt, rooms = self._ctx.rt, self._rooms()
         called, self._called = self._called, None
-        self._more_due = room == 0 or self._open() != rt.mine
-        if room > 0:
-            # Half of it: what arrives meanwhile begins with the commit that records it.
-            at_most = (room + 1) // 2
-            claimed = await self._claim_at_most(at_most)
+        before, self._more_due = self._more_due, set(rt.mine) - rooms.keys()
+        if rooms:
+            # Half of it: what arrives meanwhile begins with the commit that records it. All of it
+            # while more was due than there was room for: that came first.
+            at_most = self.room() if before else (self.room() + 1) // 2
+            claimed = Counter(run.account for run in await self._claim_at_most(rooms, at_most))
             self._missed = self._missed + 1 if called and not claimed else 0
-            if claimed == at_most:
-                self._go_on_claiming()
+            full = {a for a in rooms if claimed[a] == rooms[a] or claimed.total() == at_most}
+            self._go_on_claiming(full, known=before)
         self._claimed_at = rt.clock.monotonic()
         return rt.terms.work.poll
 
-    async def _claim_at_most(self, room: int) -> int:
-        """Claim so many runs and begin their turns; returns how many they were."""
-        rt, by, accounts = self._ctx.rt, self._claimant(), self._open()
+    async def _claim_at_most(self, rooms: Mapping[int, int], room: int) -> Sequence[Run]:
+        """Claim so many runs, and of each account so many, and begin their turns."""
+        rt, by = self._ctx.rt, self._claimant()
         self._expected += room
         try:
-            cases = await rt.db.write(_claim_cases, by, accounts, room)
+            cases = await rt.db.write(_claim_cases, by, rooms, room)
             claimed: list[tuple[Run, Case | None]] = [(case.run, case) for case in cases]
         except (DatabaseUnavailable, StaleLease):
             raise
         except Exception:  # noqa: BLE001 - the list's edge: what breaks it belongs to one turn
             _log.exception("a claim broke: each turn reads its own case")
-            claimed = [(run, None) for run in await rt.db.write(runs.claim, by, accounts, room)]
+            claimed = [(run, None) for run in await rt.db.write(runs.claim, by, rooms, room)]
         finally:
             self._expected -= room
         for run, case in claimed:
             self.take(run, case)
-        return len(claimed)
+        return [run for run, _ in claimed]
 
-    def _go_on_claiming(self) -> None:
-        """There was no end to what is due: take more, or have others do it."""
-        if self._claimable() > 0:
+    def _go_on_claiming(self, full: set[int], known: set[int]) -> None:
+        """There was no end to what is due of these accounts: take more, or have others do it, who
+        hear of it once."""
+        self._more_due |= full
+        if full & self._rooms().keys():
             self._wake.set()
-        else:
-            self._more_due = True
+        elif full - known:
             self._ctx.rt.wakeups.tell_others(READY)
 
     async def _send_standalone(self, tasks: Supervisor) -> float | None:
@@ -194,8 +241,9 @@ class Worker:
         return Claimant(self._ctx.lease.holder(), terms.lease.seconds, terms.run_deadline)
 
     def _keeps(self, topic: str) -> bool:
-        """Whether a hint of ours needs to go no further: we have room for what is ready."""
-        return topic == READY and self._claimable() > 0
+        """Whether a hint of ours needs to go no further: we have room for what is ready, whichever
+        account it is of."""
+        return topic == READY and len(self._rooms()) == len(self._ctx.rt.mine)
 
     def _hear(self, topic: str) -> None:
         kind, _, name = topic.partition(":")
@@ -217,18 +265,28 @@ class Worker:
 
     def _gone(self, run: Run, task: asyncio.Task[None]) -> None:
         if self._turns.get(run.id) is task:
-            del self._turns[run.id]
+            del self._turns[run.id], self._kept_since[run.id]
+            self._at_agents.discard(run.id)
         self._ctx.limiters[run.account].turns -= 1
-        self._ctx.rt.observer.in_flight.set(len(self._turns))
-        if self._more_due or run.deaths >= self._ctx.rt.retry.suspect_after:
-            self._wake.set()  # There is room again, or quarantine is free.
+        self._ctx.rt.observer.in_flight.set(len(self._at_agents))
+        self._look_again()
+        if run.deaths >= self._ctx.rt.retry.suspect_after:
+            self._wake.set()  # Quarantine is free.
+
+    def _look_again(self) -> None:
+        """Claim once there is room again for what may be due."""
+        if self._more_due & self._rooms().keys():
+            self._wake.set()
 
     async def _turn(self, run: Run, case: Case | None) -> None:
         rt, names = self._ctx.rt, self._ctx.rt.names(run.account, run.chat)
         bind(run=run.id, attempt=run.attempts, **names)
         story = rt.story(run.account, run.id)
         try:
-            with rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names):
+            with (
+                self._ctx.limiters[run.account].turn(),
+                rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names),
+            ):
                 if case is None:
                     case = await rt.db.read(gather_one, run)
                 bind(request_id=case.messages[0].request_id if case.messages else None)
@@ -252,10 +310,10 @@ class Worker:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
 
-def _claim_cases(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequence[Case]:
+def _claim_cases(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence[Case]:
     """Claim, and read what the turns need. A message that joins a run locks it, so that what is
     read after the claim is all that the run will ever have."""
-    return gather(tx, runs.claim(tx, by, account_ids, room))
+    return gather(tx, runs.claim(tx, by, rooms, room))
 
 
 def _count_break(tx: Tx, run: Run, retry: RetryPolicy, jitter: float) -> None:

@@ -15,6 +15,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from string import Formatter
@@ -74,7 +75,7 @@ class Words:
         Raises ConfigurationError that names the file, the language and the key of every
         fault.
         """
-        languages = _built_in()
+        languages = dict(_built_in())
         if path is not None:
             _put_over(languages, path)
         chosen = _tag(default)
@@ -146,7 +147,8 @@ def _tag(language: str) -> str:
     return language.strip().lower().replace("_", "-")
 
 
-def _built_in() -> dict[str, Language]:
+@cache
+def _built_in() -> Mapping[str, Language]:
     tables = {
         entry.name.removesuffix(".toml"): tomllib.loads(entry.read_text(encoding="utf-8"))
         for entry in files(__package__).iterdir()

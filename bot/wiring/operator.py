@@ -10,6 +10,7 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding
 from bot.operations import doctor
 from bot.operations.session import OperatorSession, SessionParts, open_session
+from bot.operations.stuck import Stuck, database_troubles
 from bot.schedule import CronCalendar
 from bot.settings import Settings
 from bot.wiring.agents import build_agent, words_of
@@ -36,6 +37,12 @@ async def operator_session(
     )
     async with open_session(settings, parts, tells=tells) as session:
         yield session
+
+
+def unfit_database(settings: Settings) -> Sequence[Stuck]:
+    """What the database does not offer, where nothing else can be asked of it. Raises
+    DatabaseUnavailable."""
+    return database_troubles(settings.database_url, SystemClock())
 
 
 def upgrade_database(settings: Settings) -> str:

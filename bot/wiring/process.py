@@ -51,7 +51,7 @@ from bot.wiring.rate_limits import rate_limiters
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
-from storage.engine.demands import refuse_unfit
+from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.retention import delete_old
@@ -82,10 +82,12 @@ class Role(StrEnum):
 
 
 class DatabaseCheck:
-    """Whether the database answers, and how long the oldest due run waits. It is asked at most
-    once a second: who asks meanwhile hears the last answer, or waits for the one on its way."""
+    """Whether the database answers and takes writes, and how long the oldest due run waits. It is
+    asked at most once a second: who asks meanwhile hears the last answer, or waits for the one on
+    its way."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, url: str, db: Database, clock: Clock) -> None:
+        self._url = url
         self._db = db
         self._clock = clock
         self._asking = asyncio.Lock()
@@ -112,6 +114,8 @@ class DatabaseCheck:
         try:
             async with asyncio.timeout(2.0):
                 self._due = await self._db.read(runs.oldest_due)
+                if self._db.trouble and not await asyncio.to_thread(refusal_of, self._url):
+                    self._db.trouble = ""
         except DatabaseUnavailable as error:
             self._trouble = str(error)
         except TimeoutError:
@@ -144,7 +148,7 @@ class Process:
 
     def __post_init__(self) -> None:
         self.desks = _desks(self.rt, self.intake, self.endpoints)
-        self._heard = DatabaseCheck(self.rt.db, self.rt.clock)
+        self._heard = DatabaseCheck(self.settings.database_url, self.rt.db, self.rt.clock)
 
     @property
     def ids(self) -> Mapping[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 
 from bot.domain.delivery import Lookup, NotSent, Outcome, Sent, Unknown
@@ -49,7 +48,8 @@ class ConsoleChannel:
         lines += [f"[{f.kind}] {f.caption or f.name} {f.url}".rstrip() for f in reply.files]
         lines += [f"  ({b.data or b.label}) {b.label} {b.url}".rstrip() for b in reply.buttons]
         text = "\n".join(lines)
-        return [PartBody(text, json.dumps({"text": text}))] if text else []
+        # A line is its text: nothing else goes on the wire.
+        return [PartBody(text, "{}")] if text else []
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
         """A choice is typed as it is shown."""

@@ -72,7 +72,7 @@ class BotHttp(BaseRequest):
 
     def _ready(self) -> httpx.AsyncHTTPTransport:
         if self._transport is None:
-            limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=5.0)
+            limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=4.0)
             self._transport = httpx.AsyncHTTPTransport(
                 verify=certificates(), trust_env=False, limits=limits
             )

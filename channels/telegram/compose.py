@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
@@ -21,7 +22,9 @@ from bot.domain.message import ChatKind
 from bot.domain.ports import Recipient
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.markdown import Span, Style, Styled, render
-from channels.text import cleaned, cuts, is_blank, shorten, sizes, utf16_len
+from channels.text import Size, cleaned, cuts, is_blank, shorten, sizes, touched, utf16_len
+
+_log = logging.getLogger("answerback.telegram")
 
 NO_PREVIEW = {"is_disabled": True}
 
@@ -143,7 +146,8 @@ _TYPES = {
     Style.LINK: "text_link",
 }
 _FIRST_DROPPED = {Style.BOLD: 2, Style.ITALIC: 2, Style.STRIKE: 2, Style.CODE: 1}
-"""What goes first where entities are too many: looks, then code, and never an address."""
+"""What goes first where no number of parts holds all entities: looks, then code, and never an
+address."""
 _CODE = (Style.CODE, Style.PRE)
 _FONTS = (Style.BOLD, Style.ITALIC, Style.STRIKE)
 
@@ -233,20 +237,31 @@ def _texts(markdown: str, max_parts: int, over_file: str) -> list[_Part]:
     if len(markdown) > 2 * max_parts * TEXT_LIMIT:
         return [_as_document(markdown, Styled(markdown[:TEXT_LIMIT]), over_file)]
     styled = _visible(markdown)
-    places = cuts(styled.text, TEXT_LIMIT, sizes(styled.text, _costs(styled)), styled.blocks())
+    shown = _compatible(styled)
+    places = _places(styled, shown)
     if len(places) > max_parts:
-        return [_as_document(markdown, styled, over_file)]
+        places = _places(styled, [s for s in shown if s.style not in _FIRST_DROPPED])
+        if len(places) > max_parts:
+            return [_as_document(markdown, styled, over_file)]
+        _log.warning("some of %d styles are left out, for want of parts", len(shown))
     return [_text(styled.clip(start, end)) for start, end in places]
 
 
-def _costs(styled: Styled) -> Iterator[tuple[int, int, int]]:
-    """What a link adds to a part's size: its address, so that the words and addresses of a
-    part fit in one message when its entities are refused, and enough that Telegram shows
-    every link of a part."""
-    for span in styled.spans:
-        if span.style is Style.LINK:
-            address = utf16_len(f" ({span.value})")
-            yield span.start, span.end, max(address, TEXT_LIMIT // ENTITY_LIMIT + 1)
+def _places(styled: Styled, kept: Sequence[Span]) -> list[tuple[int, int]]:
+    """The parts in which all that is `kept` of the styles can be shown."""
+    return cuts(styled.text, TEXT_LIMIT, _size(styled, kept), styled.blocks())
+
+
+def _size(styled: Styled, kept: Sequence[Span]) -> Size:
+    """The size of a part: its words with the addresses of its links, so that they fit in one
+    message when its entities are refused; and at least as much of the limit as the entities of
+    what is `kept` take of theirs."""
+    links = [s for s in styled.spans if s.style is Style.LINK]
+    written = sizes(styled.text, [(s.start, s.end, utf16_len(f" ({s.value})")) for s in links])
+    count = touched(len(styled.text), [(s.start, s.end, 1) for s in kept])
+    return lambda start, end: max(
+        written(start, end), -(-TEXT_LIMIT * count(start, end) // ENTITY_LIMIT)
+    )
 
 
 def _visible(markdown: str) -> Styled:
@@ -275,7 +290,8 @@ def _as_document(markdown: str, styled: Styled, over: str) -> _Part:
 def _file(file: FileOut, max_parts: int, over_file: str) -> list[_Part]:
     caption = Styled("") if is_blank(file.caption) else _visible(file.caption)
     before: list[_Part] = []
-    if utf16_len(caption.written_out()) > CAPTION_LIMIT:
+    too_many = len(_compatible(caption)) > ENTITY_LIMIT
+    if too_many or utf16_len(caption.written_out()) > CAPTION_LIMIT:
         before, caption = _texts(file.caption, max_parts, over_file), Styled("")
     params: dict[str, object] = {}
     if caption.text:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from storage import runs
 from storage.chats.rows import IS_CHAT, Chat
 from storage.engine.binds import CHAT_ID, MOMENT, REASON, SECONDS
-from storage.engine.clock import now
+from storage.engine.clock import moved, now
 from storage.engine.insert import InsertOrSkip
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
@@ -104,6 +104,17 @@ _HOLD_BACK = (
 def hold_back(tx: Tx, chat: int, seconds: float) -> None:
     """The platform limits this chat: nothing goes out for so long, in none of its topics."""
     tx.execute(_HOLD_BACK, {"chat_id": chat, "seconds": seconds})
+
+
+_ON_TIME = (
+    sa.update(chats).where(chats.c.not_before > now).values(not_before=moved(chats.c.not_before))
+)
+
+
+def follow_clock(tx: Tx, step: float) -> None:
+    """The database's clock was set back by `step` seconds, which is negative: no limit lasts longer
+    for it."""
+    tx.execute(_ON_TIME, {"step": step})
 
 
 _OPT_OUT = sa.update(chats).where(IS_CHAT).values(opted_out_at=now)

@@ -21,5 +21,7 @@ MOMENT = sa.bindparam("moment", type_=sa.Double)
 """Epoch seconds."""
 REASON = sa.bindparam("reason", type_=sa.Text)
 SECONDS = sa.bindparam("seconds", type_=sa.Double)
+STEP = sa.bindparam("step", type_=sa.Double)
+"""Seconds by which the database's clock was set."""
 WAIT = sa.bindparam("wait", type_=sa.Double)
 """Seconds until something is due."""

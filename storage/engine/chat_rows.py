@@ -12,9 +12,9 @@ from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.schema.tables.words import WORDS
 
-AT_ONCE = 200
+AT_ONCE = 100
 """Rows from which one transaction takes the words."""
-_AFTER = sa.bindparam("after", type_=sa.BigInteger)
+_ID = sa.BigInteger()
 
 
 class MoveChat:
@@ -38,13 +38,29 @@ class Blank:
         tx.execute(self._move, {"ids": list(ids)})
 
 
+Mark = tuple[float, int]
+"""The place of a row in its page's order: its key, and its id."""
+START: Mark = (0, 0)
+
+
 class Page:
-    """The next ids of a chat's rows behind `after`, up to `until`."""
+    """The next rows of a chat behind a mark, with ids up to `until`, in the order of `key`, which
+    is that of the index by which the chat's rows are found."""
 
-    def __init__(self, table: sa.Table, *only: sa.ColumnElement[bool]) -> None:
-        ids = sa.select(table.c.id).where(table.c.chat == CHAT_ID, table.c.id > _AFTER, *only)
-        found = ids.where(table.c.id <= sa.bindparam("until", type_=sa.BigInteger))
-        self._ids = found.order_by(table.c.id).limit(sa.literal_column(str(AT_ONCE)))
+    def __init__(
+        self, table: sa.Table, *only: sa.ColumnElement[bool], key: sa.Column[Any] | None = None
+    ) -> None:
+        at = table.c.id if key is None else key
+        mark = sa.tuple_(sa.bindparam("mark_at", type_=at.type), sa.bindparam("mark_id", type_=_ID))
+        rows = sa.select(at.label("at"), table.c.id.label("id")).where(
+            table.c.chat == CHAT_ID,
+            sa.tuple_(at, table.c.id) > mark,
+            table.c.id <= sa.bindparam("until", type_=_ID),
+            *only,
+        )
+        self._rows = rows.order_by(at, table.c.id).limit(sa.literal_column(str(AT_ONCE)))
 
-    def __call__(self, tx: Tx, chat: int, after: int, until: int) -> Sequence[int]:
-        return tx.scalars(self._ids, {"chat_id": chat, "after": after, "until": until}).all()
+    def __call__(self, tx: Tx, chat: int, after: Mark, until: int) -> Sequence[Mark]:
+        at, last = after
+        asked = {"chat_id": chat, "mark_at": at, "mark_id": last, "until": until}
+        return [(row.at, row.id) for row in tx.execute(self._rows, asked)]

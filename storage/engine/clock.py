@@ -9,8 +9,9 @@ so that setting the wall clock changes nothing and a rebooted machine's holders 
 
 from __future__ import annotations
 
-from sqlalchemy import Double, Text, func, select
+from sqlalchemy import ColumnElement, Double, Text, case, func, select
 
+from storage.engine.binds import STEP
 from storage.engine.tx import Tx
 
 NOW_FUNCTION = "answerback_now"
@@ -25,6 +26,12 @@ lease_now = getattr(func, LEASE_NOW_FUNCTION)(type_=Double)
 
 lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 """Which lease clock `lease_now` is on; holders of another clock are dead."""
+
+
+def moved(due: ColumnElement[float]) -> ColumnElement[float]:
+    """A due time by a clock that was set back by STEP, which is negative; at the earliest now."""
+    there = due + STEP
+    return case((there < now, now), else_=there)
 
 
 _READ = select(now)

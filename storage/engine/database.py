@@ -94,7 +94,8 @@ class Database:
         self.on_broken: Callable[[], object] = lambda: None
         """Called, on another thread, when nothing can be written any more by this process."""
         self.trouble = ""
-        """The words of the last write, while it failed."""
+        """The words of a write that failed, until it is known that others go through: some may,
+        on a disk that is full."""
         self._monotonic = clock.monotonic
         self._engine: _Engine = (
             Sqlite(self.url, clock, lambda: self.on_broken())  # noqa: PLW0108 - which is set later
@@ -143,14 +144,12 @@ class Database:
         return self._engine.write_sync(partial(_bound, move, args, kwargs))
 
     async def _noted(self, write: Awaitable[T]) -> T:
-        """The write's result. Whether it went through is remembered."""
+        """The write's result. That it failed is remembered."""
         try:
-            written = await write
+            return await write
         except DatabaseUnavailable as error:
             self.trouble = str(error)
             raise
-        self.trouble = ""
-        return written
 
     def _waited(self, job: Callable[[Tx], T]) -> Callable[[Tx], T]:
         """The job, which tells `on_wait` for how many seconds it waited to begin."""

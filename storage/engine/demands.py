@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pysqlite3.dbapi2 as sqlite3
+from psycopg import sql
 from sqlalchemy import URL
 
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
@@ -183,6 +184,19 @@ def facts_of(url: str, clock: Clock) -> DatabaseFacts:
         raise unreachable(parsed, error) from error
 
 
+def refusal_of(url: str) -> str:
+    """Why a write is refused now, found by one that leaves nothing behind; empty where none is.
+    Raises ConfigurationError, DatabaseUnavailable."""
+    parsed = parsed_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _refused_by_file(Path(str(parsed.database)))
+    try:
+        with closing(postgres.connect(parsed)) as connection:
+            return _refused_by_server(connection)
+    except psycopg.OperationalError as error:
+        raise unreachable(parsed, error) from error
+
+
 def unreachable(url: URL, error: BaseException | None) -> DatabaseUnavailable:
     """The error for what was met on the way to this database."""
     place = url.set(query={}).render_as_string(hide_password=True)
@@ -191,23 +205,26 @@ def unreachable(url: URL, error: BaseException | None) -> DatabaseUnavailable:
 
 
 def _of_file(file: Path, clock: Clock) -> DatabaseFacts:
-    version, refusal, began = tuple(sqlite3.sqlite_version_info), "", clock.monotonic()
-    if file.exists():
-        try:
-            with closing(sqlite3.connect(file, timeout=PATIENCE, isolation_level=None)) as raw:
-                raw.execute("BEGIN IMMEDIATE")
-                # Written as it is: a page and a commit, that no disk which is full would take.
-                [(number,)] = raw.execute("PRAGMA user_version").fetchall()
-                raw.execute(f"PRAGMA user_version = {int(number)}")
-                raw.execute("COMMIT")
-        except sqlite3.Error as error:
-            refusal = str(error)
+    version, began = tuple(sqlite3.sqlite_version_info), clock.monotonic()
+    refusal = _refused_by_file(file) if file.exists() else ""
     return DatabaseFacts("SQLite", version, refusal=refusal, took=clock.monotonic() - began)
 
 
+def _refused_by_file(file: Path) -> str:
+    try:
+        with closing(sqlite3.connect(file, timeout=PATIENCE, isolation_level=None)) as raw:
+            raw.execute("BEGIN IMMEDIATE")
+            # Written as it is: a page and a commit, that no disk which is full would take.
+            [(number,)] = raw.execute("PRAGMA user_version").fetchall()
+            raw.execute(f"PRAGMA user_version = {int(number)}")
+            raw.execute("COMMIT")
+    except sqlite3.Error as error:
+        return str(error)
+    return ""
+
+
 _ASK = """SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-    current_setting('transaction_isolation'), pg_is_in_recovery(),
-    current_setting('default_transaction_read_only')::bool,
+    current_setting('transaction_isolation'),
     current_setting('fsync')::bool AND current_setting('synchronous_commit') <> 'off',
     current_setting('max_connections')::int - (SELECT count(*) FROM pg_stat_activity),
     extract(epoch FROM clock_timestamp())::float"""
@@ -220,19 +237,54 @@ def _of_server(
     began = clock.monotonic()
     row = one.execute(_ASK, prepare=False).fetchone()
     assert row is not None
-    number, encoding, isolation, standby, read_only, durable, room, now = row
+    number, encoding, isolation, durable, room, now = row
+    took = clock.monotonic() - began
+    ahead = now - clock.wall()
     return DatabaseFacts(
         "PostgreSQL",
         divmod(number, 10_000),
         encoding,
         isolation,
         shares,
-        "it is a standby" if standby else "it is set to read only" if read_only else "",
+        "" if shares else _refused_by_server(one),  # A pooler may refuse the asking itself.
         durable,
         room,
-        clock.monotonic() - began,
-        now - clock.wall(),
+        took,
+        ahead,
     )
+
+
+_STATE = """SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool,
+    has_schema_privilege(current_schema(), 'CREATE'),
+    has_database_privilege(current_database(), 'TEMPORARY')"""
+_PAGES = "SELECT repeat('.', 1900) FROM generate_series(1, 32)"
+"""Of a table: 64 KiB, for which the disk must have room."""
+
+
+def _refused_by_server(connection: psycopg.Connection[Any]) -> str:
+    """A row that exists already may be written on a disk that is full: a table is made, and
+    undone, where the role may make one. Raises psycopg.OperationalError."""
+    row = connection.execute(_STATE, prepare=False).fetchone()
+    assert row is not None
+    standby, read_only, in_schema, temporary = row
+    if standby or read_only:
+        return "it is a standby" if standby else "it is set to read only"
+    if not (in_schema or temporary):
+        return ""
+    table = sql.Identifier(f"answerback_probe_{connection.info.backend_pid}")
+    kind = sql.SQL("TABLE" if in_schema else "TEMPORARY TABLE")
+    try:
+        connection.execute("BEGIN", prepare=False)
+        made = sql.SQL("CREATE {} {} AS {}").format(kind, table, sql.SQL(_PAGES))
+        connection.execute(made, prepare=False)
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        return str(error).partition("\n")[0]
+    finally:
+        if not connection.closed:
+            connection.execute("ROLLBACK", prepare=False)
+    return ""
 
 
 def _share_sessions(one: psycopg.Connection[Any], other: psycopg.Connection[Any]) -> bool:

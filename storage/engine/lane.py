@@ -6,9 +6,10 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
 * Members of one key (a chat) keep their order: a list has at most one of them.
 * A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
   stalled process nor another list holds up everybody: it leaves that member out. It comes along
-  in the next list, and is then moved by itself, where it may wait, few at the same time.
+  in the next lists, since most locks are another list's and soon gone; where there is nobody else,
+  the next list waits a moment. Then it is moved by itself, where it may wait, few at the same time.
 * A list that fails, or that meets a lock which nobody skips (of a unique key), is halved until
-  what broke it is alone: nobody else is hurt.
+  what broke it is alone, and that is moved by itself: nobody else is hurt.
 * What is not ordinary is left out too, and moved by itself next, few at the same time.
 * When the process ends and nothing is written any more, who waits is cancelled.
 """
@@ -16,6 +17,7 @@ whatever came while its last transaction ran. Idle, a list of one goes at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
@@ -40,13 +42,18 @@ _AT_ONCE = {Left.LOCKED: 2, Left.ALONE: 4}
 """Members of a lane that are moved by themselves at the same time: each keeps a connection, perhaps
 while it waits for a lock, and lists need one too."""
 
+_RIDES = 8
+"""Further lists in which a member whose rows are locked comes along."""
+_MOMENT = 0.02
+"""Seconds: about what a list takes."""
+
 
 @dataclass(slots=True, eq=False)
 class _Member(Generic[Item, Result]):
     item: Item
     key: Hashable
     told: asyncio.Future[Result]
-    left_out: bool = False
+    left_out: int = 0
 
     def fail(self, error: Exception) -> None:
         if not self.told.done():
@@ -81,6 +88,7 @@ class Lane(Generic[Item, Result]):
         self._longest = longest
         self._bound = bound
         self._waiting: list[_Member[Item, Result]] = []
+        self._came = asyncio.Event()
         self._busy: set[Hashable] = set()
         self._runs: asyncio.Task[None] | None = None
         self._singles: set[asyncio.Task[None]] = set()
@@ -93,6 +101,7 @@ class Lane(Generic[Item, Result]):
             raise DatabaseUnavailable(f"{self._bound} others wait for the database already")
         told: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Member(item, self._key(item), told))
+        self._came.set()
         self._start()
         return await told
 
@@ -106,12 +115,21 @@ class Lane(Generic[Item, Result]):
         try:
             while taken := self._take():
                 await self._together(taken)
+                if self._waiting and all(member.left_out for member in self._waiting):
+                    await self._wait_for_more()
         except asyncio.CancelledError:
             for member in (*taken, *self._waiting):
                 member.told.cancel()
             raise
         finally:
             self._runs = None
+
+    async def _wait_for_more(self) -> None:
+        """Those who wait are locked by somebody: give that a moment, or until another one comes."""
+        self._came.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_MOMENT):
+                await self._came.wait()
 
     def _take(self) -> list[_Member[Item, Result]]:
         """The next list: the oldest member of each key with which nobody is busy."""
@@ -145,18 +163,17 @@ class Lane(Generic[Item, Result]):
             half = len(taken) // 2
             await self._together(taken[:half])
             await self._together(taken[half:])
-        elif isinstance(error, RowsLocked):
-            self._move_alone(taken[0], Left.LOCKED)
         else:
-            taken[0].fail(error)
+            locked = isinstance(error, RowsLocked)
+            self._move_alone(taken[0], Left.LOCKED if locked else Left.ALONE)
 
     def _tell(
         self, taken: list[_Member[Item, Result]], outcomes: Sequence[Result | Exception | Left]
     ) -> None:
         again = []
         for member, outcome in zip(taken, outcomes, strict=True):
-            if outcome is Left.LOCKED and not member.left_out:
-                member.left_out = True
+            if outcome is Left.LOCKED and member.left_out < _RIDES:
+                member.left_out += 1
                 again.append(member)
             elif isinstance(outcome, Left):
                 self._move_alone(member, outcome)

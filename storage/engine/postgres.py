@@ -37,6 +37,9 @@ _ROLLED_BACK = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: PostgreSQL undid the transaction whole."""
 _READ_ONLY = "25006"
 """A standby, or a server that is about to become one."""
+_NO_PLACE = ("42501", "XX")
+"""A file that can't be written, as under a quota or a mount that is read only: no fault of what is
+written, though the server counts neither among what passes."""
 _TOO_MUCH = "54"
 """The class of what is too long for this database today and tomorrow: a key, a list."""
 _LOCKED = "55P03"
@@ -251,8 +254,9 @@ def _told(error: psycopg.Error, begin: str, statement: str, *, broke: bool) -> E
     """The error to raise for `error`: DatabaseUnavailable when trying later may help."""
     if error.sqlstate == _LOCKED:
         return RowsLocked("somebody else has locked what the database is asked for")
-    standby = error.sqlstate == _READ_ONLY and begin is _WRITE
+    code = error.sqlstate or ""
+    unwritable = begin is _WRITE and (code == _READ_ONLY or code.startswith(_NO_PLACE))
     away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    if broke or standby or (away and not (error.sqlstate or "").startswith(_TOO_MUCH)):
+    if broke or unwritable or (away and not code.startswith(_TOO_MUCH)):
         return DatabaseUnavailable(f"the database does not answer: {type(error).__name__}")
     return StatementFailed(error, statement).with_traceback(error.__traceback__)

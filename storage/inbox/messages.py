@@ -1,6 +1,6 @@
 """Messages: people's words, each with the run that answers it.
 
-The insert is the duplicate check: a message whose request id is known inserts nothing.
+The insert is the duplicate check: a message whose request id is known can't be inserted.
 """
 
 from __future__ import annotations
@@ -81,12 +81,13 @@ _TO_RUN = sa.bindparam("to_run", type_=sa.BigInteger)
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be stored in a chat, with what becomes of it as far as that is known: the run
-    that answers it, or the reason for which nothing does."""
+    """A message to be stored in a chat, with the payload that brought it, and what becomes of it as
+    far as that is known: the run that answers it, or the reason for which nothing does."""
 
     account: int
     chat: int
     message: Inbound
+    payload: str
     run: int | None = None
     ignored: Unanswered | None = None
 
@@ -154,17 +155,17 @@ _new = Rows(
     address=sa.Text(),
     album=sa.Text(),
     sent_at=sa.Double(),
+    payload=sa.Text(),
     **dict.fromkeys(_CONTENT, sa.Text()),
 )
-_STORE = (
-    insert_rows(inbound, _new, received_at=now)
-    .on_conflict_do_nothing()
-    .returning(inbound.c.account, inbound.c.request_id, inbound.c.id, inbound.c.received_at)
+_STORE = insert_rows(inbound, _new, received_at=now).returning(
+    inbound.c.account, inbound.c.request_id, inbound.c.id, inbound.c.received_at
 )
 
 
-def store_messages(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage | None]:
-    """Insert messages; None for each whose request id was recorded before."""
+def store_messages(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage]:
+    """Insert messages that nobody knew a moment ago. One that was recorded from another chat
+    meanwhile breaks the transaction, and is known at the next try."""
     rows = _new.of(
         (
             row.account,
@@ -176,13 +177,13 @@ def store_messages(tx: Tx, new: Sequence[NewMessage]) -> Sequence[StoredMessage 
             row.message.address.chat,
             row.message.bundle if row.message.gathers else "",
             row.message.sent_at,
+            row.payload,
             *_content(row.message),
         )
         for row in new
     )
     stored = {(row[0], row[1]): (row[2], row[3]) for row in tx.execute(_STORE, rows)}
-    found = ((row, stored.get((row.account, row.message.request_id))) for row in new)
-    return [None if at is None else row.stored(*at) for row, at in found]
+    return [row.stored(*stored[row.account, row.message.request_id]) for row in new]
 
 
 def _username(message: Inbound) -> dict[str, str]:

@@ -60,7 +60,7 @@ def dismiss_dead_letter(tx: Tx, payload: int, reason: str) -> bool:
     return tx.execute(_DISMISS, {"payload_id": payload, "reason": reason}).rowcount == 1
 
 
-page = Page(inbound)
+page = Page(inbound, key=inbound.c.received_at)
 _blank_payloads = Blank(payloads, payloads.c.inbound)
 _blank_edits = Blank(edits, edits.c.inbound)
 _blank_messages = Blank(inbound, inbound.c.id)

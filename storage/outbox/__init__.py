@@ -39,6 +39,7 @@ from storage.outbox.moves import (
     drop_receipts,
     drop_receipts_of_runs,
     drop_standalone,
+    follow_clock,
     give_up_looking,
     looked,
     mark_sending,
@@ -73,6 +74,7 @@ from storage.outbox.rows import (
     of_run_any,
     of_runs,
     owned_receipts,
+    reply,
     sending_by,
     unreported,
 )

@@ -16,7 +16,7 @@ from storage.engine.binds import WAIT
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.tx import Tx
-from storage.outbox.rows import IS_PART, REFUSED, SENT
+from storage.outbox.rows import IS_PART, REFUSED, SAID, SENT
 from storage.schema.tables import outbox, runs
 
 _HAS_RECEIPT = outbox.c.receipt == sa.bindparam("receipt_id")
@@ -123,6 +123,7 @@ _SEND_AGAIN = (
         standalone=sa.bindparam("alone"),
         text=sa.func.coalesce(sa.bindparam("new_text", type_=sa.Text), outbox.c.text),
         wire=sa.func.coalesce(sa.bindparam("new_wire", type_=sa.Text), outbox.c.wire),
+        reply=SAID,
     )
 )
 

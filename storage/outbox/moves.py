@@ -12,12 +12,12 @@ from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
-from bot.domain.run import Claim
+from bot.domain.run import Claim, RunState
 from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
 from storage.engine.chat_rows import Blank, MoveChat, Page
-from storage.engine.clock import now
+from storage.engine.clock import moved, now
 from storage.engine.insert import InsertOrSkip, insert_rows
-from storage.engine.literals import is_in, word
+from storage.engine.literals import is_in, is_not, word
 from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.outbox.rows import (
@@ -27,13 +27,15 @@ from storage.outbox.rows import (
     OF_RUN,
     PART,
     PENDING,
+    SAID,
     SENDING,
     STANDALONE,
     UNCERTAIN,
     Part,
     of_run,
 )
-from storage.schema.tables import outbox, receipts
+from storage.schema.tables import outbox, receipts, runs
+from storage.schema.tables.outgoing import Watched
 
 _POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
 _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
@@ -56,13 +58,16 @@ class NewParts:
     kind: PartKind
     bodies: Sequence[PartBody]
     first_by: int | None = None
+    reply: str | None = None
+    """The agent's own words, of a reply."""
 
     def rows(self) -> Iterable[Sequence[object]]:
         """A row a part, as `_new` has them."""
         to, kind = self.to, self.kind.value
         for number, body in enumerate(self.bodies, 1):
             by = self.first_by if number == 1 else None
-            yield to.account, to.chat, to.run, kind, number, body.text, body.wire, by
+            reply = self.reply if number == 1 and self.reply != body.text else None
+            yield to.account, to.chat, to.run, kind, number, body.text, body.wire, reply, by
 
 
 _new = Rows(
@@ -74,6 +79,7 @@ _new = Rows(
     part=sa.Integer(),
     text=sa.Text(),
     wire=sa.Text(),
+    reply=sa.Text(),
     holder=sa.BigInteger(),
 )
 _begun = _new.c.holder.is_not(None)
@@ -366,7 +372,7 @@ def resend(tx: Tx, part: int, attempts: int, *, standalone: bool = False) -> boo
 _REWRITE = (
     sa.update(outbox)
     .where(IS_PART, is_in(outbox.c.state, PartState.PENDING, PartState.SENDING))
-    .values(text=sa.bindparam("new_text"), wire=sa.bindparam("new_wire"))
+    .values(text=sa.bindparam("new_text"), wire=sa.bindparam("new_wire"), reply=SAID)
 )
 
 
@@ -390,6 +396,29 @@ _DROP_NOTICE = _DROP.where(
 )
 _DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
 _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(replaced_by=PART_ID)
+
+
+_ON_TIME = (
+    sa.update(outbox)
+    .where(sa.or_(outbox.c.not_before > now, outbox.c.started_at > now))
+    .values(
+        not_before=sa.case(
+            (outbox.c.not_before > now, moved(outbox.c.not_before)), else_=outbox.c.not_before
+        ),
+        started_at=sa.case((outbox.c.started_at > now, now), else_=outbox.c.started_at),
+    )
+)
+_UNFINISHED = is_in(outbox.c.state, PartState.PENDING, PartState.UNCERTAIN, PartState.SENT)
+_OF_LIVE_RUNS = sa.select(runs.c.id).where(is_not(runs.c.state, RunState.ENDED))
+_RUNS_ON_TIME = _ON_TIME.where(within(outbox.c.run, _OF_LIVE_RUNS), _UNFINISHED)
+_OTHERS_ON_TIME = _ON_TIME.where(is_in(outbox.c.watched, Watched.DUE, Watched.UNSURE))
+
+
+def follow_clock(tx: Tx, step: float) -> None:
+    """The database's clock was set back by `step` seconds, which is negative: no part waits longer
+    for it."""
+    for move in (_RUNS_ON_TIME, _OTHERS_ON_TIME):
+        tx.execute(move, {"step": step})
 
 
 def drop_pending(tx: Tx, run: int) -> int:

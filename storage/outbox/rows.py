@@ -22,7 +22,7 @@ from storage.engine.binds import (
 )
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.literals import is_in, is_not, unindexed
+from storage.engine.literals import is_in, unindexed
 from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import Watched, outbox, receipts, runs
@@ -108,6 +108,18 @@ _SENDING_BY = sa.union_all(
 )
 
 
+SAID = sa.func.coalesce(outbox.c.reply, outbox.c.text)
+"""The agent's own words, of a part that BEGINS_REPLY."""
+BEGINS_REPLY = sa.and_(is_in(outbox.c.kind, PartKind.REPLY), outbox.c.part == 1)
+_REPLY = sa.select(SAID).where(OF_RUN, BEGINS_REPLY)
+
+
+def reply(tx: Tx, run: int) -> str | None:
+    """The agent's reply to a run in its own words, or None."""
+    said: str | None = tx.scalar(_REPLY, {"run_id": run})
+    return said
+
+
 def get(tx: Tx, part: int) -> Part | None:
     """One part, or None."""
     return PART.first(tx.execute(_GET, {"part_id": part}))
@@ -140,7 +152,6 @@ _SOMEBODY_WAITS = sa.exists(
     sa.select(1).where(
         _waiter.c.chat == runs.c.chat,
         is_in(_waiter.c.state, RunState.WAITING),
-        is_not(_waiter.c.state, RunState.ENDED),
     )
 ).correlate(runs)
 _OF_HELD = (
@@ -158,7 +169,6 @@ _OF_HELD = (
     )
     .where(is_in(outbox.c.kind, PartKind.REPLY), ~outbox.c.standalone)
     .order_by(outbox.c.part)
-    .with_for_update(of=runs, key_share=True)
 )
 
 
@@ -171,8 +181,8 @@ class HeldReply:
 
 
 def of_held(tx: Tx, claims: Sequence[Claim]) -> Mapping[int, HeldReply]:
-    """The replies of those runs that are still held under these claims. It locks the runs; their
-    chats are locked."""
+    """The replies of those runs that are still held under these claims. Their chats are locked:
+    that keeps everybody else from moving them."""
     if not claims:
         return {}
     found: dict[int, HeldReply] = {}
@@ -264,12 +274,13 @@ def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
 
 
 _COUNT_UNFINISHED = sa.select(sa.func.count()).where(
-    OF_CHAT, is_in(outbox.c.state, PartState.PENDING, PartState.SENDING)
+    OF_CHAT, is_in(outbox.c.watched, Watched.DUE, Watched.LEAVING)
 )
 
 
 def count_unfinished(tx: Tx, chat: int) -> int:
-    """How many messages of a chat are on their way or about to be."""
+    """How many messages of a chat are on their way or about to be, without a run that looks after
+    them."""
     return int(tx.scalars(_COUNT_UNFINISHED, {"chat_id": chat}).one())
 
 

@@ -1,7 +1,7 @@
 """Runs: every statement that writes `runs`, and the questions that its moves ask.
 
     (message)                 -> waiting | ready | running   create
-    waiting                   -> ready                       promote
+    waiting                   -> ready | running             promote
     ready                     -> waiting                     step_back, merge
     ready                     -> running                     claim
     running                   -> ready                       give_back, retry_later, fail,
@@ -48,11 +48,11 @@ from storage.runs.moves import (
     end_live,
     explain,
     fail,
+    follow_clock,
     give_back,
     hasten,
     hold,
     make_due,
-    mark_replied,
     mark_replied_each,
     owe_apology,
     progress,

@@ -7,7 +7,7 @@ on how many wait, or ever were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,20 @@ class Claimant:
             "run_deadline": self.run_deadline,
         }
 
+
+CLAIMED: dict[str, Any] = {
+    "state": word(RunState.RUNNING),
+    "holder": HOLDER_ID,
+    "fence": runs.c.fence + 1,
+    "attempts": runs.c.attempts + 1,
+    "claimed_at": now,
+    "deadline_at": sa.case(
+        (runs.c.deadline_at.is_(None), now + sa.bindparam("run_deadline")),
+        (runs.c.idle_since < now, runs.c.deadline_at + (now - runs.c.idle_since)),
+        else_=runs.c.deadline_at,
+    ),
+}
+"""ready | waiting -> running, by who may be believed alive."""
 
 _earliest = (
     sa.select(sa.func.min(runs.c.not_before))
@@ -86,18 +100,7 @@ def _claim_of(quarantined: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]
         .where(
             within(runs.c.id, sa.select(chosen.c.id)), holder_rows.alive(HOLDER_ID, LEASE_SECONDS)
         )
-        .values(
-            state=word(RunState.RUNNING),
-            holder=HOLDER_ID,
-            fence=runs.c.fence + 1,
-            attempts=runs.c.attempts + 1,
-            claimed_at=now,
-            deadline_at=sa.case(
-                (runs.c.deadline_at.is_(None), now + sa.bindparam("run_deadline")),
-                (runs.c.idle_since < now, runs.c.deadline_at + (now - runs.c.idle_since)),
-                else_=runs.c.deadline_at,
-            ),
-        )
+        .values(**CLAIMED)
         .returning(*RUN.columns)
     )
 
@@ -116,12 +119,12 @@ _CLAIM_SUSPECT = _claim_of(sa.true(), runs.c.failures, runs.c.order_at, runs.c.i
 )
 
 
-def claim(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequence[Run]:
+def claim(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence[Run]:
     """ready -> running, for at most `room` due runs of those of the accounts that can send,
-    first due first. At most one of them is a suspect, and none while the holder has one: suspects
-    are claimed one at a time.
+    first due first, and of each account no more than its own of the `rooms`. At most one of them
+    is a suspect, and none while the holder has one: suspects are claimed one at a time.
     """
-    due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(account_ids)}).all()
+    due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(rooms)}).all()
     claimed: list[Run] = []
 
     def take(move: sa.Update, account: int, at_most: int) -> None:
@@ -132,8 +135,9 @@ def claim(tx: Tx, by: Claimant, account_ids: Sequence[int], room: int) -> Sequen
         if account.has_suspect and not claimed and room > 0:
             take(_CLAIM_SUSPECT, account.id, 1)
     for account in due:
-        if len(claimed) < room:
-            take(_CLAIM, account.id, room - len(claimed))
+        own = rooms[account.id] - sum(run.account == account.id for run in claimed)
+        if (at_most := min(own, room - len(claimed))) > 0:
+            take(_CLAIM, account.id, at_most)
     return claimed
 
 

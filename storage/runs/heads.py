@@ -6,18 +6,20 @@ stranded between two of these moves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
-from storage.engine.binds import AT_MOST, CHAT_ID, GONE, KEPT
+from storage import holders as holder_rows
+from storage.engine.binds import AT_MOST, CHAT_ID, GONE, HOLDER_ID, KEPT, LEASE_SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.sets import among, within
 from storage.engine.tx import Tx
-from storage.runs.rows import HEADS, IS_RUN, LIVE, PAUSED, READY, RUN, WAITING, of_chat
-from storage.schema.tables import chats, runs
+from storage.runs.claims import CLAIMED, Claimant
+from storage.runs.rows import HEADS, IS_RUN, LIVE, OPEN, PAUSED, READY, RUN, WAITING, of_chat
+from storage.schema.tables import accounts, chats, runs
 
 _head = runs.alias("head")
 
@@ -35,7 +37,7 @@ _of, _survivor = chats.alias("of"), chats.alias("survivor")
 _SURVIVOR = sa.func.coalesce(_of.c.merged_into, _of.c.id)
 _first = (
     sa.select(runs.c.id)
-    .where(runs.c.chat == _survivor.c.id, WAITING, LIVE)
+    .where(runs.c.chat == _survivor.c.id, WAITING)
     .order_by(runs.c.order_at, runs.c.id)
     .limit(1)
     .correlate(_survivor)
@@ -50,16 +52,32 @@ _FIRST_WAITERS = (
         ~_has_head(_survivor.c.id),
     )
 )
+_goes_on = sa.and_(
+    among(runs.c.chat, "going_on"),
+    runs.c.not_before <= now,
+    runs.c.set_aside.is_(None),
+    runs.c.quarantined == sa.false(),
+    within(runs.c.account, sa.select(accounts.c.id).where(accounts.c.down_since.is_(None))),
+    holder_rows.alive(HOLDER_ID, LEASE_SECONDS),
+)
+_PROMOTED = {
+    "state": word(RunState.READY),
+    "not_before": sa.case((runs.c.not_before < now, now), else_=runs.c.not_before),
+    "idle_since": sa.case((runs.c.attempts == 0, now), else_=runs.c.idle_since),
+}
 _PROMOTE = (
     sa.update(runs)
     .where(within(runs.c.id, _FIRST_WAITERS), WAITING)
     .values(
-        state=word(RunState.READY),
-        not_before=sa.case((runs.c.not_before < now, now), else_=runs.c.not_before),
-        idle_since=sa.case((runs.c.attempts == 0, now), else_=runs.c.idle_since),
+        _PROMOTED
+        | {
+            name: sa.case((_goes_on, value), else_=_PROMOTED.get(name, runs.c[name]))
+            for name, value in CLAIMED.items()
+        }
     )
-    .returning(runs.c.id, runs.c.chat)
+    .returning(*RUN.columns)
 )
+_NOBODY = Claimant(0, 0.0, 0.0)
 
 
 def promote(tx: Tx, chat: int) -> int | None:
@@ -69,15 +87,19 @@ def promote(tx: Tx, chat: int) -> int | None:
     run that was worked on before stands still until it is claimed. Returns the run that became
     ready.
     """
-    return next(iter(promote_each(tx, [chat]).values()), None)
+    return next((run.id for run in promote_each(tx, [chat]).values()), None)
 
 
-def promote_each(tx: Tx, of: Sequence[int]) -> Mapping[int, int]:
-    """As `promote`, for several chats; returns the runs that became ready, by their chats."""
+def promote_each(
+    tx: Tx, of: Sequence[int], going_on: Collection[int] = (), by: Claimant = _NOBODY
+) -> Mapping[int, Run]:
+    """As `promote`, for several chats; returns the runs that moved, by their chats. In the chats
+    that are `going_on` waiting -> running by this claimant, where a claim could take the run at
+    once: it is due and no suspect, its account can send, and the holder is alive."""
     if not of:
         return {}
-    promoted = tx.execute(_PROMOTE, {"chat_ids": list(of)})
-    return {chat: run for run, chat in promoted}
+    values = by.values | {"chat_ids": list(of), "going_on": list(going_on)}
+    return {run.chat: run for run in RUN.all(tx.execute(_PROMOTE, values))}
 
 
 _STEP_BACK = (
@@ -127,8 +149,11 @@ def merge(tx: Tx, gone: int, kept: int) -> None:
 
 _live = sa.union_all(
     *(
-        sa.select(*RUN.columns, runs.c.order_at).where(column == CHAT_ID, LIVE)
-        for column in (runs.c.chat, runs.c.moves_to)
+        sa.select(*RUN.columns, runs.c.order_at).where(here)
+        for here in (
+            *(sa.and_(runs.c.chat == CHAT_ID, share) for share in OPEN),
+            sa.and_(runs.c.moves_to == CHAT_ID, LIVE),
+        )
     )
 ).subquery()
 _LIVE_IN_CHAT = sa.select(_live).order_by(
@@ -142,14 +167,27 @@ def live_in_chat(tx: Tx, chat: int) -> Sequence[Run]:
     return RUN.all(tx.execute(_LIVE_IN_CHAT, {"chat_id": chat}))
 
 
-_page = (
-    sa.select(runs.c.chat)
-    .distinct()
-    .where(WAITING, LIVE, runs.c.chat > sa.bindparam("after", type_=sa.BigInteger))
-    .order_by(runs.c.chat)
-    .limit(AT_MOST)
-    .subquery("page")
+def _next_waiting(behind: sa.ColumnElement[int]) -> sa.ScalarSelect[int]:
+    """The next chat in which something waits: one step in the index, however many wait there."""
+    return (
+        sa.select(runs.c.chat)
+        .where(WAITING, runs.c.chat > behind)
+        .order_by(runs.c.chat)
+        .limit(sa.literal_column("1"))
+        .scalar_subquery()
+    )
+
+
+_steps = sa.select(
+    _next_waiting(sa.bindparam("after", type_=sa.BigInteger)).label("chat"),
+    sa.literal_column("1", sa.Integer).label("number"),
+).cte("steps", recursive=True)
+_steps = _steps.union_all(
+    sa.select(_next_waiting(_steps.c.chat), _steps.c.number + 1).where(
+        _steps.c.chat.is_not(None), _steps.c.number < AT_MOST
+    )
 )
+_page = sa.select(_steps.c.chat).where(_steps.c.chat.is_not(None)).subquery("page")
 _PAGE_ENDS = sa.select(sa.func.max(_page.c.chat))
 _STRANDED = (
     sa.select(_page.c.chat)

@@ -16,8 +16,8 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
-from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, WAIT
-from storage.engine.clock import now
+from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, STEP, WAIT
+from storage.engine.clock import moved, now
 from storage.engine.literals import is_in, unindexed, word
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
@@ -120,14 +120,9 @@ def progress(tx: Tx, claim: Claim) -> None:
     _move(tx, _PROGRESS, claim, "a step of it was stored")
 
 
-def mark_replied(tx: Tx, claim: Claim) -> None:
-    """The reply is stored in this transaction: the agent is done. Raises StaleLease."""
-    if not mark_replied_each(tx, [claim]):
-        raise StaleLease(f"run {claim.run} was taken over before its reply was stored")
-
-
 def mark_replied_each(tx: Tx, claims: Sequence[Claim]) -> frozenset[int]:
-    """As `mark_replied`, for the runs that were not taken over before; returns those."""
+    """The replies of these runs are stored in this transaction: their agents are done. Returns the
+    runs that were not taken over before."""
     if not claims:
         return frozenset()
     rows = [(one.run, one.holder, one.fence) for one in claims]
@@ -227,6 +222,24 @@ def correct_ending(tx: Tx, run: int, before: Ending, after: Close) -> bool:
     button."""
     values = {"run_id": run, "old_ending": before.value} | _new_end(after)
     return tx.execute(_CORRECT, values).rowcount == 1
+
+
+_ON_TIME = (
+    sa.update(runs)
+    .where(is_in(runs.c.state, RunState.READY, RunState.WAITING), runs.c.not_before > now)
+    .values(not_before=moved(runs.c.not_before))
+)
+_NOT_LATER = (
+    sa.update(runs)
+    .where(LIVE, runs.c.deadline_at > 0)
+    .values(deadline_at=runs.c.deadline_at + STEP)
+)
+
+
+def follow_clock(tx: Tx, step: float) -> None:
+    """The database's clock was set by `step` seconds: nobody waits longer for what is due, and no
+    agent loses time for it. Done twice, something is due too early or ends too late."""
+    tx.execute(_ON_TIME if step < 0 else _NOT_LATER, {"step": step})
 
 
 _MAKE_DUE = (

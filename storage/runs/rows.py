@@ -28,11 +28,15 @@ LIVE = is_not(runs.c.state, RunState.ENDED)
 ENDED = is_in(runs.c.state, RunState.ENDED)
 IS_RUN = runs.c.id == RUN_ID
 HEADS = (RunState.READY, RunState.RUNNING)
+HEAD = is_in(runs.c.state, *HEADS)
+OPEN = (WAITING, HEAD)
+"""The shares of what has not ended, each in the words of its index. SQLite takes that only where
+the share stands alone, and not beside an OR."""
 
 
 def of_chat(chat: object) -> sa.ColumnElement[bool]:
-    """All runs of a chat, in the words of the two indexes that share them."""
-    return sa.or_(*(sa.and_(runs.c.chat == chat, share) for share in (LIVE, ENDED)))
+    """All runs of a chat, in the words of the indexes that share them."""
+    return sa.or_(*(sa.and_(runs.c.chat == chat, share) for share in (*OPEN, ENDED)))
 
 
 SUSPECT = sa.and_(runs.c.replied == sa.false(), runs.c.deaths >= RETRY.suspect_after)
@@ -97,7 +101,7 @@ def set_aside_reason(tx: Tx, run: int) -> str:
 
 _COUNT_WAITING = sa.select(
     sa.func.coalesce(sa.func.sum(runs.c.messages), sa.literal_column("0"))
-).where(runs.c.chat == CHAT_ID, WAITING, LIVE)
+).where(runs.c.chat == CHAT_ID, WAITING)
 
 
 def waiting_messages(tx: Tx, chat: int) -> int:
@@ -105,7 +109,12 @@ def waiting_messages(tx: Tx, chat: int) -> int:
     return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
 
 
-_WRITTEN_AFTER = sa.select(runs.c.id).where(runs.c.chat == CHAT_ID, LIVE, runs.c.order_at > MOMENT)
+_WRITTEN_AFTER = sa.union_all(
+    *(
+        sa.select(runs.c.id).where(runs.c.chat == CHAT_ID, share, runs.c.order_at > MOMENT)
+        for share in OPEN
+    )
+)
 
 
 def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
@@ -115,5 +124,5 @@ def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
     return frozenset(tx.scalars(_WRITTEN_AFTER, {"chat_id": chat, "moment": moment}))
 
 
-page = Page(runs, ENDED)
+page = Page(runs, ENDED, key=runs.c.ended_at)
 blank = Blank(runs, runs.c.id)

@@ -16,7 +16,7 @@ from storage.engine.clock import now
 from storage.engine.literals import is_in
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
-from storage.runs.rows import HEADS, LIVE, WAITING
+from storage.runs.rows import ENDED, HEADS, LIVE, OPEN, WAITING
 from storage.schema.tables import holders, inbound, runs
 
 _MINUTE = 60.0
@@ -98,7 +98,7 @@ _PER_DAY = sa.bindparam("turns_per_day", type_=sa.Integer)
 _MERGES = sa.bindparam("merges", type_=sa.Integer)
 _head = runs.alias("head")
 _IN_CHAT = runs.c.chat == _came.c.chat
-_UNBEGUN = sa.and_(_IN_CHAT, WAITING, LIVE, runs.c.attempts == 0)
+_UNBEGUN = sa.and_(_IN_CHAT, WAITING, runs.c.attempts == 0)
 
 
 def _scalar(select: sa.Select[Any]) -> sa.ScalarSelect[Any]:
@@ -135,7 +135,7 @@ _recent_turns: sa.CompoundSelect[Any] = sa.union_all(
         sa.select(sa.literal_column("1"))
         .where(_IN_CHAT, condition, runs.c.created_at > now - _DAY)
         .correlate(_came.table)
-        for condition in (runs.c.ended_at > now - _DAY, LIVE)
+        for condition in (sa.and_(ENDED, runs.c.ended_at > now - _DAY), *OPEN)
     )
 )
 _left_behind: sa.Select[Any] = (
@@ -148,10 +148,15 @@ _left_behind: sa.Select[Any] = (
     )
     .correlate(_came.table)
 )
-_gathering = (
-    sa.select(1)
-    .where(_IN_CHAT, LIVE, runs.c.attempts == 0, runs.c.album != sa.literal_column("''"))
-    .correlate(_came.table)
+_gathers = sa.or_(
+    *(
+        sa.exists(
+            sa.select(1)
+            .where(_IN_CHAT, share, runs.c.attempts == 0, runs.c.album != sa.literal_column("''"))
+            .correlate(_came.table)
+        )
+        for share in OPEN
+    )
 )
 _crossed = sa.select(1).where(runs.c.moves_to == _came.c.chat, LIVE).correlate(_came.table)
 _STANDING = (
@@ -167,10 +172,10 @@ _STANDING = (
         _head.c.created_at,
         holders.c.id.is_not(None).label("deserted"),
         sa.exists(_crossed).label("crossed"),
-        _scalar(sa.select(sa.func.sum(runs.c.messages)).where(_IN_CHAT, WAITING, LIVE)),
+        _scalar(sa.select(sa.func.sum(runs.c.messages)).where(_IN_CHAT, WAITING)),
         _last(runs.c.id),
         _last(runs.c.created_at),
-        sa.exists(_gathering).label("gathers"),
+        _gathers.label("gathers"),
         sa.case((_came.c.bundle.is_not(None), sa.exists(_left_behind)), else_=sa.false()).label(
             "left_behind"
         ),

@@ -11,9 +11,9 @@ from bot.domain.ending import Ending
 from bot.domain.run import RunState
 from storage.engine.binds import SECONDS
 from storage.engine.clock import now
-from storage.engine.literals import is_in, is_not
+from storage.engine.literals import is_in
 from storage.engine.tx import Tx
-from storage.schema.tables import Watched, outbox, payloads, runs
+from storage.schema.tables import Watched, inbound, outbox, runs
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
@@ -33,7 +33,7 @@ class Gauges:
 
 
 _READY = sa.and_(is_in(runs.c.state, RunState.READY), runs.c.not_before <= now)
-_WAITING = sa.and_(is_not(runs.c.state, RunState.ENDED), is_in(runs.c.state, RunState.WAITING))
+_WAITING = is_in(runs.c.state, RunState.WAITING)
 _DUE = sa.case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_=runs.c.idle_since)
 
 
@@ -42,23 +42,27 @@ def _up_to(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     return sa.select(sa.func.count()).select_from(some).scalar_subquery()
 
 
-def _oldest(
+def _lined_up(
     moment: sa.ColumnElement[float], *conditions: sa.ColumnElement[bool]
-) -> sa.ColumnElement[float]:
+) -> tuple[sa.ColumnElement[int], sa.ColumnElement[float], sa.Subquery]:
+    """How many there are, the oldest one's age, and the rows that tell both, read once."""
     some = sa.select(moment.label("at")).where(*conditions).limit(COUNTED).subquery()
-    age = now - sa.select(sa.func.min(some.c.at)).scalar_subquery()
-    return sa.case((age > 0.0, age), else_=sa.literal(0.0, sa.Double))
+    told = sa.select(sa.func.count().label("count"), sa.func.min(some.c.at).label("at")).subquery()
+    age = now - told.c.at
+    return told.c.count, sa.case((age > 0.0, age), else_=sa.literal(0.0, sa.Double)), told
 
 
+_ready, _oldest_ready, _ready_rows = _lined_up(sa.case((runs.c.set_aside.is_(None), _DUE)), _READY)
+_waiting, _oldest_waiting, _waiting_rows = _lined_up(runs.c.created_at, _WAITING)
 _GAUGES = sa.select(
-    _up_to(_READY),
+    _ready,
     _up_to(is_in(runs.c.state, RunState.RUNNING)),
-    _up_to(_WAITING),
+    _waiting,
     _up_to(is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)),
     _up_to(is_in(outbox.c.watched, Watched.DUE)),
-    _oldest(_DUE, _READY, runs.c.set_aside.is_(None)),
-    _oldest(runs.c.created_at, _WAITING),
-)
+    _oldest_ready,
+    _oldest_waiting,
+).select_from(_ready_rows.join(_waiting_rows, sa.true()))
 
 
 def read_gauges(tx: Tx) -> Gauges:
@@ -68,8 +72,7 @@ def read_gauges(tx: Tx) -> Gauges:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What happened within the last `seconds`: endings by name, and
-    payloads recorded."""
+    """What happened within the last `seconds`: endings by name, and messages recorded."""
 
     seconds: float
     recorded: int
@@ -90,7 +93,17 @@ _ENDED_BADLY = (
     .order_by(runs.c.ended_at.desc())
     .limit(8)
 )
-_RECORDED = sa.select(sa.func.count()).where(payloads.c.received_at > _SINCE)
+# Back from the newest one: of what is older, one row is read.
+_last_before = (
+    sa.select(inbound.c.id)
+    .where(inbound.c.id > sa.literal_column("0"), inbound.c.received_at <= _SINCE)
+    .order_by(inbound.c.id.desc())
+    .limit(sa.literal_column("1"))
+    .scalar_subquery()
+)
+_RECORDED = sa.select(sa.func.count()).where(
+    inbound.c.id > sa.func.coalesce(_last_before, sa.literal_column("0"))
+)
 
 
 def read_rates(tx: Tx, seconds: float) -> Rates:

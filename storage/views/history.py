@@ -19,7 +19,8 @@ from storage.engine.lane import Lane
 from storage.engine.literals import is_in
 from storage.engine.sets import Rows, driving, within
 from storage.engine.tx import Tx
-from storage.schema.tables import inbound, outbox, replies, runs
+from storage.outbox.rows import BEGINS_REPLY, SAID
+from storage.schema.tables import inbound, outbox, runs
 
 
 class ChatBefore(NamedTuple):
@@ -71,14 +72,14 @@ _answers = (
         _turns.c.place,
         _turns.c.ended_at,
         _ANSWER,
-        replies.c.run,
+        outbox.c.run,
         _nothing,
-        replies.c.text,
-        replies.c.stored_at,
+        SAID,
+        outbox.c.created_at,
         _nothing,
     )
-    .select_from(driving(_turns, replies, replies.c.run == _turns.c.id))
-    .where(is_in(_turns.c.ending, *_SHOWN), replies.c.text != "")
+    .select_from(driving(_turns, outbox, sa.and_(outbox.c.run == _turns.c.id, BEGINS_REPLY)))
+    .where(is_in(_turns.c.ending, *_SHOWN), SAID != "")
 )
 _by_operators = (
     sa.select(_said.c.id)

@@ -15,7 +15,8 @@ from storage.engine.binds import ACCOUNT_ID
 from storage.engine.entity import Entity
 from storage.engine.sets import among
 from storage.engine.tx import Tx
-from storage.schema.tables import accounts, chat_addresses, chats, inbound, replies, runs
+from storage.outbox.rows import BEGINS_REPLY, SAID
+from storage.schema.tables import accounts, chat_addresses, chats, inbound, outbox, runs
 
 
 def _accounts(tx: Tx) -> Sequence[int]:
@@ -51,14 +52,12 @@ class RecordedMessage:
     answer: str | None
 
 
-_RECORDED = Entity(
-    RecordedMessage, inbound, state=runs.c.state, ending=runs.c.ending, answer=replies.c.text
-)
+_RECORDED = Entity(RecordedMessage, inbound, state=runs.c.state, ending=runs.c.ending, answer=SAID)
 _UNDER = (
     sa.select(*_RECORDED.columns)
     .select_from(
         inbound.outerjoin(runs, runs.c.id == inbound.c.run).outerjoin(
-            replies, replies.c.run == runs.c.id
+            outbox, sa.and_(outbox.c.run == runs.c.id, BEGINS_REPLY)
         )
     )
     .where(

@@ -13,11 +13,11 @@ from bot.domain.run import RunState
 from storage.engine.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
 from storage.engine.clock import now
 from storage.engine.entity import Entity
-from storage.engine.literals import is_in, is_not
+from storage.engine.literals import is_in
 from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.holders import alive
-from storage.runs.rows import of_chat
+from storage.runs.rows import OPEN, of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
 
 
@@ -142,9 +142,7 @@ def _lines(tx: Tx, question: sa.Select[tuple[object, ...]], **values: object) ->
 
 _PENDING_IN_ACCOUNT = sa.select(
     sa.or_(
-        sa.exists(
-            sa.select(1).where(runs.c.account == ACCOUNT_ID, is_not(runs.c.state, RunState.ENDED))
-        ),
+        *(sa.exists(sa.select(1).where(runs.c.account == ACCOUNT_ID, share)) for share in OPEN),
         sa.exists(
             sa.select(1).where(
                 outbox.c.account == ACCOUNT_ID,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from bot.domain.reply import PartKind
 from storage.engine.tx import Tx
-from storage.schema.tables import events, inbound, outbox, receipts, replies, runs, steps
+from storage.schema.tables import events, inbound, outbox, receipts, runs, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,6 @@ def _moves(tx: Tx, run: int) -> Iterator[Moment]:
     if row.claimed_at is not None:
         times = f"attempt {row.attempts}, failures {row.failures}, deaths {row.deaths}"
         yield Moment(row.claimed_at, "worker", "last claimed", times)
-    stored = tx.execute(sa.select(replies).where(replies.c.run == run)).first()
-    if stored is not None:
-        detail = f"attempt {stored.attempt}, {len(stored.text)} characters"
-        yield Moment(stored.stored_at, "agent", "reply stored", detail, stored.text)
     if row.ended_at is not None:
         yield Moment(row.ended_at, "run", f"ended: {row.ending}", row.detail)
 
@@ -64,6 +61,9 @@ def _steps(tx: Tx, run: int) -> Iterator[Moment]:
 def _parts(tx: Tx, run: int) -> Iterator[Moment]:
     for row in tx.execute(sa.select(outbox).where(outbox.c.run == run)):
         name = f"{row.kind} {row.part} (part {row.id})"
+        if row.kind == PartKind.REPLY and row.part == 1:
+            said = row.text if row.reply is None else row.reply
+            yield Moment(row.created_at, "agent", "reply stored", f"{len(said)} characters", said)
         yield Moment(row.created_at, "outbox", f"{name} stored", "", row.text)
         if row.attempts:
             begun = max(row.started_at, row.created_at)

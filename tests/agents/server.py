@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from tests.ports import BACKLOG
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -53,7 +55,7 @@ class FakeAgentServer:
         self.arrivals = asyncio.Semaphore(0)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=BACKLOG)
         self._port = self._server.sockets[0].getsockname()[1]
         self._peers: set[asyncio.StreamWriter] = set()
         return self

@@ -133,6 +133,49 @@ CASES = {
     "an error object": Case(
         Kind.BUSY, [{"object": "error", "message": SECRET, "type": "overloaded"}], Retry
     ),
+    "429 inside, as a fraction": Case(Kind.BUSY, [error(429.0)], Retry),
+    "429 inside, in a list": Case(Kind.BUSY, [{"error": [{"code": 429}]}], Retry),
+    "429 inside, further in": Case(Kind.BUSY, [{"error": error(429)}], Retry),
+    "429 inside, of several": Case(
+        Kind.BUSY, [{"success": False, "errors": [{"code": 429}]}], Retry
+    ),
+    "a limit beside true": Case(
+        Kind.BUSY, [{"error": True, "message": "Too many requests"}], Retry
+    ),
+    "a limit alone": Case(Kind.BUSY, [{"message": "Rate limit exceeded"}], Retry),
+    "a limit, in one word": Case(Kind.BUSY, [error("too_many_requests")], Retry),
+    "no error beside a text": Case(
+        Kind.WHOLE, [says("hi") | {"error": {"code": 0, "message": ""}}], "hi"
+    ),
+    "a text and nothing else": Case(
+        Kind.WHOLE, [{"choices": [{"message": {"content": "hi"}}]}], "hi"
+    ),
+    "a text, as in old times": Case(Kind.WHOLE, [{"choices": [{"text": "hi"}]}], "hi"),
+    "odd facts beside a text": Case(
+        Kind.WHOLE, [says("hi", "") | {"created": 1.5, "id": None, "usage": {"x": 1}}], "hi"
+    ),
+    "a call as small servers make it": Case(
+        Kind.WHOLE,
+        [
+            says(
+                None,
+                "tool_calls",
+                tool_calls=[{"function": {"name": "list_reminders", "arguments": {}}}],
+            ),
+            says("hi"),
+        ],
+        "hi",
+        2,
+    ),
+    "what no database takes": Case(Kind.WHOLE, [says("a\x00b\ud800")], "a\ufffdb\ufffd"),
+    "cut, by a library's name": Case(
+        Kind.CUT, [says(STEP, "FinishReason.MAX_TOKENS")], f"{STEP}\n\n{CUT}"
+    ),
+    "cut by the window": Case(
+        Kind.CUT, [says(STEP, "model_context_window_exceeded")], f"{STEP}\n\n{CUT}"
+    ),
+    "filter by a list": Case(Kind.FILTERED, [says("Mix", "BLOCKLIST")], EMPTY),
+    "a request too large": Case(Kind.WINDOW, [response(413, b"{}"), says("hi")], "hi", 2),
     "401": Case(Kind.REFUSES_US, [response(401, b"{}")], GiveUp),
     "402 inside": Case(Kind.REFUSES_US, [error(402)], GiveUp),
     "no quota inside": Case(Kind.REFUSES_US, [error("insufficient_quota")], GiveUp),

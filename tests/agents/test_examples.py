@@ -25,6 +25,7 @@ from bot.domain.reply import Button, Reply
 from bot.threads import Threads
 from tests.agents.server import Asked, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
+from tests.limits import PATIENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CLOCK = SystemClock()
@@ -62,7 +63,7 @@ def address() -> Iterator[str]:
 
 
 async def test_the_example_server_answers_and_passes_the_check(address: str) -> None:
-    config = HttpAgentConfig(address, secret="change-me", timeout=30)
+    config = HttpAgentConfig(address, secret="change-me", timeout=PATIENCE)
     agent = HttpAgent(config, CLOCK)
     assert await agent(turn("hello")) == Reply("You said: hello")
     await agent.close()

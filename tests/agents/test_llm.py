@@ -112,15 +112,6 @@ async def test_b76_what_passes_is_tried_again_without_counting_a_failure(error: 
     assert model.calls == 2
 
 
-async def test_a_wait_never_goes_past_the_deadline() -> None:
-    clock = SystemClock()
-    model = ScriptedModel(http(ModelRateLimitError, 429, retry_after="7200"))
-    with pytest.raises(Retry) as again:
-        await assistant(model, clock=clock)(turn("hi", deadline=clock.wall() + 60))
-    assert again.value.after is not None
-    assert again.value.after <= 60
-
-
 async def test_an_exchange_that_never_ends_is_cut_and_tried_again() -> None:
     async def before() -> None:
         await asyncio.Event().wait()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bot.threads import Threads, wait
+from tests.limits import PATIENCE
 
 PROJECT = Path(__file__).parents[2]
 NAME = contextvars.ContextVar("NAME", default="")
@@ -28,8 +29,8 @@ def raises(error: BaseException) -> Callable[[], None]:
 
 async def test_a_blocked_function_leaves_the_loop_free() -> None:
     release = threading.Event()
-    blocked = asyncio.ensure_future(Threads(2).run(lambda: release.wait(30)))
-    ran_meanwhile = await asyncio.wait_for(Threads(1).run(lambda: "other"), 30)
+    blocked = asyncio.ensure_future(Threads(2).run(lambda: release.wait(PATIENCE)))
+    ran_meanwhile = await asyncio.wait_for(Threads(1).run(lambda: "other"), PATIENCE)
     assert not blocked.done()
     release.set()
     assert (ran_meanwhile, await blocked) == ("other", True)
@@ -38,7 +39,7 @@ async def test_a_blocked_function_leaves_the_loop_free() -> None:
 async def test_no_more_run_at_once_than_allowed() -> None:
     threads = Threads(2)
     running, most, lock = 0, 0, threading.Lock()
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=PATIENCE)
 
     def call() -> None:
         nonlocal running, most
@@ -82,10 +83,10 @@ async def test_a_cancelled_call_is_abandoned_and_keeps_its_place_until_it_ends()
 
     def call() -> None:
         started.set()
-        release.wait(30)
+        release.wait(PATIENCE)
 
     abandoned = asyncio.ensure_future(threads.run(call))
-    await Threads(1).run(lambda: started.wait(30))
+    await Threads(1).run(lambda: started.wait(PATIENCE))
     abandoned.cancel()
     with pytest.raises(asyncio.CancelledError):
         await abandoned
@@ -137,8 +138,8 @@ async def test_an_abandoned_function_learns_it_at_its_wait() -> None:
     turn = asyncio.ensure_future(Threads(1).run(call))
     await waiting.wait()
     turn.cancel()
-    await asyncio.wait_for(cancelled.wait(), 30)
-    await Threads(1).run(lambda: ended.wait(30))
+    await asyncio.wait_for(cancelled.wait(), PATIENCE)
+    await Threads(1).run(lambda: ended.wait(PATIENCE))
     assert told == [concurrent.futures.CancelledError] * 2
 
 
@@ -176,6 +177,10 @@ asyncio.run(main())
 print("left")
 """
     run = subprocess.run(
-        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, timeout=30, check=False
+        [sys.executable, "-c", program],
+        cwd=PROJECT,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert (run.returncode, run.stdout) == (0, b"left\n"), run.stderr

@@ -11,14 +11,14 @@ from playwright.async_api import expect
 
 from tests.browser.site import IDENTITY_SECRET, Site, Tab
 from tests.e2e.forking import ROOT
-from tests.e2e.processes import free_port
+from tests.ports import own_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_the_example_site_has_a_guest_and_a_signed_in_visitor(site: Site) -> None:
     """It is of another origin than the chat, as a site of somebody's own is."""
-    port = free_port()
+    port = own_port()
     url = f"http://127.0.0.1:{port}"
     await site.serve(WEB_ORIGINS=url)
     environment = {"CHAT": site.proxy.url, "WEB_IDENTITY_SECRET": IDENTITY_SECRET}

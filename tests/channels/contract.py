@@ -22,6 +22,7 @@ from bot.domain.message import REQUEST_ID, Edited, Event, Ignored, Inbound, clea
 from bot.domain.ports import STILL_OURS, Channel, Recipient, SendRef
 from bot.domain.reply import PartBody, Reply
 from channels.text import is_blank
+from tests.fakes.faults import Misbehaviour, answers_within
 
 
 class Trouble(StrEnum):
@@ -38,6 +39,12 @@ class Trouble(StrEnum):
 
 
 Arrange = Callable[[], Awaitable[object]]
+
+
+def trouble_takes(request: pytest.FixtureRequest, played: Mapping[Trouble, Misbehaviour]) -> float:
+    """Seconds that the test which asks for its subject waits for the provider."""
+    trouble = getattr(getattr(request.node, "callspec", None), "params", {}).get("trouble")
+    return answers_within(*(fault for of, fault in played.items() if of is trouble))
 
 
 @dataclass

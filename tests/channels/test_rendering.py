@@ -259,10 +259,71 @@ def test_an_address_too_long_for_an_entity_or_of_this_machine_is_written_out() -
         assert "entities" not in call
 
 
-def test_links_outlive_looks_where_a_message_has_too_many_entities() -> None:
-    (call,) = sent("**b** " * 120 + "[a](https://x.test/1)")
-    assert len(call["entities"]) == 100
-    assert call["entities"][-1]["url"] == "https://x.test/1"
+@pytest.mark.parametrize("words", ["", " ", "\u200b", "\u2060\ufeff", "\u2800", "\u3164"])
+def test_a_link_behind_words_that_nobody_sees_is_written_out(words: str) -> None:
+    (call,) = sent(f"Here: [{words}](https://x.test/1).")
+    assert call["text"].count("https://x.test/1") == 1
+    assert all(entity["type"] != "text_link" for entity in call.get("entities", []))
+    assert "".join(pieces(f"Here: [{words}](https://x.test/1).")).count("https://x.test/1") == 1
+
+
+def shown_styles(calls: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Every entity with the words that it covers, in order."""
+    found = []
+    for call in calls:
+        units = call["text"].encode("utf-16-le")
+        for e in sorted(call.get("entities", []), key=lambda e: (e["offset"], -e["length"])):
+            words = units[2 * e["offset"] : 2 * (e["offset"] + e["length"])].decode("utf-16-le")
+            found.append((e["type"], words))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("**b** " * 99 + "[a](https://x.test/1)", 1),
+        ("**b** " * 120 + "[a](https://x.test/1)", 2),
+        ("\n".join(f"- **t{n}**: `c{n}`, *i{n}* ~~s{n}~~" for n in range(100)), 4),
+        (" ".join(f"**😀{n}** `日本{n}`" for n in range(160)), 4),
+        ("> " + " ".join(f"*q{n}*" for n in range(150)), 2),
+    ],
+)
+def test_b113_every_style_stands_however_many_there_are(text: str, parts: int) -> None:
+    calls = sent(text)
+    page = render(text)
+    assert len(calls) == parts
+    assert all(len(call["entities"]) <= 100 for call in calls)
+    shown = shown_styles(calls)
+    for kind in ("bold", "italic", "strikethrough", "code"):
+        style = "strike" if kind == "strikethrough" else kind
+        meant = [page.text[s.start : s.end] for s in page.spans if s.style.value == style]
+        found = [words for of, words in shown if of == kind]
+        assert found == meant
+
+
+def test_bold_words_that_code_cuts_in_pieces_count_as_so_many_styles() -> None:
+    calls = sent("**" + " ".join(f"a{n} `c{n}`" for n in range(80)) + "**")
+    assert all(len(call["entities"]) <= 100 for call in calls)
+    bold = [words.strip() for kind, words in shown_styles(calls) if kind == "bold"]
+    assert bold == [f"a{n}" for n in range(80)]
+
+
+def test_words_and_links_stand_where_no_number_of_parts_holds_all_styles(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    calls = sent("**b** " * 2000 + "[a](https://x.test/1)")
+    assert len(calls) <= 10
+    assert sum(call["text"].count("b") for call in calls) == 2000
+    assert calls[-1]["entities"][-1]["url"] == "https://x.test/1"
+    assert all(len(call["entities"]) <= 100 for call in calls)
+    assert "2001 styles" in caplog.text
+
+
+def test_a_caption_of_many_styles_goes_before_its_file_with_all_of_them() -> None:
+    file = FileOut("photo", url="https://x.test/a.png", caption="**b** " * 120)
+    *words, photo = [params(part) for part in compose(Reply(files=(file,)), private(), 10)]
+    assert [len(call["entities"]) for call in words] == [100, 20]
+    assert "caption" not in photo
 
 
 def test_words_of_a_caption_keep_their_addresses_when_the_file_is_refused() -> None:

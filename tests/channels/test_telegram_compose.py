@@ -76,11 +76,6 @@ def test_nothing_overlaps_code_and_a_link_wins_over_it() -> None:
     assert kinds == [("bold", 0, 2), ("code", 2, 1), ("bold", 3, 2), ("text_link", 6, 1)]
 
 
-def test_more_entities_than_telegram_shows_are_left_out() -> None:
-    (part,) = parts("**b** " * 150)
-    assert len(params(part)["entities"]) == 100
-
-
 @pytest.mark.parametrize("text", ["", " \n", "\u200b", "\u200b\u200d\ufeff", "\u3164\u2800"])
 def test_b40_a_reply_in_which_nothing_is_visible_has_no_parts(text: str) -> None:
     assert parts(text) == []

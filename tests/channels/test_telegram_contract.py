@@ -10,7 +10,7 @@ import pytest
 from bot.domain.message import Event
 from channels.telegram.endpoint import secret_matches
 from channels.telegram.parse import parse
-from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble
+from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble, trouble_takes
 from tests.channels.telegram_kit import ME, Line, line, private, samples
 from tests.fakes.faults import Misbehaviour
 from tests.fakes.telegram import faults
@@ -43,8 +43,8 @@ def arrangements(at: Line) -> dict[Trouble, Arrange]:
 
 class TestTelegram(ProviderContract):
     @pytest.fixture
-    async def subject(self) -> AsyncIterator[Subject]:
-        async with line(telegram_read_timeout=0.3) as at:
+    async def subject(self, request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+        async with line(telegram_read_timeout=trouble_takes(request, FAULTS)) as at:
             yield Subject(
                 channel=at.channel,
                 to=private(),

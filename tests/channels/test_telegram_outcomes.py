@@ -12,7 +12,7 @@ from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, S
 from channels.telegram.api import Rejected
 from channels.telegram.errors import TOPIC_GONE, outcome_of
 from tests.channels.telegram_kit import line, private
-from tests.fakes.faults import Answer, Fault, Misbehaviour
+from tests.fakes.faults import Answer, Fault, Misbehaviour, answers_within
 from tests.fakes.telegram import faults
 
 CHAT = 700100201
@@ -98,7 +98,7 @@ async def test_a_refusal_shows_nothing_and_says_why(fault: Misbehaviour, outcome
 async def test_what_may_have_arrived_is_unknown_and_not_repeated(
     fault: Misbehaviour, shown: int
 ) -> None:
-    async with line(telegram_read_timeout=0.3) as at:
+    async with line(telegram_read_timeout=answers_within(fault)) as at:
         at.fake.fail("sendMessage", fault, times=None)
         outcome = await at.send()
         assert isinstance(outcome, Unknown), outcome

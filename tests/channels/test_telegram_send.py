@@ -249,7 +249,7 @@ async def fails_to_fetch(at: Line) -> str:
 
 
 async def test_every_other_trouble_with_a_file_has_a_reason_too() -> None:
-    async with line(telegram_read_timeout=0.3) as at:
+    async with line(telegram_read_timeout=1.0) as at:
         at.fake.fail("getFile", faults.refused(400, "Bad Request: wrong file_id"))
         assert "any more" in await fails_to_fetch(at)
         at.fake.fail("getFile", faults.no_result())
@@ -264,7 +264,7 @@ async def test_no_log_line_and_no_outcome_holds_the_token_or_the_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with line(telegram_read_timeout=0.3) as at:
+    async with line(telegram_read_timeout=1.0) as at:
         for fault in (
             faults.unauthorized(),
             faults.server_error(),

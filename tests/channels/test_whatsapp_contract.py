@@ -10,7 +10,7 @@ from bot.domain.message import Event
 from channels.whatsapp.endpoint import signature_matches
 from channels.whatsapp.markup import LIMIT
 from channels.whatsapp.parse import parse
-from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble
+from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble, trouble_takes
 from tests.channels.whatsapp_kit import PERSON, Line, line, samples, settings_with, to
 from tests.fakes.faults import Misbehaviour
 from tests.fakes.twilio import faults
@@ -55,9 +55,9 @@ def genuine(url: str = URL, form: Form = FORM, token: str = AUTH_TOKEN) -> bool:
 
 class TestWhatsApp(ProviderContract):
     @pytest.fixture
-    async def subject(self) -> AsyncIterator[Subject]:
+    async def subject(self, request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
         payloads: dict[str, object] = {n: s["form"] for n, s in samples().items()}
-        async with line(public_url="", twilio_timeout=0.3) as at:
+        async with line(public_url="", twilio_timeout=trouble_takes(request, FAULTS)) as at:
             yield Subject(
                 channel=at.channel,
                 to=to(),

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from channels.whatsapp.api import ErrorAnswer, NoAnswer, NothingReached, TwilioHttp
+from tests.limits import PATIENCE
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SHORT = 0.4
@@ -55,7 +56,7 @@ async def test_a_server_that_never_answers_ends_within_the_limit() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
 
-    async with served(silent) as url, client() as http, asyncio.timeout(5):
+    async with served(silent) as url, client() as http, asyncio.timeout(PATIENCE):
         with pytest.raises(NoAnswer):
             await http.request("POST", url, data={"Body": "x"})
 
@@ -72,7 +73,7 @@ async def test_an_answer_that_trickles_ends_within_the_limit_as_a_whole() -> Non
             except TimeoutError:
                 continue
 
-    async with served(trickle) as url, client() as http, asyncio.timeout(3):
+    async with served(trickle) as url, client() as http, asyncio.timeout(PATIENCE):
         with pytest.raises(NoAnswer):
             await http.request("POST", url, data={"Body": "x"})
 

@@ -20,13 +20,13 @@ from bot.domain.delivery import (
 from bot.domain.ports import Channel
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from tests.channels.whatsapp_kit import PERSON, Line, line, part, ref, to
-from tests.fakes.faults import Fault
+from tests.fakes.faults import Fault, answers_within
 from tests.fakes.twilio import faults
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.twilio.windows import Window
 
 STATUS = "https://bot.example/whatsapp/status"
-QUICK: dict[str, Any] = {"twilio_timeout": 0.3}
+QUICK: dict[str, Any] = {"twilio_timeout": 1.0}
 
 
 async def send(at: Line, body: PartBody | None = None) -> Outcome:
@@ -80,10 +80,11 @@ async def test_an_opaque_address_is_sent_to_as_it_came() -> None:
     ids=lambda fault: str(fault.name),
 )
 async def test_b15_what_may_have_arrived_is_unknown_and_asked_for_once(fault: Fault) -> None:
-    async with line(**QUICK) as at:
+    async with line(twilio_timeout=answers_within(fault)) as at:
+        assert isinstance(await send(at), Sent)  # The connection is there already.
         at.fake.fail("create", fault, times=None)
         assert isinstance(await send(at), Unknown)
-        assert len(at.fake.calls_of("create")) == 1
+        assert len(at.fake.calls_of("create")) == 2
 
 
 async def test_b17_a_refused_connection_proves_that_nothing_was_sent() -> None:

@@ -22,9 +22,7 @@ async def test_a_run_of_a_killed_service_is_shown_and_recovered_without_a_servic
     await service.post_update(Person(ADA).text("hello"))
     await ground.agent.wait_for(ground.agent.turns)
     await service.kill()
-    await ground.world.until(
-        "SELECT answerback_lease_now() - renewed_at FROM holders", lambda rows: rows[0][0] > 3
-    )
+    await ground.world.lease_runs_out(service.pid)
     stuck = await call(ground, "stuck", "--older", "0", "--offline", "--json")
     assert (stuck.code, stuck.json[0]["kind"]) == (1, "dead lease")
     assert await ground.world.rows("SELECT state FROM runs") == [("running",)]

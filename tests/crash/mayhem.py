@@ -23,6 +23,8 @@ from bot.operations.actions import Acted, Operator, apply
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.fakes.faults import Fault
+from tests.fakes.recording import Json
+from tests.fakes.twilio.courier import Form
 from tests.fakes.updates import Person
 from tests.kit.passing import moves
 from tests.kit.web import IDENTITY_SECRET, Told, Visitor, identity
@@ -35,8 +37,8 @@ TERMS: dict[str, Any] = {
     "still_working_after": 1e6,
     "lease_seconds": 15.0,
     "heartbeat_seconds": 5.0,
-    "telegram_read_timeout": 0.2,
-    "twilio_timeout": 0.2,
+    "telegram_read_timeout": 1.0,
+    "twilio_timeout": 1.0,
     "chat_messages_per_minute": 1000,
     "web": True,
     "web_secret": IDENTITY_SECRET[::-1],
@@ -117,7 +119,9 @@ class Mayhem:
 
     async def agent(self, turn: Turn) -> str:
         """Answers in one part or three; may fail once; never for a run whose reply exists."""
-        stored = await self.world.rows("SELECT 1 FROM replies WHERE run = :run", run=turn.run_id)
+        stored = await self.world.rows(
+            "SELECT 1 FROM outbox WHERE run = :run AND kind = 'reply'", run=turn.run_id
+        )
         if stored:
             self.answered_again.append(turn.run_id)
         if "slow" in turn.text and turn.attempt == 1:
@@ -180,23 +184,26 @@ class Mayhem:
         if not self.bodies:
             return
         running = self.bodies[self._number % len(self.bodies)].running
-        sent = self._sent[text]
-        try:
-            async with asyncio.timeout(3.0):
-                if isinstance(sent, Typed):
-                    visitor = await self._visitor(running)
-                    said = await visitor.say(sent.name, sent.text)
-                    ok = said.status_code in (200, 202)
-                elif isinstance(sent, list):
-                    self.world.twilio.reach[PUBLIC] = running.url
-                    [attempt] = await self.world.twilio.repeat(sent)
-                    ok = attempt.acknowledged
-                else:
-                    ok = (await running.post_update(sent)).status_code == 200
-        except (httpx.HTTPError, TimeoutError, RuntimeError):
-            ok = False
-        if ok:
+        asked = asyncio.create_task(self._takes(running, self._sent[text]))
+        # Who dies answers no more.
+        await asyncio.wait((asked, running.end), return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if (await asyncio.gather(asked, return_exceptions=True))[0] is True:
             self.acknowledged.add(text)
+
+    async def _takes(self, running: Running, sent: Json | Form | Typed) -> bool:
+        if isinstance(sent, list):
+            self.world.twilio.reach[PUBLIC] = running.url
+            [attempt] = await self.world.twilio.repeat(sent)
+            return attempt.acknowledged
+        try:
+            if isinstance(sent, Typed):
+                visitor = await self._visitor(running)
+                said = await visitor.say(sent.name, sent.text)
+                return said.status_code in (200, 202)
+            return (await running.post_update(sent)).status_code == 200
+        except (httpx.HTTPError, RuntimeError):
+            return False
 
     async def _visitor(self, running: Running) -> Visitor:
         visitor = Visitor(running.url, running.client, self._token)
@@ -355,7 +362,7 @@ class Mayhem:
         rt = self.bodies[-1].running.process.rt
         for [chat] in await self.world.rows("SELECT id FROM chats WHERE paused_until IS NOT NULL"):
             await apply(rt, partial(_resume, rt=rt, chat=chat))
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(5 * PATIENCE):  # All that is left, of three chats.
             while await moves(self.world, at_most=4.0):
                 await self._beat()
         await self.look_at_page()

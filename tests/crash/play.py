@@ -149,7 +149,7 @@ async def play(
     if death is not None:
         await _until_dead(world, died, plot, victims[-1])
         calls_then = Counter(agent.calls)
-        stored = bool(await world.rows("SELECT 1 FROM replies WHERE text LIKE '%to first%'"))
+        stored = bool(await world.rows("SELECT 1 FROM outbox WHERE text LIKE '%to first%'"))
         await victims[-1].die()
         agent.go.set()
         running = await stage.start(world, agent=agent, **(MORTAL if twice else PATIENT))

@@ -50,11 +50,9 @@ async def test_b101_a_press_during_a_long_run_is_acknowledged_once_and_answered_
     query = {"id": "cq1", "from": ada.sender, "data": "opt:2"}
     message = {"message_id": 90, "date": ada.at, "chat": ada.chat}
     update = {"update_id": 810000300, "callback_query": {**query, "message": message}}
-    began = world.clock.monotonic()
     for _ in range(3):
         assert (await process.post_update(update)).status_code == 200
     await acknowledged(world, 1)
-    assert world.clock.monotonic() - began < 20
     assert len(agent.turns) == 1
     agent.go.set()
     await world.settled()

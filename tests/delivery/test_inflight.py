@@ -56,7 +56,7 @@ async def test_a_send_learns_while_it_connects_that_its_lease_is_over(
 
     async def slow(*_args: object) -> Outcome:
         asked.append(STILL_OURS.get()())
-        await lease.retire()
+        lease.leave()
         asked.append(STILL_OURS.get()())
         return NotSent("no connection in time")
 

@@ -146,6 +146,7 @@ async def test_b17_proof_that_nothing_left_is_tried_again_with_a_growing_delay(
 ) -> None:
     await world.start(agent=echo, **CALM)
     await world.until(MARK, lambda rows: rows[0][0] is not None)
+    world.stop_time()
     await world.twilio.refuse_connections()
     await world.twilio.inbound("hello")
     sql = "SELECT state, attempts, not_before FROM outbox"

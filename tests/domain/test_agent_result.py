@@ -34,7 +34,7 @@ RUN = Run(
     deaths=0,
     replied=False,
     not_before=0.0,
-    deadline_at=None,
+    deadline_at=900.0,
     created_at=0.0,
     ending=None,
     cause=None,
@@ -52,14 +52,18 @@ RUN = Run(
         (OutOfTime(), Apologise(Cause.DEADLINE)),
         (Later(30.0, "busy"), PutBack(30.0, "busy", failed=False)),
         (Later(0.0, "at once"), PutBack(RETRY.soonest, "at once", failed=False)),
+        (
+            Later(800.0, "busy"),
+            Apologise(Cause.GAVE_UP, "it was asked to wait 800 s, past its deadline: busy"),
+        ),
         (Later(None, "busy"), PutBack(RETRY.agent.after(1, 0.0), "busy", failed=False)),
         (Failed("ValueError"), PutBack(RETRY.agent.after(1, 0.0), "ValueError", failed=True)),
     ],
 )
 def test_what_follows(thought: Thought, after: object) -> None:
-    assert follows(thought, RUN, RETRY, 0.0) == after
+    assert follows(thought, RUN, RETRY, 0.0, 100.0) == after
 
 
 def test_the_last_failure_is_judged_at_once() -> None:
     run: Run = replace(RUN, failures=RETRY.max_failures - 1)
-    assert follows(Failed("again"), run, RETRY, 0.9) == PutBack(0.0, "again", failed=True)
+    assert follows(Failed("again"), run, RETRY, 0.9, 100.0) == PutBack(0.0, "again", failed=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,13 +27,6 @@ from tests.limits import PATIENCE, until
 from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
 
 PROGRAM = Path(sys.executable).with_name("answerback")
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody uses."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -104,6 +96,12 @@ class Program:
         headers = {SECRET_HEADER: secret} if secret else {}
         return await self.client.post(f"{self.url}/telegram/webhook", json=update, headers=headers)
 
+    async def takes(self, update: dict[str, Any]) -> None:
+        """Deliver a Telegram update until it is taken, as the platform does: a slow database or
+        machine is told with a 503."""
+        while (answer := await self.post_update(update)).status_code != 200:
+            assert answer.status_code == 503
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
@@ -164,7 +162,8 @@ class Ground:
     programs: list[Program] = field(default_factory=list)
 
     def environment(self, **changes: str) -> dict[str, str]:
-        """What a process of ours gets to see; an empty value unsets a variable."""
+        """What a process of ours gets to see; an empty value unsets a variable. COMMIT_WITHIN is
+        for `tests.e2e.ancestor`."""
         values = {
             "PATH": os.defpath,
             "HOME": str(self.folder),
@@ -178,12 +177,14 @@ class Ground:
             "TELEGRAM_MODE": "webhook",
             "TELEGRAM_WEBHOOK_SECRET": SECRET,
             "TELEGRAM_API_URL": self.world.telegram.url,
+            "TELEGRAM_READ_TIMEOUT": f"{PATIENCE:.0f}",
             "TWILIO_ACCOUNT_SID": ACCOUNT,
             "TWILIO_AUTH_TOKEN": AUTH_TOKEN,
             "TWILIO_WHATSAPP_FROM": SENDER,
             "TWILIO_API_URL": self.world.twilio.url,
+            "TWILIO_TIMEOUT": f"{PATIENCE:.0f}",
             "TWILIO_TYPING": "false",
-            "LEASE_SECONDS": "3",
+            "LEASE_SECONDS": f"{PATIENCE:.0f}",  # No living process may lose it.
             "HEARTBEAT_SECONDS": "1",
             "SHUTDOWN_GRACE": "10",
             **changes,

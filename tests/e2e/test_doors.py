@@ -45,7 +45,7 @@ async def post_form(
 
 
 async def stored(ground: Ground) -> tuple[int, int]:
-    """How many messages and raw deliveries there are."""
+    """How many messages there are, and other payloads."""
     sql = "SELECT (SELECT count(*) FROM inbound), (SELECT count(*) FROM payloads)"
     found = (await ground.world.rows(sql))[0]
     return found[0], found[1]
@@ -73,7 +73,7 @@ async def test_b61_only_the_right_secret_and_signature_come_in(sqlite_ground: Gr
     assert await stored(ground) == (0, 0)
     assert (await program.post_update(ADA.text("x"))).status_code == 200
     assert (await post_form(program, fields)).status_code == 200
-    assert await stored(ground) == (2, 2)
+    assert await stored(ground) == (2, 0)
     assert SECRET not in program.output
     assert SECRET.upper() not in program.output
     assert AUTH_TOKEN not in program.output
@@ -246,18 +246,25 @@ async def test_b121_a_slash_too_many_is_refused_and_told_in_one_line(sqlite_grou
     ground = sqlite_ground
     program = await ground.serve(PUBLIC_URL=f"{PUBLIC}/")
     strays = [
-        ("POST", p) for p in ("/telegram/webhook/", "//telegram/webhook", "/Telegram/webhook")
+        ("POST", p)
+        for p in (
+            *("/telegram/webhook/", "//telegram/webhook", "/Telegram/webhook", "/webhook"),
+            *("/telegram-webhook", "/telegram/web hook", "/telegram", "/telegram/webhook/x"),
+        )
     ]
     for _, path in 2 * strays:
-        head = await raw(program, posted(ADA.text("x"), path))
+        head = await raw(program, posted(ADA.text("x"), path.replace(" ", "%20")))
         assert head.startswith("HTTP/1.1 404"), head
         assert "location" not in head.lower()
     assert (await raw(program, posted(ADA.text("x"), "/"))).startswith("HTTP/1.1 404")
+    forged = await raw(program, posted(ADA.text("x"), "/telegram/webhook%0Aerror:%20forged%1B[2J"))
+    assert forged.startswith("HTTP/1.1 404")
     slashed = await post_form(program, form(1), f"{PUBLIC}{INBOUND}/", f"{INBOUND}/")
     got = await program.get(f"{INBOUND}?MessageSid=SM1&Body=a-very-private-word")
     assert (slashed.status_code, got.status_code) == (404, 405)
     assert "location" not in {*slashed.headers, *got.headers}
-    await until(lambda: program.output.count("meets no route") >= 6)
+    await until(lambda: program.output.count("meets no route") >= 12)
+    assert r"/telegram/webhook\nerror: forged\x1b[2J meets no route" in program.output
     for method, path in (*strays, ("POST", "/"), ("POST", f"{INBOUND}/"), ("GET", INBOUND)):
         told = [line for line in program.said if f" {method} {path} meets no route" in line]
         assert len(told) == 1, (path, program.said)
@@ -266,7 +273,7 @@ async def test_b121_a_slash_too_many_is_refused_and_told_in_one_line(sqlite_grou
     assert await stored(ground) == (0, 0)
     assert (await program.get("/elsewhere")).status_code == 404
     assert (await program.get("/")).status_code == 404
-    assert program.output.count("meets no route") == 6
+    assert program.output.count("meets no route") == 12
 
 
 async def test_b121_every_way_of_sending_a_body_comes_in(sqlite_ground: Ground) -> None:

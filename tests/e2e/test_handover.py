@@ -8,11 +8,12 @@ import signal
 import psycopg
 
 from bot.clock import SystemClock
-from tests.e2e.processes import Ground, Program, free_port
+from tests.e2e.processes import Ground, Program
 from tests.fakes.faults import Rule
 from tests.fakes.telegram.faults import held_after_storing, held_before_storing, too_many
 from tests.fakes.updates import Person
 from tests.limits import until
+from tests.ports import own_port
 
 ADA = Person(700_100_211)
 OTHERS = [Person(n) for n in range(700_100_212, 700_100_215)]
@@ -100,7 +101,7 @@ async def test_told_twice_it_gives_back_at_once_and_counts_nothing(ground: Groun
     await asks(ground, program, slow)
     await leaving(program)
     program.signal(signal.SIGINT)
-    assert await program.ended(timeout=30.0) == 0
+    assert await program.ended() == 0
     rows = await ground.world.rows("SELECT state, failures, deaths FROM runs")
     assert [tuple(row) for row in rows] == [("ready", 0, 0)]
     await ground.serve()
@@ -112,7 +113,7 @@ async def test_a_second_instance_takes_over_what_is_handed_over(postgres_ground:
     """The time from the leaver's end to the other's turn is printed: under a second."""
     ground, clock = postgres_ground, SystemClock()
     leaver = await ground.serve(SHUTDOWN_GRACE="2")
-    await ground.serve("worker", LEASE_SECONDS="60", HEARTBEAT_SECONDS="20")
+    await ground.serve("worker", HEARTBEAT_SECONDS="20")
     slow = ground.agent.fail("turn", held_before_storing())
     await asks(ground, leaver, slow)
     leaver.signal(signal.SIGTERM)
@@ -131,7 +132,7 @@ async def test_while_it_starts_it_is_alive_and_not_ready_and_may_be_told_to_stop
     ground, world = postgres_ground, postgres_ground.world
     with psycopg.connect(world.database_url) as held:
         held.execute("LOCK accounts IN ACCESS EXCLUSIVE MODE")
-        port = free_port()
+        port = own_port()
         early = await ground.spawn("serve", PORT=str(port))
         await early.accepts(port)
         assert (await early.get("/healthz")).status_code == 200

@@ -28,10 +28,9 @@ async def test_b82_while_postgresql_is_stopped_webhooks_get_503_and_nothing_is_l
     program = await ground.serve()
     update = ADA.text("hello")
     await asyncio.to_thread(postgres.stop, Stop.IMMEDIATE)
-    async with asyncio.timeout(20.0):
-        refused, form = await asyncio.gather(
-            program.post_update(update), world.twilio.inbound("hi", from_=EVA)
-        )
+    refused, form = await asyncio.gather(
+        program.post_update(update), world.twilio.inbound("hi", from_=EVA)
+    )
     assert refused.status_code == 503
     assert int(refused.headers["retry-after"]) >= 1
     assert {a.status for a in form.attempts} == {503}
@@ -55,7 +54,7 @@ async def test_postgresql_is_restarted_twice_under_load(
     postgres: Postgres, postgres_ground: Ground
 ) -> None:
     ground, world = postgres_ground, postgres_ground.world
-    program = await ground.serve(LEASE_SECONDS="15", HEARTBEAT_SECONDS="5", BURST="each")
+    program = await ground.serve(BURST="each")
     await world.telegram.main.webhook.point(Hook(f"{PUBLIC}/telegram/webhook", SECRET))
     people = [Person(700_400_000 + n) for n in range(20)]
     for round_ in range(4):
@@ -92,6 +91,7 @@ async def test_postgresql_is_restarted_inside_the_recovery_pass(
     with suppress(psycopg.OperationalError), psycopg.connect(world.database_url) as held:
         held.execute("LOCK events IN EXCLUSIVE MODE")
         await dying.kill()
+        await world.lease_runs_out(dying.pid)
         await world.until(
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
             "AND datname = current_database() AND query LIKE '%events%'",

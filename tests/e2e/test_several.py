@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from itertools import count as count_from
 from typing import Any
 
-from tests.e2e.processes import Ground, Program, free_port
+from tests.e2e.processes import Ground, Program
 from tests.fakes.telegram.faults import held_after_storing, held_before_storing
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.updates import Person
 from tests.kit.receipts import RECEIPTS
 from tests.limits import until
+from tests.ports import own_port
 from tests.world import PUBLIC
 
 ADA, BOB, CYD = Person(700_100_221), Person(700_100_222), Person(700_100_223)
@@ -31,12 +32,6 @@ async def pair(ground: Ground, **changes: str) -> tuple[Program, Program]:
     return one, two
 
 
-async def acknowledged(program: Program, update: dict[str, Any]) -> None:
-    """Deliver until it is taken, as the platform does: a slow database is told with a 503."""
-    while (answer := await program.post_update(update)).status_code != 200:
-        assert answer.status_code == 503
-
-
 async def test_twenty_identical_deliveries_at_once_make_one_run_and_one_send(
     postgres_ground: Ground,
 ) -> None:
@@ -48,7 +43,7 @@ async def test_twenty_identical_deliveries_at_once_make_one_run_and_one_send(
     world.twilio.reach.clear()
     signed_for = f"{PUBLIC}/whatsapp/webhook"
     await asyncio.gather(
-        *(acknowledged(p, update) for p in (one, two) for _ in range(MANY // 2)),
+        *(p.takes(update) for p in (one, two) for _ in range(MANY // 2)),
     )
     statuses: set[int | None] = set()
     for target in reached:
@@ -68,7 +63,7 @@ async def test_b86_four_processes_at_once_on_an_empty_database_all_come_up(
     blank_postgres_ground: Ground,
 ) -> None:
     ground = blank_postgres_ground
-    port = free_port()
+    port = own_port()
     roles = ("web", "web", "worker", "worker")
     four = [
         await ground.spawn("serve", "--role", role, PORT=str(port if n == 0 else 0))
@@ -114,6 +109,7 @@ async def test_a_frozen_process_that_wakes_after_the_take_over_does_nothing(
 
     zombie.freeze()
     await ground.serve()
+    await world.lease_runs_out(zombie.pid)
     await world.settled()
     assert world.telegram.texts(ADA.number) == ["re: thinking"]
     answer, note = world.telegram.messages(BOB.number)
@@ -157,6 +153,7 @@ async def test_one_web_and_two_workers_share_the_work_and_lose_nothing_with_one_
     held = await world.rows("SELECT count(*) FROM runs WHERE state = 'running' GROUP BY holder")
     assert [row[0] for row in held] == [4, 4]
     await workers[0].kill()
+    await world.lease_runs_out(workers[0].pid)
     slow.release()
     await world.settled()
     assert [world.telegram.texts(p.number) for p in people] == [["re: hello"]] * len(people)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from tests.fakes.recording import Call
+from tests.limits import PATIENCE
 
 
 class How(Enum):
@@ -257,3 +258,9 @@ COMMON: dict[str, Callable[..., Misbehaviour]] = {
     )
 }
 """By name, for a script that comes over HTTP."""
+
+
+def answers_within(*played: Misbehaviour) -> float:
+    """Seconds to wait for a provider: few where it is to hang, else as long as it may be slow."""
+    hangs = any(isinstance(fault, Fault) and fault.how is How.HANG for fault in played)
+    return 1.0 if hangs else PATIENCE

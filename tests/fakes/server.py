@@ -20,6 +20,7 @@ from tests.fakes import admin
 from tests.fakes.faults import Answer, Fault, FloodWait, How, Misbehaviour, Rule, Script
 from tests.fakes.recording import Call, Json, Now, Record, T, machine_time
 from tests.limits import PATIENCE
+from tests.ports import BACKLOG, held_port
 
 Perform = Callable[[], Awaitable[Answer]]
 Order = Callable[[Json], Awaitable[object]]
@@ -27,7 +28,10 @@ Order = Callable[[Json], Awaitable[object]]
 
 
 class Listener:
-    """One listening socket on 127.0.0.1 whose open connections can be broken one by one."""
+    """One listening socket on 127.0.0.1 whose open connections can be broken one by one.
+
+    Its port is its own from `open` to `close`, also while it is `shut`.
+    """
 
     def __init__(self, app: Starlette, port: int = 0) -> None:
         self.port = port
@@ -35,6 +39,7 @@ class Listener:
         self._app = app
         self._peers: dict[object, asyncio.Transport] = {}
         self._server: asyncio.Server | None = None
+        self._holder: socket.socket | None = None
         self._state = ServerState()
 
     @property
@@ -42,10 +47,16 @@ class Listener:
         return f"http://127.0.0.1:{self.port}"
 
     async def open(self) -> None:
-        """Listen; on the same port again when it was closed before."""
+        """Listen; on the same port again when it was shut before."""
         peers, state, closing = self._peers, self._state, self.closing
         config = Config(
-            self._serve, interface="asgi3", lifespan="off", log_config=None, proxy_headers=False
+            self._serve,
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            # Later than any caller lets go of it: else the two could meet on the wire.
+            timeout_keep_alive=int(PATIENCE),
         )
         config.load()
 
@@ -64,13 +75,17 @@ class Listener:
         def connect() -> asyncio.Protocol:
             return Connection(config=config, server_state=state, app_state={})
 
+        if self._holder is None:
+            self._holder = held_port(self.port)
+            self.port = self._holder.getsockname()[1]
         # Named, because asyncio only then sets TCP_NODELAY; without it every answer takes 40 ms.
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", self.port))
-        self.port = sock.getsockname()[1]
         self.closing.clear()
-        self._server = await asyncio.get_running_loop().create_server(connect, sock=sock)
+        self._server = await asyncio.get_running_loop().create_server(
+            connect, sock=sock, backlog=BACKLOG
+        )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -79,7 +94,7 @@ class Listener:
             if not self.closing.is_set():
                 raise
 
-    async def close(self) -> None:
+    async def shut(self) -> None:
         """Refuse connections from now on and break the open ones."""
         self.closing.set()
         if self._server is not None:
@@ -91,6 +106,13 @@ class Listener:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Be gone, and let go of the port."""
+        await self.shut()
+        if self._holder is not None:
+            self._holder.close()
+            self._holder = None
 
     def transport(self, scope: Scope) -> asyncio.Transport | None:
         client = scope["client"]
@@ -222,7 +244,7 @@ class FakeProvider:
 
     async def refuse_connections(self) -> None:
         """Nobody listens any more: connecting is refused until `accept_connections()`."""
-        await self.listener.close()
+        await self.listener.shut()
 
     async def accept_connections(self) -> None:
         await self.listener.open()

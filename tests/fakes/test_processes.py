@@ -18,6 +18,7 @@ from tests.fakes.recording import Json
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.updates import Person
+from tests.limits import PATIENCE
 
 ADA = "whatsapp:+15550100015"
 
@@ -43,7 +44,7 @@ async def tell(client: httpx.AsyncClient, path: str, body: Json) -> Any:
 
 
 async def read(client: httpx.AsyncClient, path: str, **query: str | int) -> Any:
-    answer = await client.get(f"/_fake/{path}", params=query, timeout=15)
+    answer = await client.get(f"/_fake/{path}", params=query, timeout=PATIENCE)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -70,7 +71,7 @@ async def test_a_bot_api_in_another_process_misbehaves_as_told() -> None:
 async def test_a_test_can_wait_for_what_another_process_will_see() -> None:
     async with running("telegram") as client:
         held = await tell(client, "fail", {"method": "getMe", "fault": "held_before_storing"})
-        asking = asyncio.create_task(client.post(f"/bot{TOKEN}/getMe", timeout=15))
+        asking = asyncio.create_task(client.post(f"/bot{TOKEN}/getMe", timeout=PATIENCE))
         await read(client, "wait", what="calls", method="getMe", count=1)
         await tell(client, "release", held)
         assert (await asking).status_code == 200

@@ -19,6 +19,7 @@ async def test_b29_an_album_is_one_run_with_all_pictures_and_the_caption(
     agent = Held()
     agent.go.set()
     process = await world.start(agent=agent, burst=burst)
+    world.stop_time()
     ada = Person(700100216, first_message=50)
     for update in ada.album("mg-900001", "which one is cheaper?"):
         await process.post_update(update)
@@ -35,19 +36,21 @@ async def test_an_album_waits_for_its_next_member_and_never_longer_than_six_seco
     world: World,
 ) -> None:
     process = await world.start(agent=Held())
+    world.stop_time()
     ada = Person(700100216)
     await process.post_update(ada.photo("look", "mg-1"))
     [(wait,)] = await world.rows(WAIT)
-    assert wait == pytest.approx(1.2, abs=0.05)
+    assert wait == pytest.approx(1.2, abs=0.01)
     for _ in range(6):
         world.advance(1.0)
         await process.post_update(ada.photo(None, "mg-1"))
     waits = [row[0] for row in await world.rows(WAIT)]
-    assert waits[0] == pytest.approx(6.0, abs=0.3)
+    assert waits[0] == pytest.approx(6.0, abs=0.01)
 
 
 async def test_an_album_that_was_being_gathered_outlives_the_process(world: World) -> None:
     process = await world.start(agent=Held(), quiet_ms=20_000)
+    world.stop_time()
     ada = Person(700100216)
     first, second = ada.album("mg-1", "these two", 2)
     await process.post_update(first)
@@ -79,6 +82,7 @@ async def test_a_member_that_comes_too_late_is_answered_in_the_next_run(world: W
 async def test_an_album_behind_a_running_turn_stays_together(world: World) -> None:
     agent = Held()
     process = await world.start(agent=agent)
+    world.stop_time()
     ada = Person(700100216)
     await process.post_update(ada.text("first"))
     await agent.begun.wait()
@@ -101,6 +105,7 @@ async def test_in_a_group_the_caption_addresses_the_whole_album(
     agent = Held()
     agent.go.set()
     process = await world.start(agent=agent)
+    world.stop_time()
     ada = Person(700100216, supergroup(-1007000000502))
     words = "@relay_test_bot which one?"
     marks = [entity("mention", words, "@relay_test_bot")]

@@ -109,6 +109,7 @@ async def test_a_quiet_time_gathers_what_is_written_in_it(world: World) -> None:
     agent = Held()
     agent.go.set()
     process = await world.start(agent=agent, quiet_ms=5000)
+    world.stop_time()
     ada = Person(700100215)
     await process.post_update(ada.text("one"))
     world.advance(3)
@@ -123,6 +124,7 @@ async def test_a_quiet_time_gathers_what_is_written_in_it(world: World) -> None:
 
 async def test_a_quiet_time_is_in_the_row_and_outlives_the_process(world: World) -> None:
     process = await world.start(agent=repeats, quiet_ms=5000)
+    world.stop_time()
     await process.post_update(Person(700100215).text("one"))
     [(_, state, wait)] = await world.rows(RUNS)
     assert (state, round(wait)) == ("ready", 5)
@@ -136,6 +138,7 @@ async def test_a_quiet_time_is_in_the_row_and_outlives_the_process(world: World)
 
 async def test_who_never_stops_writing_is_answered_all_the_same(world: World) -> None:
     process = await world.start(agent=repeats, quiet_ms=10_000)
+    world.stop_time()
     ada = Person(700100215)
     for number in range(6):
         await process.post_update(ada.text(f"{number}"))

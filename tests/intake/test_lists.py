@@ -103,7 +103,7 @@ def test_first_messages_of_many_people_are_recorded_at_once_and_born_running(han
         assert case.chat == hand.do(chats.get, run.chat)
         assert case.evidence.now < (run.deadline_at or 0)
     assert hand.value("SELECT count(*) FROM inbound WHERE run IS NOT NULL") == 5
-    assert hand.value("SELECT count(*) FROM payloads WHERE inbound IS NOT NULL") == 5
+    assert hand.value("SELECT count(*) FROM inbound WHERE payload <> ''") == 5
 
 
 def test_each_message_of_a_list_becomes_what_it_would_have_become_alone(hand: Hand) -> None:
@@ -197,7 +197,6 @@ def test_a_list_that_is_made_again_after_a_lost_answer_changes_nothing(hand: Han
     assert became(record(hand, several)) == [Became.DUPLICATE] * 3
     assert hand.rows("SELECT id, chat, run, ignored FROM inbound ORDER BY id") == rows
     assert hand.value("SELECT count(*) FROM runs") == 2
-    assert hand.value("SELECT count(*) FROM payloads") == 3
 
 
 def test_who_dies_between_any_two_statements_of_a_list_has_recorded_nothing(hand: Hand) -> None:
@@ -325,7 +324,7 @@ def test_a_run_that_is_being_claimed_is_not_waited_for(rival_hand: Hand) -> None
     hand = rival_hand
     run = hand.ready(hand.new_chat("a"))
     with first(hand) as rival:
-        rival.do(runs.claim, hand.claimant(), [hand.account], 5)
+        rival.do(runs.claim, hand.claimant(), {hand.account: 5}, 5)
         assert became(record(hand, [said(1, "a"), said(1, "b")])) == [Left.LOCKED, Became.RUN]
         rival.commit()
     [outcome] = record(hand, [said(1, "a")])

@@ -13,7 +13,7 @@ from tests.fakes.twilio import faults, forms
 from tests.fakes.twilio.signing import SharedKey
 from tests.kit.agents import Held, repeats
 from tests.kit.whatsapp import CALM, PERSON, answering, asked, echo, endings
-from tests.limits import until
+from tests.limits import PATIENCE, until
 from tests.world import PUBLIC, World
 
 FALLBACK = f"{PUBLIC}/whatsapp/fallback"
@@ -197,7 +197,7 @@ async def test_typing_that_fails_or_hangs_delays_no_answer(world: World, fault: 
     world.advance(3)
     await world.twilio.wait_for(lambda: rule.hits)
     agent.go.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await world.settled()
     assert world.twilio.texts() == ["hello"]
 
@@ -234,7 +234,7 @@ async def test_a_limit_of_the_whole_account_is_waited_for_by_every_chat(world: W
     await world.twilio.wait_for(lambda: len(limited.hits) == 1)
     other = "whatsapp:+15550100016"
     await world.twilio.inbound("meanwhile", from_=other)
-    put_off = "SELECT count(*) FROM outbox WHERE state = 'pending'"
+    put_off = "SELECT count(*) FROM runs WHERE state = 'ready' AND not_before > 0"
     await world.until(put_off, lambda rows: rows[0][0] == 2)
     assert (world.twilio.texts(PERSON), world.twilio.texts(other)) == ([], [])
     world.advance(3602)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.kit.conversation import MORTAL
-from tests.limits import PATIENCE, until
+from tests.limits import PATIENCE, moment, until
 from tests.world import Running, World
 
 _LIVE = """
@@ -32,11 +32,8 @@ async def moves(world: World, at_most: float = 1e6) -> bool:
     False: nothing is live."""
     [row] = await world.rows(_LIVE)
     ahead = 0.0 if row[3] else max(row[4], row[5]) - world.clock.wall()
-    try:
-        async with asyncio.timeout(0.02):
-            await asyncio.Event().wait()
-    except TimeoutError:
-        world.advance(min(at_most, max(0.5, ahead + 0.01)))
+    await moment()
+    world.advance(min(at_most, max(0.5, ahead + 0.01)))
     return bool(row[0] or row[1] or row[2])
 
 

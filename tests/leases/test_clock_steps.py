@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import ADA, BOB, MORTAL, post
@@ -45,6 +46,14 @@ def set_database(world: World, by: float) -> None:
     world.advance(0.0)
 
 
+def set_due_times_clock(world: World, patch: pytest.MonkeyPatch, by: float) -> None:
+    """Set the clock of due times: SQLite's is the machine's."""
+    if world.database_url.startswith("sqlite"):
+        set_wall(world, patch, by)
+    else:
+        set_database(world, by)
+
+
 async def beats(world: World, running: Running) -> None:
     """Wait until the process has renewed, looked for dead ones and measured once more."""
     question = "SELECT renewed_at FROM holders WHERE gone_at IS NULL"
@@ -67,6 +76,40 @@ async def test_a_step_of_the_wall_clock_stops_no_heartbeat_and_no_sweep(
     await world.settled()
     assert (world.telegram.texts(ADA), world.telegram.texts(BOB)) == (["re: before"], ["re: after"])
     assert await world.rows("SELECT count(*) FROM holders") == [(1,)], "it never lost its lease"
+
+
+@STEPS
+async def test_what_waits_for_its_moment_waits_no_longer_when_the_clock_is_set(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """A long text waits for its next piece; its due time stands in the database."""
+    running = await world.start(agent=Echo(), **BEATING)
+    await beats(world, running)
+    assert await post(running, Person(ADA).text("x" * 3000)) == [200]
+    await running.process.sweep()
+    set_due_times_clock(world, monkeypatch, step)
+    world.advance(3.0)
+    await running.process.sweep()
+    await world.until("SELECT state FROM runs", lambda rows: rows == [("ended",)])
+    assert len(world.telegram.texts(ADA)) == 1
+
+
+async def test_a_limit_of_a_platform_lasts_no_longer_when_the_clock_is_set_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = await world.start(agent=Echo(), **BEATING)
+    await beats(world, running)
+    world.telegram.fail("sendMessage", faults.too_many(20), times=1)
+    assert await post(running, Person(ADA).text("hello")) == [200]
+    await world.until("SELECT state FROM outbox", lambda rows: rows == [("pending",)])
+    await world.until("SELECT state FROM runs", lambda rows: rows == [("ready",)])
+    await running.process.sweep()
+    set_due_times_clock(world, monkeypatch, -HOUR)
+    await running.process.sweep()
+    assert world.telegram.texts(ADA) == []
+    world.advance(25.0)
+    await world.settled()
+    assert world.telegram.texts(ADA) == ["re: hello"]
 
 
 @pytest.fixture

@@ -30,9 +30,7 @@ async def test_b01_one_update_delivered_four_times_is_answered_once(world: World
     running = await world.start(agent=agent, **PATIENT)
     update = Person(700100201).text("book a table")
     for _ in range(3):
-        began = world.clock.monotonic()
         assert await post(running, update) == [200]
-        assert world.clock.monotonic() - began < 10.0
     agent.go.set()
     await settle(world)
     assert await post(running, update) == [200]
@@ -239,9 +237,7 @@ async def test_b82_while_the_database_is_stopped_nothing_is_acknowledged_and_all
     update = Person(ADA).text("hello")
     world.twilio.courier.pause = 0.0
     postgres.stop(Stop.IMMEDIATE)
-    began = world.clock.monotonic()
     response = await running.post_update(update)
-    assert world.clock.monotonic() - began < 20
     assert response.status_code == 503
     assert int(response.headers["Retry-After"]) > 0
     form = (await world.twilio.inbound("good day", webhook=False)).form

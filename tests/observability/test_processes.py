@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import re
@@ -15,14 +16,17 @@ from typing import IO
 
 import pytest
 
-from tests.e2e.processes import PROGRAM, Ground, Program, free_port, open_ground
+from tests.e2e.processes import PROGRAM, Ground, Program, open_ground
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.server import AUTH_TOKEN
 from tests.fakes.updates import Person
 from tests.limits import PATIENCE, until
+from tests.ports import own_port
 from tests.world import SECRET
 
 ADA = 700100201
+PIPE = 4096
+"""Bytes that a log may be ahead of its reader: the least that the kernel gives, full soon."""
 FORBIDDEN = ("TEST-token", "secret-text", "12345678", "15550100015", AUTH_TOKEN, SECRET)
 
 
@@ -34,7 +38,7 @@ async def ground(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ground]:
 
 async def serve(ground: Ground, **changes: str) -> Program:
     """A serving process that is ready, whatever its lines look like."""
-    port = free_port()
+    port = own_port()
     program = await ground.spawn("serve", PORT=str(port), **changes)
     await program.accepts(port)
     await until(program.is_ready)
@@ -66,7 +70,8 @@ async def test_the_terminal_chat_logs_nothing_when_all_is_well(ground: Ground) -
     program = await ground.talk("chat", lines="hello\n", LOG_LEVEL="DEBUG")
     assert await program.ended() == 0
     assert program.printed == ["re: hello"]
-    assert program.said == []
+    slow = "the database took too long; trying again"  # Or else the machine.
+    assert [line for line in program.said if line != slow] == []
 
 
 async def test_a_level_that_does_not_exist_is_a_clear_error(ground: Ground) -> None:
@@ -81,6 +86,7 @@ async def test_a_level_that_does_not_exist_is_a_clear_error(ground: Ground) -> N
 def unread(ground: Ground, **changes: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A serving process, and the end of the pipe that it writes to, from which nobody reads."""
     end, theirs = os.pipe()
+    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, PIPE)
     environment = ground.environment(LOG_LEVEL="DEBUG", BURST="each", **changes)
     with subprocess.Popen(
         (str(PROGRAM), "serve"), cwd=ground.folder, env=environment, stdout=theirs, stderr=theirs
@@ -99,17 +105,16 @@ async def posted(ground: Ground, port: int, numbers: range) -> None:
     await until(here.is_ready)
     people = [Person(ADA + n) for n in range(50)]
     for number in numbers:
-        answer = await here.post_update(people[number % 50].text(f"number {number}"))
-        assert answer.status_code == 200
+        await here.takes(people[number % 50].text(f"number {number}"))
     assert (await here.get("/healthz")).status_code == 200
     await ground.world.settled()
 
 
 async def test_b122_a_log_that_nobody_reads_stops_nothing(ground: Ground) -> None:
-    port = free_port()
+    port = own_port()
     with unread(ground, PORT=str(port)) as (process, end):
-        await posted(ground, port, range(500))
-        assert len(ground.world.telegram.calls_of("sendMessage")) == 500
+        await posted(ground, port, range(400))
+        assert len(ground.world.telegram.calls_of("sendMessage")) == 400
         assert await ground.world.rows("SELECT count(*) FROM holders") == [(1,)]
         with os.fdopen(end, "rb") as drained:
             lines = await asyncio.to_thread(_read_until, drained, b"lines were dropped")
@@ -125,16 +130,16 @@ async def test_b122_a_log_that_nobody_reads_stops_nothing(ground: Ground) -> Non
 async def test_b122_it_leaves_while_nobody_reads_and_goes_on_when_the_reader_has_gone(
     ground: Ground,
 ) -> None:
-    port = free_port()
+    port = own_port()
     with unread(ground, PORT=str(port)) as (process, end):
-        await posted(ground, port, range(200))
+        await posted(ground, port, range(30))
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, PATIENCE) == 0
         os.close(end)
-    port = free_port()
+    port = own_port()
     with unread(ground, PORT=str(port)) as (process, end):
         os.close(end)
-        await posted(ground, port, range(200, 210))
+        await posted(ground, port, range(30, 40))
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, PATIENCE) == 0
 

@@ -172,10 +172,8 @@ async def test_a_forgotten_chat_keeps_what_happened_and_none_of_its_words(world:
     rt = process.process.rt
     assert (await chats.forget(rt, ANN, 1)).result is Result.DONE
     for table, columns in (
-        ("inbound", "text, sender_name, extra"),
-        ("payloads", "body"),
-        ("outbox", "text, wire"),
-        ("replies", "text, body"),
+        ("inbound", "text, sender_name, extra, payload"),
+        ("outbox", "text, reply, wire"),
         ("steps", "result"),
         ("chats", "name"),
     ):
@@ -218,7 +216,7 @@ async def test_a_forgotten_chat_leaves_no_word_anywhere(world: World) -> None:
     assert (await chats.forget(rt, ANN, 1)).result is Result.DONE
     after = [name for name in tables if secret in str(await world.rows(f"SELECT * FROM {name}"))]
     assert after == []
-    assert "mine" in str(await world.rows("SELECT body FROM payloads"))
+    assert "mine" in str(await world.rows("SELECT payload FROM inbound"))
     acted = await act(process, lambda tx: run_acts.requeue(tx, rt, ANN, 1))
     assert acted.result is Result.REFUSED
 

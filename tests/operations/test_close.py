@@ -13,6 +13,7 @@ from tests.fakes import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats
 from tests.kit.operating import apologise, close, noted, runs_of
+from tests.limits import PATIENCE
 from tests.world import World
 
 ADA = 700100201
@@ -86,7 +87,7 @@ async def test_a_worker_that_hears_no_hint_still_notices_within_seconds(world: W
     await agent.begun.wait()
     elsewhere = await world.start(agent=repeats, role=Role.WEB)
     assert (await close(elsewhere, 1, Ending.CANCELLED)).result is Result.DONE
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while agent.busy:
             await world.rows("SELECT 1")
     assert world.telegram.texts(ADA) == []

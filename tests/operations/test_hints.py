@@ -17,6 +17,7 @@ from storage.notify import READY, Wakeups, stop_topic
 from tests.fakes.updates import Person
 from tests.kit.agents import repeats
 from tests.kit.operating import ANN
+from tests.limits import PATIENCE
 from tests.world import World, open_world
 
 ADA = 700100201
@@ -36,7 +37,7 @@ async def heard(url: str) -> AsyncIterator[asyncio.Queue[str]]:
     wakeups.listen(topics.put_nowait)
     relay = asyncio.create_task(wakeups.relay())
     try:
-        assert await asyncio.wait_for(topics.get(), 10) == READY
+        assert await asyncio.wait_for(topics.get(), PATIENCE) == READY
         yield topics
     finally:
         relay.cancel()
@@ -53,7 +54,7 @@ async def test_a_cancelled_run_is_told_to_other_processes(world: World, valkey_u
                 session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
             )
         assert acted.result is Result.DONE
-        told = {await asyncio.wait_for(topics.get(), 10) for _ in range(2)}
+        told = {await asyncio.wait_for(topics.get(), PATIENCE) for _ in range(2)}
     assert told == {stop_topic(1), READY}
 
 
@@ -61,7 +62,7 @@ async def test_an_act_without_redis_waits_for_nobody(world: World) -> None:
     web = await world.start(agent=repeats, role=Role.WEB)
     await web.post_update(Person(ADA).text("hello"))
     settings = world.settings(redis_url="redis://127.0.0.1:1/0")
-    async with asyncio.timeout(30), operator_session(settings, tells=True) as session:
+    async with asyncio.timeout(PATIENCE), operator_session(settings, tells=True) as session:
         acted = await apply(
             session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 from bot.domain.errors import GiveUp, Retry
 from bot.domain.turn import Turn
@@ -15,7 +16,6 @@ from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.updates import Person
 from tests.kit.conversation import MORTAL, PATIENT
 from tests.kit.operating import ANN, noted, requeue, runs_of
-from tests.kit.passing import outlive
 from tests.world import Running, World, dies_at
 
 ADA = 700100201
@@ -129,8 +129,8 @@ async def test_a_run_of_a_dead_process_is_taken_from_it_while_no_service_runs(
     reached = dies_at(Checkpoint.CLAIMED, lambda: dying[0])
     dying.append(await world.start(agent=Fickle(), reached=reached, **MORTAL))
     await dying[0].post_update(Person(ADA).text("hello"))
-    await asyncio.gather(dying[0]._task, return_exceptions=True)
-    await outlive(world)
+    await asyncio.gather(dying[0].end, return_exceptions=True)
+    await world.lease_runs_out(os.getpid())
     async with operator_session(world.settings(**MORTAL)) as session:
         acted = await apply(session.rt, lambda tx: runs.requeue(tx, session.rt, ANN, 1))
     assert acted.result is Result.DONE
@@ -160,7 +160,7 @@ async def test_a_run_that_was_put_off_becomes_due(world: World) -> None:
         nonlocal asked
         asked += 1
         if asked == 1:
-            raise Retry(after=3600)
+            raise Retry(after=600)
         return "now"
 
     process = await world.start(agent=later, **PATIENT)

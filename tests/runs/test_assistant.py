@@ -91,7 +91,9 @@ async def test_a_kill_after_the_last_step_costs_no_further_call(
     model, kitchen = five_steps(), Kitchen()
     await killed_once(world, model, kitchen, where)
     assert len(world.telegram.texts(ADA)) == 1
-    assert await world.rows("SELECT text FROM replies") == [("All done.",)]
+    assert await world.rows("SELECT coalesce(reply, text) FROM outbox WHERE kind = 'reply'") == [
+        ("All done.",)
+    ]
     assert model.calls == 5
     assert len(kitchen.cooked) == 4
 

@@ -106,7 +106,7 @@ async def test_a_note_that_was_held_back_does_not_come_after_the_answer(world: W
     world.advance(43)
     await world.until("SELECT state FROM outbox", lambda rows: rows == [("pending",)])
     agent.go.set()
-    await world.until("SELECT count(*) FROM replies", lambda rows: rows[0][0] == 1)
+    await world.until("SELECT count(*) FROM runs WHERE replied", lambda rows: rows[0][0] == 1)
     world.advance(120)
     await world.settled()
     assert world.telegram.texts(CHAT) == ["hi"]

@@ -88,6 +88,7 @@ async def test_b119_a_limit_inside_a_success_is_waited_out_without_a_failure(
 ) -> None:
     in_turn(server, [INSIDE] * 6 + [says("here I am")])
     process = await world.start(agent=agent, **PATIENT)
+    world.stop_time()
     await process.post_update(Person(ADA).text("hello"))
     waits = []
     for attempt in range(1, 7):

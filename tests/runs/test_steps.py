@@ -17,6 +17,7 @@ from bot.threads import Threads, wait
 from tests.fakes.updates import Person
 from tests.kit.conversation import PATIENT
 from tests.kit.passing import settle
+from tests.limits import PATIENCE
 from tests.world import Running, World, dies_at
 
 ADA = 700100201
@@ -116,7 +117,7 @@ async def test_a_blocking_step_leaves_the_loop_free(world: World) -> None:
 
     async def agent(turn: Turn) -> str:
         asyncio.get_running_loop().call_later(0.01, free.set)
-        return "free" if await turn.step("block", lambda: free.wait(10)) else "blocked"
+        return "free" if await turn.step("block", lambda: free.wait(PATIENCE)) else "blocked"
 
     assert await answer(world, agent) == ["free"]
 
@@ -139,7 +140,7 @@ async def test_a_cancelled_turn_does_not_wait_for_a_blocking_step(world: World) 
 
     def block() -> bool:
         begun.set()
-        return release.wait(30)
+        return release.wait(PATIENCE)
 
     async def agent(turn: Turn) -> str:
         return str(await turn.step("block", block))
@@ -147,7 +148,7 @@ async def test_a_cancelled_turn_does_not_wait_for_a_blocking_step(world: World) 
     process = await world.start(agent=agent)
     ada = Person(ADA)
     await process.post_update(ada.text("go"))
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(begun.wait, PATIENCE)
     await process.post_update(ada.text("/stop"))
     await world.settled()
     release.set()

@@ -127,7 +127,9 @@ async def test_an_answer_that_no_database_takes_is_cleaned_and_sent(
     await world.settled()
     assert world.telegram.texts(CHAT) == ["a\ufffdb"]
     assert calls == 1
-    assert await world.rows("SELECT text FROM replies") == [("a\ufffdb",)]
+    assert await world.rows("SELECT coalesce(reply, text) FROM outbox WHERE kind = 'reply'") == [
+        ("a\ufffdb",)
+    ]
 
 
 @pytest.mark.parametrize("error", [GiveUp("a\ud83db", "no\x00"), GiveUp("a\x00b", "\udc00")])

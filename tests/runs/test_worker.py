@@ -11,8 +11,10 @@ from sqlalchemy import text as sql
 
 from bot.clock import SystemClock
 from bot.wiring import Role
+from storage import runs
 from storage.engine.tx import Tx
 from storage.notify import READY, Wakeups, stop_topic
+from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats
 from tests.kit.conversation import PATIENT, people, post
@@ -103,3 +105,49 @@ async def test_what_becomes_ready_where_there_is_no_room_is_told_to_others(
         agent.go.set()
         await shared.settled()
         assert shared.telegram.texts(CHAT + 1) == ["two"]
+
+
+async def test_an_agent_that_is_free_goes_to_whoever_waits_first(world: World) -> None:
+    agent = Held()
+    running = await world.start(agent=agent, concurrency=1, **PATIENT)
+    ada, ben = Person(CHAT), Person(CHAT + 1)
+    await post(running, ada.text("one"))
+    await agent.begun.wait()
+    await post(running, ada.text("two"), ben.text("ben"))
+    agent.go.set()
+    await world.settled()
+    assert agent.texts == ["one", "ben", "two"]
+
+
+async def test_an_answer_on_its_way_keeps_no_agent_from_the_next(world: World) -> None:
+    running = await world.start(agent=repeats, concurrency=1, **PATIENT)
+    world.telegram.fail("sendMessage", faults.hang_before_storing(), times=2)
+    for person in people(2):
+        await post(running, person.text("hello"))
+    await world.until("SELECT 1 FROM outbox WHERE state = 'sending'", lambda rows: len(rows) == 2)
+
+
+async def test_a_chat_keeps_its_place_only_for_a_while_when_others_wait_for_one(
+    world: World,
+) -> None:
+    agent = Held()
+    running = await world.start(agent=agent, concurrency=4, **PATIENT)
+    await post(running, Person(CHAT).text("one"))
+    await agent.begun.wait()
+    run, worker = await running.process.rt.db.read(runs.find, 1), running.process.worker
+    assert run is not None
+    assert worker is not None
+
+    def kept(*, others: bool) -> bool:
+        worker._more_due = {run.account} if others else set()
+        place = worker.keep(run)
+        if place is not None:
+            worker.let_go()
+        return place is not None
+
+    assert kept(others=True)
+    world.advance(3)
+    assert not kept(others=True)
+    assert kept(others=False)
+    agent.go.set()
+    await world.settled()

@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from tests.limits import PATIENCE
+from tests.ports import own_port
 
 SOCKET_PATH_LIMIT = 107
 MEMORY_DISK = Path("/dev/shm")
@@ -59,7 +59,7 @@ class Server(ABC):
     signals: ClassVar[dict[Stop, signal.Signals]]
 
     def __init__(self, *, tcp: bool, in_memory: bool) -> None:
-        self.port = _free_port() if tcp else 0
+        self.port = own_port() if tcp else 0
         self.folder = _scratch_folder()
         self.data_folder = _memory_folder() if in_memory else self.folder
         self._account: pwd.struct_passwd | None = None
@@ -180,13 +180,6 @@ def _memory_folder() -> Path:
     if roomy and os.access(MEMORY_DISK, os.W_OK):
         return Path(tempfile.mkdtemp(prefix="answerback-", dir=MEMORY_DISK))
     return _scratch_folder()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wheel_folder(module: str) -> Path:

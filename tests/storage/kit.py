@@ -23,12 +23,13 @@ from storage.holders import Identity
 from storage.inbox import NewMessage
 from storage.outbox import Part
 from storage.runs import Claimant, NewRun
-from tests.clocks import ShiftedClock, shift_database
+from tests.clocks import ShiftedClock, set_database
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LEASE = 15.0
+LEASE = 600.0
+"""Longer than any test lasts: a holder of whom no clock was set forward is alive."""
 DEADLINE = 900.0
 
 
@@ -59,8 +60,16 @@ class Hand:
     def advance(self, seconds: float) -> None:
         """Set the clock of the database forward."""
         self.clock.advance(seconds)
+        self._set_database()
+
+    def stop_time(self) -> None:
+        """Let the clock of the database move by `advance` alone."""
+        self.clock.stop()
+        self._set_database()
+
+    def _set_database(self) -> None:
         if not self.db.is_sqlite:
-            shift_database(self.url, self.clock.offset)
+            set_database(self.url, self.clock)
 
     def new_account(self, name: str = "bot", channel: str = "telegram") -> int:
         return self.do(accounts.ensure, ChannelName(channel), name).id
@@ -129,7 +138,7 @@ class Hand:
         return self.do(make)
 
     def claim(self, room: int = 10, holder: int = 0) -> list[Run]:
-        return list(self.do(runs.claim, self.claimant(holder), [self.account], room))
+        return list(self.do(runs.claim, self.claimant(holder), {self.account: room}, room))
 
     def find(self, run: Run | int) -> Run:
         found = self.do(runs.find, run if isinstance(run, int) else run.id)
@@ -171,10 +180,10 @@ def first_message(tx: Tx, account: int, address: Address) -> int:
     return found
 
 
-def store(tx: Tx, account: int, chat: int, said: Inbound) -> int | None:
-    """Store a message; None when it was stored before."""
-    [stored] = inbox.store_messages(tx, [NewMessage(account, chat, said)])
-    return None if stored is None else stored.id
+def store(tx: Tx, account: int, chat: int, said: Inbound) -> int:
+    """Store a message. Raises StatementFailed when it was stored before."""
+    [stored] = inbox.store_messages(tx, [NewMessage(account, chat, said, said.text)])
+    return stored.id
 
 
 def message(number: int, chat: str = "700", text_: str = "hello") -> Inbound:

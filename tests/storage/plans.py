@@ -24,6 +24,8 @@ class Reading:
     indexes: set[str] = field(default_factory=set)
     whole_tables: set[str] = field(default_factory=set)
     pages: int = 0
+    sorts: int = 0
+    """Of rows that no index has in order (SQLite only)."""
     statements: int = 0
 
 
@@ -88,6 +90,7 @@ def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _explain_sqlite(tx: Tx, statement: str, parameters: Any, found: Reading) -> None:
     names = {alias: table for table, alias in re.findall(r"(\w+) AS (\w+)", statement)}
     for row in tx.run(f"EXPLAIN QUERY PLAN {statement}", parameters):
+        found.sorts += row[3].startswith("USE TEMP B-TREE FOR ORDER BY")
         used = re.search(r"USING (?:COVERING )?INDEX (\w+)", row[3])
         if used:
             found.indexes.add(used[1])

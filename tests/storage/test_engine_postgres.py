@@ -18,6 +18,7 @@ from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import StatementFailed, Tx
+from tests.limits import PATIENCE
 from tests.servers import Postgres
 
 NOTE = text("INSERT INTO events (at, who, what) VALUES (1, 'test', :what)")
@@ -88,7 +89,7 @@ async def test_the_victim_of_a_deadlock_is_done_once_more(db: Database) -> None:
         tx.execute(RENAME, {"id": one})
         if one not in tried:
             tried.append(one)
-            both_hold_one.wait(5)
+            both_hold_one.wait(PATIENCE)
         tx.execute(RENAME, {"id": other})
         return "done"
 
@@ -106,7 +107,7 @@ async def test_a_server_that_is_down_is_unavailable_at_once_and_used_again_when_
 ) -> None:
     assert await db.write(note, "before") == "before"
     postgres.stop()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         for call in (db.write(note, "x"), db.read(count), db.renew(note, "x")):
             with pytest.raises(DatabaseUnavailable):
                 await call
@@ -144,7 +145,7 @@ async def test_a_session_that_hangs_is_left_and_its_work_done_in_another(db: Dat
         return note(tx, "the other half")
 
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             assert await db.write(hangs_once) == "the other half"
     finally:
         os.kill(hung[0], signal.SIGCONT)
@@ -174,7 +175,7 @@ async def test_a_server_that_hangs_frees_its_threads_and_is_used_again_afterward
     for _ in range(3):
         await asyncio.gather(*(db.write(note, "before") for _ in range(2)), db.renew(note, "x"))
     with hanging(postgres):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             calls = [db.write(note, "x"), db.write(note, "x"), db.read(count), db.renew(note, "x")]
             for outcome in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(outcome, DatabaseUnavailable)
@@ -187,13 +188,37 @@ async def test_a_reader_sees_one_snapshot_and_writes_nothing(db: Database) -> No
 
     def count_twice(tx: Tx) -> tuple[int, int]:
         first = count(tx)
-        asyncio.run_coroutine_threadsafe(db.write(note, "between"), loop).result(5)
+        asyncio.run_coroutine_threadsafe(db.write(note, "between"), loop).result(PATIENCE)
         return first, count(tx)
 
     assert await db.read(count_twice) == (0, 0)
     assert await db.read(count) == 1
     with pytest.raises(StatementFailed, match="ReadOnlySqlTransaction"):
         await db.read(note, "written by a reader")
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("XX000", DatabaseUnavailable),  # A quota.
+        ("42501", DatabaseUnavailable),  # A mount that is read only.
+        ("53100", DatabaseUnavailable),  # A full disk.
+        ("58030", DatabaseUnavailable),  # A disk that breaks.
+        ("25006", DatabaseUnavailable),
+        ("22021", StatementFailed),
+        ("23514", StatementFailed),
+    ],
+)
+async def test_a_file_that_cannot_be_written_is_no_fault_of_what_is_written(
+    db: Database, postgres_url: str, code: str, told: type[Exception]
+) -> None:
+    raises = f"RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{code}'"
+    function = f"CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {raises}; END$$"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(function.encode())
+        connection.execute("CREATE TRIGGER no BEFORE INSERT ON events EXECUTE FUNCTION no()")
+    with pytest.raises(told):
+        await db.write(note, "x")
 
 
 async def test_nobody_holds_rows_locked_for_long(db: Database) -> None:

@@ -217,7 +217,7 @@ async def test_a_writer_that_is_ended_fails_all_who_wait_and_is_told(
     bench.free()
     for outcome in await asyncio.gather(held, *jobs, return_exceptions=True):
         assert isinstance(outcome, DatabaseUnavailable)
-    await asyncio.to_thread(told.wait, 5)
+    assert await asyncio.to_thread(told.wait, PATIENCE)
     with pytest.raises(DatabaseUnavailable):
         await bench.db.renew(note, "too late")
     assert await bench.noted() == []

@@ -37,7 +37,7 @@ def project(hand: Hand, chat: int) -> int | None:
 
 
 def say(tx: Tx, account: int, chat: int, run: int) -> None:
-    inbox.store_messages(tx, [NewMessage(account, chat, message(1), run)])
+    inbox.store_messages(tx, [NewMessage(account, chat, message(1), "{}", run)])
 
 
 def merged(hand: Hand, *addresses: str) -> int:

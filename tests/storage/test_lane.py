@@ -35,6 +35,7 @@ class Words:
         self.lists: list[list[str]] = []
         self.alone: list[str] = []
         self.leave: dict[str, list[Left]] = {}
+        self.breaks = {POISON}
         self.begun = asyncio.Event()
         self.free = asyncio.Event()
         self.lane: Lane[Word, str] = Lane(
@@ -65,13 +66,15 @@ class Words:
             return self.leave[word.what].pop(0)
         if word.what == "lost":
             return LookupError(word.what)
-        if word.what == POISON:
+        if word.what in self.breaks:
             raise ValueError(POISON)
         tx.execute(NOTE, {"what": word.what})
         return word.what.upper()
 
     def _alone(self, tx: Tx, word: Word) -> str:
         self.alone.append(word.what)
+        if word.what == POISON:
+            raise ValueError(POISON)
         tx.execute(NOTE, {"what": word.what})
         return word.what
 
@@ -116,13 +119,22 @@ async def test_an_error_for_one_member_is_told_to_its_caller_alone(hand: Hand) -
     assert len(words.lists) == 2
 
 
-async def test_a_locked_member_comes_in_the_next_list_and_then_by_itself(hand: Hand) -> None:
+async def test_a_locked_member_comes_along_in_the_next_lists_and_then_by_itself(
+    hand: Hand,
+) -> None:
     words = Words(hand)
-    words.leave = {"a": [Left.LOCKED], "b": [Left.LOCKED, Left.LOCKED]}
-    told = await words.all_at_once(("1", "a"), ("2", "b"), ("3", "c"))
-    assert told == ["A", "b", "C"]
-    assert words.lists == [["first"], ["a", "b", "c"], ["a", "b"]]
+    words.leave = {"a": [Left.LOCKED], "b": [Left.LOCKED] * 9}
+    told = await words.all_at_once(("1", "a"), ("2", "b"), ("3", "c"), ("3", "d"))
+    assert told == ["A", "b", "C", "D"]
+    assert words.lists == [["first"], ["a", "b", "c"], ["a", "b", "d"], *[["b"]] * 7]
     assert words.alone == ["b"]
+
+
+async def test_what_breaks_a_list_of_one_is_moved_by_itself(hand: Hand) -> None:
+    words = Words(hand)
+    words.breaks = {"a"}
+    assert await words.all_at_once(("1", "a"), ("2", "b")) == ["a", "B"]
+    assert words.alone == ["a"]
 
 
 class Stuck(Words):
@@ -143,7 +155,7 @@ class Stuck(Words):
         return await super()._write(move, *args)
 
 
-@pytest.mark.parametrize(("left", "at_once"), [([Left.LOCKED] * 2, 2), ([Left.ALONE], 4)])
+@pytest.mark.parametrize(("left", "at_once"), [([Left.LOCKED] * 9, 2), ([Left.ALONE], 4)])
 async def test_those_who_are_moved_by_themselves_leave_connections_to_the_others(
     hand: Hand, left: list[Left], at_once: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 import pytest
@@ -11,9 +11,8 @@ from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim, Run
-from storage import chats, outbox, replies, runs
+from storage import accounts, chats, outbox, runs
 from storage.outbox import Attempt, NewParts, Notice, Part, PartOwner, Receipt
-from storage.replies import NewReply
 from tests.storage.kit import Hand
 from tests.storage.rivals import first
 
@@ -41,7 +40,7 @@ def claims(hand: Hand, held: Sequence[Run]) -> Sequence[Claim]:
 def answer(run: Run, *texts: str, begun: bool = False) -> NewParts:
     bodies = [PartBody(text, "{}") for text in texts]
     to = PartOwner(run.account, run.chat, run.id)
-    return NewParts(to, PartKind.REPLY, bodies, run.holder if begun else None)
+    return NewParts(to, PartKind.REPLY, bodies, run.holder if begun else None, " ".join(texts))
 
 
 def begun(hand: Hand, held: Sequence[Run], *texts: str) -> Sequence[Part]:
@@ -86,8 +85,55 @@ def test_the_oldest_waiter_of_each_chat_becomes_its_head(hand: Hand) -> None:
         hand.waiting(chat)
     hand.do(chats.pause, paused, None)
     promoted = hand.do(runs.promote_each, [paused, busy, empty, quiet])
-    assert promoted == {quiet: oldest.id}
+    assert [run.id for run in promoted.values()] == [oldest.id]
     assert hand.do(runs.promote_each, [paused, busy, empty, quiet]) == {}
+
+
+def test_the_next_of_a_chat_that_goes_on_begins_at_once_and_the_others_become_ready(
+    hand: Hand,
+) -> None:
+    here, there = hand.new_chat(), hand.new_chat()
+    for chat in (here, there):
+        hand.waiting(chat)
+    moved = hand.do(runs.promote_each, [here, there], [here], hand.claimant())
+    assert [(moved[chat].state, moved[chat].attempts) for chat in (here, there)] == [
+        ("running", 1),
+        ("ready", 0),
+    ]
+    begun = moved[here]
+    assert begun == hand.find(begun)
+    assert (begun.holder, begun.fence) == (hand.holder, 1)
+    assert begun.deadline_at is not None
+    hand.do(runs.hold, begun.claim)
+
+
+def gone(hand: Hand, _waiter: Run) -> None:
+    hand.mark_dead(hand.holder)
+
+
+def down(hand: Hand, waiter: Run) -> None:
+    hand.do(accounts.mark_down, waiter.account, "a test")
+
+
+def suspect(hand: Hand, waiter: Run) -> None:
+    change = f"UPDATE runs SET quarantined = true, deaths = 2 WHERE id = {waiter.id}"
+    hand.do(lambda tx: tx.run(change))
+
+
+def later(hand: Hand, waiter: Run) -> None:
+    change = f"UPDATE runs SET not_before = not_before + 60 WHERE id = {waiter.id}"
+    hand.do(lambda tx: tx.run(change))
+
+
+@pytest.mark.parametrize("reason", [gone, down, suspect, later])
+def test_whom_no_claim_would_take_becomes_ready_also_where_its_chat_goes_on(
+    hand: Hand, reason: Callable[[Hand, Run], None]
+) -> None:
+    chat = hand.new_chat()
+    waiter = hand.waiting(chat)
+    reason(hand, waiter)
+    moved = hand.do(runs.promote_each, [chat], [chat], hand.claimant())
+    assert (moved[chat].id, moved[chat].state, moved[chat].holder) == (waiter.id, "ready", None)
 
 
 def test_answers_of_several_runs_are_stored_with_their_parts_in_order(
@@ -109,10 +155,8 @@ def test_answers_that_are_stored_again_stay_as_they_are(hand: Hand, held: Sequen
     after = hand.do(outbox.store_parts_each, again)
     assert after[held[0].id] == before[held[0].id]
     assert [part.body.text for part in after[held[1].id]] == ["other", "words"]
-    hand.do(replies.store, held[0].id, "one two", "{}", 1)
-    hand.do(replies.store_each, [NewReply(run.id, "other words", "{}", 1) for run in held])
-    assert hand.do(replies.stored, held[0].id) == ("one two", "{}")
-    assert hand.do(replies.stored, held[1].id) == ("other words", "{}")
+    assert hand.do(outbox.reply, held[0].id) == "one two"
+    assert hand.do(outbox.reply, held[1].id) == "other words"
 
 
 def test_receipts_are_recorded_on_those_parts_that_had_none(
@@ -191,7 +235,7 @@ def test_late_notices_of_several_runs_are_dropped(hand: Hand, held: Sequence[Run
 
 
 def test_a_list_of_nobody_is_no_statement(hand: Hand) -> None:
-    for move in (runs.settle_each, runs.promote_each, runs.mark_replied_each, replies.store_each,
+    for move in (runs.settle_each, runs.promote_each, runs.mark_replied_each,
                  outbox.store_parts_each, outbox.receive_first, outbox.mark_sending_each,
                  outbox.of_held):  # fmt: skip
         assert not hand.do(move, [])
@@ -199,12 +243,13 @@ def test_a_list_of_nobody_is_no_statement(hand: Hand) -> None:
 
 def test_chats_that_somebody_has_locked_are_left_out_without_waiting(postgres_hand: Hand) -> None:
     hand = postgres_hand
+    hand.stop_time()
     of = [hand.new_chat() for _ in range(4)]
     with first(hand) as rival:
         rival.do(chats.lock, of[2])
         locked, now = hand.do(chats.lock_each, of[::-1])
     assert list(locked) == [of[0], of[1], of[3]]
-    assert now == pytest.approx(hand.clock.wall(), abs=60)
+    assert now == pytest.approx(hand.clock.wall(), abs=0.01)
     assert list(hand.do(chats.lock_each, of)[0]) == of
 
 

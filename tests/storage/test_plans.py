@@ -14,11 +14,11 @@ from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
-from storage import chats, holders, inbox, outbox, replies, runs
+from storage import chats, holders, inbox, outbox, runs
 from storage.chats import NewChat
+from storage.engine.chat_rows import START
 from storage.inbox import NewMessage, NewPayload
 from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
-from storage.replies import NewReply
 from storage.runs import NewRun
 from storage.views.arrivals import standing
 from storage.views.evidence import gather
@@ -33,7 +33,7 @@ PAGES = 120
 
 CASES: dict[str, tuple[Ask, set[str]]] = {
     "claim": (
-        lambda hand: reading(hand, runs.claim, hand.claimant(), [hand.account], 5),
+        lambda hand: reading(hand, runs.claim, hand.claimant(), {hand.account: 5}, 5),
         {"ix_runs_ready"},
     ),
     "oldest_due": (lambda hand: reading(hand, runs.oldest_due), {"ix_runs_ready"}),
@@ -55,7 +55,10 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         ),
         {"pk_chat_addresses"},
     ),
-    "live_in_chat": (lambda hand: reading(hand, runs.live_in_chat, _chat(hand)), {"ix_runs_live"}),
+    "live_in_chat": (
+        lambda hand: reading(hand, runs.live_in_chat, _chat(hand)),
+        {"ix_runs_waiting", "uq_runs_head"},
+    ),
     "insert_run": (
         lambda hand: reading(
             hand,
@@ -75,7 +78,7 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(
             hand,
             inbox.store_messages,
-            [NewMessage(hand.account, _chat(hand), message(n)) for n in range(3)],
+            [NewMessage(hand.account, _chat(hand), message(n), "{}") for n in range(3)],
         ),
         set(),
     ),
@@ -100,15 +103,19 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
             [(_chat(hand), hand.account, message(1))],
             IntakeTerms(turns_per_day=50),
         ),
-        {"ix_inbound_chat", "ix_runs_live", "uq_runs_head"},
+        {"ix_inbound_chat", "ix_runs_waiting", "uq_runs_head"},
     ),
     "waiting_messages": (
         lambda hand: reading(hand, runs.waiting_messages, _chat(hand)),
-        {"ix_runs_live"},
+        {"ix_runs_waiting"},
     ),
     "promote": (
         lambda hand: reading(hand, runs.promote, _chat(hand)),
-        {"ix_runs_live", "uq_runs_head"},
+        {"ix_runs_waiting", "uq_runs_head"},
+    ),
+    "count_unfinished": (
+        lambda hand: reading(hand, outbox.count_unfinished, _chat(hand)),
+        {"ix_outbox_line"},
     ),
     "release_dead": (lambda hand: reading(hand, runs.release_dead), {"ix_runs_running"}),
     "release_dead of a chat": (
@@ -138,7 +145,6 @@ CASES: dict[str, tuple[Ask, set[str]]] = {
         lambda hand: reading(hand, runs.last_ended, _chat(hand), [Ending.ANSWERED]),
         {"ix_runs_chat"},
     ),
-    "page": (lambda hand: reading(hand, runs.page, _chat(hand), 0, 10**9), {"ix_runs_chat"}),
     "merge": (
         lambda hand: reading(hand, runs.merge, hand.new_chat(), hand.new_chat()),
         {"ix_runs_chat"},
@@ -167,13 +173,7 @@ LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
     ),
     "promote_each": (
         lambda hand, held: reading(hand, runs.promote_each, [run.chat + 150 for run in held]),
-        {"ix_runs_live"},
-    ),
-    "store_each": (
-        lambda hand, held: reading(
-            hand, replies.store_each, [NewReply(run.id, "hi", "{}", 1) for run in held]
-        ),
-        set(),
+        {"ix_runs_waiting"},
     ),
     "store_parts_each": (
         lambda hand, held: reading(hand, outbox.store_parts_each, [_answer(run) for run in held]),
@@ -187,7 +187,7 @@ LISTS: dict[str, tuple[Callable[[Hand, Sequence[Run]], Reading], set[str]]] = {
     ),
     "of_held": (
         lambda hand, held: reading(hand, outbox.of_held, [run.claim for run in held]),
-        {"ix_runs_live", "uq_outbox_run_kind_part"},
+        {"ix_runs_waiting", "uq_outbox_run_kind_part"},
     ),
     "receive_first": (
         lambda hand, held: reading(
@@ -278,6 +278,21 @@ def test_a_page_of_waiting_chats_costs_as_much_however_many_wait(postgres_hand: 
     assert found.pages <= few + 100
 
 
+def test_a_page_of_waiting_chats_costs_as_much_however_many_wait_in_each(
+    postgres_hand: Hand,
+) -> None:
+    hand = postgres_hand
+    fill(hand, ended=1_000, waiting=1_000)
+    few = reading(hand, runs.waiting_until, 50, 0).pages
+    columns = "account, chat, state, order_at, idle_since, created_at"
+    again = f"SELECT {columns} FROM runs, generate_series(1, 20) WHERE state = 'waiting'"
+    hand.rows(f"INSERT INTO runs ({columns}) {again} RETURNING 1")
+    with psycopg.connect(hand.url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    for question in (runs.waiting_until, runs.stranded_chats):
+        assert reading(hand, question, 50, 0).pages <= few + 300
+
+
 def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) -> None:
     waiting = [hand.new_chat() for _ in range(5)]
     for chat in waiting:
@@ -287,6 +302,13 @@ def test_pages_of_waiting_chats_come_to_an_end_and_leave_none_out(hand: Hand) ->
         found += hand.do(runs.stranded_chats, 2, after)
         after = until
     assert found == waiting
+
+
+def test_a_page_of_a_chats_rows_is_read_in_the_order_of_an_index(full: Hand) -> None:
+    indexes = {inbox: "ix_inbound_chat", outbox: "ix_outbox_chat", runs: "ix_runs_chat"}
+    for rows, index in indexes.items():
+        found = reading(full, rows.page, _chat(full), START, 10**9)
+        assert (found.indexes, found.sorts) == ({index}, 0)
 
 
 def test_a_run_is_found_by_itself_and_not_among_all_that_its_holder_has(hand: Hand) -> None:
@@ -347,6 +369,6 @@ def _changes(hand: Hand, table: str) -> tuple[int, int]:
 
 
 def _claim(hand: Hand) -> Reading:
-    found: Any = reading(hand, runs.claim, hand.claimant(), [hand.account], 1)
+    found: Any = reading(hand, runs.claim, hand.claimant(), {hand.account: 1}, 1)
     assert isinstance(found, Reading)
     return found

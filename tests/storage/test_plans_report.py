@@ -35,7 +35,7 @@ QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
 @pytest.fixture
 def full(hand: Hand) -> Hand:
     """A long past, a backlog, a few that are ready, a few notices."""
-    fill(hand, ended=20_000, waiting=1_000)
+    fill(hand, ended=20_000, waiting=5_000)
     for _ in range(5):
         hand.ready(hand.new_chat())
         hand.post(hand.new_chat(), PartKind.NOTICE)

@@ -13,7 +13,7 @@ from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, outbox, runs
-from storage.engine.tx import Tx
+from storage.engine.tx import StatementFailed, Tx
 from storage.runs import NewRun
 from tests.storage.kit import LEASE, Hand, first_message, message, store
 from tests.storage.rivals import First, first, outcome
@@ -81,7 +81,7 @@ def test_the_second_delivery_of_a_message_is_recorded_only_if_the_first_is_not(
         rival.do(store, hand.account, chat, message(1))
         waiting = rival.rival(store, hand.account, chat, message(1))
         end(rival, commits=commits)
-        assert (outcome(waiting) is None) is commits
+        assert (outcome(waiting) is StatementFailed) is commits
     assert hand.value("SELECT count(*) FROM inbound") == 1
 
 
@@ -103,7 +103,7 @@ def test_a_message_does_not_join_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        assert len(rival.do(runs.claim, hand.claimant(), [hand.account], 1)) == 1
+        assert len(rival.do(runs.claim, hand.claimant(), {hand.account: 1}, 1)) == 1
         waiting = rival.rival(runs.join, [(run.id, 0.0, 0.0)], at_once=False)
         end(rival, commits=commits)
         assert bool(outcome(waiting)) is not commits
@@ -130,7 +130,7 @@ def test_an_edit_is_not_used_by_a_run_that_is_being_claimed(
     hand = postgres_hand
     run = hand.ready(hand.new_chat())
     with first(hand) as rival:
-        rival.do(runs.claim, hand.claimant(), [hand.account], 1)
+        rival.do(runs.claim, hand.claimant(), {hand.account: 1}, 1)
         waiting = rival.rival(runs.lock_unclaimed, run.id)
         end(rival, commits=commits)
         assert outcome(waiting) is not commits
@@ -152,7 +152,7 @@ def test_two_workers_never_claim_the_same_run(postgres_hand: Hand, commits: Won)
         hand.ready(hand.new_chat())
     other = hand.new_holder("host/2")
     with first(hand) as rival:
-        mine = rival.do(runs.claim, hand.claimant(), [hand.account], 2)
+        mine = rival.do(runs.claim, hand.claimant(), {hand.account: 2}, 2)
         assert len(mine) == 2
         theirs = hand.claim(holder=other)
         assert {run.id for run in mine}.isdisjoint(run.id for run in theirs)
@@ -329,10 +329,10 @@ def test_two_passes_at_once_release_each_run_once(postgres_hand: Hand) -> None:
 @both_ways
 def test_a_holder_that_renews_just_in_time_is_not_buried(postgres_hand: Hand, commits: Won) -> None:
     hand = postgres_hand
-    hand.advance(10)
+    hand.advance(LEASE - 100)
     with first(hand) as rival:
         assert rival.do(holders.renew, hand.holder)
-        hand.advance(8)
+        hand.advance(200)
         waiting = rival.rival(holders.mark_overdue_dead, LEASE)
         end(rival, commits=commits)
         assert outcome(waiting) == ([] if commits else [hand.holder])

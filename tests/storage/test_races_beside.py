@@ -12,6 +12,7 @@ from storage import chats, outbox, runs
 from storage.chats import link
 from storage.engine.tx import Tx
 from storage.outbox import Attempt
+from tests.limits import PATIENCE
 from tests.storage.kit import LEASE, Hand, first_message
 from tests.storage.rivals import first, outcome
 
@@ -112,7 +113,7 @@ def test_first_messages_under_crossed_names_are_all_recorded(postgres_hand: Hand
 
     def arrive(number: int) -> int:
         names = [f"{name}-{number // 4}" for name in NAMES]
-        together.wait(10)
+        together.wait(PATIENCE)
         return hand.do(enter, hand, *(names if number % 2 else reversed(names)))
 
     with ThreadPoolExecutor(4) as people:

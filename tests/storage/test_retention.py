@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import Text
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reminders import Schedule
 from bot.domain.reply import PartBody, PartKind
-from storage import audit_log, chats, holders, inbox, outbox, reminders, replies, runs, steps
-from storage.engine.tx import Tx
+from storage import audit_log, chats, holders, inbox, outbox, reminders, runs, steps
+from storage.engine.tx import StatementFailed, Tx
 from storage.inbox import NewPayload
-from storage.outbox import Attempt
+from storage.outbox import Attempt, NewParts
 from storage.retention import delete_old
 from storage.schema.tables import metadata
 from storage.schema.tables.words import NO_WORDS, WORDS
@@ -52,16 +53,16 @@ def answered(hand: Hand, number: int, *, ended: bool = True) -> int:
         chats.lock(tx, run.chat)
         said = message(number, str(run.chat), SECRET)
         stored = store(tx, hand.account, run.chat, said)
-        assert stored is not None
         inbox.assign(tx, stored, run.id)
         inbox.store_payloads(tx, [NewPayload(hand.account, SECRET, "d", message=stored)])
         inbox.store_edit(tx, stored, 1.0, SECRET, SECRET, used=True)
         steps.begin(tx, run.id, "look", run.fence, safe=True, paid=False)
         steps.finish(tx, run.id, "look", Done(f'"{SECRET}"'))
-        replies.store(tx, run.id, SECRET, f'"{SECRET}"', 1)
         audit_log.note(tx, "worker", "failed", SECRET, run=run.id)
         to = outbox.PartOwner(hand.account, run.chat, run.id)
-        [part] = outbox.store_parts(tx, to, PartKind.REPLY, [PartBody(SECRET, SECRET)], hand.holder)
+        body, reply = PartBody(SECRET, SECRET), f"*{SECRET}*"
+        new = NewParts(to, PartKind.REPLY, [body], hand.holder, reply)
+        [part] = outbox.store_parts_each(tx, [new])[run.id]
         outbox.receive(tx, Attempt(part.id, 1), f"m{number}")
         if ended:
             runs.settle(tx, run.claim, Close(Ending.ANSWERED, Cause.DELIVERED, SECRET))
@@ -89,7 +90,8 @@ def test_old_words_go_and_what_happened_stays(hand: Hand) -> None:
     assert hand.rows("SELECT count(*) FROM events") == [(0,)]
     assert hand.rows("SELECT count(*) FROM receipts") == [(0,)]
     again = message(1, str(hand.find(run).chat), SECRET)
-    assert hand.do(store, hand.account, hand.find(run).chat, again) is None
+    with pytest.raises(StatementFailed):
+        hand.do(store, hand.account, hand.find(run).chat, again)
 
 
 def test_what_is_young_or_not_over_keeps_its_words(hand: Hand) -> None:

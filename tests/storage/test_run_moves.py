@@ -25,11 +25,12 @@ def taken_over(hand: Hand, run: Run) -> Run:
 
 
 def test_a_run_is_claimed_once_and_its_fence_goes_up(hand: Hand) -> None:
+    hand.stop_time()
     run = hand.ready(hand.new_chat())
     [claimed] = hand.claim()
     assert (claimed.id, claimed.state, claimed.holder) == (run.id, RunState.RUNNING, hand.holder)
     assert (claimed.fence, claimed.attempts) == (run.fence + 1, 1)
-    assert claimed.deadline_at == pytest.approx(hand.clock.wall() + 900, abs=2)
+    assert claimed.deadline_at == pytest.approx(hand.clock.wall() + 900, abs=0.01)
 
 
 def test_a_second_claimant_gets_nothing(hand: Hand) -> None:
@@ -70,7 +71,7 @@ def test_a_run_that_waits_behind_another_is_not_claimed(hand: Hand) -> None:
 
 def test_nobody_claims_for_an_account_that_is_down_or_not_theirs(hand: Hand) -> None:
     hand.ready(hand.new_chat())
-    assert hand.do(runs.claim, hand.claimant(), [hand.new_account("other")], 5) == []
+    assert hand.do(runs.claim, hand.claimant(), {hand.new_account("other"): 5}, 5) == []
     hand.do(accounts.mark_down, hand.account, "the token was revoked")
     assert hand.claim() == []
     hand.do(accounts.mark_up, hand.account)
@@ -81,6 +82,18 @@ def test_claims_take_the_first_due_first_and_no_more_than_there_is_room_for(hand
     made = [hand.ready(hand.new_chat()) for _ in range(4)]
     assert [run.id for run in hand.claim(room=3)] == [run.id for run in made[:3]]
     assert [run.id for run in hand.claim(room=3)] == [made[3].id]
+
+
+def test_a_claim_takes_of_each_account_no_more_than_its_own_room(hand: Hand) -> None:
+    made = {}
+    for account in (hand.account, hand.new_account("other")):
+        hand.account = account
+        made[account] = [hand.ready(hand.new_chat()).id for _ in range(3)]
+    [mine, other] = made
+    claimed = hand.do(runs.claim, hand.claimant(), {mine: 1, other: 2}, 5)
+    assert [run.id for run in claimed] == [made[mine][0], *made[other][:2]]
+    claimed = hand.do(runs.claim, hand.claimant(), {mine: 5, other: 5}, 2)
+    assert [run.id for run in claimed] == made[mine][1:]
 
 
 def test_a_run_that_was_put_back_is_not_starved_by_newer_ones(hand: Hand) -> None:
@@ -110,9 +123,10 @@ def test_an_account_that_is_down_gives_birth_to_no_running_run(hand: Hand) -> No
 
 
 def test_a_run_that_gathers_is_not_born_running(hand: Hand) -> None:
+    hand.stop_time()
     run = hand.insert(hand.new_chat(), head=True, by=hand.claimant(), wait=1.0)
     assert run.state is RunState.READY
-    assert run.not_before == pytest.approx(hand.clock.wall() + 1, abs=1)
+    assert run.not_before == pytest.approx(hand.clock.wall() + 1, abs=0.01)
 
 
 def test_a_chat_never_has_two_heads(hand: Hand) -> None:
@@ -160,7 +174,6 @@ MOVES = {
     "fail": lambda tx, claim: runs.fail(tx, claim, 1.0, "it broke"),
     "settle": lambda tx, claim: runs.settle(tx, claim, Close(Ending.ANSWERED, Cause.DELIVERED)),
     "progress": runs.progress,
-    "mark_replied": runs.mark_replied,
     "explain": lambda tx, claim: runs.explain(tx, claim, Cause.FAILURES, "three failures"),
     "set_aside": lambda tx, claim: runs.set_aside(tx, claim, "it breaks"),
 }

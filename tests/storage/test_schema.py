@@ -135,9 +135,10 @@ def test_a_database_that_is_away_is_unavailable(postgres_url: str, postgres: Pos
 
 def test_the_database_has_our_clocks(hand: Hand) -> None:
     clocks = "answerback_now(), answerback_lease_now(), answerback_lease_clock()"
+    began = hand.clock.wall()
     [(now, lease_now, name)] = hand.rows(f"SELECT {clocks}")
     [(later, lease_later, same)] = hand.rows(f"SELECT {clocks}")
-    assert now == pytest.approx(hand.clock.wall(), abs=5)
+    assert began - 0.01 <= now <= hand.clock.wall() + 0.01
     assert later >= now
     assert lease_later >= lease_now
     assert same == name
@@ -163,8 +164,6 @@ BAD = {
     "a run's part exists once": "INSERT INTO outbox (account, chat, run, kind, part, state, "
     "standalone, created_at, text, wire) SELECT account, chat, run, kind, part, 'pending', false, "
     "1, '', '' FROM outbox",
-    "a reply exists once": "INSERT INTO replies (run, text, body, attempt, stored_at) "
-    "SELECT id, '', '', 1, 1 FROM runs UNION ALL SELECT id, '', '', 1, 1 FROM runs",
     "a chat is of a kind we know": "UPDATE chats SET kind = 'crowd'",
     "an address leads to one chat": "INSERT INTO chat_addresses SELECT * FROM chat_addresses",
     "a run belongs to a chat": "UPDATE runs SET chat = 4711",

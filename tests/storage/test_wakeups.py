@@ -59,6 +59,21 @@ async def test_a_hint_reaches_who_waits_elsewhere(pair: tuple[Wakeups, Wakeups])
             await stopped.wait()
 
 
+async def test_hints_that_are_told_before_one_could_leave_are_one(
+    pair: tuple[Wakeups, Wakeups],
+) -> None:
+    one, two = pair
+    heard: list[str] = []
+    two.listen(heard.append)
+    async with two.expecting(stop_topic(7)) as stopped:
+        for _ in range(100):
+            one.tell(READY)
+        one.tell(stop_topic(7))
+        async with asyncio.timeout(PATIENCE):
+            await stopped.wait()
+    assert heard == [READY, stop_topic(7)]
+
+
 async def test_a_hint_wakes_nobody_who_waits_for_something_else(
     pair: tuple[Wakeups, Wakeups],
 ) -> None:
@@ -95,8 +110,8 @@ async def test_the_last_hint_of_a_process_that_leaves_arrives(
 async def test_a_flush_without_redis_holds_nobody_up() -> None:
     wakeups = Wakeups(SystemClock(), "redis://127.0.0.1:1/0")
     wakeups.tell(READY)
-    async with asyncio.timeout(30):
-        await wakeups.flush(60)
+    async with asyncio.timeout(PATIENCE):
+        await wakeups.flush(2 * PATIENCE)
 
 
 async def test_hints_within_a_process_need_no_redis() -> None:

@@ -34,7 +34,6 @@ FOLDERS = {
     "followed": "journal",
     "journal": "journal",
     "shown": "journal",
-    "replies": "replies",
     "retention": "retention",
     "runs": "runs",
     "steps": "steps",

@@ -15,7 +15,7 @@ async def test_the_database_is_asked_once_a_second_however_many_ask(database_url
     clock.stop()
     db = Database(DatabaseSettings(database_url), clock)
     db.on_wait = asked.append
-    check = DatabaseCheck(db, clock)
+    check = DatabaseCheck(database_url, db, clock)
     answers = await asyncio.gather(*(check.ask() for _ in range(50)))
     assert all(database.well and due is not None for database, due in answers)
     clock.advance(0.9)
@@ -32,7 +32,7 @@ async def test_a_database_that_went_away_is_noticed_a_second_later(
 ) -> None:
     clock = ShiftedClock()
     db = Database(DatabaseSettings(postgres_url, pool=1), clock)
-    check = DatabaseCheck(db, clock)
+    check = DatabaseCheck(postgres_url, db, clock)
     assert (await check.ask())[0].well
     postgres.stop()
     clock.advance(1.1)

@@ -102,7 +102,7 @@ class LlmAgent:
         turn, answer = model.turn, of_error(error)
         match answer:
             case ModelAnswer.BUSY:
-                raise busy(error, turn, self._clock) from None
+                raise busy(error, turn, self._clock.jitter()) from None
             case ModelAnswer.REFUSES_US:
                 _log.error("the model refuses us: %s; check LLM_MODEL and its key", spell(error))
                 reason = f"the model refuses us: {spell(error)}"

@@ -61,15 +61,15 @@ class ModelAnswer(Enum):
     )
     BUSY = (
         "408, 409, 425, 429, 529, 5xx, a timeout, no connection",
-        "tried again: not before `Retry-After`, longer each time, spread out, until the deadline",
+        "tried again after `Retry-After`, longer each time; an apology at the deadline, or at once",
     )
     REFUSES_US = (
         "401, 402, 403, 404, a quota that is used up",
         "the person is told once that it is unavailable; the log and the run say why",
     )
     WINDOW = (
-        "the window is too small",
-        "half of the history, and again; without any left, an apology",
+        "the window is too small, or the request too large",
+        "files described, then half of the history, and again; without any left, an apology",
     )
     REFUSES_FILES = (
         "any other refusal of a request with files",
@@ -85,10 +85,13 @@ class ModelAnswer(Enum):
     )
 
 
-_LIMITS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "token_limit"})
+_LIMITS = frozenset({
+    "context_length_exceeded", "length", "max_length", "max_output_tokens", "max_tokens",
+    "model_context_window_exceeded", "model_length", "token_limit",
+})  # fmt: skip
 _FILTERS = frozenset({
-    "blocked", "content_filter", "content_filtered", "guardrail_intervened", "prohibited_content",
-    "recitation", "refusal", "safety", "sensitive",
+    "blocked", "blocklist", "content_filter", "content_filtered", "guardrail_intervened",
+    "prohibited_content", "recitation", "refusal", "safety", "sensitive", "spii",
 })  # fmt: skip
 _ERRORS = frozenset({
     "abort", "aborted", "canceled", "cancelled", "error", "failed", "insufficient_system_resource",
@@ -100,7 +103,11 @@ _ERRORS = frozenset({
 def of_response(response: ModelResponse) -> ModelAnswer:
     """The kind of a response that could be read."""
     raw = (response.provider_details or {}).get("finish_reason")
-    ends = {str(reason).lower() for reason in (response.finish_reason, raw) if reason}
+    ends = {
+        str(reason).lower().rpartition(".")[2].replace("-", "_")
+        for reason in (response.finish_reason, raw)
+        if reason
+    }
     calls = any(isinstance(part, ToolCallPart) for part in response.parts)
     says = any(isinstance(p, TextPart) and not is_blank(p.content) for p in response.parts)
     if ends & _FILTERS:
@@ -132,6 +139,7 @@ _OF_ERRORS: tuple[tuple[type[exceptions.AgentRunError], ModelAnswer], ...] = (
 _OF_STATUS = {
     **dict.fromkeys((408, 409, 425, 429), ModelAnswer.BUSY),
     **dict.fromkeys((401, 402, 403, 404), ModelAnswer.REFUSES_US),
+    413: ModelAnswer.WINDOW,
 }
 _IN_WORDS = (
     (

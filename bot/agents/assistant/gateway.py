@@ -3,7 +3,10 @@ errors into a success."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from openai.types.chat import ChatCompletion
 from pydantic_ai.exceptions import ModelHTTPError
@@ -22,56 +25,119 @@ class GatewayModel(OpenAIChatModel):
             said = response.model_dump(warnings=False)
             if (inside := _inside(said)) is not None:
                 raise error_of(inside, self.model_name)
-            for choice in response.choices or ():
-                # The library takes an opening mark without its end for nothing.
-                if isinstance(choice.message.content, str):
-                    choice.message.content = without_reasoning(choice.message.content)
+            response = ChatCompletion.construct(**_filled(said, self.model_name))
         return super()._process_response(response, **options)
 
 
-def _inside(said: Mapping[str, object]) -> object | None:
+def _filled(said: dict[str, Any], model: str) -> dict[str, Any]:
+    """A completion with what small servers leave out of it, and the library asks for."""
+    kept = {**said, "id": said.get("id") or "", "model": said.get("model") or model}
+    created = said.get("created")
+    kept["created"] = int(created) if isinstance(created, int | float) else 0
+    kept["object"] = "chat.completion"
+    usage = said.get("usage")
+    if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
+        kept["usage"] = None
+    choices = said.get("choices")
+    if isinstance(choices, list):
+        kept["choices"] = [_choice(n, one) for n, one in enumerate(choices)]
+    return kept
+
+
+def _choice(number: int, said: dict[str, Any]) -> dict[str, Any]:
+    message = said.get("message") or ({"content": said["text"]} if said.get("text") else None)
+    if not isinstance(message, dict):
+        return said
+    content = message.get("content")
+    if isinstance(content, str):
+        # The library takes an opening mark without its end for nothing.
+        content = without_reasoning(content)
+    calls = message.get("tool_calls") or []
+    kept = {
+        **message,
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [_call(n, call) for n, call in enumerate(calls)] or None,
+    }
+    return {
+        **said, "index": number, "finish_reason": said.get("finish_reason") or None, "message": kept
+    }  # fmt: skip
+
+
+def _call(number: int, said: dict[str, Any]) -> dict[str, Any]:
+    function = said.get("function")
+    if isinstance(function, dict) and isinstance(function.get("arguments"), dict):
+        function = {**function, "arguments": json.dumps(function["arguments"])}
+    kind = said.get("type") or "function"
+    return {**said, "id": said.get("id") or f"call-{number}", "type": kind, "function": function}
+
+
+_NAMES_AN_ERROR = ("code", "status", "type", "detail", "message", "errors")
+
+
+def _inside(said: Mapping[str, Any]) -> object | None:
     """The error that a body carries, in one of the places where gateways put it."""
     choices = said.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     for place in (said, first):
-        if isinstance(place, Mapping) and place.get("error"):
-            return place["error"]
-    bare = not choices and any(said.get(key) for key in ("code", "status", "type", "detail"))
+        error = place.get("error") if isinstance(place, Mapping) else None
+        # Some put an error in which nothing is wrong beside every answer.
+        if error and (not isinstance(error, Mapping) or not choices or any(error.values())):
+            return said if error is True else error
+    bare = not choices and any(said.get(key) for key in _NAMES_AN_ERROR)
     return said if bare or said.get("object") == "error" else None
 
 
 _STATUS_WORDS = (
-    (402, ("insufficient_quota", "insufficient credit", "billing", "payment required")),
-    (429, ("rate_limit", "rate limit", "too many requests", "resource_exhausted", "throttl")),
-    (401, ("api_key", "api key", "authentication", "unauthorized", "permission")),
-    (404, ("model_not_found", "model not found", "not_found")),
-    (503, ("overloaded", "unavailable", "capacity", "server_error", "timeout", "timed out",
+    (402, ("insufficient quota", "insufficient credit", "billing", "payment required")),
+    (429, ("rate limit", "too many requests", "resource exhausted", "throttl")),
+    (401, ("api key", "authentication", "unauthorized", "permission")),
+    (404, ("model not found", "not found")),
+    (503, ("overloaded", "unavailable", "capacity", "server error", "timeout", "timed out",
            "bad gateway", "upstream")),
 )  # fmt: skip
 
 
 def error_of(inside: object, model: str) -> ModelHTTPError:
     """The error that `inside` names by a status or in words; an unknown one is a rejection."""
-    named = inside if isinstance(inside, Mapping) else {"message": inside}
+    named = _innermost(inside)
     kind = " ".join(str(named.get(key, "")).lower() for key in ("code", "type", "status"))
     said = f"{kind} {named.get('message', '')} {named.get('detail', '')}".lower()
+    plain = said.replace("_", " ").replace("-", " ")
     used_up = 402 if "quota" in kind else 0
     status = (
         used_up
         or _status(named)
         or next(
-            (status for status, words in _STATUS_WORDS if any(word in said for word in words)), 400
+            (status for status, words in _STATUS_WORDS if any(word in plain for word in words)), 400
         )
     )
-    after = named.get("retry_after")
-    wait = float(after) if isinstance(after, int | float) else None
+    after = str(named.get("retry_after", ""))
+    wait = float(after) if _NUMBER.fullmatch(after) else None
     return ModelHTTPError(status, model, said, retry_after=wait)
 
 
-def _status(named: Mapping[str, object]) -> int:
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
+
+
+def _innermost(error: object) -> Mapping[str, Any]:
+    """The error in lists and in further errors; bare words are its message."""
+    while True:
+        if isinstance(error, list):
+            error = error[0] if error else ""
+        elif isinstance(error, Mapping):
+            further = error.get("errors") or error.get("error")
+            if not isinstance(further, list | Mapping):
+                return error
+            error = further
+        else:
+            return {"message": error}
+
+
+def _status(named: Mapping[str, Any]) -> int:
     """The HTTP status that an error names; 0 for none."""
     for key in ("code", "status", "status_code"):
-        digits = str(named.get(key, ""))
+        digits = str(named.get(key, "")).removesuffix(".0")
         if len(digits) == 3 and digits.isascii() and digits.isdigit() and digits[0] in "45":
             return int(digits)
     return 0

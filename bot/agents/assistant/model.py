@@ -34,7 +34,7 @@ from bot.agents.assistant.answers import ModelAnswer, of_error, of_response
 from bot.agents.assistant.prompt import Files
 from bot.agents.assistant.reasoning import without_reasoning
 from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
-from bot.domain.ports import Clock
+from bot.domain.message import clean
 from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 from bot.texts import Text
@@ -43,6 +43,8 @@ _REFUSES_FILES = (exceptions.UserError, NotImplementedError, AssertionError)
 """Errors of an adapter that takes no files of a kind."""
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of an adapter whose provider sent something else than an answer. They may quote it."""
+_MAYBE_FILES = frozenset({ModelAnswer.REJECTED, ModelAnswer.WINDOW})
+"""Refusals for which files may be the reason."""
 _ASKED_AGAIN = frozenset({ModelAnswer.EMPTY, ModelAnswer.CUT_CALL})
 
 
@@ -150,7 +152,7 @@ class StoredModel(WrapperModel):
                 kind = of_error(error)
                 if kind is ModelAnswer.UNFIT:  # It is the adapter that does not know the answer.
                     raise ModelFailed(spell(error)) from None
-                if kind is not ModelAnswer.REJECTED or not self._files.refused():
+                if kind not in _MAYBE_FILES or not self._files.refused():
                     raise
             except _REFUSES_FILES:
                 if not self._files.refused():
@@ -183,7 +185,7 @@ def _spoken(response: ModelResponse) -> ModelResponse:
     parts: list[ModelResponsePart] = []
     for part in response.parts:
         if isinstance(part, TextPart):
-            parts.append(replace(part, content=without_reasoning(part.content)))
+            parts.append(replace(part, content=clean(without_reasoning(part.content))))
         elif isinstance(part, ToolCallPart):
             seen[part.tool_call_id] += 1
             again = seen[part.tool_call_id]
@@ -209,12 +211,11 @@ def spell(error: Exception) -> str:
     return f"{type(error).__name__}{status}"
 
 
-def busy(error: exceptions.AgentRunError, turn: Turn, clock: Clock) -> Retry:
+def busy(error: exceptions.AgentRunError, turn: Turn, jitter: float) -> Retry:
     """Try the turn again: not before the provider asks for, longer with every attempt, spread
-    out, and no later than the turn's deadline, when the person gets an apology."""
+    out."""
     asked = error.retry_after if isinstance(error, exceptions.ModelAPIError) else None
-    wait = RETRY.model.after(turn.attempt, clock.jitter())
+    wait = RETRY.model.after(turn.attempt, jitter)
     if asked is not None:
         wait = asked + wait / 2
-    left = max(1.0, turn.deadline - clock.wall())
-    return Retry(min(wait, left), f"the model is not available: {spell(error)}")
+    return Retry(wait, f"the model is not available: {spell(error)}")

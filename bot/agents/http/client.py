@@ -30,8 +30,8 @@ _READ = frozenset({200, 422})
 class HttpAgentConfig:
     """The agent's address and its bounds.
 
-    `timeout` in seconds bounds a whole exchange, and so does the turn's deadline. `max_body`
-    bounds an answer, `file_bytes` the files sent with a turn (0: described only).
+    `timeout` in seconds bounds a whole exchange (whoever asks ends it at the turn's deadline),
+    `max_body` an answer, `file_bytes` the files sent with a turn (0: described only).
     """
 
     url: str
@@ -56,23 +56,26 @@ class HttpAgent:
             follow_redirects=False,
             trust_env=False,
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            limits=httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=20,
+                # Many servers close an idle connection after 5 s: a call must not meet that.
+                keepalive_expiry=4.0,
+            ),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
 
     async def __call__(self, turn: Turn) -> Reply:
         """Raises Retry, GiveUp, or AgentFailed that names the place and what was wrong."""
-        left = min(self._config.timeout, turn.deadline - self._clock.wall())
-        if left <= 0:
-            raise AgentFailed(f"{self.place}: no time is left before the turn's deadline")
+        patience = self._config.timeout
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(patience):
                 body = await request_body(turn, self._config.file_bytes)
                 secret, now = self._config.secret, int(self._clock.wall())
                 signature = sign(secret, body, now) if secret else ""
                 answer = await self.post(body, turn.idempotency_key(ACTION), signature)
         except TimeoutError as error:
-            raise AgentFailed(f"{self.place}: no answer within {left:.1f} s") from error
+            raise AgentFailed(f"{self.place}: no answer within {patience:.1f} s") from error
         try:
             return read_answer(answer, self._clock.wall())
         except AgentFailed as error:

@@ -20,7 +20,7 @@ from storage.schema.tables.outgoing import Watched, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
-from storage.schema.tables.work import replies, runs, steps
+from storage.schema.tables.work import runs, steps
 
 __all__ = [
     "Watched",
@@ -41,7 +41,6 @@ __all__ = [
     "payloads",
     "receipts",
     "reminders",
-    "replies",
     "retention",
     "runs",
     "secrets",

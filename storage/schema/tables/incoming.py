@@ -45,6 +45,7 @@ inbound = Table(
     Column("album", Text, nullable=False, server_default=""),
     Column("forwarded_from", Text, nullable=False, server_default=""),
     Column("extra", Text, nullable=False, server_default="{}"),
+    Column("payload", Text, nullable=False, server_default=""),
     Column("sent_at", Double),
     Column("received_at", Double, nullable=False),
     Column("edited_at", Double),
@@ -75,7 +76,8 @@ payloads = Table(
         "uq_payloads_dead_letter", "account", "digest", unique=True, **where("error IS NOT NULL")
     ),
 )
-"""What arrived, as it arrived. A row with an `error` is a dead letter."""
+"""What arrived and made no message, as it arrived: a message's own payload stands in its row. A row
+with an `error` is a dead letter."""
 
 edits = Table(
     "edits",

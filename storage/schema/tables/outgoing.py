@@ -4,6 +4,9 @@ A part's receipt is an update that touches no index, so that on PostgreSQL it st
 page: no index has a column that it changes, be it in its condition. What is looked for by its
 state has a word in `watched`, which is empty as long as the part's own run looks after it. A part
 is found by its receipt through `receipts`.
+
+The first part of a reply keeps the agent's own words in `reply`, where the part's `text` is not the
+same.
 """
 
 from __future__ import annotations
@@ -65,6 +68,7 @@ outbox = Table(
     Column("created_at", Double, nullable=False),
     Column("text", Text, nullable=False),
     Column("wire", Text, nullable=False),
+    Column("reply", Text),
     Column("replaced_by", BigInteger),
     Column("adrift", Boolean, nullable=False, server_default=FALSE),
     Column("resends", Integer, nullable=False, server_default=ZERO),

@@ -12,14 +12,13 @@ from storage.schema.tables.outgoing import outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
-from storage.schema.tables.work import replies, runs, steps
+from storage.schema.tables.work import runs, steps
 
 WORDS: Mapping[Table, Mapping[str, object]] = {
     chats: {"name": "", "offered": None},
     reminders: {"text": ""},
     runs: {"detail": "", "messages": 0},
     steps: {"result": case((steps.c.state == "done", "null"))},
-    replies: {"text": "", "body": "{}"},
     inbound: {
         "text": "",
         "sender_name": "",
@@ -28,10 +27,11 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
         "attachments": "[]",
         "quoted": None,
         "extra": "{}",
+        "payload": "",
     },
     payloads: {"body": "", "digest": "", "error": None},
     edits: {"text_before": "", "text": ""},
-    outbox: {"text": "", "wire": "", "error": ""},
+    outbox: {"text": "", "reply": None, "wire": "", "error": ""},
     events: {"why": ""},
     files: {"name": "", "content": None},
 }

@@ -2,7 +2,7 @@
 
 `runs` is narrow and updated often: on PostgreSQL it keeps free room in its pages, and no column
 that a failure count or a heartbeat changes is indexed, so that those updates stay within the
-page. Large values live in `payloads`, `replies` and `steps`.
+page. Large values live in `inbound`, `outbox` and `steps`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ runs = Table(
     Index("ix_runs_ready", "account", "not_before", "id", **where("state = 'ready'")),
     Index("ix_runs_running", "holder", **where("state = 'running'")),
     Index("ix_runs_quarantined", "account", **where("state = 'ready'", flag="quarantined")),
-    Index("ix_runs_live", "chat", "order_at", "id", **where("state <> 'ended'")),
+    Index("ix_runs_waiting", "chat", "order_at", "id", **where("state = 'waiting'")),
     Index("ix_runs_moves_to", "moves_to", **where("moves_to IS NOT NULL")),
     Index("ix_runs_set_aside", "id", **where("set_aside IS NOT NULL")),
     # On SQLite of all runs: it would read the table for the foreign key to a chat.
@@ -95,14 +95,4 @@ steps = Table(
     PrimaryKeyConstraint("run", "key"),
     CheckConstraint("state IN ('started', 'done')", name="state"),
     CheckConstraint("(state = 'done') = (result IS NOT NULL)", name="done"),
-)
-
-replies = Table(
-    "replies",
-    metadata,
-    Column("run", BigInteger, primary_key=True, autoincrement=False),
-    Column("text", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("stored_at", Double, nullable=False),
 )

@@ -123,7 +123,7 @@ CREATE UNIQUE INDEX uq_runs_head ON runs (chat) WHERE state IN ('ready', 'runnin
 CREATE INDEX ix_runs_ready ON runs (account, not_before, id) WHERE state = 'ready';
 CREATE INDEX ix_runs_running ON runs (holder) WHERE state = 'running';
 CREATE INDEX ix_runs_quarantined ON runs (account) WHERE quarantined[=1] AND state = 'ready';
-CREATE INDEX ix_runs_live ON runs (chat, order_at, id) WHERE state <> 'ended';
+CREATE INDEX ix_runs_waiting ON runs (chat, order_at, id) WHERE state = 'waiting';
 CREATE INDEX ix_runs_moves_to ON runs (moves_to) WHERE moves_to IS NOT NULL;
 CREATE INDEX ix_runs_set_aside ON runs (id) WHERE set_aside IS NOT NULL;
 CREATE INDEX ix_runs_ended_at ON runs (ended_at) WHERE ended_at IS NOT NULL;
@@ -143,15 +143,6 @@ CREATE TABLE steps (
     CONSTRAINT ck_steps_done CHECK ((state = 'done') = (result IS NOT NULL))
 );
 
-CREATE TABLE replies (
-    run BIGINT NOT NULL,
-    text TEXT NOT NULL,
-    body TEXT NOT NULL,
-    attempt INTEGER NOT NULL,
-    stored_at FLOAT8 NOT NULL,
-    CONSTRAINT pk_replies PRIMARY KEY (run)
-);
-
 CREATE TABLE inbound (
     id [ID] CONSTRAINT pk_inbound PRIMARY KEY,
     account BIGINT NOT NULL,
@@ -169,6 +160,7 @@ CREATE TABLE inbound (
     album TEXT NOT NULL DEFAULT '',
     forwarded_from TEXT NOT NULL DEFAULT '',
     extra TEXT NOT NULL DEFAULT '{}',
+    payload TEXT NOT NULL DEFAULT '',
     sent_at FLOAT8, received_at FLOAT8 NOT NULL, edited_at FLOAT8,
     deliveries INTEGER NOT NULL DEFAULT 1,
     CONSTRAINT uq_inbound_account_request_id UNIQUE (account, request_id),
@@ -215,6 +207,7 @@ CREATE TABLE outbox (
     standalone BOOLEAN NOT NULL,
     created_at FLOAT8 NOT NULL,
     text TEXT NOT NULL, wire TEXT NOT NULL,
+    reply TEXT,
     replaced_by BIGINT,
     adrift BOOLEAN NOT NULL DEFAULT false,
     resends INTEGER NOT NULL DEFAULT 0,

@@ -22,7 +22,7 @@ from bot.runs.turn import STORE, NewAnswer
 from bot.schedule import CronCalendar
 from bot.texts import Words
 from channels.console import ConsoleChannel
-from storage import chats, outbox, replies, runs
+from storage import chats, outbox, runs
 from storage.engine.lane import Left
 from storage.notify import Wakeups
 from storage.outbox import Attempt, Notice, PartOwner
@@ -69,7 +69,7 @@ class Desk:
 
     def everything(self) -> list[tuple[Any, ...]]:
         """All that these moves may write."""
-        tables = ("runs", "outbox", "replies", "receipts", "events", "chats")
+        tables = ("runs", "outbox", "receipts", "events", "chats")
         return [row for table in tables for row in self.hand.rows(f"SELECT * FROM {table}")]
 
 
@@ -102,9 +102,7 @@ def test_many_answers_are_stored_and_their_first_parts_begin(desk: Desk) -> None
         assert isinstance(send, Send)
         assert (send.part.run, send.part.state, send.part.body.text) == (run.id, "sending", "one")
         assert send.more
-        stored = desk.hand.do(replies.stored, run.id)
-        assert stored is not None
-        assert stored[0] == "one two"
+        assert desk.hand.do(outbox.reply, run.id) == "one two"
     states = desk.hand.rows("SELECT state, count(*) FROM outbox GROUP BY state ORDER BY state")
     assert states == [("pending", NUMBER), ("sending", NUMBER)]
 
@@ -124,7 +122,7 @@ def test_whose_run_was_taken_stores_nothing_and_hurts_nobody(desk: Desk) -> None
     told = desk.store([desk.answer(run) for run in held])
     assert isinstance(told[1], StaleLease)
     assert all(isinstance(send, Send) for n, send in enumerate(told) if n != 1)
-    assert desk.hand.do(replies.stored, held[1].id) is None
+    assert desk.hand.do(outbox.reply, held[1].id) is None
     assert desk.hand.do(outbox.of_run, held[1].id) == []
 
 
@@ -144,7 +142,7 @@ def test_an_apology_shares_the_list_and_keeps_its_cause(desk: Desk) -> None:
     assert all(isinstance(send, Send) for send in told)
     found = desk.hand.find(failed)
     assert (found.cause, found.detail) == (Cause.FAILURES, "5 failures without progress")
-    assert desk.hand.do(replies.stored, failed.id) is None
+    assert desk.hand.do(outbox.reply, failed.id) is None
     assert [part.kind for part in desk.hand.do(outbox.of_run, failed.id)] == [PartKind.APOLOGY]
 
 
@@ -172,6 +170,47 @@ def test_many_one_part_answers_end_their_runs_and_the_next_of_their_chats_become
         assert (found.state, found.ending) == ("ended", Ending.ANSWERED)
     assert desk.hand.find(next_).state == "ready"
     assert desk.hand.rows("SELECT * FROM events WHERE who = 'worker'") == []
+
+
+def test_the_next_of_a_chat_goes_on_in_the_place_that_its_process_keeps(desk: Desk) -> None:
+    hand, held = desk.hand, desk.running(3)
+    next_ = [hand.waiting(run.chat) for run in held]
+    *kept, other = desk.begun(held)
+    told = [step for step, _ in desk.advance([*(keeping(hand, one) for one in kept), other])]
+    for run, step in zip(next_, told[:2], strict=False):
+        assert isinstance(step, Ended)
+        assert not step.ready
+        assert step.follows is not None
+        assert step.follows.run == hand.find(run)
+        assert step.follows.run.holder == hand.holder
+    assert told[2] == Ended(Ending.ANSWERED, ready=True)
+    assert [hand.find(run).state for run in next_] == ["running", "running", "ready"]
+
+
+def keeping(hand: Hand, one: Taken) -> Taken:
+    return replace(one, way=replace(one.way, heir=hand.claimant()))
+
+
+def test_a_place_is_of_no_use_to_a_chat_without_more_or_to_a_paused_one(desk: Desk) -> None:
+    hand, (done, paused) = desk.hand, desk.running(2)
+    next_ = hand.waiting(paused.chat)
+    taken = [keeping(hand, one) for one in desk.begun([done, paused])]
+    hand.do(chats.pause, paused.chat, None)
+    assert desk.advance(taken) == [(Ended(Ending.ANSWERED, ready=False), False)] * 2
+    assert hand.find(next_).state == "waiting"
+
+
+def test_a_next_run_that_can_t_be_read_keeps_no_answer_from_its_end(desk: Desk) -> None:
+    hand, [run] = desk.hand, desk.running(1)
+    next_ = hand.waiting(run.chat)
+    broken = "INSERT INTO inbound (account, chat, run, request_id, kind, text, received_at, quoted)"
+    values = f"VALUES ({run.account}, {run.chat}, {next_.id}, 'x', 'text', '', 1, 'no JSON')"
+    hand.do(lambda tx: tx.run(f"{broken} {values}"))
+    [one] = [keeping(hand, one) for one in desk.begun([run])]
+    with pytest.raises(ValueError, match="Expecting value"):
+        desk.advance([one])
+    assert hand.do(TAKEN.alone, one) == (Ended(Ending.ANSWERED, ready=True), False)
+    assert hand.find(next_).state == "ready"
 
 
 def test_nobody_becomes_ready_in_a_paused_chat(desk: Desk) -> None:
