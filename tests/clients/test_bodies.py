@@ -60,7 +60,7 @@ async def test_a_body_that_is_no_message_is_refused_and_leaves_nothing(
         answer = await visitor.ask("POST", "/messages", body)
         as_described(answer, "POST", "/messages")
         assert answer.status_code == status, (body[:60], answer.text)
-    [row] = await world.rows("SELECT (SELECT count(*) FROM chats), (SELECT count(*) FROM payloads)")
+    [row] = await world.rows("SELECT (SELECT count(*) FROM chats), (SELECT count(*) FROM inbound)")
     assert tuple(row) == (0, 0)
 
 
