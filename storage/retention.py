@@ -4,6 +4,9 @@ Of what ended, the runs give the order: their rows stay, emptied, and with them 
 a message is known as a duplicate. What belongs to no run (messages that nobody answered, an
 operator's words) is walked through by its ids. A row of `retention` says how far a walk has come.
 A page takes no chat that somebody is at work on, and waits for nobody.
+
+One more row counts the seconds by which due times followed the database's clock since the first
+day: the installation's one memory of that, and the guard of following.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ from itertools import takewhile
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from storage import audit_log, chats, inbox, journal, outbox, reminders, runs, steps
-from storage.engine.binds import SECONDS
+from storage.engine.binds import SECONDS, STEP
 from storage.engine.chat_rows import AT_ONCE
 from storage.engine.clock import now
 from storage.engine.insert import InsertOrSkip
@@ -125,3 +129,24 @@ def delete_old(tx: Tx, older: float) -> bool:
     prunes = (inbox.drop_old_payloads, audit_log.drop_old, journal.prune)
     more = [prune(tx, older) for prune in prunes]
     return any([*more, *(_walked(tx, walk, older) for walk in _WALKS)])
+
+
+_CLOCK = "clock"
+_FOLLOWED = sa.select(retention.c.at).where(retention.c.what == _CLOCK)
+_AT_FIRST = insert(retention).values(what=_CLOCK, at=_AT + STEP)
+_FOLLOW = _AT_FIRST.on_conflict_do_update(
+    index_elements=[retention.c.what],
+    set_={"at": _AT_FIRST.excluded.at},
+    where=retention.c.at == _AT,
+)
+
+
+def clock_followed(tx: Tx) -> float:
+    """The seconds by which due times have followed a clock that was set, in all."""
+    return tx.scalar(_FOLLOWED) or 0.0
+
+
+def follow_clock(tx: Tx, followed: float, step: float) -> bool:
+    """followed -> followed + step; who makes this move makes all due times follow. False: another
+    one did since `followed` was read."""
+    return tx.execute(_FOLLOW, {"mark_at": followed, "step": step}).rowcount == 1

@@ -89,7 +89,7 @@ class LeaseKeeper:
         self._blocked = False
         self._judges_from = 0.0
         self._lease_clock_ahead: float | None = None
-        self._clock_ahead: float | None = None
+        self._due_clock: tuple[float, float] | None = None
         self.draining = False
         self._on_lapse: list[Callable[[], None]] = []
         self.lapses = 0
@@ -128,23 +128,30 @@ class LeaseKeeper:
             self._judges_from = max(self._judges_from, now + self.terms.seconds)
         return self.may_judge()
 
-    def clock_step(self, shown: float, asked: float) -> float:
-        """Seconds by which somebody set the clock of due times since it was last followed; 0 for
-        none. It showed this after monotonic second `asked`; what came late tells nothing. Less
-        than half a lease is no step, but drift."""
-        now = self._clock.monotonic()
-        if now - asked > self.terms.seconds / 4:
+    def clock_step(self, followed: float, shown: float, asked: float) -> float:
+        """Seconds by which somebody set the clock of due times and nobody has followed; 0 for none.
+        After monotonic second `asked` the rows had followed `followed` seconds in all, and then it
+        showed this; what came late tells nothing. Less than half a lease is no step, but drift."""
+        now, slack = self._clock.monotonic(), self.terms.seconds / 2
+        if now - asked > slack / 2:
             return 0.0
         ahead = shown - now
-        step = 0.0 if self._clock_ahead is None else ahead - self._clock_ahead
-        if abs(step) > self.terms.seconds / 2:
-            return step
-        self._clock_ahead = ahead
+        ahead_before, followed_before = self._due_clock or (ahead, followed)
+        step = ahead - ahead_before
+        if abs(step) > slack:
+            step -= followed - followed_before
+            if abs(step) > slack:
+                return step
+        # Who saw no step and finds one followed began after it.
+        self._due_clock = ahead, followed
         return 0.0
 
-    def clock_followed(self) -> None:
-        """The rows are as the clock shows now."""
-        self._clock_ahead = None
+    def clock_followed(self, followed: float, step: float) -> None:
+        """The rows had followed `followed` seconds, and now by our hand `step` more."""
+        assert self._due_clock is not None
+        ahead_before, followed_before = self._due_clock
+        seen = followed - followed_before + step
+        self._due_clock = ahead_before + seen, followed + step
 
     def remaining(self) -> float:
         """Seconds until the trust window closes; 0 without a lease."""

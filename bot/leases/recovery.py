@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from storage import audit_log, holders, outbox, runs
+from storage import audit_log, holders, outbox, retention, runs
 from storage import chats as chat_rows
 from storage.engine import clock
 from storage.engine.tx import Tx
@@ -44,14 +44,10 @@ async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
 
     Raises DatabaseUnavailable.
     """
+    if lease.holds():
+        await _follow(rt, lease)
     if not lease.may_judge():
         return Swept()
-    asked = rt.clock.monotonic()
-    if step := lease.clock_step(await rt.db.ask(clock.read), asked):
-        _log.warning("the clock of due times was set by %.0f s", step)
-        await rt.db.write(_follow_clock, step)
-        lease.clock_followed()
-        rt.wakeups.tell(READY)
     with rt.tracer.span("sweep") as span:
         swept = await _sweep_all(rt, lease.terms.seconds, lease.name, lease.may_judge_at)
         span.tell(released=len(swept.released), doubted=swept.doubted)
@@ -88,14 +84,31 @@ async def _sweep_all(rt: Runtime, lease_seconds: float, who: str, judges: MayJud
             return swept
 
 
-def _follow_clock(tx: Tx, step: float) -> None:
+async def _follow(rt: Runtime, lease: LeaseKeeper) -> None:
+    """Let due times follow a clock that was set: one of the processes that see it does."""
+    asked = rt.clock.monotonic()
+    followed, shown = await rt.db.read(_read_clock)
+    step = lease.clock_step(followed, shown, asked)
+    if step and await rt.db.write(_follow_clock, followed, step):
+        lease.clock_followed(followed, step)
+        _log.warning("the clock of due times was set by %.0f s", step)
+        rt.wakeups.tell(READY)
+
+
+def _read_clock(tx: Tx) -> tuple[float, float]:
+    # In this order: what was followed before the clock was read is in what it shows.
+    return retention.clock_followed(tx), clock.read(tx)
+
+
+def _follow_clock(tx: Tx, followed: float, step: float) -> bool:
     """Nobody waits an hour longer because a clock was set back by one, nor is an agent out of time
-    because it was set forward. Every process that sees the step does this."""
-    if step < 0:
-        chat_rows.follow_clock(tx, step)
+    because it was set forward. False: another process has followed meanwhile."""
+    if not retention.follow_clock(tx, followed, step):
+        return False
+    chat_rows.follow_clock(tx, step)
     runs.follow_clock(tx, step)
-    if step < 0:
-        outbox.follow_clock(tx, step)
+    outbox.follow_clock(tx, step)
+    return True
 
 
 def _sweep(tx: Tx, lease_seconds: float, who: str, judges: MayJudge) -> Swept:

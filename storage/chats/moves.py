@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from storage import runs
 from storage.chats.rows import IS_CHAT, Chat
 from storage.engine.binds import CHAT_ID, MOMENT, REASON, SECONDS
-from storage.engine.clock import moved, now
+from storage.engine.clock import moved, now, waited
 from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import Rows
+from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
 from storage.schema.tables import chats, told
 from storage.schema.tables.words import WORDS
@@ -106,15 +106,25 @@ def hold_back(tx: Tx, chat: int, seconds: float) -> None:
     tx.execute(_HOLD_BACK, {"chat_id": chat, "seconds": seconds})
 
 
+_LIMITED = waited(chats.c.not_before)
+_LOCK_WAITING = (
+    sa.select(chats.c.id)
+    .where(sa.or_(_LIMITED, chats.c.id.in_(runs.LIVE_CHATS)), chats.c.merged_into.is_(None))
+    .order_by(chats.c.id)
+    .with_for_update(key_share=True)
+)
 _ON_TIME = (
-    sa.update(chats).where(chats.c.not_before > now).values(not_before=moved(chats.c.not_before))
+    sa.update(chats)
+    .where(_LIMITED, among(chats.c.id, "chat_ids"))
+    .values(not_before=moved(chats.c.not_before))
 )
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """The database's clock was set back by `step` seconds, which is negative: no limit lasts longer
-    for it."""
-    tx.execute(_ON_TIME, {"step": step})
+    """The database's clock was set by `step` seconds: limits last as long as they would have. Locks
+    every chat that waits for anything."""
+    locked = tx.scalars(_LOCK_WAITING, {"step": step}).all()
+    tx.execute(_ON_TIME, {"step": step, "chat_ids": locked})
 
 
 _OPT_OUT = sa.update(chats).where(IS_CHAT).values(opted_out_at=now)

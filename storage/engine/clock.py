@@ -9,7 +9,7 @@ so that setting the wall clock changes nothing and a rebooted machine's holders 
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Double, Text, case, func, select
+from sqlalchemy import ColumnElement, Double, Text, and_, case, func, or_, select
 
 from storage.engine.binds import STEP
 from storage.engine.tx import Tx
@@ -28,8 +28,15 @@ lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 """Which lease clock `lease_now` is on; holders of another clock are dead."""
 
 
+def waited(due: ColumnElement[float]) -> ColumnElement[bool]:
+    """Whether something waited for this when the clock was set by STEP. What was written since then
+    is due no earlier than it was set, a moment ago."""
+    forward = and_(due > now - STEP, due < now - STEP / 2)
+    return or_(and_(STEP < 0, due > now), and_(STEP > 0, forward))
+
+
 def moved(due: ColumnElement[float]) -> ColumnElement[float]:
-    """A due time by a clock that was set back by STEP, which is negative; at the earliest now."""
+    """A due time by the clock that was set by STEP; at the earliest now."""
     there = due + STEP
     return case((there < now, now), else_=there)
 

@@ -15,7 +15,7 @@ from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim, RunState
 from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
 from storage.engine.chat_rows import Blank, MoveChat, Page
-from storage.engine.clock import moved, now
+from storage.engine.clock import moved, now, waited
 from storage.engine.insert import InsertOrSkip, insert_rows
 from storage.engine.literals import is_in, is_not, word
 from storage.engine.sets import Rows, among, within
@@ -400,10 +400,10 @@ _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(repla
 
 _ON_TIME = (
     sa.update(outbox)
-    .where(sa.or_(outbox.c.not_before > now, outbox.c.started_at > now))
+    .where(sa.or_(waited(outbox.c.not_before), outbox.c.started_at > now))
     .values(
         not_before=sa.case(
-            (outbox.c.not_before > now, moved(outbox.c.not_before)), else_=outbox.c.not_before
+            (waited(outbox.c.not_before), moved(outbox.c.not_before)), else_=outbox.c.not_before
         ),
         started_at=sa.case((outbox.c.started_at > now, now), else_=outbox.c.started_at),
     )
@@ -415,8 +415,7 @@ _OTHERS_ON_TIME = _ON_TIME.where(is_in(outbox.c.watched, Watched.DUE, Watched.UN
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """The database's clock was set back by `step` seconds, which is negative: no part waits longer
-    for it."""
+    """The database's clock was set by `step` seconds: every part waits as long as it would have."""
     for move in (_RUNS_ON_TIME, _OTHERS_ON_TIME):
         tx.execute(move, {"step": step})
 

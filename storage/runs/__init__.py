@@ -63,6 +63,7 @@ from storage.runs.moves import (
 )
 from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (
+    LIVE_CHATS,
     blank,
     find,
     held_by,

@@ -17,7 +17,7 @@ from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
 from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, STEP, WAIT
-from storage.engine.clock import moved, now
+from storage.engine.clock import moved, now, waited
 from storage.engine.literals import is_in, unindexed, word
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
@@ -226,20 +226,26 @@ def correct_ending(tx: Tx, run: int, before: Ending, after: Close) -> bool:
 
 _ON_TIME = (
     sa.update(runs)
-    .where(is_in(runs.c.state, RunState.READY, RunState.WAITING), runs.c.not_before > now)
+    .where(is_in(runs.c.state, RunState.READY, RunState.WAITING), waited(runs.c.not_before))
     .values(not_before=moved(runs.c.not_before))
 )
-_NOT_LATER = (
+_BEGUN_BEFORE = sa.or_(
+    sa.and_(STEP < 0, runs.c.claimed_at > now),
+    sa.and_(STEP > 0, runs.c.claimed_at < now - STEP / 2),
+)
+_IN_TIME = (
     sa.update(runs)
-    .where(LIVE, runs.c.deadline_at > 0)
-    .values(deadline_at=runs.c.deadline_at + STEP)
+    .where(LIVE, runs.c.deadline_at > 0, _BEGUN_BEFORE)
+    .values({name: runs.c[name] + STEP for name in ("deadline_at", "idle_since", "claimed_at")})
 )
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """The database's clock was set by `step` seconds: nobody waits longer for what is due, and no
-    agent loses time for it. Done twice, something is due too early or ends too late."""
-    tx.execute(_ON_TIME if step < 0 else _NOT_LATER, {"step": step})
+    """The database's clock was set by `step` seconds: what is due stays due as soon, and an agent
+    that had begun keeps its time. The chats are locked. Done twice, something is due too early or
+    ends too late."""
+    tx.execute(_ON_TIME, {"step": step})
+    tx.execute(_IN_TIME, {"step": step})
 
 
 _MAKE_DUE = (

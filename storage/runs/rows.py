@@ -45,6 +45,9 @@ SUSPECT = sa.and_(runs.c.replied == sa.false(), runs.c.deaths >= RETRY.suspect_a
 CONVERSATION = sa.func.coalesce(runs.c.moves_to, runs.c.chat)
 """The chat that counts the run, which may still stand in one that was merged into it."""
 
+LIVE_CHATS = sa.union_all(*(sa.select(CONVERSATION).where(share) for share in OPEN))
+"""The chats of every run that has not ended."""
+
 PAUSED = sa.exists(
     sa.select(1).where(chats.c.id == CONVERSATION, chats.c.paused_until > now)
 ).correlate(runs)

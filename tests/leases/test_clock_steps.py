@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -10,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from bot.domain.turn import Turn
+from storage import retention
+from storage.engine.database import Database, DatabaseSettings
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
-from tests.kit.conversation import ADA, BOB, MORTAL, post
+from tests.kit.conversation import ADA, BOB, MORTAL, PATIENT, post, until_running
 from tests.kit.passing import outlive
 from tests.world import Running, World, open_world
 
@@ -110,6 +114,72 @@ async def test_a_limit_of_a_platform_lasts_no_longer_when_the_clock_is_set_back(
     world.advance(25.0)
     await world.settled()
     assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+def take_no_work(running: Running) -> None:
+    """Claim nothing from now on, as one that hands over."""
+    assert running.process.worker is not None
+    running.process.worker.draining = True
+
+
+LEFT = """
+SELECT r.state, r.not_before - answerback_now(), r.deadline_at - answerback_now(),
+       r.deadline_at - r.idle_since, c.not_before - answerback_now()
+FROM runs r JOIN chats c ON c.id = r.chat ORDER BY r.id
+"""
+
+
+@STEPS
+async def test_one_step_of_the_clock_is_followed_once_however_many_processes_see_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """One person waits for a retry, and another for an agent, while the clock is set twice."""
+
+    async def agent(turn: Turn) -> str:
+        if turn.text == "slow":
+            await asyncio.Event().wait()
+        return turn.text
+
+    pair = [await world.start(agent=agent, holder_name=name, **PATIENT) for name in ("one", "two")]
+    world.telegram.fail("sendMessage", faults.too_many(60), times=1)
+    assert await post(pair[0], Person(ADA).text("hello")) == [200]
+    await world.until("SELECT state, not_before > 0 FROM runs", lambda rows: rows == [("ready", 1)])
+    assert await post(pair[1], Person(BOB).text("slow")) == [200]
+    await until_running(world)
+    world.stop_time()
+    for one in pair:
+        take_no_work(one)  # The retry must stay until the clock is followed.
+        await one.process.sweep()
+    before = await world.rows(LEFT)
+    assert before[0][1] == pytest.approx(60, abs=50)
+    for by in (step, 0.0, 2 * step, step):
+        set_due_times_clock(world, monkeypatch, by)
+        for one in pair:
+            await one.process.lease.renew()
+        late = await world.start(agent=agent, holder_name="late", **PATIENT)
+        take_no_work(late)
+        for one in (late, *pair, *pair, late):
+            await one.process.sweep()
+        await late.stop()
+        left = await world.rows(LEFT)
+        assert [state for state, *_ in left] == ["ready", "running"]
+        assert left[0][1:] == pytest.approx(before[0][1:], abs=1)
+        assert left[1][2:4] == pytest.approx(before[1][2:4], abs=1)
+
+
+async def test_of_two_processes_that_see_one_step_at_once_one_follows_it(
+    world: World,
+) -> None:
+    """Both read the same rows before either moves them."""
+    ways = [Database(DatabaseSettings(world.database_url, pool=1), world.clock) for _ in range(2)]
+    try:
+        for followed, step in ((0.0, -HOUR), (-HOUR, HOUR), (0.0, HOUR)):
+            moves = [way.write(retention.follow_clock, followed, step) for way in ways]
+            assert sorted(await asyncio.gather(*moves)) == [False, True]
+            assert await ways[0].read(retention.clock_followed) == followed + step
+    finally:
+        for way in ways:
+            way.close()
 
 
 @pytest.fixture
