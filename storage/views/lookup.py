@@ -60,19 +60,26 @@ _UNDER = (
             outbox, sa.and_(outbox.c.run == runs.c.id, BEGINS_REPLY)
         )
     )
-    .where(
-        among(inbound.c.account, "account_ids"),
-        inbound.c.request_id == sa.bindparam("request", type_=sa.Text),
-    )
+    .where(among(inbound.c.account, "account_ids"))
     .order_by(inbound.c.id.desc())
     .limit(sa.literal_column("1"))
 )
+_name = inbound.c.request_id
+_UNDER_NAME = _UNDER.where(_name == sa.bindparam("request", type_=sa.Text))
+_begins = sa.func.length(_name) - sa.func.length(sa.bindparam("request", type_=sa.Text)) + 1
+_UNDER_ENDING = _UNDER.where(sa.func.substr(_name, _begins) == sa.bindparam("request"))
 
 
 def recorded_under(tx: Tx, request_id: str, account: int | None) -> RecordedMessage | None:
-    """The newest message recorded under this id, of one account or of any; None: unknown."""
-    of = _accounts(tx) if account is None else [account]
-    return _RECORDED.first(tx.execute(_UNDER, {"account_ids": list(of), "request": request_id}))
+    """The newest message recorded under this id, of one account or of any; None: unknown.
+
+    Of any also by the name that a client of ours gave it, which ends the id: that reads the table.
+    """
+    of = {"account_ids": list(_accounts(tx) if account is None else [account])}
+    found = _RECORDED.first(tx.execute(_UNDER_NAME, of | {"request": request_id}))
+    if found is not None or account is not None or not request_id:
+        return found
+    return _RECORDED.first(tx.execute(_UNDER_ENDING, of | {"request": f"-{request_id}"}))
 
 
 @dataclass(frozen=True, slots=True)

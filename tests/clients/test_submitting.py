@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from bot.domain.ending import TurnStatus
+from bot.intake.status import turn_status
 from tests.kit.agents import Echo, Gated
 from tests.kit.web import API, Visitor
 from tests.world import World
@@ -66,6 +68,19 @@ async def test_the_same_message_many_times_at_once_is_one(
     assert sorted(answer.status_code for answer in answers) == [200] * 7 + [202]
     await visitor.answered("m1")
     assert agent.calls == {"hello": 1}
+
+
+async def test_an_operator_asks_for_the_turn_by_the_name_that_the_client_gave_it(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    running = await world.start(web=True, agent=Echo())
+    visitor = await Visitor(running.url, http).begin()
+    await visitor.say("order_1", "hello")
+    await visitor.answered("order_1")
+    asked = running.process.rt.db.read
+    assert (await asked(turn_status, "order_1")).answer == "re: hello"
+    assert (await asked(turn_status, "orderX1")).status is TurnStatus.UNKNOWN
+    assert (await asked(turn_status, "1")).status is TurnStatus.UNKNOWN
 
 
 async def test_b157_of_two_texts_under_one_name_one_wins_and_the_other_is_told(
