@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import httpx
 
 from bot.domain.ending import Ending
+from bot.domain.errors import DatabaseUnavailable
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
@@ -312,8 +314,9 @@ class Mayhem:
     async def _beat(self) -> None:
         for body in tuple(self.bodies):
             if not body.zombie:
-                await _unless_dead(body.running.process.lease.renew())
-                await _unless_dead(body.running.process.sweep())
+                with suppress(DatabaseUnavailable):  # As for the supervisor: it comes again.
+                    await _unless_dead(body.running.process.lease.renew())
+                    await _unless_dead(body.running.process.sweep())
 
     async def operate(self, act: str, pick: int) -> None:
         """Something that an operator does to one of the runs or chats."""
