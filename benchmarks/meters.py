@@ -142,9 +142,9 @@ class PostgresMeter:
 
 
 _STAGES = """
-SELECT runs.claimed_at - runs.created_at, replies.stored_at - runs.claimed_at,
-    outbox.sent_at - replies.stored_at, runs.ended_at - outbox.sent_at
-FROM runs JOIN replies ON replies.run = runs.id JOIN outbox ON outbox.run = runs.id"""
+SELECT runs.claimed_at - runs.created_at, outbox.created_at - runs.claimed_at,
+    outbox.sent_at - outbox.created_at, runs.ended_at - outbox.sent_at
+FROM runs JOIN outbox ON outbox.run = runs.id"""
 
 
 def stages(url: str) -> dict[str, float]:

@@ -52,7 +52,8 @@ _LATELY = 16
 _ANY_NUMBER = 1_000_000
 """Of turns of an account: more than a process ever has."""
 _LATE = 0.05
-"""Seconds by which a sleep may end late on a busy machine without a loss of rate."""
+"""Seconds by which a sleep may end late on a busy machine without a loss of rate. Processes divide
+it: where all of them stood still, all would make up for it at once."""
 _REFUSED_CHATS = 3
 _REFUSED_WITHIN = 1.0
 """So many chats refused within so many seconds: the limit is the whole account's."""
@@ -274,7 +275,7 @@ class RateLimiter:
             if gate.free_at > now:
                 await self._clock.sleep(gate.free_at - now)
             # When everything stood still for a while, hardly any of it is made up for at once.
-            made_up = self._clock.monotonic() - _LATE
+            made_up = self._clock.monotonic() - _LATE / self._processes
             gate.free_at = max(gate.free_at, made_up) + share / self._pace.overall
 
     async def _ask(
