@@ -376,6 +376,8 @@ def follows(
             return Apologise(Cause.GAVE_UP, reason, text.strip())
         case OutOfTime():
             return Apologise(Cause.DEADLINE)
+        case Later() if _past_deadline(run, now):
+            return Apologise(Cause.DEADLINE)
         case Later(after, reason) if after is not None and _past_deadline(run, now + after):
             # No try would come of it: whoever wrote is told now, not when the time is up.
             detail = f"it was asked to wait {after:.0f} s, past its deadline: {reason}"

@@ -67,3 +67,11 @@ def test_what_follows(thought: Thought, after: object) -> None:
 def test_the_last_failure_is_judged_at_once() -> None:
     run: Run = replace(RUN, failures=RETRY.max_failures - 1)
     assert follows(Failed("again"), run, RETRY, 0.9, 100.0) == PutBack(0.0, "again", failed=True)
+
+
+@pytest.mark.parametrize("after", [None, 0.0, 30.0])
+def test_a_wait_that_is_asked_for_when_the_time_is_up_ends_at_the_deadline(
+    after: float | None,
+) -> None:
+    told = follows(Later(after, "busy"), RUN, RETRY, 0.0, 900.0)
+    assert told == Apologise(Cause.DEADLINE)
