@@ -1,4 +1,4 @@
-"""The doorway: how long a platform waits until its webhook is acknowledged."""
+"""The doorway: the seconds that a platform waits for the acknowledgement of its webhook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of pages: what each that follows costs, and how soon it is told."""
+"""Clients of pages: the cost of each that follows, and the way of an event to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ten thousand turns in flight in one process: what each costs while its agent waits.
+"""Ten thousand turns in flight in one process: the cost of each while its agent waits.
 
 `python -m benchmarks.turns DATABASE_URL COUNT`
 """

@@ -1,4 +1,4 @@
-"""The desk: what a process offers to the clients of one account."""
+"""The desk: the service of a process to the clients of one account."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ClientDesk:
         known = await self._rt.db.read(_recorded, self._account, message.address, named)
         if known is not None:
             return await self._again(message, known, named)
-        arrival = Arrival(self._account, body, via="web")
+        arrival = Arrival(self._account, body, via=self._rt.channels[self._account].name)
         [recorded] = await self._intake.take(arrival, [message])
         if recorded.became is Became.DUPLICATE:  # It came twice in this very moment.
             known = await self._rt.db.read(_recorded, self._account, message.address, named)

@@ -33,7 +33,6 @@ class TurnStatus(Worded):
     WITHDRAWN = "withdrawn", "It was stopped on purpose; do not resend."
     INTERRUPTED = "interrupted", "It could not be answered; send it again."
     UNKNOWN = "unknown", "No message with this id was recorded; send it."
-    ALREADY_ACCEPTED = "already_accepted", "This message was recorded before; do not resend."
 
 
 class Reaction(Enum):

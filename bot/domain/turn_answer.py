@@ -1,4 +1,4 @@
-"""The answer to whoever asks what became of a message."""
+"""The turn status of a message, as told to whoever asks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.domain.ending import Ending, TurnStatus
 
 @dataclass(frozen=True, slots=True)
 class TurnAnswer:
-    """One of six answers, each with its one right reaction in `text`.
+    """One of five answers, each with its one right reaction in `text`.
 
     `queued` says that nobody works on it yet; `answer` is the stored answer of a completed
     turn, None where there was none to store.

@@ -1,4 +1,4 @@
-"""The verdict on a run: what may be done with it, from the evidence alone.
+"""The verdict on a run: its one right move, from the evidence alone.
 
 `judge()` is asked whenever a worker takes a run up, for the first time or after any death,
 and by `answerback runs why`, which only prints the answer. It never looks at a clock, a

@@ -28,12 +28,3 @@ def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnsw
         ending=said.ending,
         answer=said.answer if status is TurnStatus.COMPLETED else None,
     )
-
-
-def submitted_again(tx: Tx, request_id: str, account: int) -> TurnAnswer | None:
-    """For a submission under this id: `already_accepted` when it was recorded before; None
-    when it is new."""
-    if recorded_under(tx, request_id, account) is None:
-        return None
-    known = TurnStatus.ALREADY_ACCEPTED
-    return TurnAnswer(request_id, known, known.says)

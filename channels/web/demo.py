@@ -1,4 +1,4 @@
-"""A page that shows the widget, for whoever tries it out: where no site of one's own is yet."""
+"""A page that shows the widget, for a try before there is a site of one's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits: how much a visitor, and an address of the network, may ask of one process.
+"""Limits on the questions of a visitor, and of an address of the network, to one process.
 
 They keep a program that runs wild away from the database. What is fair between people is judged
 by intake (CHAT_MESSAGES_PER_MINUTE), which tells the person.

@@ -1,5 +1,5 @@
-"""Origins: the pages that may use the API. It keeps other sites' pages out, not programs: what a
-chat's content is opened by is its token."""
+"""Origins: the pages that may use the API. It keeps other sites' pages out, not programs: a
+chat's content is opened by its token alone."""
 
 from __future__ import annotations
 

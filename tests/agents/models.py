@@ -1,4 +1,4 @@
-"""Models for the tests: what one answers is scripted, what it was asked is kept."""
+"""Models for the tests: their answers are scripted, the questions to them are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AGENT=package.module:function: what is loaded, how it runs, what is refused."""
+"""AGENT=package.module:function: loading it, running it, refusing it."""
 
 from __future__ import annotations
 

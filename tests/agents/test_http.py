@@ -1,4 +1,4 @@
-"""An agent over HTTP: what it is sent, and that nothing it does holds or leaks anything."""
+"""An agent over HTTP: the question to it, and that nothing it does holds or leaks anything."""
 
 from __future__ import annotations
 

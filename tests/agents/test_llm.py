@@ -1,4 +1,4 @@
-"""The built-in assistant: what it asks, what it answers, and what errors become."""
+"""The built-in assistant: its questions, its answers, and the outcomes of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading tools: what is one, what the model sees of it, and errors that help."""
+"""Loading tools: their forms, the model's view of them, and errors that help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn for the tests of agents: what one would see, and steps that outlive an attempt."""
+"""A turn for the tests of agents, with steps that outlive an attempt."""
 
 from __future__ import annotations
 

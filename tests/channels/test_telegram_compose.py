@@ -1,4 +1,4 @@
-"""Replies into parts: what fits, what is quoted, what becomes a file."""
+"""Replies into parts: limits, quotes, files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups, topics, other bots: what concerns us and what does not."""
+"""Groups, topics, other bots: messages that concern us and others."""
 
 from __future__ import annotations
 

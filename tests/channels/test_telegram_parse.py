@@ -1,4 +1,4 @@
-"""Updates into events: what a person can send, and what it becomes."""
+"""Updates into events: everything that a person can send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending: where it goes, what follows a refusal, and what stays out of the logs."""
+"""Sending: the chat it goes to, the reaction to a refusal, the silence of the logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splitting and visibility: what every channel relies on."""
+"""Splitting and visibility, on which every channel relies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor on the web: what is missing is named with the fix."""
+"""The doctor on the web: whatever is missing is named with the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole error table: what each code proves at once, and what it asks for later."""
+"""The whole error table: the proof of each code at once, and its reaction later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guests and users of a page: who opens which chat, from the first visit to signing out."""
+"""Guests and users of a page, and the chats that they open, from the first visit to signing out."""
 
 from __future__ import annotations
 

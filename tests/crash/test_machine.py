@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: when it is quiet again, what we promise is true.
+"""The state machine: after anything in any order, once it is quiet, every promise holds.
 
 Each example is a story of deliveries, repeats, deaths at checkpoints, zombies, clock jumps,
 provider faults, stops, operators and outages; between the acts the truths are checked

@@ -1,4 +1,4 @@
-"""Calls to providers: who may begin one, and what becomes of an outcome."""
+"""Calls to providers: the right to begin one, and the record of its outcome."""
 
 from __future__ import annotations
 

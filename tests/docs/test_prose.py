@@ -61,6 +61,7 @@ def test_every_command_that_the_readme_names_is_one() -> None:
 
 @pytest.mark.parametrize("place", ["bot", "channels", "storage", "tests", "benchmarks", "docs"])
 def test_no_module_begins_with_an_indirect_question(place: str) -> None:
-    asking = re.compile(r'"""(What|Who\w*|Where|When|Why|How|Which|Whether)\b')
+    word = r"(what|who\w*|where|when|why|how|which|whether)\b"
+    asking = re.compile(rf'"""({word}|[^\n"]*: {word})', re.IGNORECASE)
     code = sorted((ROOT / place).rglob("*.py"))
     assert [str(path) for path in code if asking.match(path.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,4 @@
-"""Every container that a process of ours keeps: how long each is, by the path that leads to it."""
+"""Every container that a process of ours keeps, with its length, by the path that leads to it."""
 
 from __future__ import annotations
 

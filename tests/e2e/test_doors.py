@@ -1,4 +1,4 @@
-"""The HTTP routes from outside: who may post, what is too much, what is said to a platform."""
+"""The HTTP routes from outside: secrets, sizes, and the words to a platform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People write in bursts: what comes while a turn runs is answered together, in order."""
+"""Bursts: messages that come while a turn runs are answered together, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of messages: what is ordinary shares statements, and nobody is hurt by a neighbour."""
+"""Lists of messages: the ordinary ones share statements, and nobody is hurt by a neighbour."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from bot.domain.ending import Ending, TurnStatus
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
 from bot.domain.turn_answer import TurnAnswer
-from bot.intake.status import submitted_again, turn_status
+from bot.intake.status import turn_status
 from bot.wiring import Role
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
@@ -106,14 +106,3 @@ async def test_a_command_is_completed_and_says_that_nothing_answers_it(world: Wo
     answer = await asked(process, request_id)
     assert (answer.status, answer.answer) == (TurnStatus.COMPLETED, None)
     assert "gets no answer" in answer.text
-
-
-async def test_the_same_submission_again_is_already_accepted(world: World) -> None:
-    process, request_id = await one_turn(world, echo)
-    account = process.process.ids["telegram"]
-    db = process.process.rt.db
-    again = await db.read(submitted_again, request_id, account)
-    assert again is not None
-    assert again.status is TurnStatus.ALREADY_ACCEPTED
-    assert await db.read(submitted_again, "tg-1-1", account) is None
-    assert await db.read(submitted_again, request_id, account + 1) is None

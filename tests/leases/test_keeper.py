@@ -1,4 +1,4 @@
-"""The lease: how long a process may believe in itself, and who may call it dead."""
+"""The lease: the time for which a process may believe in itself, and the right to call it dead."""
 
 from __future__ import annotations
 

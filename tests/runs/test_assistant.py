@@ -1,4 +1,4 @@
-"""The built-in assistant in the whole program: what crashes cost, and what people see."""
+"""The built-in assistant in the whole program: the cost of crashes, and the words to people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that answers badly, in the whole program: what the person and the operator see."""
+"""A model that answers badly, in the whole program, as the person and the operator see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes: who shares a transaction, in which order, and who is hurt by whom."""
+"""Lanes: shared transactions, their order, and the safety of neighbours."""
 
 from __future__ import annotations
 

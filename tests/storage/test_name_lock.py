@@ -1,4 +1,4 @@
-"""The lock on a process's name: who has it may call earlier lives of it dead."""
+"""The lock on a process's name, with the right to call earlier lives of it dead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One folder a table: who writes what, and the state diagrams, held against the code."""
+"""One folder a table: its writers, and the state diagrams, held against the code."""
 
 from __future__ import annotations
 

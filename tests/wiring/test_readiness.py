@@ -1,4 +1,4 @@
-"""Readiness: what `/readyz` costs the database."""
+"""Readiness: the cost of `/readyz` to the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention as a setting: how long a process keeps words."""
+"""Retention as a setting: the days for which a process keeps words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of visitors who come without a platform: who became whom, what was signed out, files."""
+"""Tables of visitors who come without a platform: claims, ended sessions, secrets, files."""
 
 from __future__ import annotations
 

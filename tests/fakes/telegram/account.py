@@ -1,4 +1,4 @@
-"""The methods about the bot itself: who it is, its updates, its webhook, its files."""
+"""The methods about the bot itself: its name, its updates, its webhook, its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One bot account of the fake: who it is, its chats, its updates, its files."""
+"""One bot account of the fake: its name, its chats, its updates, its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chats of the fake: what a person sees in each, in order."""
+"""The chats of the fake, as a person sees them, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status callbacks: what becomes of a message, and what we are told about it."""
+"""Status callbacks: the life of a message, and the reports on it."""
 
 from __future__ import annotations
 
