@@ -261,7 +261,7 @@ CREATE TABLE journal (
     CONSTRAINT ck_journal_kind CHECK (kind IN ('accepted', 'working', 'ended', 'withdrawn',
         'still_working', 'message', 'notice')),
     CONSTRAINT ck_journal_status CHECK (status IN ('completed', 'pending', 'withdrawn',
-        'interrupted', 'unknown', 'already_accepted')),
+        'interrupted', 'unknown')),
     CONSTRAINT ck_journal_ending CHECK (ending IN ('answered', 'uncertain', 'undeliverable',
         'apologised', 'failed', 'withdrawn', 'cancelled', 'expired', 'silent'))
 );
