@@ -11,8 +11,9 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.message import Inbound, shortened
 from bot.domain.plugin import Known
 from bot.domain.ports import Clock
+from channels.http import CallFailed, ErrorAnswer, Resource
 from channels.whatsapp import records
-from channels.whatsapp.api import CallFailed, ErrorAnswer, Resource, TwilioApi, TwilioHttp
+from channels.whatsapp.api import TwilioApi, TwilioHttp
 from channels.whatsapp.parse import TwilioMessage, delivery_status_of
 from channels.whatsapp.records import TwilioUnavailable
 from channels.whatsapp.settings import SANDBOX_SENDER, TwilioSettings

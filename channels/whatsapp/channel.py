@@ -10,9 +10,9 @@ from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent, 
 from bot.domain.message import Attachment, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
+from channels.http import CallFailed, ErrorAnswer, NothingReached
 from channels.whatsapp import NAME, compose, errors, media
 from channels.whatsapp.account import TwilioAccount
-from channels.whatsapp.api import CallFailed, ErrorAnswer, NothingReached
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage, callback_url
 from channels.whatsapp.records import DOUBTED, find
