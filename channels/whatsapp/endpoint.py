@@ -51,7 +51,7 @@ def connect(settings: TwilioSettings, host: Host) -> Sequence[Endpoint]:
         _route(FALLBACK_PATH, posts.reader(fallback, posts.message)),
         _route(STATUS_PATH, posts.reader(base, posts.status)),
     ]
-    endpoints = []
+    endpoints = list[Endpoint]()
     for address in settings.twilio_senders:
         channel = WhatsAppChannel(settings, address, host.clock)
         sender = _Sender(channel, base + PATH, fallback + FALLBACK_PATH, base + STATUS_PATH)
@@ -195,9 +195,7 @@ class _Sender:
             trouble, refused = str(error), error.refused
             return WebhookState(self.name, "", self.url, trouble=trouble, refused=refused)
         retried = "" if info.retried or not info.callback_url else "Twilio does not try it again"
-        return WebhookState(
-            self.name, info.callback_url.partition("#")[0], self.url, error=retried
-        )
+        return WebhookState(self.name, info.callback_url.partition("#")[0], self.url, error=retried)
 
     async def set(self, *, drop_pending: bool) -> Sequence[str]:
         """Twilio keeps nothing that could be dropped. What its API can't set is said, to be
