@@ -45,8 +45,8 @@ class WhatsAppChannel(TwilioAccount):
     resend_after = staticmethod(errors.resend_after)
     explain = staticmethod(errors.explain)
 
-    def __init__(self, settings: TwilioSettings, clock: Clock) -> None:
-        super().__init__(settings, clock)
+    def __init__(self, settings: TwilioSettings, sender: str, clock: Clock) -> None:
+        super().__init__(settings, sender, clock)
         self.traits = replace(TRAITS, outside_window=compose.outside_window(settings))
 
     async def open(self) -> None:
@@ -84,7 +84,7 @@ class WhatsAppChannel(TwilioAccount):
         base = self.settings.twilio_status_callback
         callback = callback_url(base, ref) if base else ""
         try:
-            sid = await self._api.create(to.address.chat, wire, callback)
+            sid = await self._api.create(self.account, to.address.chat, wire, callback)
         except NothingReached as failure:
             return NotSent(f"no connection to Twilio: {failure}")
         except ErrorAnswer as answer:
