@@ -1,18 +1,12 @@
-"""The calls that we make of Twilio, and how they reach the network: once, within real time
-limits, without a trace.
-
-The client that comes with the package waits for ever and can repeat a POST. This one
-stands on httpx's transport, below its client, because that client logs whole URLs and
-these carry telephone numbers. It follows no redirect and reads no environment.
+"""The calls that we make of Twilio, by the client of its package, which alone waits for ever and
+can repeat a POST.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
@@ -21,48 +15,12 @@ import httpx
 from twilio.http.response import Response
 from twilio.rest import Client
 
-from bot.domain.errors import AnswerbackError
-from channels.http import WRITING, certificates, leave_in_time
+from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, Resource, parsed
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.settings import TwilioSettings
 
-_CONNECT_TIMEOUT = 5.0
 
-
-class CallFailed(AnswerbackError):
-    """A call to Twilio had no good answer."""
-
-
-class NothingReached(CallFailed):
-    """The connection failed before the first byte of the request: nothing was asked."""
-
-
-class NoAnswer(CallFailed):
-    """The request may have been read and carried out; the answer is missing or broken."""
-
-
-class ErrorAnswer(CallFailed):
-    """Twilio answered outside 2xx. `code` is its own code, `retry_after` the raw header."""
-
-    def __init__(self, status: int, code: int | None, retry_after: str) -> None:
-        super().__init__(f"status {status}, code {code or 'none'}")
-        self.status = status
-        self.code = code
-        self.retry_after = retry_after
-
-
-class _WriteTrace:
-    """Notices, through httpcore's trace, whether the request was begun to be written."""
-
-    def __init__(self) -> None:
-        self.written = False
-
-    async def __call__(self, event: str, info: Mapping[str, object]) -> None:
-        await leave_in_time(event, info)
-        self.written = self.written or event.endswith(WRITING)
-
-
-class TwilioHttp:
+class TwilioHttp(OneExchange):
     """The `http_client` of twilio's Client, and the door for media.
 
     `timeout` are the seconds for a call with its answer, where it names no others. Raises
@@ -72,15 +30,8 @@ class TwilioHttp:
     is_async = True
 
     def __init__(self, timeout: float) -> None:
+        super().__init__()
         self._timeout = timeout
-        self._transport = httpx.AsyncHTTPTransport(
-            verify=certificates(),
-            trust_env=False,
-            limits=httpx.Limits(max_connections=100, keepalive_expiry=4.0),
-        )
-
-    async def close(self) -> None:
-        await self._transport.aclose()
 
     async def request(
         self,
@@ -100,31 +51,10 @@ class TwilioHttp:
             text = (await answer.aread()).decode("utf-8", "replace")
         if not answer.is_success:
             wait = answer.headers.get("retry-after", "")
-            code = _parsed(text).get("code")
+            code = parsed(text).get("code")
             named = code if isinstance(code, int) and not isinstance(code, bool) else None
             raise ErrorAnswer(answer.status_code, named, wait)
         return Response(answer.status_code, text, answer.headers)
-
-    @asynccontextmanager
-    async def exchange(self, request: httpx.Request, total: float) -> AsyncIterator[httpx.Response]:
-        """Send `request`; the answer's body is read inside the block, within the same limit."""
-        trace = _WriteTrace()
-        # Less than `total`: a handshake that is cancelled from outside leaks its socket.
-        connect = min(_CONNECT_TIMEOUT, total / 2)
-        request.extensions = {
-            "timeout": {"connect": connect, "pool": connect, "read": total, "write": total},
-            "trace": trace,
-        }
-        try:
-            async with asyncio.timeout(total):
-                answer = await self._transport.handle_async_request(request)
-                try:
-                    yield answer
-                finally:
-                    await answer.aclose()
-        except (httpx.RequestError, TimeoutError) as error:
-            failure = NoAnswer if trace.written else NothingReached
-            raise failure(type(error).__name__) from None
 
 
 def _request(
@@ -152,18 +82,6 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-Resource = Mapping[str, object]
-
-
-def _parsed(text: str) -> Resource:
-    """The object in an answer; an empty one for what is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 _NOT_FROM_ENVIRONMENT = {"TWILIO_REGION": "", "TWILIO_EDGE": ""}
 
 
@@ -176,7 +94,7 @@ class Page:
 
 
 class TwilioApi:
-    """One account. Everything raises `http.CallFailed` and nothing is tried twice."""
+    """One account. Everything raises `CallFailed` and nothing is tried twice."""
 
     def __init__(self, settings: TwilioSettings, http: TwilioHttp) -> None:
         self._settings = settings
@@ -189,9 +107,9 @@ class TwilioApi:
         self._account = f"/2010-04-01/Accounts/{quote(settings.twilio_account_sid)}"
         self._messages = f"{settings.twilio_api_url}{self._account}/Messages"
 
-    async def create(self, to: str, wire: Wire, status_callback: str) -> str:
+    async def create(self, sender: str, to: str, wire: Wire, status_callback: str) -> str:
         """Send one message; its SID, empty when a good answer names none."""
-        asked: dict[str, object] = {"To": to, "From": self._settings.twilio_whatsapp_from}
+        asked: dict[str, object] = {"To": to, "From": sender}
         if wire.content:
             asked["ContentSid"] = wire.content
             if wire.variables:
@@ -286,7 +204,7 @@ class TwilioApi:
 
 
 def _resource(text: str) -> Resource:
-    found = _parsed(text)
+    found = parsed(text)
     if not found:
         raise NoAnswer("the answer is not what the API gives")
     return found

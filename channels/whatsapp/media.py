@@ -12,7 +12,8 @@ from enum import Enum, auto
 import httpx
 
 from bot.domain.errors import AttachmentUnavailable
-from channels.whatsapp.api import CallFailed, TwilioHttp, basic
+from channels.http import CallFailed, bounded
+from channels.whatsapp.api import TwilioHttp, basic
 from channels.whatsapp.settings import TWILIO_API, TwilioSettings
 
 LARGEST = 16 * 1024 * 1024
@@ -105,21 +106,8 @@ async def _get(request: httpx.Request, http: TwilioHttp) -> bytes | httpx.URL:
                 raise _NotYet(f"status {answer.status_code}")
             if answer.status_code != 200:
                 raise AttachmentUnavailable(f"Twilio refuses the file ({answer.status_code})")
-            return await _bounded(answer)
+            return await bounded(answer, LARGEST)
     except CallFailed as error:
         raise _NotYet(str(error)) from None
     except httpx.InvalidURL:
         raise AttachmentUnavailable("the file's address leads nowhere") from None
-
-
-async def _bounded(answer: httpx.Response) -> bytes:
-    too_large = f"the file is larger than {LARGEST // (1024 * 1024)} MB"
-    told = answer.headers.get("content-length", "")
-    if told.isdigit() and int(told) > LARGEST:
-        raise AttachmentUnavailable(too_large)
-    body = bytearray()
-    async for chunk in answer.aiter_bytes():
-        body += chunk
-        if len(body) > LARGEST:
-            raise AttachmentUnavailable(too_large)
-    return bytes(body)

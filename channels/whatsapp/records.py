@@ -18,7 +18,8 @@ from bot.domain.errors import RecordsUnavailable
 from bot.domain.message import Attachment, Inbound, PayloadError
 from bot.domain.plugin import Known
 from bot.domain.ports import SendRef
-from channels.whatsapp.api import CallFailed, ErrorAnswer, Page, TwilioApi
+from channels.http import CallFailed, ErrorAnswer
+from channels.whatsapp.api import Page, TwilioApi
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.parse import TwilioMessage, attachment, parse_message
 

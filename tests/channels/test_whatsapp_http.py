@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from channels.whatsapp.api import ErrorAnswer, NoAnswer, NothingReached, TwilioHttp
+from channels.http import ErrorAnswer, NoAnswer, NothingReached
+from channels.whatsapp.api import TwilioHttp
 from tests.limits import PATIENCE
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

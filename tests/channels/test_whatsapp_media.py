@@ -7,6 +7,7 @@ import pytest
 
 from bot.domain.errors import AttachmentUnavailable
 from bot.domain.message import Attachment
+from channels.http import bounded
 from channels.whatsapp import media
 from channels.whatsapp.media import Trust, trust
 from tests.channels.whatsapp_kit import Line, line, settings_with
@@ -97,15 +98,13 @@ async def test_a_file_larger_than_whatsapp_allows_is_not_read_to_its_end(
             await at.channel.fetch(await photo(at, b"x" * 1001))
 
 
-async def test_a_size_that_is_not_announced_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(media, "LARGEST", 1000)
-
+async def test_a_size_that_is_not_announced_is_counted() -> None:
     async def chunks() -> object:
         for _ in range(11):
             yield b"x" * 100
 
     with pytest.raises(AttachmentUnavailable, match="larger"):
-        await media._bounded(httpx.Response(200, content=chunks()))  # type: ignore[arg-type]
+        await bounded(httpx.Response(200, content=chunks()), 1000)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
