@@ -1,0 +1,1 @@
+"""What is WhatsApp's own, whoever brings its messages."""
