@@ -7,6 +7,7 @@ a platform would deliver it for ever and hold back what comes behind it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,14 +24,14 @@ from bot.delivery.status import record_status
 from bot.domain.clients import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
+from bot.domain.message import Ignored, shortened
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
 from bot.intake.record import Arrival
 from bot.leases.runtime import Runtime
 
-MAX_BODY = 1_000_000
-"""Bytes. Telegram's largest update has 64 KiB, Twilio's forms far less."""
-
+_AT_ONCE = 32
+"""Members of one body that are committed at the same time: they share transactions."""
 _STRAYS = 20
 """Wrong requests that are told a minute, each with at most so many characters of its path."""
 _PATH_TOLD = 100
@@ -55,6 +56,16 @@ class Site:
     routes: Sequence[tuple[int, Route]] = ()
     pages: Mapping[str, App] = field(default_factory=dict)
     prefix: str = ""
+
+    def account_of(self, payload: Payload, route: int) -> int | None:
+        """The row of the account that a payload is about; None for one that is not configured.
+        `route` is that of the account whose route it came by."""
+        if not payload.account:
+            return route
+        channels = self.rt.channels
+        name = channels[route].name
+        rows = (r for r, c in channels.items() if (c.name, c.account) == (name, payload.account))
+        return next(rows, None)
 
     async def ready(self, _request: Request) -> Response:
         """Everything that could keep this process from its job."""
@@ -101,7 +112,11 @@ def _our_app(site: Site) -> Starlette:
             HttpRoute("/readyz", site.ready),
             HttpRoute("/metrics", site.metrics),
             *(
-                HttpRoute(prefix + route.path, _receive(site, account, route), methods=["POST"])
+                HttpRoute(
+                    prefix + route.path,
+                    _receive(site, account, route),
+                    methods=["POST"] if route.challenge is None else ["POST", "GET"],
+                )
                 for account, route in site.routes
                 for prefix in dict.fromkeys(("", site.prefix))
             ),
@@ -171,12 +186,14 @@ def _receive(site: Site, account: int, route: Route) -> _Answer:
 
     async def receive(request: Request) -> Response:
         began = rt.clock.monotonic()
-        posted = await _posted(request, route.path)
-        if isinstance(posted, Response):
-            return posted
         try:
-            payload = route.read(posted)
-            await _take(site, account, payload)
+            if route.challenge is not None and request.method != "POST":
+                return PlainTextResponse(route.challenge(request.query_params))
+            posted = await _posted(request, route)
+            if isinstance(posted, Response):
+                return posted
+            payloads = route.read(posted)
+            await _take_all(site, account, payloads)
         except NotAuthentic:
             _log.warning(
                 "%s: a request without the right secret or signature was refused", route.path
@@ -188,7 +205,7 @@ def _receive(site: Site, account: int, route: Route) -> _Answer:
             _log.warning("not stored, the platform must deliver it again: %s", error)
             wait = {"Retry-After": str(max(1, round(error.retry_after)))}
             return PlainTextResponse("not stored; deliver it again\n", 503, wait)
-        if payload.status is None:
+        if any(payload.status is None for payload in payloads):
             channel = rt.channels[account].name
             rt.observer.webhook_seconds.labels(channel).observe(rt.clock.monotonic() - began)
         return Response(route.acknowledgement, media_type=route.content_type)
@@ -196,31 +213,65 @@ def _receive(site: Site, account: int, route: Route) -> _Answer:
     return receive
 
 
-async def _take(site: Site, account: int, payload: Payload) -> None:
+async def _take_all(site: Site, account: int, payloads: Sequence[Payload]) -> None:
+    """Commit all that a body tells, few at a time. They begin in their order, which the chats
+    keep. Raises DatabaseUnavailable when something was not stored: what was is known next time."""
+    if len(payloads) == 1:
+        await _take(site, account, payloads[0])
+        return
+    waiting, failed = iter(payloads), list[DatabaseUnavailable]()
+
+    async def take_next() -> None:
+        for payload in waiting:
+            try:
+                await _take(site, account, payload)
+            except DatabaseUnavailable as error:
+                failed.append(error)
+            if failed:
+                return
+
+    async with asyncio.TaskGroup() as group:
+        for _ in payloads[:_AT_ONCE]:
+            group.create_task(take_next())
+    if failed:
+        raise failed[0]
+
+
+async def _take(site: Site, route: int, payload: Payload) -> None:
     """Commit what the payload says. Raises DatabaseUnavailable."""
+    account = site.account_of(payload, route)
+    if account is None:
+        whose = shortened(payload.account)
+        _log.error("a message for %s, which is not configured: it is kept as a dead letter", whose)
+        error = f"for {whose}, which is not configured"
+        await site.intake.take_dead_letter(Arrival(route, payload.text), error)
+        return
+    arrival, events = Arrival(account, payload.text), payload.events
     if payload.status is not None:
         async with in_time():
-            await record_status(site.rt, account, payload.status)
-    elif payload.error:
-        await site.intake.take_dead_letter(Arrival(account, payload.text), payload.error)
-    else:
-        await site.intake.take(Arrival(account, payload.text), payload.events)
+            known = await record_status(site.rt, account, payload.status)
+        if known is None and payload.text and not events:
+            events = (Ignored("a status of nobody's message"),)
+    if payload.error:
+        await site.intake.take_dead_letter(arrival, payload.error)
+    elif events:
+        await site.intake.take(arrival, events)
 
 
-async def _posted(request: Request, path: str) -> Posted | Response:
-    """The request with its whole body, or the answer to one that is too large. `path` is the
+async def _posted(request: Request, route: Route) -> Posted | Response:
+    """The request with its whole body, or the answer to one that is too large. Its target is the
     route's, behind PUBLIC_URL's prefix, whether or not a proxy left that on."""
     body = bytearray()
     try:
         async for chunk in request.stream():
             body += chunk
-            if len(body) > MAX_BODY:
-                return PlainTextResponse(f"a body has at most {MAX_BODY} bytes\n", 413)
+            if len(body) > route.largest:
+                return PlainTextResponse(f"a body has at most {route.largest} bytes\n", 413)
     except ClientDisconnect:
         return PlainTextResponse("the body did not arrive whole\n", 400)
     query = request.scope["query_string"].decode("latin-1")
     return Posted(
-        target=path + (f"?{query}" if query else ""),
+        target=route.path + (f"?{query}" if query else ""),
         query=dict(request.query_params),
         headers=request.headers,
         body=bytes(body),

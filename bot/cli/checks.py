@@ -29,7 +29,7 @@ from storage.schema import migrate
 
 T = TypeVar("T")
 
-webhook = typer.Typer(no_args_is_help=True, help="The webhooks at Telegram and Twilio.")
+webhook = typer.Typer(no_args_is_help=True, help="The webhooks at the platforms.")
 agent = typer.Typer(no_args_is_help=True, help="The agent behind AGENT.")
 database = typer.Typer(no_args_is_help=True, help="The database's schema.")
 
@@ -61,8 +61,8 @@ def set_(
         bool, typer.Option("--drop-pending", help="Telegram throws away what waits there.")
     ] = False,
 ) -> None:
-    """Point Telegram and Twilio at PUBLIC_URL, with secret and retries; what Twilio's API
-    can't do is printed, to be entered in its console.
+    """Point the platforms at PUBLIC_URL; what their APIs can't do is printed, to be entered by
+    hand. Meta asks the address at once, so the service must run.
 
     For example: webhook set
     """

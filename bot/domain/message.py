@@ -13,11 +13,11 @@ from bot.domain.errors import ForOperators
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
-_CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 class ChannelName(str):
-    """A platform's name, as its plug-in gives it: a small letter, then letters, digits and _."""
+    """A platform's name, as its plug-in gives it: a small letter, then letters, digits, _ and -."""
 
     __slots__ = ()
 

@@ -40,25 +40,32 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A verified body, read once. `text` is what is stored of it. `error` says why its events
-    can't be told: then it is kept as a dead letter. With `status` it is the platform's word on
-    a message of ours, and is not stored."""
+    """One of the things that a verified body tells. `text` is what is stored of it. `error` says
+    why its events can't be told: then it is kept as a dead letter. `status` is the platform's
+    word on a message of ours; without events, `text` is kept of it only where that message is
+    nobody's. `account` is whose it is, where the accounts of a platform share a route; empty:
+    the route's own."""
 
     text: str
     events: tuple[Event, ...] = ()
     error: str = ""
     status: DeliveryStatus | None = None
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path at which a platform posts. `read` raises NotAuthentic or NotReadable and nothing
-    else. `acknowledgement` is what the platform takes for "received" and shows to nobody."""
+    """A path at which a platform posts, at most `largest` bytes. `read` tells what there is in a
+    body; it raises NotAuthentic or NotReadable and nothing else. `acknowledgement` is what the
+    platform takes for "received" and shows to nobody. `challenge` answers a GET with this query,
+    by which a platform makes sure whose path it is; it raises NotAuthentic."""
 
     path: str
-    read: Callable[[Posted], Payload]
+    read: Callable[[Posted], Sequence[Payload]]
     content_type: str = "text/plain"
     acknowledgement: str = ""
+    largest: int = 1_000_000
+    challenge: Callable[[Mapping[str, str]], str] | None = None
 
 
 class Updates(Protocol):
@@ -106,7 +113,8 @@ class Profile(Protocol):
 class WebhookState:
     """A webhook as its platform has it. `error_age` in seconds; `missing` are kinds of updates
     that it does not deliver and should. `trouble` says that the platform could not be asked,
-    `refused` that it knows us no more, `by_hand` what must be done at the platform itself."""
+    `refused` that it knows us no more, `by_hand` what must be done at the platform itself.
+    `rest` are the seconds for which it should not be asked again."""
 
     channel: str
     url: str = ""
@@ -118,6 +126,7 @@ class WebhookState:
     by_hand: str = ""
     missing: Sequence[str] = ()
     refused: bool = False
+    rest: float = 0.0
 
 
 class Webhook(Protocol):
@@ -181,13 +190,13 @@ class ChannelPlugin(Generic[S]):
     `turned_on_by` names the variables that turn it on, for a person. `beside_terminal` says
     whether it is served on loopback, beside the terminal chat, where no channel is configured.
 
-    `connect` builds the account, not yet open, and is the first to import the platform's
-    packages. It raises ConfigurationError.
+    `connect` builds the accounts, not yet open, and is the first to import the platform's
+    packages. It raises ConfigurationError. A route that they share is the first one's.
     """
 
     name: ChannelName
     settings: type[S] | None
     configured: Callable[[S], bool]
-    connect: Callable[[S, Host], Endpoint]
+    connect: Callable[[S, Host], Sequence[Endpoint]]
     turned_on_by: str = ""
     beside_terminal: Callable[[S], bool] = lambda _settings: False

@@ -96,5 +96,11 @@ def connect(
     )
     if terminal is not None:
         beside = [p for p in plugins(settings.channels) if pages and p.beside_terminal(settings)]
-        return [plugin.connect(settings, host) for plugin in (console.CHANNEL, *beside)]
-    return [plugin.connect(settings, host) for plugin in configured(settings)]
+        return _connected((console.CHANNEL, *beside), settings, host)
+    return _connected(configured(settings), settings, host)
+
+
+def _connected(
+    plugins: Sequence[ChannelPlugin[Any]], settings: Settings, host: Host
+) -> Sequence[Endpoint]:
+    return [endpoint for plugin in plugins for endpoint in plugin.connect(settings, host)]

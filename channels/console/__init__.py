@@ -99,6 +99,6 @@ CHANNEL = ChannelPlugin[None](
     name=NAME,
     settings=None,
     configured=lambda _settings: False,
-    connect=lambda _settings, host: Endpoint(ConsoleChannel(host.terminal)),
+    connect=lambda _settings, host: [Endpoint(ConsoleChannel(host.terminal))],
 )
 """No variable configures it: a process has it that is lent a terminal, and then nothing else."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot.domain.message import ChannelName
 from bot.domain.plugin import ChannelPlugin, Endpoint, Host
 from channels.telegram.settings import TelegramSettings
@@ -9,7 +11,7 @@ from channels.telegram.settings import TelegramSettings
 NAME = ChannelName("telegram")
 
 
-def _connect(settings: TelegramSettings, host: Host) -> Endpoint:
+def _connect(settings: TelegramSettings, host: Host) -> Sequence[Endpoint]:
     from channels.telegram.endpoint import connect  # noqa: PLC0415 - its package takes a second
 
     return connect(settings, host)

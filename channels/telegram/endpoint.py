@@ -31,11 +31,11 @@ SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 a header's name
 _REFUSALS = (PollConflict, PollRefused, PollUnavailable)
 
 
-def connect(settings: TelegramSettings, host: Host) -> Endpoint:
+def connect(settings: TelegramSettings, host: Host) -> Sequence[Endpoint]:
     """The bot of these settings, not yet open."""
     channel = TelegramChannel(settings, host)
     bot = _Bot(channel, settings, host.clock)
-    return Endpoint(
+    endpoint = Endpoint(
         channel,
         routes=[Route(PATH, bot.read)],
         updates=channel if settings.telegram_polls else None,
@@ -43,6 +43,7 @@ def connect(settings: TelegramSettings, host: Host) -> Endpoint:
         webhook=bot,
         examine=bot.examine,
     )
+    return [endpoint]
 
 
 def secret_matches(header: str | None, secret: str) -> bool:
@@ -62,7 +63,7 @@ class _Bot:
     settings: TelegramSettings
     clock: Clock
 
-    def read(self, posted: Posted) -> Payload:
+    def read(self, posted: Posted) -> Sequence[Payload]:
         """An update that Telegram posted. A body that is no JSON is not kept: Telegram sends
         nothing else, so something between it and us broke it."""
         secret = self.settings.telegram_webhook_secret
@@ -78,7 +79,7 @@ class _Bot:
             events = self.channel.parse(update)
         except PayloadError as error:
             reason = str(error)
-        return Payload(clean(posted.body.decode("utf-8", "replace")), events, reason)
+        return [Payload(clean(posted.body.decode("utf-8", "replace")), events, reason)]
 
     @property
     def _url(self) -> str:

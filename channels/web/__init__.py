@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot.domain.message import ChannelName
 from bot.domain.plugin import ChannelPlugin, Endpoint, Host
 from channels.web.settings import WebSettings
@@ -9,7 +11,7 @@ from channels.web.settings import WebSettings
 NAME = ChannelName("web")
 
 
-def _connect(settings: WebSettings, host: Host) -> Endpoint:
+def _connect(settings: WebSettings, host: Host) -> Sequence[Endpoint]:
     from channels.web.endpoint import connect  # noqa: PLC0415 - only where it is turned on
 
     return connect(settings, host)

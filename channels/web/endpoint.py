@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from bot.domain.clients import Pages
@@ -15,13 +16,10 @@ from channels.web.widget import Widget
 from channels.web.wire import PATH, WIRE
 
 
-def connect(settings: WebSettings, host: Host) -> Endpoint:
+def connect(settings: WebSettings, host: Host) -> Sequence[Endpoint]:
     """The web, as these settings describe it. Raises ConfigurationError."""
     channel = WebChannel()
     site = Site(channel, Door(settings, host.clock), Widget(host.page_texts))
     folder = "" if settings.web_files is None else str(settings.web_files)
-    return Endpoint(
-        channel,
-        pages=Pages(PATH, WIRE, channel.bind, site.app, folder),
-        examine=partial(examine, settings),
-    )
+    pages = Pages(PATH, WIRE, channel.bind, site.app, folder)
+    return [Endpoint(channel, pages=pages, examine=partial(examine, settings))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot.domain.message import ChannelName
 from bot.domain.plugin import ChannelPlugin, Endpoint, Host
 from channels.whatsapp.settings import TwilioSettings
@@ -9,7 +11,7 @@ from channels.whatsapp.settings import TwilioSettings
 NAME = ChannelName("whatsapp")
 
 
-def _connect(settings: TwilioSettings, host: Host) -> Endpoint:
+def _connect(settings: TwilioSettings, host: Host) -> Sequence[Endpoint]:
     from channels.whatsapp.endpoint import connect  # noqa: PLC0415 - its package takes a second
 
     return connect(settings, host)

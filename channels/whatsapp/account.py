@@ -8,7 +8,7 @@ from datetime import datetime
 
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import ConfigurationError
-from bot.domain.message import Inbound
+from bot.domain.message import Inbound, shortened
 from bot.domain.plugin import Known
 from bot.domain.ports import Clock
 from channels.http import CallFailed, ErrorAnswer, Resource
@@ -16,7 +16,7 @@ from channels.whatsapp import records
 from channels.whatsapp.api import TwilioApi, TwilioHttp
 from channels.whatsapp.parse import TwilioMessage, delivery_status_of
 from channels.whatsapp.records import TwilioUnavailable
-from channels.whatsapp.settings import TwilioSettings
+from channels.whatsapp.settings import SANDBOX_SENDER, TwilioSettings
 
 RETRIES = "#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
 """Connection overrides: by itself Twilio tries a webhook once more, and only when it could
@@ -40,12 +40,17 @@ class WebhookInfo:
 class TwilioAccount:
     """One sender and the account that it belongs to."""
 
-    def __init__(self, settings: TwilioSettings, clock: Clock) -> None:
+    def __init__(self, settings: TwilioSettings, sender: str, clock: Clock) -> None:
         self.settings = settings
         self._clock = clock
-        self.account = settings.twilio_whatsapp_from
+        self.account = sender
         self._http = TwilioHttp(settings.twilio_timeout)
         self._api = TwilioApi(settings, self._http)
+
+    @property
+    def sandbox(self) -> bool:
+        """Whether this is Twilio's shared number."""
+        return self.account == SANDBOX_SENDER
 
     async def status(self, receipt: str) -> DeliveryStatus | None:
         """Ask where a part of ours stands by Twilio's records; None when they can't be read."""
@@ -89,7 +94,7 @@ class TwilioAccount:
             raise TwilioUnavailable(f"the webhook is not set: {failure}", failure) from None
 
     async def _sender(self) -> Resource:
-        if self.settings.twilio_sandbox:
+        if self.sandbox:
             raise ConfigurationError(
                 "the sandbox has no webhook that can be set from here: in Twilio's console, under "
                 "Messaging, Try it out, Sandbox settings, enter the URL of /whatsapp/webhook"
@@ -104,7 +109,10 @@ class TwilioAccount:
         for row in rows:
             if row.get("sender_id") == self.account:
                 return row
-        raise ConfigurationError("TWILIO_WHATSAPP_FROM is not a WhatsApp sender of this account")
+        raise ConfigurationError(
+            f"{shortened(self.account)} of TWILIO_WHATSAPP_FROM is not a WhatsApp sender of this "
+            "account"
+        )
 
     async def clock_ahead(self) -> float | None:
         """Seconds by which our clock is ahead of Twilio's, as its answer to our credentials

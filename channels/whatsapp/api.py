@@ -107,9 +107,9 @@ class TwilioApi:
         self._account = f"/2010-04-01/Accounts/{quote(settings.twilio_account_sid)}"
         self._messages = f"{settings.twilio_api_url}{self._account}/Messages"
 
-    async def create(self, to: str, wire: Wire, status_callback: str) -> str:
+    async def create(self, sender: str, to: str, wire: Wire, status_callback: str) -> str:
         """Send one message; its SID, empty when a good answer names none."""
-        asked: dict[str, object] = {"To": to, "From": self._settings.twilio_whatsapp_from}
+        asked: dict[str, object] = {"To": to, "From": sender}
         if wire.content:
             asked["ContentSid"] = wire.content
             if wire.variables:

@@ -5,32 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.domain.commands import CommandForm
 from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent, Unknown
 from bot.domain.message import Attachment, Inbound
-from bot.domain.ports import Clock, Pace, Recipient, SendRef, Traits
+from bot.domain.ports import Clock, Recipient, SendRef
 from bot.domain.reply import PartBody, Reply
 from channels.http import CallFailed, ErrorAnswer, NothingReached
-from channels.whatsapp import NAME, compose, errors, media
+from channels.whatsapp import NAME, compose, media
 from channels.whatsapp.account import TwilioAccount
 from channels.whatsapp.compose import Wire
+from channels.whatsapp.errors import TABLE, outcome_of_code
 from channels.whatsapp.parse import TwilioMessage, callback_url
 from channels.whatsapp.records import DOUBTED, find
 from channels.whatsapp.settings import TwilioSettings
+from channels.whatsapp_common import choices
+from channels.whatsapp_common.errors import retry_after_seconds
+from channels.whatsapp_common.traits import TRAITS
 
-WINDOW_MARGIN = 60.0
-"""Seconds before the 24 hours end in which nothing is begun any more."""
 TYPING_LIMIT = 5.0
 _LOOK_PAGES = 5
 _CLOSED_WINDOW = "63016"
 
-TRAITS = Traits(
-    free_text_window=86_400.0 - WINDOW_MARGIN,
-    looks=(2.0, 10.0, 30.0, 60.0, 120.0),
-    ordered=False,
-    commands=CommandForm.WORDS,
-    pace=Pace(overall=80.0),
-)
+_LOOKS = (2.0, 10.0, 30.0, 60.0, 120.0)
 
 
 class WhatsAppChannel(TwilioAccount):
@@ -39,15 +34,15 @@ class WhatsAppChannel(TwilioAccount):
     name = NAME
     leaves_outside = staticmethod(compose.is_template)
     fallback_of = staticmethod(compose.fallback_of)
-    offered = staticmethod(compose.offered)
-    choice_of = staticmethod(compose.choice_of)
-    reaction = staticmethod(errors.reaction_to_callback)
-    resend_after = staticmethod(errors.resend_after)
-    explain = staticmethod(errors.explain)
+    offered = staticmethod(choices.offered)
+    choice_of = staticmethod(choices.choice_of)
+    reaction = staticmethod(TABLE.reaction)
+    resend_after = staticmethod(TABLE.resend_after)
+    explain = staticmethod(TABLE.explain)
 
-    def __init__(self, settings: TwilioSettings, clock: Clock) -> None:
-        super().__init__(settings, clock)
-        self.traits = replace(TRAITS, outside_window=compose.outside_window(settings))
+    def __init__(self, settings: TwilioSettings, sender: str, clock: Clock) -> None:
+        super().__init__(settings, sender, clock)
+        self.traits = replace(TRAITS, looks=_LOOKS, outside_window=compose.outside_window(settings))
 
     async def open(self) -> None:
         """Nothing is connected before the first call."""
@@ -84,12 +79,12 @@ class WhatsAppChannel(TwilioAccount):
         base = self.settings.twilio_status_callback
         callback = callback_url(base, ref) if base else ""
         try:
-            sid = await self._api.create(to.address.chat, wire, callback)
+            sid = await self._api.create(self.account, to.address.chat, wire, callback)
         except NothingReached as failure:
             return NotSent(f"no connection to Twilio: {failure}")
         except ErrorAnswer as answer:
-            wait = errors.retry_after_seconds(answer.retry_after, self._clock.wall())
-            return errors.outcome_of_code(answer.status, answer.code, wait)
+            wait = retry_after_seconds(answer.retry_after, self._clock.wall())
+            return outcome_of_code(answer.status, answer.code, wait)
         except CallFailed as failure:
             return Unknown(f"no answer from Twilio: {failure}")
         return Sent(sid) if sid else Unknown("Twilio's answer names no message")

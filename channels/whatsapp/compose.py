@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from urllib.parse import urlsplit
 
-from bot.domain.message import clean
 from bot.domain.ports import OutsideWindow
 from bot.domain.reply import Button, FileOut, PartBody, Reply
-from channels.markdown import Span, Style, Styled, render
-from channels.text import cleaned, is_blank, shorten, utf16_len
-from channels.whatsapp.markup import LIMIT, cut, pieces
+from channels.markdown import Span, Style, Styled
+from channels.text import cleaned, is_blank, utf16_len
 from channels.whatsapp.settings import TwilioSettings
+from channels.whatsapp_common import markup, templates
+from channels.whatsapp_common.choices import listed, options_among
+from channels.whatsapp_common.markup import cut
+from channels.whatsapp_common.templates import REPLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,12 @@ class Wire:
             raise ValueError("not a stored part of this channel") from error
 
 
+LIMIT = 1600
+"""UTF-16 units; Twilio refuses a longer body (21617)."""
 CAPTION_LIMIT = 1024
-TEMPLATE_LIMIT = 900
-"""A template's whole text may have 1,024 characters; its fixed words need some of them."""
 BUTTON_LABEL_LIMIT = 20
 _CAPTIONED = frozenset({"photo", "video"})
 """The kinds of files under which WhatsApp shows words."""
-_REPLY = "{reply}"
 
 
 def compose(reply: Reply, settings: TwilioSettings) -> list[PartBody]:
@@ -64,6 +65,11 @@ def compose(reply: Reply, settings: TwilioSettings) -> list[PartBody]:
     texts, buttons = pieces(reply.text), reply.buttons
     parts = _with_choices(texts, buttons, settings) if buttons else _bodies(texts)
     return parts + [part for file in reply.files for part in _file(file)]
+
+
+def pieces(markdown: str) -> list[str]:
+    """A Markdown text as the bodies of the messages that carry it, in order."""
+    return markup.pieces(markdown, LIMIT)
 
 
 def _bodies(texts: Sequence[str]) -> list[PartBody]:
@@ -77,13 +83,10 @@ def _part(wire: Wire, text: str = "") -> PartBody:
 def _with_choices(
     texts: list[str], buttons: tuple[Button, ...], settings: TwilioSettings
 ) -> list[PartBody]:
-    options = tuple(Button(b.label, b.data or b.label) for b in buttons if not b.url)
-    # A link is not chosen but opened: it has no number.
-    numbered = [f"{number}. {option.label}" for number, option in enumerate(options, 1)]
-    listed = "\n".join([*numbered, *(f"{b.label}: {b.url}" for b in buttons if b.url)])
+    options, lines = options_among(buttons), listed(buttons)
     last = texts[-1] if texts else ""
-    joined = f"{last}\n\n{listed}" if last else listed
-    tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(listed))]
+    joined = f"{last}\n\n{lines}" if last else lines
+    tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(lines), LIMIT)]
     *before, final = [*texts[:-1], *tail]
     content = settings.twilio_choice_templates.get(len(options), "")
     if content and len(options) == len(buttons) and _fits_buttons(last, options):
@@ -111,9 +114,9 @@ def _file(file: FileOut) -> list[PartBody]:
             return _bodies(captions)
         title = Span(Style.BOLD, 0, len(name))
         block = Span(Style.PRE, len(name) + 1, len(name) + 1 + len(content))
-        return _bodies([*captions, *cut(Styled(f"{name}\n{content}", (title, block)))])
+        return _bodies([*captions, *cut(Styled(f"{name}\n{content}", (title, block)), LIMIT)])
     if urlsplit(file.url).scheme not in ("http", "https"):
-        return _bodies([*captions, *cut(Styled(f"{name}: {file.url}"))])
+        return _bodies([*captions, *cut(Styled(f"{name}: {file.url}"), LIMIT)])
     fits = len(captions) == 1 and utf16_len(captions[0]) <= CAPTION_LIMIT
     caption = captions[0] if fits and file.kind in _CAPTIONED else ""
     link = f"{caption or name}\n{file.url}"
@@ -137,47 +140,21 @@ def compose_template(text: str, settings: TwilioSettings) -> PartBody | None:
     """
     if not settings.twilio_template_sid:
         return None
-    words = " ".join(render(clean(text)).written_out().split())
-    line = shorten(words, TEMPLATE_LIMIT, utf16_len)
-    named: Mapping[str, str] = {
-        name: value.replace(_REPLY, line)
-        for name, value in settings.twilio_template_variables.items()
-    }
-    shown = line if any(_REPLY in v for v in settings.twilio_template_variables.values()) else ""
+    line, values = templates.line(text), settings.twilio_template_variables
+    named = {name: value.replace(REPLY, line) for name, value in values.items()}
+    shown = line if outside_window(settings) is OutsideWindow.ANSWER else ""
     return _part(Wire(content=settings.twilio_template_sid, variables=named), shown or "[template]")
 
 
 def outside_window(settings: TwilioSettings) -> OutsideWindow:
     """The use of the configured template to somebody whose 24 hours are over."""
-    if not settings.twilio_template_sid:
-        return OutsideWindow.NOTHING
-    carries = any(_REPLY in value for value in settings.twilio_template_variables.values())
-    return OutsideWindow.ANSWER if carries else OutsideWindow.INVITATION
+    return templates.use(settings.twilio_template_sid, settings.twilio_template_variables.values())
 
 
 def is_template(body: PartBody) -> bool:
     """True for an approved template, and not for a choice that has words to fall back on."""
-    wire = _wire(body.wire)
-    return wire is not None and bool(wire.content) and not wire.fallback
-
-
-def offered(parts: Sequence[PartBody]) -> str:
-    """The choices of a reply's parts, in the form of their part; empty for none."""
-    return next((p.wire for p in reversed(parts) if Wire.loads(p.wire).options), "")
-
-
-def choice_of(offered: str, text: str) -> Button | None:
-    """The offered choice that these words of a person name, by number or by label."""
-    wire = _wire(offered)
-    said = text.strip().casefold().rstrip(".)").lstrip("(")
-    for number, option in enumerate(wire.options if wire else (), 1):
-        if said in (str(number), option.label.strip().casefold()):
-            return option
-    return None
-
-
-def _wire(stored: str) -> Wire | None:
     try:
-        return Wire.loads(stored)
+        wire = Wire.loads(body.wire)
     except ValueError:
-        return None
+        return False
+    return bool(wire.content) and not wire.fallback

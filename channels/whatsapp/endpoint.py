@@ -19,7 +19,7 @@ from twilio.request_validator import (
 
 from bot.domain.errors import ConfigurationError, RecordsUnavailable
 from bot.domain.findings import Finding, fine, problem, warning
-from bot.domain.message import Event, PayloadError
+from bot.domain.message import Event, PayloadError, shortened
 from bot.domain.plugin import (
     Endpoint,
     Host,
@@ -30,6 +30,7 @@ from bot.domain.plugin import (
     Route,
     WebhookState,
 )
+from channels.whatsapp import NAME
 from channels.whatsapp.account import RETRIES
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp.parse import parse, parse_status
@@ -41,48 +42,53 @@ FALLBACK_PATH = "/whatsapp/fallback"
 _EMPTY_TWIML = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
 
 
-def connect(settings: TwilioSettings, host: Host) -> Endpoint:
-    """The sender of these settings, not yet open."""
-    channel = WhatsAppChannel(settings, host.clock)
+def connect(settings: TwilioSettings, host: Host) -> Sequence[Endpoint]:
+    """The senders of these settings, not yet open."""
     base, fallback = settings.public_url, settings.twilio_fallback_url or settings.public_url
     posts = Posts(settings)
-    sender = _Sender(channel, base + PATH, fallback + FALLBACK_PATH, base + STATUS_PATH)
-    return Endpoint(
-        channel,
-        carrier=channel,
-        routes=[
-            _route(PATH, posts.reader(base, posts.message)),
-            _route(FALLBACK_PATH, posts.reader(fallback, posts.message)),
-            _route(STATUS_PATH, posts.reader(base, posts.status)),
-        ],
-        records=channel,
-        webhook=sender,
-        examine=sender.examine,
-    )
+    routes = [
+        _route(PATH, posts.reader(base, posts.message)),
+        _route(FALLBACK_PATH, posts.reader(fallback, posts.message)),
+        _route(STATUS_PATH, posts.reader(base, posts.status)),
+    ]
+    endpoints = list[Endpoint]()
+    for address in settings.twilio_senders:
+        channel = WhatsAppChannel(settings, address, host.clock)
+        sender = _Sender(channel, base + PATH, fallback + FALLBACK_PATH, base + STATUS_PATH)
+        endpoint = Endpoint(
+            channel,
+            carrier=channel,
+            routes=() if endpoints else routes,
+            records=channel,
+            webhook=sender,
+            examine=sender.examine,
+        )
+        endpoints.append(endpoint)
+    return endpoints
 
 
-def _route(path: str, read: Callable[[Posted], Payload]) -> Route:
+def _route(path: str, read: Callable[[Posted], Sequence[Payload]]) -> Route:
     return Route(path, read, "text/xml", _EMPTY_TWIML)
 
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """The posts of Twilio for one sender: forms, signed for our public address."""
+    """The posts of Twilio for our senders: forms, signed for our public address."""
 
     settings: TwilioSettings
 
     def reader(
         self, public_url: str, tell: Callable[[Posted, Mapping[str, str]], Payload]
-    ) -> Callable[[Posted], Payload]:
+    ) -> Callable[[Posted], Sequence[Payload]]:
         """A route's `read`: the form, verified for `public_url`, as `tell` makes it out. Of a
         name that comes twice the first value counts."""
 
-        def read(posted: Posted) -> Payload:
+        def read(posted: Posted) -> Sequence[Payload]:
             pairs = _form(posted.body)
             url = public_url + posted.target
             if pairs is None or not signature_matches(url, pairs, posted.headers, self.settings):
                 raise NotAuthentic
-            return tell(posted, dict(reversed(pairs)))
+            return [tell(posted, dict(reversed(pairs)))]
 
         return read
 
@@ -90,18 +96,25 @@ class Posts:
         """A message from a person."""
         events: tuple[Event, ...] = ()
         reason = ""
+        sender = self._sender(form.get("To", ""))
         try:
-            events = parse(form, self.settings.twilio_whatsapp_from)
+            events = parse(form, sender)
         except PayloadError as error:
             reason = str(error)
-        return Payload(posted.body.decode("ascii"), events, reason)
+        return Payload(posted.body.decode("ascii"), events, reason, account=sender)
 
     def status(self, posted: Posted, form: Mapping[str, str]) -> Payload:
         """The status of a message of ours."""
         try:
-            return Payload("", status=parse_status(form, posted.query))
+            status = parse_status(form, posted.query)
         except PayloadError as error:
             raise NotReadable(str(error)) from error
+        return Payload("", status=status, account=self._sender(form.get("From", "")))
+
+    def _sender(self, named: str) -> str:
+        """That of our senders which a form names, or else the first one."""
+        senders = self.settings.twilio_senders
+        return named if named in senders else senders[0]
 
 
 def _form(body: bytes) -> list[tuple[str, str]] | None:
@@ -167,18 +180,22 @@ class _Sender:
     fallback: str
     status: str
 
+    @property
+    def name(self) -> str:
+        """The channel's name; of several senders, with this one's."""
+        several = len(self.channel.settings.twilio_senders) > 1
+        return f"{NAME} {shortened(self.channel.account)}" if several else NAME
+
     async def state(self) -> WebhookState:
         try:
             info = await self.channel.webhook_info()
         except ConfigurationError as error:
-            return WebhookState("whatsapp", wanted=self.url, by_hand=str(error))
+            return WebhookState(self.name, wanted=self.url, by_hand=str(error))
         except RecordsUnavailable as error:
             trouble, refused = str(error), error.refused
-            return WebhookState("whatsapp", "", self.url, trouble=trouble, refused=refused)
+            return WebhookState(self.name, "", self.url, trouble=trouble, refused=refused)
         retried = "" if info.retried or not info.callback_url else "Twilio does not try it again"
-        return WebhookState(
-            "whatsapp", info.callback_url.partition("#")[0], self.url, error=retried
-        )
+        return WebhookState(self.name, info.callback_url.partition("#")[0], self.url, error=retried)
 
     async def set(self, *, drop_pending: bool) -> Sequence[str]:
         """Twilio keeps nothing that could be dropped. What its API can't set is said, to be
@@ -187,19 +204,19 @@ class _Sender:
             await self.channel.webhook_set(self.url, self.fallback, self.status)
         except ConfigurationError as error:
             return [
-                f"whatsapp: {error}",
+                f"{self.name}: {error}",
                 f"  when a message comes in (POST): {self.url}{RETRIES}",
                 f"  fallback, where there is a field (POST): {self.fallback}{RETRIES}",
                 f"  status callback (POST): {self.status}{RETRIES}",
             ]
-        return [f"whatsapp delivers to {self.url}, after a failure to {self.fallback}"]
+        return [f"{self.name} delivers to {self.url}, after a failure to {self.fallback}"]
 
     async def delete(self) -> Sequence[str]:
         try:
             await self.channel.webhook_set("")
         except ConfigurationError as error:
-            return [f"whatsapp: {error}"]
-        return ["whatsapp: the sender has no webhook any more"]
+            return [f"{self.name}: {error}"]
+        return [f"{self.name}: the sender has no webhook any more"]
 
     async def examine(self) -> Sequence[Finding]:
         try:
@@ -213,7 +230,7 @@ class _Sender:
             found.append(warning("twilio clock", said, "let the machine set its clock (NTP)"))
         elif ahead is not None:
             found.append(fine("twilio clock", f"ours differs by {abs(ahead):.0f} s"))
-        if self.channel.settings.twilio_sandbox:
+        if self.channel.sandbox:
             fix = "each person sends the join words; after three days again"
             found.append(warning("twilio sandbox", "only joined numbers are reached", fix))
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -23,8 +24,21 @@ _ORNAMENTS = re.compile(r"[ ().-]")
 _ACCOUNT = re.compile(r"AC[0-9A-Za-z]+")
 
 
+def _sender(value: str) -> str:
+    bare = value.strip()
+    if bare[: len(_PREFIX)].lower() == _PREFIX:
+        bare = bare[len(_PREFIX) :]
+    number = _ORNAMENTS.sub("", bare)
+    if not _NUMBER.fullmatch(number):
+        raise ValueError(
+            "must be a number in international form, such as whatsapp:+14155238886 or "
+            "+14155238886, or several of them, comma separated"
+        )
+    return _PREFIX + number
+
+
 class TwilioSettings(BaseSettings):
-    """Twilio's variables: one sender and the account that it belongs to. Times in seconds.
+    """Twilio's variables: senders, comma separated, of one account. Times in seconds.
 
     `twilio_second_auth_token` and `twilio_shared_key` are further secrets that sign webhooks.
     `twilio_template_sid` is an approved template (`HX...`) for a closed window; in the values
@@ -58,8 +72,9 @@ class TwilioSettings(BaseSettings):
         return self.public_url and self.public_url + STATUS_PATH
 
     @property
-    def twilio_sandbox(self) -> bool:
-        return self.twilio_whatsapp_from == SANDBOX_SENDER
+    def twilio_senders(self) -> Sequence[str]:
+        """Our senders as Twilio writes them, `whatsapp:+1...`."""
+        return self.twilio_whatsapp_from.split(",")
 
     @field_validator("twilio_account_sid")
     @classmethod
@@ -70,18 +85,12 @@ class TwilioSettings(BaseSettings):
 
     @field_validator("twilio_whatsapp_from")
     @classmethod
-    def _twilio_sender(cls, value: str) -> str:
-        """Our sender as Twilio writes it: `whatsapp:+1...`, from that or from `+1...`."""
-        bare = value.strip()
-        if bare[: len(_PREFIX)].lower() == _PREFIX:
-            bare = bare[len(_PREFIX) :]
-        number = _ORNAMENTS.sub("", bare)
-        if value and not _NUMBER.fullmatch(number):
-            raise ValueError(
-                "must be a number in international form, "
-                "such as whatsapp:+14155238886 or +14155238886"
-            )
-        return _PREFIX + number if value else ""
+    def _twilio_from(cls, value: str) -> str:
+        """Our senders as Twilio writes them: `whatsapp:+1...`, from that or from `+1...`."""
+        found = [_sender(one) for one in value.split(",")] if value else []
+        if len(set(found)) < len(found):
+            raise ValueError("names a sender twice")
+        return ",".join(found)
 
     @field_validator("twilio_template_variables", "twilio_choice_templates", mode="before")
     @classmethod

@@ -1,1 +1,1 @@
-"""What is WhatsApp's own, whoever brings its messages."""
+"""WhatsApp as it is by whichever way it is reached: its window, marks, choices, templates."""

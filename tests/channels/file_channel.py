@@ -125,12 +125,12 @@ class FileChannel:
         return [problem("file", f"there is no {self.folder}", "make the folder")]
 
 
-def _connect(settings: FileSettings, host: Host) -> Endpoint:
+def _connect(settings: FileSettings, host: Host) -> Sequence[Endpoint]:
     folder = Path(settings.file_folder)
     if not folder.is_absolute():
         raise ConfigurationError("FILE_FOLDER must be a whole path")
     channel = FileChannel(folder, host.clock)
-    return Endpoint(channel, updates=channel, examine=channel.examine)
+    return [Endpoint(channel, updates=channel, examine=channel.examine)]
 
 
 CHANNEL = ChannelPlugin(

@@ -13,7 +13,7 @@ from bot.domain.reply import FileOut, Reply
 from channels.markdown import render
 from channels.telegram.compose import Wire, compose
 from channels.text import utf16_len
-from channels.whatsapp.markup import LIMIT, pieces
+from channels.whatsapp.compose import LIMIT, pieces
 from tests.channels.telegram_kit import NOON, line, params, private
 from tests.fakes.telegram import faults
 

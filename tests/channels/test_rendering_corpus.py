@@ -12,7 +12,7 @@ from bot.domain.reply import Reply
 from channels.markdown import render
 from channels.telegram.compose import compose
 from channels.text import is_blank, utf16_len
-from channels.whatsapp.markup import LIMIT, pieces
+from channels.whatsapp.compose import LIMIT, pieces
 from tests.channels import corpus
 from tests.channels.completeness import lost, shown_on_telegram, unexplained
 from tests.channels.telegram_kit import params, private

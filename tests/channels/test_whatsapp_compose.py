@@ -13,14 +13,13 @@ from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.text import utf16_len
 from channels.whatsapp.compose import (
+    LIMIT,
     Wire,
-    choice_of,
     compose,
     compose_template,
     fallback_of,
-    offered,
 )
-from channels.whatsapp.markup import LIMIT
+from channels.whatsapp_common.choices import choice_of, offered
 from tests.channels.whatsapp_kit import settings_with
 
 PHOTO = "https://files.example/cat.jpg"

@@ -38,9 +38,7 @@ def test_a_stand_in_for_twilio_serves_every_call() -> None:
 
 
 def test_the_sandbox_is_known_by_its_number() -> None:
-    assert settings_with(twilio_whatsapp_from="+1 415 523 8886").twilio_sandbox
-    assert settings_with(twilio_whatsapp_from=SANDBOX_SENDER).twilio_sandbox
-    assert not settings_with().twilio_sandbox
+    assert settings_with(twilio_whatsapp_from="+1 415 523 8886").twilio_senders == [SANDBOX_SENDER]
 
 
 @pytest.mark.parametrize(

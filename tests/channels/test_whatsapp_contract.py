@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.domain.message import Event
+from channels.whatsapp.compose import LIMIT
 from channels.whatsapp.endpoint import signature_matches
-from channels.whatsapp.markup import LIMIT
 from channels.whatsapp.parse import parse
 from tests.channels.contract import Arrange, ProviderContract, Subject, Trouble, trouble_takes
 from tests.channels.whatsapp_kit import PERSON, Line, line, samples, settings_with, to

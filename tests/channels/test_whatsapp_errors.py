@@ -16,14 +16,9 @@ from bot.domain.delivery import (
 from bot.domain.delivery import (
     LateRefusal as React,
 )
-from channels.whatsapp.errors import (
-    RULES,
-    explain,
-    outcome_of_code,
-    reaction_to_callback,
-    resend_after,
-    retry_after_seconds,
-)
+from channels.whatsapp.errors import TABLE as ERRORS
+from channels.whatsapp.errors import outcome_of_code
+from channels.whatsapp_common.errors import retry_after_seconds
 
 DOWN, CHAT, CONSENT, WINDOW = "down", "chat", "consent", "window"
 PAYLOAD, AGAIN, UNKNOWN = "payload", "again", "unknown"
@@ -81,7 +76,7 @@ def kind(outcome: Outcome) -> str:
 
 
 def test_the_table_has_every_code_of_the_facts_and_no_other() -> None:
-    assert RULES.keys() == EVERY.keys()
+    assert ERRORS.rules.keys() == EVERY.keys()
 
 
 @pytest.mark.parametrize("code", EVERY)
@@ -93,14 +88,14 @@ def test_what_a_code_proves_at_once(code: int) -> None:
 
 @pytest.mark.parametrize("code", EVERY)
 def test_what_a_code_asks_for_when_it_comes_with_a_status(code: int) -> None:
-    assert reaction_to_callback(str(code)) is EVERY[code][1]
-    assert str(code) in explain(str(code))
+    assert ERRORS.reaction(str(code)) is EVERY[code][1]
+    assert str(code) in ERRORS.explain(str(code))
 
 
 @pytest.mark.parametrize("code", ["", "99999", "63999", "abc", "\u0666"])
 def test_an_unknown_code_is_failed_and_listed_and_never_a_reason_to_send_again(code: str) -> None:
-    assert reaction_to_callback(code) is React.UNKNOWN
-    assert code in explain(code)
+    assert ERRORS.reaction(code) is React.UNKNOWN
+    assert code in ERRORS.explain(code)
 
 
 def test_an_unknown_code_at_once_refuses_this_message_only() -> None:
@@ -145,7 +140,7 @@ def test_a_refused_account_stops_the_channel_even_without_a_code(status: int) ->
 def test_a_re_send_waits() -> None:
     for code, (_, reaction) in EVERY.items():
         if reaction is React.RESEND_ONCE:
-            assert resend_after(str(code)) >= 1
+            assert ERRORS.resend_after(str(code)) >= 1
 
 
 @pytest.mark.parametrize(
@@ -168,6 +163,6 @@ def test_retry_after_is_seconds_or_a_date(header: str, seconds: float | None) ->
 
 
 def test_no_reason_carries_digits_that_could_be_a_number() -> None:
-    for code, rule in RULES.items():
+    for code, rule in ERRORS.rules.items():
         digits = [run for run in rule.why.split() if run.isdigit()]
         assert not any(len(run) > 4 for run in digits), code

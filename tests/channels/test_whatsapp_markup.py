@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from channels.markdown import render
 from channels.text import utf16_len
-from channels.whatsapp.markup import LIMIT, pieces
+from channels.whatsapp.compose import LIMIT, pieces
 
 MARKED = [
     ("plain words", "plain words"),

@@ -84,7 +84,7 @@ def test_further_channels_are_named_in_the_file_too(
     assert [plugin.name for plugin in configured(read_settings())] == ["file"]
 
 
-@pytest.mark.parametrize("name", ["", "Telegram", "tele gram", "1st", "x" * 33])
+@pytest.mark.parametrize("name", ["", "Telegram", "tele gram", "1st", "-st", "x" * 33])
 def test_a_channels_name_is_short_and_plain(name: str) -> None:
     with pytest.raises(ValueError, match="no name of a channel"):
         ChannelName(name)

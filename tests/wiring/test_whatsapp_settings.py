@@ -55,7 +55,7 @@ def test_statuses_come_to_the_public_url(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (
         channel.settings.twilio_status_callback == "https://bot.example.test/hooks/whatsapp/status"
     )
-    assert channel.settings.twilio_sandbox
+    assert channel.sandbox
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 from bot.domain.reply import Reply
 from channels.telegram.compose import compose
-from channels.whatsapp.markup import pieces
+from channels.whatsapp.compose import pieces
 from tests.channels.telegram_kit import params, private
 
 HERE = Path(__file__).parent

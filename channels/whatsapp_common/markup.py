@@ -1,4 +1,4 @@
-"""Styled text in WhatsApp's own marks, in messages of at most 1,600.
+"""Styled text in WhatsApp's own marks, in messages of limited length.
 
 WhatsApp knows *bold*, _italic_, ~strike~, `code`, ```blocks``` and "> " quotes. A mark works
 within one line and between words only; where it would show as a stray sign it is left out.
@@ -14,10 +14,6 @@ import regex
 from channels.markdown import Span, Style, Styled, render
 from channels.text import cuts, sizes
 
-LIMIT = 1600
-"""Twilio refuses a longer body (21617). Counted in UTF-16 units, the larger of the two
-ways to count an emoji."""
-
 _MARKS = {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~", Style.CODE: "`"}
 _CODE = (Style.CODE, Style.PRE)
 _WOULD_BE_MARKED = regex.compile(
@@ -29,15 +25,16 @@ _FENCE = "```"
 _QUOTE = "> "
 
 
-def pieces(markdown: str) -> list[str]:
-    """A Markdown text as the bodies of the messages that carry it, in order."""
-    return cut(render(markdown))
+def pieces(markdown: str, limit: int) -> list[str]:
+    """A Markdown text as the bodies of the messages that carry it, in order. `limit` is in UTF-16
+    units, the larger of the two ways to count an emoji."""
+    return cut(render(markdown), limit)
 
 
-def cut(styled: Styled) -> list[str]:
+def cut(styled: Styled, limit: int) -> list[str]:
     """The same for a text whose styles are known. Blank pieces are left out."""
     flat = _guarded(styled.flat())
-    ranges = cuts(flat.text, LIMIT, sizes(flat.text, _costs(flat)), flat.blocks())
+    ranges = cuts(flat.text, limit, sizes(flat.text, _costs(flat)), flat.blocks())
     return [_marked(flat.clip(start, end)).strip("\n") for start, end in ranges]
 
 

@@ -1,0 +1,217 @@
+"""The number itself at Meta: its state, its token, and how Meta's webhooks reach us.
+
+What is delivered is decided in three places: the app says which fields it wants and where they
+go, the business account which apps hear of it, and a number may have an address of its own, which
+wins over the app's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bot.domain.errors import RecordsUnavailable
+from bot.domain.ports import Clock
+from channels.http import CallFailed, ErrorAnswer, Resource
+from channels.whatsapp_cloud import errors
+from channels.whatsapp_cloud.api import GraphApi, rows
+from channels.whatsapp_cloud.settings import MetaSettings
+
+MESSAGES = "messages"
+FIELDS = frozenset({MESSAGES, "standby", "account_update", "user_preferences"})
+"""The fields that our app wants, at least: what people write, what another bot took from us, what
+restricts the account, and who wants no marketing."""
+
+_OBJECT = "whatsapp_business_account"
+_NUMBER_FIELDS = (
+    "id,status,quality_rating,name_status,throughput,webhook_configuration,"
+    "whatsapp_business_manager_messaging_limit,health_status"
+)
+_DEAD_TOKEN = frozenset({0, 190})
+_T = TypeVar("_T")
+
+
+class MetaUnavailable(RecordsUnavailable):
+    """Meta does not answer a question about a number. `code` is its reason, empty for none;
+    `refused` only where the token is dead: one that may send may lack the right to ask."""
+
+    def __init__(self, number: str, failure: CallFailed) -> None:
+        code = failure.code if isinstance(failure, ErrorAnswer) else None
+        self.code = "" if code is None else str(code)
+        self.refused = code in _DEAD_TOKEN
+        verb = "refuses" if isinstance(failure, ErrorAnswer) else "does not answer for"
+        why = errors.explain(self.code) if self.code else str(failure)
+        super().__init__(f"Meta {verb} number {number}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """The addresses to which Meta delivers what a number hears: the first that is there wins."""
+
+    number: str = ""
+    business: str = ""
+    app: str = ""
+
+    @property
+    def wins(self) -> str:
+        return self.number or self.business or self.app
+
+
+@dataclass(frozen=True, slots=True)
+class NumberInfo:
+    """A number as Meta has it, in Meta's words; empty is what was not told. `app` and `business`
+    are the ids of our app and of the number's account, `troubles` what keeps it from sending."""
+
+    status: str
+    quality: str
+    name: str
+    throughput: str
+    limit: str
+    health: str
+    troubles: Sequence[str]
+    app: str
+    business: str
+    callbacks: Callbacks
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInfo:
+    """A token as Meta has it. `expires_at` in epoch seconds, 0 for never."""
+
+    valid: bool
+    expires_at: float
+    permissions: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AppSubscription:
+    """The fields that an app wants, and where they go."""
+
+    callback: str = ""
+    fields: frozenset[str] = frozenset()
+
+
+class CloudNumber:
+    """One number of ours, by its id, and the token that it is used with."""
+
+    def __init__(self, settings: MetaSettings, phone_id: str, token: str, clock: Clock) -> None:
+        self.settings = settings
+        self.account = phone_id
+        self.clock = clock
+        self._token = token
+        self._api = GraphApi(
+            settings.meta_api_url, settings.meta_api_version, phone_id, token, settings.meta_timeout
+        )
+
+    async def info(self) -> NumberInfo:
+        """The number now. Raises MetaUnavailable, like all of these."""
+        said = await self._told(self._api.get(self.account, fields=_NUMBER_FIELDS))
+        health = _object(said, "health_status")
+        hook = _object(said, "webhook_configuration")
+        parts = rows(health, "entities")
+        ids = {_word(part, "entity_type"): _word(part, "id") for part in parts}
+        return NumberInfo(
+            status=_word(said, "status"),
+            quality=_word(said, "quality_rating"),
+            name=_word(said, "name_status"),
+            throughput=_word(_object(said, "throughput"), "level"),
+            limit=_word(said, "whatsapp_business_manager_messaging_limit"),
+            health=_word(health, "can_send_message"),
+            troubles=[trouble for part in parts for trouble in _troubles(part)],
+            app=ids.get("APP", ""),
+            business=ids.get("WABA", ""),
+            callbacks=Callbacks(
+                _word(hook, "phone_number"),
+                _word(hook, "whatsapp_business_account"),
+                _word(hook, "application"),
+            ),
+        )
+
+    async def token_info(self) -> TokenInfo:
+        """The number's token now."""
+        said = await self._told(self._api.get("debug_token", input_token=self._token))
+        data = _object(said, "data")
+        expires, scopes = data.get("expires_at"), data.get("scopes")
+        return TokenInfo(
+            valid=data.get("is_valid") is True,
+            expires_at=float(expires) if isinstance(expires, int) else 0.0,
+            permissions=frozenset(map(str, scopes if isinstance(scopes, list) else ())),
+        )
+
+    async def subscribed_apps(self, business: str) -> Sequence[str]:
+        """The ids of the apps that hear of this business account."""
+        said = await self._told(self._api.get(f"{business}/subscribed_apps"))
+        return [
+            _word(_object(row, "whatsapp_business_api_data") or row, "id")
+            for row in rows(said, "data")
+        ]
+
+    async def subscribe(self, business: str) -> None:
+        """Let our app hear of this business account, at the app's own address."""
+        await self._told(self._api.post(f"{business}/subscribed_apps", {}))
+
+    async def deliver_to(self, url: str) -> None:
+        """Give the number an address of its own, or with an empty one none. Meta asks it for the
+        verify token before it agrees."""
+        token = {"verify_token": self.settings.meta_verify_token} if url else {}
+        hook = {"override_callback_uri": url, **token}
+        await self._told(self._api.post(self.account, {"webhook_configuration": hook}))
+
+    async def app_subscription(self, app: str) -> AppSubscription:
+        """What the app wants; nothing where it was never set up."""
+        said = await self._as_app(app, lambda token: self._api.get(f"{app}/subscriptions", token))
+        for row in rows(said, "data"):
+            if row.get("object") == _OBJECT:
+                fields = frozenset(_word(field, "name") for field in rows(row, "fields"))
+                return AppSubscription(_word(row, "callback_url"), fields)
+        return AppSubscription()
+
+    async def subscribe_app(self, app: str, url: str, fields: frozenset[str]) -> None:
+        """Have these fields delivered to `url`. Meta asks it for the verify token."""
+        wanted = {
+            "object": _OBJECT,
+            "callback_url": url,
+            "verify_token": self.settings.meta_verify_token,
+            "fields": ",".join(sorted(fields)),
+            "include_values": True,
+        }
+        await self._as_app(app, lambda t: self._api.post(f"{app}/subscriptions", wanted, t))
+
+    async def unsubscribe_app(self, app: str) -> None:
+        """Have nothing delivered to the app's address any more."""
+        path = f"{app}/subscriptions"
+        await self._as_app(app, lambda t: self._api.delete(path, t, object=_OBJECT))
+
+    async def _as_app(self, app: str, call: Callable[[str], Awaitable[Resource]]) -> Resource:
+        """Call with the app's own token, by whichever of our secrets Meta takes."""
+        *others, last = self.settings.meta_app_secrets
+        for secret in others:
+            try:
+                return await call(f"{app}|{secret}")
+            except ErrorAnswer:
+                continue
+        return await self._told(call(f"{app}|{last}"))
+
+    async def _told(self, answer: Awaitable[_T]) -> _T:
+        try:
+            return await answer
+        except CallFailed as failure:
+            raise MetaUnavailable(self.account, failure) from None
+
+
+def _object(said: Resource, name: str) -> Resource:
+    value = said.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _word(said: Resource, name: str) -> str:
+    value = said.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _troubles(part: Resource) -> Iterator[str]:
+    """Meta's words on what keeps a part of the way from sending, and what it would do."""
+    for error in rows(part, "errors"):
+        said = (_word(error, "error_description"), _word(error, "possible_solution"))
+        yield f"{_word(part, 'entity_type')} {error.get('error_code')}: {' '.join(said)}".strip()
