@@ -302,9 +302,12 @@ class RateLimiter:
         if shared is not None:
             shared.give_back(limits)
 
-    async def refused(self, to: Recipient, wait: float, *, account: bool) -> None:
+    async def refused(self, to: Recipient, wait: float, *, account: bool | None) -> None:
         """The platform said that a limit was reached: hold the whole account for `wait` seconds
-        if it is the `account`'s, which the refusal says or several chats at once show."""
+        if it is the `account`'s, which the refusal says or, where it does not (None), several
+        chats at once show."""
+        if account is False:
+            return
         now = self._clock.monotonic()
         self._refused = {c: at for c, at in self._refused.items() if at > now - _REFUSED_WITHIN}
         self._refused[to.address.chat] = now

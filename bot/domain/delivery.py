@@ -55,15 +55,15 @@ class NotSent:
     """Proven not to have been sent: the same part may go again.
 
     `retry_after` in seconds when the provider named a wait; `limited` says that it was a
-    rate limit, `account` that it is the whole account's; `moved_to` is the chat's new address
-    when that is why.
+    rate limit, `account` whether it is the whole account's or this chat's alone, None where the
+    provider does not tell; `moved_to` is the chat's new address when that is why.
     """
 
     reason: str
     code: str = ""
     retry_after: float | None = None
     limited: bool = False
-    account: bool = False
+    account: bool | None = None
     moved_to: str = ""
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from bot.domain.errors import RecordsUnavailable
 from bot.domain.ports import Clock
 from channels.http import CallFailed, ErrorAnswer, Resource
-from channels.whatsapp_cloud import errors
+from channels.whatsapp_cloud import NAME, errors
 from channels.whatsapp_cloud.api import GraphApi, rows
 from channels.whatsapp_cloud.settings import MetaSettings
 
@@ -42,7 +42,7 @@ class MetaUnavailable(RecordsUnavailable):
         self.refused = code in _DEAD_TOKEN
         verb = "refuses" if isinstance(failure, ErrorAnswer) else "does not answer for"
         why = errors.explain(self.code) if self.code else str(failure)
-        super().__init__(f"Meta {verb} number {number}: {why}")
+        super().__init__(f"Meta {verb} {NAME} {number}: {why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""What `answerback doctor` says of a number: its token, its state, and what Meta delivers of it."""
+"""The examination of a number for `doctor`: its token, its state, and what Meta delivers of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from bot.domain.findings import Finding, fine, problem, warning
-from channels.whatsapp_cloud import NAME, errors
+from channels.whatsapp_cloud import NAME
 from channels.whatsapp_cloud.account import (
     MESSAGES,
     AppSubscription,
@@ -19,21 +19,45 @@ EXPIRES_SOON = 7 * 86_400.0
 _PERMISSIONS = frozenset({"whatsapp_business_messaging", "whatsapp_business_management"})
 _NEW_TOKEN = "make a token of a system user that never expires, set META_ACCESS_TOKEN, restart"  # noqa: S105 - advice
 _SUBSCRIBE = "answerback webhook set"
+_RIGHTS = (
+    "assign the WhatsApp account to the system user, and make a token with the permissions "
+    "whatsapp_business_messaging and whatsapp_business_management"
+)
+_REGISTER = "register the number: POST /<number id>/register, or WhatsApp Manager, Phone numbers"
+_POLICY = "see Business Support Home: the account was restricted; ask for a review there"
+
+_STEPS: dict[str, str] = {
+    **dict.fromkeys(("0", "190"), _NEW_TOKEN),
+    **dict.fromkeys(("3", "10", "131005"), _RIGHTS),
+    "33": "is META_PHONE_NUMBER_ID right, and the token of the account that the number is in?",
+    **dict.fromkeys(("133010", "131045"), _REGISTER),
+    **dict.fromkeys(("368", "131031", "131064"), _POLICY),
+    "131042": "add a payment method: WhatsApp Manager, Account tools, Payment",
+    "131037": "have the display name approved: WhatsApp Manager, Phone numbers",
+}
+_PERMISSION_CODES = range(200, 300)
+
+
+def step(code: str) -> str:
+    """The step of an operator after Meta refused an account with this code (digits or empty)."""
+    if code.isdigit() and int(code) in _PERMISSION_CODES:
+        return _RIGHTS
+    return _STEPS.get(code, "is META_API_URL reached from here? Else try again in a minute")
 
 
 async def examine(number: CloudNumber) -> Sequence[Finding]:
     """Every finding about a number. Never raises."""
     name = f"{NAME} {number.account}"
     try:
-        found = [_of_token(name, await number.token_info(), number.clock.wall())]
+        found = [of_token(name, await number.token_info(), number.clock.wall())]
         info = await number.info()
         found += of_number(name, info)
     except MetaUnavailable as error:
-        return [problem(name, str(error), errors.step(error.code))]
+        return [problem(name, str(error), step(error.code))]
     return [*found, *await _subscriptions(name, number, info)]
 
 
-def _of_token(name: str, token: TokenInfo, now: float) -> Finding:
+def of_token(name: str, token: TokenInfo, now: float) -> Finding:
     """The token by its own word; `now` in epoch seconds."""
     name, left = f"{name} token", token.expires_at - now
     if not token.valid or (token.expires_at and left <= 0):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.domain.errors import RecordsUnavailable
 from bot.domain.plugin import WebhookState
 from channels.whatsapp_cloud import NAME
 from channels.whatsapp_cloud.account import (
@@ -73,8 +74,16 @@ class NumberWebhook:
             said.append(f"  Meta does not name the account of {self.name}: see that the app")
             said.append("  is subscribed to it (POST /<account id>/subscribed_apps)")
         if (await self.number.info()).callbacks.wins != self.url:
-            await self.number.deliver_to(self.url)
+            await self._deliver_here()
         return [f"{self.name} delivers to {self.url}", *said]
+
+    async def _deliver_here(self) -> None:
+        try:
+            await self.number.deliver_to(self.url)
+        except MetaUnavailable as error:
+            asked = "Meta asks that address for the verify token before it agrees"
+            said = f"{error}; {asked}: is this service running and reached there?"
+            raise RecordsUnavailable(said) from None
 
     async def _set_app(self, app: str) -> list[str]:
         """Have our fields delivered here, unless the app delivers elsewhere: others may rely on

@@ -40,13 +40,14 @@ class Proof(Enum):
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One line of the table. `wait` is in seconds, used where the provider names no time;
-    `account` says that a limit holds for every chat of the account."""
+    `account` says whose a limit is: every chat's of the account (True), this one's, or nobody
+    tells (None)."""
 
     proof: Proof | Scope
     callback: LateRefusal
     why: str
     wait: float | None = None
-    account: bool = False
+    account: bool | None = None
 
     def outcome(self, code: str, retry_after: float | None) -> Outcome:
         """The outcome of a send that was answered so; `retry_after` in seconds."""
