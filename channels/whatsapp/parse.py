@@ -337,10 +337,11 @@ def _message(name: str, sid: str, origin: str, content: Content) -> Inbound:
 
 def _quoted(form: Mapping[str, str]) -> Quoted | None:
     sid = form.get("OriginalRepliedMessageSid", "").strip()
-    if not sid:
+    if not SID.fullmatch(sid):
         return None
     author = form.get("OriginalRepliedMessageSender", "")
-    return Quoted(provider_id=sid, from_us=bool(author) and author == form.get("To", ""))
+    ours = bool(author) and author == form.get("To", "")
+    return Quoted(sid, from_us=ours, request_id=request_id(sid))
 
 
 def parse_message(row: TwilioMessage, media: tuple[Attachment, ...] = ()) -> Inbound:

@@ -22,7 +22,7 @@ from bot.domain.message import (
     one_line,
 )
 from bot.domain.plugin import Payload
-from channels.raw import Raw, joined, obj, objs, string, title
+from channels.raw import Raw, joined, obj, string, title
 from channels.whatsapp_cloud.content import number
 from channels.whatsapp_cloud.fields import event_of_field
 from channels.whatsapp_cloud.parse import Place, events_of, status_of
@@ -38,7 +38,9 @@ def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
     twice: list[str] = []
     try:
         update = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, twice))
-        told = [payload for change in _changes(update, text) for payload in change.payloads(numbers)]
+        told = [
+            payload for change in _changes(update, text) for payload in change.payloads(numbers)
+        ]
     except (ValueError, RecursionError) as error:
         return [Payload(text, error=f"the body can't be read: {type(error).__name__}")]
     if twice:
@@ -101,7 +103,7 @@ class _Change:
         if place is None:
             return [self._dead("it does not say for which number it is")]
         told = [
-            replace(self._member(place, value, kind, member), account=place.number)
+            replace(self._member(change, place, kind, member), account=place.number)
             for kind in _KINDS
             for member in _members(value, kind)
         ]
@@ -127,12 +129,13 @@ class _Change:
         except RecursionError:
             return self.whole
 
-    def _member(self, place: Place, value: Raw, kind: str, member: object) -> Payload:
+    def _member(self, around: Raw, place: Place, kind: str, member: object) -> Payload:
         """One message, status or error."""
+        value = obj(around, "value")
         alone = {name: said for name, said in value.items() if name not in _KINDS}
         if "contacts" in alone:
             alone["contacts"] = [place.contact_of(member)] if isinstance(member, Mapping) else []
-        change = {**self.change, "value": {**alone, kind: [member]}}
+        change = {**around, "value": {**alone, kind: [member]}}
         text = self._text(change)
         if not isinstance(member, Mapping):
             return Payload(text, error=f"of {kind}: one that is no object")
