@@ -46,7 +46,7 @@ class NumberWebhook:
             info = await self.number.info()
             missing = () if await self._heard(info) else (MESSAGES,)
         except MetaUnavailable as error:
-            rest, said = REST_REFUSED if error.refused else REST, str(error)
+            rest, said = REST_REFUSED if error.refused else REST, f"{error}; {error.step}"
             return WebhookState(
                 self.name, wanted=self.url, trouble=said, refused=error.refused, rest=rest
             )
