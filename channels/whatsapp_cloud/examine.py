@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bot.domain.findings import Finding, fine, problem, warning
-from channels.whatsapp_cloud import NAME, errors
+from channels.whatsapp_cloud import NAME
 from channels.whatsapp_cloud.account import (
     MESSAGES,
     AppSubscription,
@@ -29,7 +29,7 @@ async def examine(number: CloudNumber) -> Sequence[Finding]:
         info = await number.info()
         found += of_number(name, info)
     except MetaUnavailable as error:
-        return [problem(name, str(error), errors.step(error.code))]
+        return [problem(name, str(error), "see the reason, then answerback doctor again")]
     return [*found, *await _subscriptions(name, number, info)]
 
 

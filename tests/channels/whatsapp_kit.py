@@ -104,7 +104,9 @@ async def line(public_url: str = PUBLIC, **settings: Any) -> AsyncIterator[Line]
     still = StillClock()
     async with FakeTwilio(now=still.wall) as fake:
         made = settings_with(**{"twilio_api_url": fake.url} | settings)
-        channel = WhatsAppChannel(made.model_copy(update={"public_url": public_url}), made.twilio_senders[0], still)
+        channel = WhatsAppChannel(
+            made.model_copy(update={"public_url": public_url}), made.twilio_senders[0], still
+        )
         await channel.open()
         try:
             yield Line(fake, channel, still)
