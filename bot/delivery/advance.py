@@ -38,7 +38,7 @@ from bot.domain.message import Address
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Wait, plan
+from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Unheard, Wait, plan
 from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs
 from storage.chats import Chat
@@ -232,6 +232,10 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
                 outbox.doubt(tx, Attempt(facts.id, facts.attempts), LOST_IN_SENDING)
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
+            case Unheard(facts):
+                heard = Attempt(facts.id, facts.attempts, facts.looks)
+                lease = way.rt.terms.work.lease.seconds
+                outbox.wait_on(tx, heard, way.rt.retry.witness_step, lease)
             case LookUp(facts):
                 return Look.read(tx, by_id[facts.id])
             case Wait(until, why, awaited):
