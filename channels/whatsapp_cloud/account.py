@@ -33,7 +33,8 @@ _T = TypeVar("_T")
 
 
 class MetaUnavailable(RecordsUnavailable):
-    """Meta does not answer a question about a number. `refused` only where the token is dead: one that may send may lack the right to ask."""
+    """Meta does not answer a question about a number. `refused` only where the token is dead: one
+    that may send may lack the right to ask."""
 
     def __init__(self, number: str, failure: CallFailed) -> None:
         code = failure.code if isinstance(failure, ErrorAnswer) else None
