@@ -145,7 +145,9 @@ class WhatsAppCloudChannel(CloudNumber):
         """A button press on WhatsApp is a message like any other: nothing spins."""
 
     async def fetch(self, attachment: Attachment) -> bytes:
-        return await media.fetch(attachment.ref, self.settings, self._api, self.clock.sleep)
+        return await media.fetch(
+            attachment.ref, self.settings.meta_api_url, self._api, self.clock.sleep
+        )
 
 
 def _kept_out(outcome: Outcome) -> Outcome:

@@ -62,4 +62,4 @@ async def test_b147_the_doctor_and_stuck_name_what_a_send_met(
     found = await running.process.rt.db.read(find_stuck, 0.0, 15.0)
     [down] = [item for item in found if item.kind is Trouble.CHANNEL_DOWN]
     for said in (finding.says, down.why):
-        assert all(word in said for word in (NUMBER, "131042", "payment method"))
+        assert all(word in said for word in (NUMBER, "131042", "payment"))
