@@ -1,8 +1,8 @@
 """Answerback between misbehaving providers: the whole program in the test's event loop.
 
-A `World` has a fake Telegram, a fake Twilio and one database; `start()` begins processes of
-ours on it, each with its own HTTP port, lease and name. `Running.die()` ends one as
-`kill -9` would: nothing that it meant to write is written. Tests that need real processes
+A `World` has a fake Telegram, a fake Twilio, a fake Meta and one database; `start()` begins
+processes of ours on it, each with its own HTTP port, lease and name. `Running.die()` ends one
+as `kill -9` would: nothing that it meant to write is written. Tests that need real processes
 use `tests/e2e`.
 """
 
@@ -35,6 +35,10 @@ from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, set_database
 from tests.fakes.faults import answers_within
+from tests.fakes.meta import FakeMeta
+from tests.fakes.meta.server import NUMBER, VERIFY_TOKEN
+from tests.fakes.meta.server import SECRET as META_SECRET
+from tests.fakes.meta.server import TOKEN as META_TOKEN
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN, FakeTelegram
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER, FakeTwilio
@@ -44,6 +48,13 @@ from tests.ports import BACKLOG
 T = TypeVar("T")
 SECRET = "a-secret-for-webhooks"
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
+META = {
+    "meta_phone_number_id": NUMBER,
+    "meta_access_token": META_TOKEN,
+    "meta_app_secret": META_SECRET,
+    "meta_verify_token": VERIFY_TOKEN,
+}
+"""What turns Meta's channel on, with one number."""
 PUBLIC = "https://bot.example.test"
 
 
@@ -144,11 +155,12 @@ class Running:
 
 @dataclass
 class World:
-    """Both providers, the database, the processes that a test started, and a folder for files."""
+    """The providers, the database, the processes that a test started, and a folder for files."""
 
     database_url: str
     telegram: FakeTelegram
     twilio: FakeTwilio
+    meta: FakeMeta
     clock: ShiftedClock
     folder: Path
     running: list[Running] = field(default_factory=list)
@@ -174,6 +186,9 @@ class World:
             "twilio_api_url": self.twilio.url,
             "twilio_timeout": answers_within(*(rule.fault for rule in self.twilio.script.rules)),
             "twilio_typing": False,
+            "meta_api_url": self.meta.url,
+            "meta_timeout": answers_within(*(rule.fault for rule in self.meta.script.rules)),
+            "meta_typing": False,
         }
         return read_settings(_env_file=None, **{**values, **changes})
 
@@ -227,6 +242,8 @@ class World:
         self.twilio.reach[PUBLIC] = started.url
         self.twilio.webhook_url = f"{PUBLIC}/whatsapp/webhook"
         self.telegram.reach[PUBLIC] = started.url
+        self.meta.reach[PUBLIC] = started.url
+        self.meta.webhook_url = f"{PUBLIC}/whatsapp-cloud/webhook"
         return started
 
     def advance(self, seconds: float) -> None:
@@ -311,8 +328,9 @@ async def open_world(database_url: str) -> AsyncIterator[World]:
         clock = ShiftedClock()
         telegram = await stack.enter_async_context(FakeTelegram(now=clock.wall))
         twilio = await stack.enter_async_context(FakeTwilio(now=clock.wall))
+        meta = await stack.enter_async_context(FakeMeta(now=clock.wall, sleep=clock.sleep))
         folder = stack.enter_context(TemporaryDirectory(prefix="answerback-world-"))
-        world = World(database_url, telegram, twilio, clock, Path(folder))
+        world = World(database_url, telegram, twilio, meta, clock, Path(folder))
         stack.push_async_callback(world.close)
         yield world
 

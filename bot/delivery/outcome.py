@@ -45,8 +45,9 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
             _refused(tx, rt, attempt, refused, chat)
         case ChannelDown() as down:
             outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
-            if accounts.mark_down(tx, chat.account, down.reason):
-                audit_log.note(tx, "delivery", "channel down", down.reason)
+            why = f"{down.reason} ({down.code})" if down.code else down.reason
+            if accounts.mark_down(tx, chat.account, why):
+                audit_log.note(tx, "delivery", "channel down", why)
         case Unknown(reason, code):
             outbox.doubt(tx, attempt, reason, code)
         case Lookup.NOT_FOUND:

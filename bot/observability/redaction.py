@@ -109,7 +109,7 @@ _SHORTEST_SECRET = 4
 _ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Control, direction and line characters: as escapes they neither end a line nor act."""
 _WORD = r"(?:auth[_-]?token|bot[_-]?token|token|secret|password|passwd|api[_-]?key)"
-_HEADER = r"(?:x-twilio-signature|x-telegram-bot-api-secret-token|x-api-key)"
+_HEADER = r"(?:x-twilio-signature|x-hub-signature-256|x-telegram-bot-api-secret-token|x-api-key)"
 
 # In this order: what is most telling first, so that no later pattern meets a half of it.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -117,6 +117,9 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<!\d)\d{5,20}(?::|%3A)[\w-]{20,}", re.IGNORECASE), "<token>"),
     # JSON Web Tokens: whatever they open, and for whom.
     (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+){0,2}"), "<token>"),
+    # Meta's access tokens, and its message ids: a person's number is in their Base64.
+    (re.compile(r"\bEAA[0-9A-Za-z]{16,}"), "<token>"),
+    (re.compile(r"\bwamid\.[\w+/=-]+"), "<message>"),
     (re.compile(r"\b(?:sk|pk|xox[abp]|ghp)[-_][\w-]{16,}"), "<key>"),
     (re.compile(r"\b(Basic|Bearer)\s+[\w.~+/-]+=*", re.IGNORECASE), r"\1 <key>"),
     # user:password@ of any URL, a database's or Twilio's.
@@ -137,7 +140,10 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:\+|%2B)\d(?:[\s().-]{0,2}\d){4,}(\d)(?!\d)", re.IGNORECASE), r"+…\1"),
     (re.compile(r"(?<![\w.-])\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\w.-])"), "<number>"),
     # Ids of people and chats; our own numbers follow a word that says which they are.
-    (re.compile(r"(?<![\w-])(?<!run )(?<!part )(?<!port )-?\d{8,}(?![\w])"), "<number>"),
+    (
+        re.compile(r"(?<![\w-])(?<!run )(?<!part )(?<!port )(?<!whatsapp-cloud )-?\d{8,}(?![\w])"),
+        "<number>",
+    ),
 )
 
 

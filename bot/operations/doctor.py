@@ -23,6 +23,7 @@ from storage import holders
 from storage.engine.database import parsed_url
 from storage.engine.demands import facts_of, judge
 from storage.engine.probe import RedisUnreachable, ping_redis
+from storage.views import diagnostics
 
 _DISK_LEFT = 500_000_000
 """Bytes."""
@@ -129,6 +130,7 @@ async def _platforms(process: Examined) -> Sequence[Finding]:
     try:
         async with process.session() as session, session.opened():
             found = [*await _holders(session), *await _here(process.settings)]
+            found += await _sending(session)
             for endpoint in session.endpoints:
                 found += await endpoint.examine()
             found += [webhook_finding(s) for s in await webhook_states(session.endpoints)]
@@ -152,6 +154,13 @@ async def _holders(session: OperatorSession) -> Sequence[Finding]:
         return [*found, warning("processes", said, "answerback serve")]
     said = f"alive: {', '.join(f'{row.name} ({row.role})' for row in alive)}"
     return [*found, fine("processes", said)]
+
+
+async def _sending(session: OperatorSession) -> Sequence[Finding]:
+    """The accounts that a platform lets send nothing, in the words that a send met."""
+    fix = "put it right, then restart: that tries the account again at once"
+    down = await session.rt.db.read(diagnostics.accounts_down)
+    return [problem("sending", fact.says or "", fix) for fact in down]
 
 
 async def _here(settings: Settings) -> Sequence[Finding]:

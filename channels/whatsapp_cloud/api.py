@@ -13,6 +13,8 @@ from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, Re
 
 UPLOAD_TIMEOUT = 120.0
 READ_TIMEOUT = 5.0
+_BAD_PARAMETER = 100
+_NO_SUCH_OBJECT = 33
 _USAGE = "x-business-use-case-usage"
 _ID = re.compile(r"[0-9A-Za-z_.=-]*[0-9A-Za-z]")
 
@@ -25,8 +27,14 @@ class GraphError(ErrorAnswer):
         error = said.get("error")
         told: Resource = error if isinstance(error, Mapping) else {}
         wait = answer.headers.get("retry-after", "")
-        super().__init__(answer.status_code, _whole(told.get("code")), wait)
+        super().__init__(answer.status_code, _code(told), wait)
         self.regain = _regain(answer.headers.get(_USAGE, ""))
+
+
+def _code(told: Resource) -> int | None:
+    """Meta's code; of a number that is not there, or that the token has no part in, 33."""
+    code, subcode = _whole(told.get("code")), told.get("error_subcode")
+    return _NO_SUCH_OBJECT if code == _BAD_PARAMETER and subcode == _NO_SUCH_OBJECT else code
 
 
 def _whole(value: object) -> int | None:

@@ -1,4 +1,4 @@
-"""What `answerback doctor` says of a number: its token, its state, and what Meta delivers of it."""
+"""The examination of a number for `doctor`: its token, its state, and what Meta delivers of it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ async def examine(number: CloudNumber) -> Sequence[Finding]:
     """Every finding about a number. Never raises."""
     name = f"{NAME} {number.account}"
     try:
-        found = [_of_token(name, await number.token_info(), number.clock.wall())]
+        found = [of_token(name, await number.token_info(), number.clock.wall())]
         info = await number.info()
         found += of_number(name, info)
     except MetaUnavailable as error:
-        return [problem(name, str(error), "see the reason, then answerback doctor again")]
+        return [
+            problem(name, str(error), "put that right, then restart: it is tried again at once")
+        ]
     return [*found, *await _subscriptions(name, number, info)]
 
 
-def _of_token(name: str, token: TokenInfo, now: float) -> Finding:
+def of_token(name: str, token: TokenInfo, now: float) -> Finding:
     """The token by its own word; `now` in epoch seconds."""
     name, left = f"{name} token", token.expires_at - now
     if not token.valid or (token.expires_at and left <= 0):

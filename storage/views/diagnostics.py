@@ -280,7 +280,7 @@ def accounts_cut_off(tx: Tx) -> Sequence[Fact]:
 
 
 def _account_facts(tx: Tx, since: sa.Column[Any], reason: sa.Column[Any]) -> Sequence[Fact]:
-    said = accounts.c.channel + ": " + reason
+    said = accounts.c.channel + " " + accounts.c.account + ": " + reason
     return _facts(tx, sa.select(accounts.c.id, now - since, said).where(since.is_not(None)))
 
 

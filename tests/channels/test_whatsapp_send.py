@@ -23,7 +23,7 @@ from tests.channels.whatsapp_kit import PERSON, Line, line, part, ref, to
 from tests.fakes.faults import Fault, answers_within
 from tests.fakes.twilio import faults
 from tests.fakes.twilio.server import ACCOUNT, SENDER
-from tests.fakes.twilio.windows import Window
+from tests.fakes.windows import Window
 
 STATUS = "https://bot.example/whatsapp/status"
 QUICK: dict[str, Any] = {"twilio_timeout": 1.0}

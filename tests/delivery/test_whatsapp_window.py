@@ -13,7 +13,7 @@ from bot.operations import chats
 from bot.wiring import Role
 from tests.fakes.twilio.book import Message
 from tests.fakes.twilio.callbacks import StatusPlan
-from tests.fakes.twilio.windows import Window
+from tests.fakes.windows import Window
 from tests.kit.operating import ANN, act
 from tests.kit.whatsapp import CALM, PERSON, echo, endings, parts, three_parts
 from tests.world import World

@@ -7,3 +7,4 @@ DIRECTORY = Path(__file__).parents[2].parent / "shared" / "specs"
 
 TELEGRAM = DIRECTORY / "telegram-bot-api-10.1.json"
 TWILIO = DIRECTORY / "twilio-messages-openapi.json"
+META = DIRECTORY / "whatsapp-cloud-messages.json"

@@ -19,7 +19,7 @@ from tests.fakes.recording import Json
 from tests.fakes.twilio import FakeTwilio, faults
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.twilio.checks import description, resource_problems
-from tests.fakes.twilio.windows import Window
+from tests.fakes.windows import Window
 
 ADA = "whatsapp:+15550100015"
 GRACE = "whatsapp:ID.4566546130240823"

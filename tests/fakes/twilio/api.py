@@ -20,12 +20,13 @@ from tests.fakes.twilio.checks import check_create, create_problems
 from tests.fakes.twilio.courier import Form, field_of
 from tests.fakes.twilio.errors import TwilioRefusal
 from tests.fakes.twilio.media import media_json
-from tests.fakes.twilio.windows import OUTSIDE, Window
+from tests.fakes.windows import Window
 
 if TYPE_CHECKING:
     from tests.fakes.twilio.server import FakeTwilio
 
 Perform = Callable[["Asked"], Awaitable[Answer]]
+OUTSIDE = 63016
 
 
 class Asked:

@@ -19,7 +19,7 @@ from tests.fakes.twilio.courier import Attempt, Courier, Form, field_of
 from tests.fakes.twilio.faults import NAMED
 from tests.fakes.twilio.forms import PERSON, Fields, inbound_form, message_type
 from tests.fakes.twilio.media import MediaHost
-from tests.fakes.twilio.windows import Window, Windows
+from tests.fakes.windows import Window, Windows
 
 ACCOUNT = "AC00000000000000000000000000000001"
 AUTH_TOKEN = "test-auth-token-0001"

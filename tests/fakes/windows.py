@@ -7,7 +7,6 @@ from enum import Enum, auto
 from tests.fakes.recording import Now
 
 WINDOW = 86_400.0
-OUTSIDE = 63016
 
 
 class Window(Enum):
@@ -16,9 +15,9 @@ class Window(Enum):
     OFF = auto()
     """It is not: the fake does not know when the person wrote."""
     SYNC = auto()
-    """By the create call's answer."""
+    """By the answer to the send."""
     CALLBACK = auto()
-    """The create call is fine, and the message fails later."""
+    """The send is taken, and the message fails later."""
 
 
 class Windows:
