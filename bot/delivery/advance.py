@@ -223,13 +223,8 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
         now = clock.read(tx)
         match plan(parts, now, policy):
             case Doubt(facts):
-                part = by_id[facts.id]
-                if way.calling(part.id):
-                    return InCall(part.id)
-                if part.holder == way.run.holder:
-                    # Marked in a commit whose answer was lost: its call was never made.
-                    return _send(way, chat, part, parts)
-                outbox.doubt(tx, Attempt(facts.id, facts.attempts), LOST_IN_SENDING)
+                if (step := _left_sending(tx, way, chat, by_id[facts.id], parts)) is not None:
+                    return step
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case Unheard(facts):
@@ -246,6 +241,19 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
                 return _finish(tx, way, by_id.values(), end)
             case other:
                 assert_never(other)
+
+
+def _left_sending(
+    tx: Tx, way: Way, chat: Chat, part: Part, parts: Sequence[PartFacts]
+) -> Next | None:
+    """Go on with a part that is being sent; None where nobody does, so that it is doubted."""
+    if way.calling(part.id):
+        return InCall(part.id)
+    if part.holder == way.run.holder:
+        # Marked in a commit whose answer was lost: its call was never made.
+        return _send(way, chat, part, parts)
+    outbox.doubt(tx, Attempt(part.id, part.attempts), LOST_IN_SENDING)
+    return None
 
 
 def _begin(
