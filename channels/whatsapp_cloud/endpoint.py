@@ -25,7 +25,7 @@ def connect(settings: MetaSettings, host: Host) -> Sequence[Endpoint]:
     """The numbers of these settings, not yet open. Meta posts for all of them at one path."""
     posts = Posts(settings)
     route = Route(PATH, posts.read, largest=LARGEST, challenge=posts.challenge)
-    channels = [WhatsAppCloudChannel(settings, *number, host.clock) for number in settings.numbers]
+    channels = [WhatsAppCloudChannel(settings, number, host.clock) for number in settings.numbers]
     return [
         Endpoint(
             channel,
