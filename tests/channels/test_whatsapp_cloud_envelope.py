@@ -59,9 +59,9 @@ def words_of(payloads: Sequence[Payload]) -> list[str]:
 )
 def test_one_bad_member_costs_nobody_else_anything(bad: object) -> None:
     member = text(2) | bad if isinstance(bad, dict) and bad else bad
-    found = read(
-        payloads.envelope(payloads.change(messages=[text(1, "one"), member, text(3, "three")]))
-    )  # type: ignore[list-item]
+    change = payloads.change()
+    change["value"]["messages"] = [text(1, "one"), member, text(3, "three")]
+    found = read(payloads.envelope(change))
     assert words_of(found) == ["one", "three"]
     (dead,) = (payload for payload in found if payload.error)
     assert dead.account == NUMBER
