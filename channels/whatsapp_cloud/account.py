@@ -33,8 +33,8 @@ _T = TypeVar("_T")
 
 
 class MetaUnavailable(RecordsUnavailable):
-    """Meta does not answer a question about a number. `step` is what an operator may do;
-    `refused` only where the token is dead: one that may send may lack the right to ask."""
+    """Meta does not answer a question about a number. `refused` only where the token is dead: one
+    that may send may lack the right to ask."""
 
     def __init__(self, number: str, failure: CallFailed) -> None:
         code = failure.code if isinstance(failure, ErrorAnswer) else None
@@ -42,7 +42,6 @@ class MetaUnavailable(RecordsUnavailable):
         self.refused = code in _DEAD_TOKEN
         verb = "refuses" if isinstance(failure, ErrorAnswer) else "does not answer for"
         why = errors.TABLE.explain(said) if said else str(failure)
-        self.step = errors.step(said) if said else "is the network up, and META_API_URL?"
         super().__init__(f"Meta {verb} {NAME} {number}: {why}")
 
 

@@ -57,7 +57,7 @@ class NumberWebhook:
             info = await self.number.info()
             missing = () if await self._heard(info) else (MESSAGES,)
         except MetaUnavailable as error:
-            said = f"{error}; {error.step}"
+            said = str(error)
             return WebhookState(self.name, wanted=self.url, trouble=said, refused=error.refused)
         return WebhookState(self.name, info.callbacks.wins, self.url, missing=missing)
 
