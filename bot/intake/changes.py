@@ -1,4 +1,4 @@
-"""What a person does to a message that they wrote: a change of its words, or its deletion."""
+"""The changes that a person makes to a message of theirs: other words, or its deletion."""
 
 from __future__ import annotations
 
