@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.message import REQUEST_ID, Edited, Inbound, clean
+from bot.domain.message import REQUEST_ID, Edited, Inbound, Revoked, clean
 from bot.domain.plugin import Payload
 from channels.text import is_blank
 from channels.whatsapp_cloud.envelope import parse
@@ -54,6 +54,7 @@ def words_of(payloads: Sequence[Payload]) -> list[str]:
         {"from": []},
         {"from": " "},
         {"from": "1" * 200},
+        {"group_id": "G 1"},
     ],
     ids=repr,
 )
@@ -83,6 +84,14 @@ def test_messages_come_in_the_order_in_which_they_were_written() -> None:
     late, early = text(1, "late", AT + 9), text(2, "early", AT)
     bodies = [payloads.change(messages=[late]), payloads.change(messages=[early])]
     assert words_of(read(payloads.envelope(*bodies))) == ["early", "late"]
+
+
+def test_what_is_done_to_a_message_within_one_second_comes_behind_it() -> None:
+    name = {"original_message_id": "wamid.1"}
+    gone = payloads.message("wamid.3", AT, "revoke", name)
+    new = payloads.message("wamid.2", AT, "edit", name | {"message": text(1, "new")})
+    found = read(payloads.envelope(payloads.change(messages=[gone, new, text(1, "old")])))
+    assert [type(payload.events[0]) for payload in found] == [Inbound, Edited, Revoked]
 
 
 def test_every_entry_and_every_change_is_read() -> None:

@@ -1,4 +1,4 @@
-"""What a message from Meta says, to whom it belongs, and what it is not."""
+"""The events of a message from Meta: its words, its author, and the things that it is not."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.domain.errors import RecordsUnavailable
 from bot.domain.findings import Level
 from bot.operations.stuck import Trouble, find_stuck
 from bot.operations.webhooks import (
@@ -44,6 +45,17 @@ async def test_setting_up_two_numbers_while_the_service_runs(world: World) -> No
         assert [webhook_finding(state).level for state in states] == [Level.OK, Level.OK]
         await delete_webhooks(made.endpoints)
         assert [state.url for state in await webhook_states(made.endpoints)] == ["", ""]
+
+
+async def test_a_number_that_is_refused_keeps_no_other_from_being_set_up(world: World) -> None:
+    await world.start(**TWO)
+    world.meta.business.app.callback = ""
+    world.meta.fail("*", faults.unauthorized(), times=None, when=lambda c: c.account == NUMBER)
+    async with operator_session(world.settings(**TWO)) as made, made.opened():
+        with pytest.raises(RecordsUnavailable) as caught:
+            await set_webhooks(made.endpoints, PUBLIC, drop_pending=False)
+    assert all(part in str(caught.value) for part in (NUMBER, "190", f"{OTHER_NUMBER} delivers"))
+    assert world.meta.callback_of(OTHER_NUMBER) == HOOK
 
 
 async def test_b147_the_doctor_and_stuck_name_what_a_send_met(
