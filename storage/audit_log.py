@@ -3,6 +3,8 @@ then it goes, and the reasons of a forgotten chat go at once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from storage.engine.binds import SECONDS
@@ -20,6 +22,55 @@ def note(
 ) -> None:
     """Append one event. `why` never holds message text or whole phone numbers."""
     tx.execute(_NOTE, {"run": run, "chat": chat, "who": who, "what": what, "why": why})
+
+
+ACCOUNT_REPORT = "account report"
+"""What a platform says of an account itself is noted as this."""
+
+_OF = sa.and_(events.c.what == sa.bindparam("what", type_=sa.Text), events.c.at > now - SECONDS)
+_NOTED = (
+    sa.select(events.c.id)
+    .where(
+        _OF,
+        events.c.why == sa.bindparam("why", type_=sa.Text),
+        events.c.run.is_not_distinct_from(sa.bindparam("run", type_=sa.BigInteger)),
+    )
+    .limit(sa.literal_column("1"))
+)
+
+
+def note_once(
+    tx: Tx,
+    who: str,
+    what: str,
+    why: str,
+    *,
+    within: float,
+    run: int | None = None,
+    chat: int | None = None,
+) -> bool:
+    """Append one event, unless it was noted in the last `within` seconds. False: it was."""
+    asked = {"what": what, "why": why, "run": run, "seconds": within}
+    if tx.execute(_NOTED, asked).first() is not None:
+        return False
+    note(tx, who, what, why, run=run, chat=chat)
+    return True
+
+
+_LATELY = (
+    sa.select(events.c.why, (now - sa.func.max(events.c.at)).label("age"))
+    .where(_OF)
+    .group_by(events.c.why)
+    .order_by(sa.literal_column("age"))
+    .limit(sa.literal_column("20"))
+)
+
+
+def lately(tx: Tx, what: str, within: float) -> Sequence[tuple[str, float]]:
+    """The reasons of these events in the last `within` seconds, newest first, each with the
+    seconds since it was noted last."""
+    found = tx.execute(_LATELY, {"what": what, "seconds": within}).all()
+    return [(row.why, row.age) for row in found]
 
 
 page = Page(events)

@@ -24,6 +24,10 @@ _ASKED_FOR = 5.0
 _SAME_TIME = 2.0
 """Seconds by which two readings of one database's clock may differ."""
 
+_TOO_LATE = "refused after it had arrived"
+_WEEK = 7 * 86_400.0
+"""Seconds for which a platform may repeat a report."""
+
 _log = logging.getLogger("answerback.delivery")
 
 
@@ -120,6 +124,9 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus
         code=status.code,
     )
     if not kept:
+        if part.state in (PartState.DELIVERED, PartState.READ):
+            named = {"run": part.run, "chat": chat.id}
+            audit_log.note_once(tx, PLATFORM, _TOO_LATE, why, within=_WEEK, **named)
         return
     audit_log.note(tx, PLATFORM, "refused after it was taken", why, run=part.run, chat=chat.id)
     _react(tx, rt, chat, part, status, why)

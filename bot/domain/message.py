@@ -119,11 +119,13 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """The message that a person replied to, as far as the payload shows it."""
+    """The message that a person replied to, as far as the payload shows it. `request_id` is our
+    name for it if it was a person's."""
 
     provider_id: str
     text: str = ""
     from_us: bool = False
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,16 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
+class Revoked:
+    """A person deleted a message that they had sent: its words are gone with it. `at` in epoch
+    seconds."""
+
+    address: Address
+    request_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Membership:
     """The bot was blocked, removed, or let back in. `at` in epoch seconds."""
 
@@ -205,7 +217,14 @@ class Ignored:
     reason: str
 
 
-Event = Inbound | Edited | Membership | Migrated | Ignored
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The platform's word on the account itself, for its operators: it is answered by nothing."""
+
+    reason: str
+
+
+Event = Inbound | Edited | Revoked | Membership | Migrated | Reported | Ignored
 
 
 class PayloadError(ForOperators):

@@ -113,8 +113,7 @@ class Profile(Protocol):
 class WebhookState:
     """A webhook as its platform has it. `error_age` in seconds; `missing` are kinds of updates
     that it does not deliver and should. `trouble` says that the platform could not be asked,
-    `refused` that it knows us no more, `by_hand` what must be done at the platform itself.
-    `rest` are the seconds for which it should not be asked again."""
+    `refused` that it knows us no more, `by_hand` what must be done at the platform itself."""
 
     channel: str
     url: str = ""
@@ -126,7 +125,6 @@ class WebhookState:
     by_hand: str = ""
     missing: Sequence[str] = ()
     refused: bool = False
-    rest: float = 0.0
 
 
 class Webhook(Protocol):

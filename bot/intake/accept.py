@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.message import Edited, Event, Inbound
+from bot.domain.message import Edited, Event, Inbound, shortened
 from bot.domain.run import RunState
 from bot.intake.record import (
     Arrival,
@@ -130,6 +130,8 @@ class Intake:
 
     def _follow(self, arrival: Arrival, recorded: Recorded) -> None:
         """Hints after the commit. None of them is needed for correctness."""
+        if recorded.report:
+            _log.warning("the platform reports of %s", shortened(recorded.report))
         if recorded.wake:
             self._rt.wakeups.tell(READY)
         for run in recorded.stopped:

@@ -27,9 +27,12 @@ from bot.domain.message import (
     Inbound,
     Membership,
     Migrated,
+    Reported,
+    Revoked,
 )
 from bot.domain.run import Run
 from bot.intake.batching import place, with_its_bundle
+from bot.intake.changes import record_deletion, record_edit
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
@@ -44,6 +47,7 @@ from storage.views.evidence import Case
 
 PLATFORM = "platform"
 _MINUTE = 60.0
+_HOUR = 3600.0
 _DAY = 86_400.0
 
 
@@ -65,7 +69,7 @@ class Recorded:
     """The outcome of one event. `run` is set when a run was made, and `case` when it was born
     running and there is nothing more to know; `stopped` are runs that a command ended; `wake`
     says that a worker should look. `callback_id` names a button press to be answered, with
-    `toast` as its words."""
+    `toast` as its words. `report` is news of the account that nobody was told of lately."""
 
     became: Became
     run: Run | None = None
@@ -74,6 +78,7 @@ class Recorded:
     wake: bool = False
     callback_id: str = ""
     toast: str = ""
+    report: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +116,16 @@ class Entry:
 
     @property
     def key(self) -> Hashable:
-        """The name under which events keep their order: an address of the account. What is ignored
-        keeps none."""
+        """The name under which events keep their order: an address of the account. What is
+        nobody's message keeps none."""
         match self.event:
             case Inbound(address=address) | Membership(address=address) | Migrated(new=address):
                 return self.arrival.account, address
             case Edited(message):
                 return self.arrival.account, message.address
-            case Ignored():
+            case Revoked(address):
+                return self.arrival.account, address
+            case Ignored() | Reported():
                 return id(self)
             case other:
                 assert_never(other)
@@ -132,10 +139,15 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             return _record_message(tx, rt, arrival, message, entry.by)
         case Edited(message, edited_at):
             may_change = invited(names_of(message), rt.terms.intake.allowed)
-            known = _record_edit(tx, arrival.account, message, edited_at, may_change=may_change)
+            known = record_edit(tx, arrival.account, message, edited_at, may_change=may_change)
             unknown = "an edit of a message that was never recorded" if known is None else None
             _keep(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
+        case Revoked() as event:
+            known, stopped = record_deletion(tx, rt, arrival.account, event)
+            unknown = "a deletion of a message that was never recorded" if known is None else None
+            _keep(tx, arrival, message=known, ignored=unknown)
+            return Recorded(Became.NOTED, stopped=stopped, wake=bool(stopped))
         case Membership() as event:
             _record_membership(tx, arrival.account, event)
             _keep(tx, arrival, ignored=f"not a message: {event.reason}")
@@ -144,6 +156,11 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             chats.migrate(tx, arrival.account, old, new)
             _keep(tx, arrival, ignored="not a message: the chat moved")
             return Recorded(Became.NOTED, wake=True)
+        case Reported(reason):
+            _keep(tx, arrival, ignored=reason)
+            said = f"{rt.channels[arrival.account].account}: {reason}"
+            noted = audit_log.note_once(tx, PLATFORM, audit_log.ACCOUNT_REPORT, said, within=_HOUR)
+            return Recorded(Became.NOTED, report=said if noted else "")
         case Ignored(reason):
             _keep(tx, arrival, ignored=reason)
             return Recorded(Became.IGNORED)
@@ -220,14 +237,12 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     """The message with the words that it answers, where its platform only names them. Those of
     another chat are nobody's business here."""
     quoted = message.quoted
-    if quoted is None or quoted.text or not quoted.provider_id:
+    if quoted is None or quoted.text or not quoted.request_id:
         return message
     ours = outbox.by_receipt(tx, chat.account, quoted.provider_id)
     if ours is not None and ours.chat == chat.id:
         return replace(message, quoted=replace(quoted, text=ours.body.text, from_us=True))
-    # A platform's request ids end in its own ids.
-    name = message.request_id.removesuffix(message.provider_id) + quoted.provider_id
-    theirs = inbox.words(tx, chat.account, chat.id, name)
+    theirs = inbox.words(tx, chat.account, chat.id, quoted.request_id)
     if theirs is None:
         return message
     return replace(message, quoted=replace(quoted, text=theirs, from_us=False))
@@ -260,28 +275,6 @@ def _record_duplicate(
             audit_log.note(tx, PLATFORM, told, run=met.known_run, chat=chat.id)
         _keep(tx, arrival, message=met.known)
     return Recorded(Became.DUPLICATE, wake=release_chat(tx, chat.id, "intake"))
-
-
-def _record_edit(
-    tx: Tx, account: int, message: Inbound, edited_at: float, *, may_change: bool
-) -> int | None:
-    """Record an edit of a message; if its author may change anything, it is read by a run that
-    was never claimed. Returns the message, or None when it was never recorded: an edit alone is
-    answered by nothing."""
-    known = inbox.known(tx, account, message.request_id)
-    if known is None:
-        return None
-    stored, run, _ = known
-    found = None if run is None else runs.find(tx, run)
-    used = False
-    if found is not None:
-        chats.lock(tx, found.chat)
-        used = may_change and runs.lock_unclaimed(tx, found.id)
-    now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
-    before = "" if now is None else now[2]
-    if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
-        inbox.use_edit(tx, stored, edited_at, message.text)
-    return stored
 
 
 def _record_membership(tx: Tx, account: int, event: Membership) -> None:

@@ -25,7 +25,7 @@ FRESH_ERROR = 3600.0
 
 _MANY_PENDING = 50
 _LOOK_EVERY = 20.0
-"""Seconds between two looks at its webhook, where the platform needs no longer rest."""
+"""Seconds between two looks of a process at its webhook."""
 _FAILS_NOW = 120.0
 """Seconds for which an error says that a webhook fails now, while something waits behind it."""
 
@@ -118,7 +118,7 @@ class WebhookWatch:
         elif finding.level is not Level.PROBLEM and self._told is not None:
             _log.info("%s: %s", finding.name, finding.says)
         self._told = new if finding.level is Level.PROBLEM else None
-        return max(_LOOK_EVERY, state.rest)
+        return _LOOK_EVERY
 
     async def _repaired(self, state: WebhookState) -> WebhookState:
         """The state after the webhook was set as it should be, at the URL that it has."""

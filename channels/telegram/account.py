@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from telegram.error import TelegramError
 
 from bot.domain.message import Event
+from channels.raw import Raw, integer, string, timestamp
 from channels.telegram.api import BotApi, bot_api
-from channels.telegram.content import Raw, integer, string, timestamp
 from channels.telegram.errors import TelegramUnavailable, account_error
 from channels.telegram.parse import ALLOWED_UPDATES, CHANNEL_UPDATES, BotIdentity, parse
 from channels.telegram.settings import TelegramSettings

@@ -15,11 +15,11 @@ from bot.domain.message import Address, Attachment, ChatKind, Inbound
 from bot.domain.plugin import Host
 from bot.domain.ports import Pace, Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
+from channels.raw import integer, string
 from channels.telegram import NAME
 from channels.telegram.account import TelegramAccount
 from channels.telegram.api import Rejected
 from channels.telegram.compose import Wire, compose, full_data
-from channels.telegram.content import integer, string
 from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of, unknown_method
 from channels.telegram.settings import TelegramSettings
 

@@ -1,7 +1,6 @@
 """The contents of a message: its kind, the words the agent reads, the files to fetch.
 
-Telegram's JSON is read without trusting its shape: what is missing or odd reads as empty. A
-thing without words gets a description in brackets, so that nothing reaches the agent as an
+A thing without words gets a description in brackets, so that nothing reaches the agent as an
 empty text.
 """
 
@@ -11,70 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.domain.message import LONGEST_TITLE, Attachment, InboundKind, clean, one_line
+from bot.domain.message import Attachment, InboundKind, clean, one_line
+from channels.raw import Raw, integer, joined, obj, objs, shown_number, string, title
 from channels.text import is_blank
-
-Raw = Mapping[str, object]
-"""A JSON object as it came."""
 
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,64})(?:@([A-Za-z0-9_]+))?(?=\s|$)")
 _MENTION = re.compile(r"(?<![A-Za-z0-9_])@[A-Za-z0-9_]+")
-
-
-def obj(raw: Raw, key: str) -> Raw:
-    """An object, or an empty one."""
-    value = raw.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def objs(raw: Raw, key: str) -> list[Raw]:
-    """The objects of an array."""
-    value = raw.get(key)
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return []
-    return [item for item in value if isinstance(item, Mapping)]
-
-
-def string(raw: Raw, key: str) -> str:
-    """A string that can be stored, or an empty one. UTF-16 offsets into it stay right."""
-    value = raw.get(key)
-    return clean(value) if isinstance(value, str) else ""
-
-
-def title(raw: Raw, key: str) -> str:
-    """A string as it may stand in a description in brackets."""
-    return one_line(string(raw, key), LONGEST_TITLE)
-
-
-def integer(raw: Raw, key: str) -> int | None:
-    """An integer of at most 63 bits."""
-    value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
-        return None
-    return value
-
-
-def flag(raw: Raw, key: str) -> bool:
-    return raw.get(key) is True
-
-
-def timestamp(raw: Raw, key: str) -> float | None:
-    """A time in epoch seconds; None for none, and for the 0 of an inaccessible message."""
-    value = integer(raw, key)
-    return float(value) if value is not None and 0 < value < 1 << 40 else None
-
-
-def shown_number(raw: Raw, key: str) -> str:
-    """A number as it is shown, or an empty string."""
-    value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return ""
-    return repr(value) if isinstance(value, float) or abs(value) < 1 << 63 else ""
-
-
-def joined(*parts: str, by: str = " ") -> str:
-    """The parts that are not empty, joined."""
-    return by.join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,20 +24,8 @@ from bot.domain.message import (
     Sender,
     clean,
 )
-from channels.telegram.content import (
-    Entity,
-    Raw,
-    content_of,
-    entities,
-    flag,
-    integer,
-    joined,
-    name_of,
-    obj,
-    objs,
-    string,
-    timestamp,
-)
+from channels.raw import Raw, flag, integer, joined, obj, objs, string, timestamp
+from channels.telegram.content import Entity, content_of, entities, name_of
 from channels.text import utf16_len
 
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")

@@ -13,7 +13,6 @@ from email.utils import parsedate_to_datetime
 
 from bot.domain.delivery import DeliveryStatus, PartState
 from bot.domain.message import (
-    LONGEST_TITLE,
     Address,
     Attachment,
     ChatKind,
@@ -25,9 +24,17 @@ from bot.domain.message import (
     Quoted,
     Sender,
     clean,
-    one_line,
 )
 from bot.domain.ports import SendRef
+from channels.whatsapp_common.content import (
+    SENT_TOGETHER,
+    Content,
+    filled_form,
+    location,
+    unshown,
+    with_files,
+    words,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +165,6 @@ _BY_TYPE = {
     "document": InboundKind.DOCUMENT,
 }
 
-_DESCRIPTIONS = {
-    InboundKind.PHOTO: "[a photo]",
-    InboundKind.VOICE: "[a voice message]",
-    InboundKind.AUDIO: "[an audio file]",
-    InboundKind.VIDEO: "[a video]",
-    InboundKind.DOCUMENT: "[a document]",
-    InboundKind.STICKER: "[a sticker]",
-    InboundKind.CONTACT: "[a contact card]",
-}
-
 _KEPT = {
     "MessageType": "message_type",
     "Latitude": "latitude",
@@ -184,16 +181,6 @@ _KEPT = {
     "ReferralMediaUrl": "referral_media_url",
     "ReferralCtwaClid": "referral_click_id",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """A message's substance. `text` is never blank: what has no words is described."""
-
-    kind: InboundKind
-    text: str
-    attachments: tuple[Attachment, ...] = ()
-    button: str = ""
 
 
 def kind_of_media(mime: str, message_type: str = "") -> InboundKind:
@@ -218,19 +205,14 @@ def attachment(url: str, mime: str, message_type: str = "") -> Attachment:
 
 def with_media(body: str, files: tuple[Attachment, ...]) -> Content:
     """A message with files; its body is the caption."""
-    kind = InboundKind(files[0].kind)
-    return Content(kind, body if body.strip() else _DESCRIPTIONS[kind], files)
+    return with_files(InboundKind(files[0].kind), body, files)
 
 
 def plain(body: str, message_type: str = "") -> Content:
     """A message of words only, or of a kind that did not come through."""
-    if body.strip():
-        return Content(InboundKind.TEXT, body)
-    if message_type in ("", "text"):
-        return Content(InboundKind.OTHER, "[an empty message]")
-    return Content(
-        InboundKind.OTHER, f"[a message that can't be shown: {one_line(message_type, 40)}]"
-    )
+    if not body.strip() and message_type not in ("", "text"):
+        return unshown(message_type)
+    return words(body)
 
 
 def content_of(form: Mapping[str, str]) -> Content:
@@ -238,14 +220,14 @@ def content_of(form: Mapping[str, str]) -> Content:
     body, message_type = form.get("Body", ""), form.get("MessageType", "").lower()
     if files := _files(form, message_type):
         return with_media(body, files)
-    for words, data in (("ButtonText", "ButtonPayload"), ("ListTitle", "ListId")):
-        if label := _said(form, words) or _said(form, data):
+    for said, data in (("ButtonText", "ButtonPayload"), ("ListTitle", "ListId")):
+        if label := _said(form, said) or _said(form, data):
             return Content(InboundKind.BUTTON, label, button=_said(form, data) or label)
-    if form.get("Latitude", "").strip() and form.get("Longitude", "").strip():
-        return Content(InboundKind.LOCATION, _location(form))
-    if not body.strip() and form.get("InteractiveData", "").strip():
-        filled = " ".join(form["InteractiveData"].splitlines())
-        return Content(InboundKind.RICH, f"[a filled-in form: {filled}]")
+    if _said(form, "Latitude") and _said(form, "Longitude"):
+        names = form.get("Label", ""), form.get("Address", "")
+        return location(form["Latitude"], form["Longitude"], *names, caption=body)
+    if not body.strip() and (answers := _said(form, "InteractiveData")):
+        return filled_form(answers)
     return plain(body, message_type)
 
 
@@ -260,16 +242,6 @@ def _files(form: Mapping[str, str], message_type: str) -> tuple[Attachment, ...]
         for n in range(MOST_MEDIA)
         if (url := form.get(f"MediaUrl{n}", "").strip())
     )
-
-
-def _location(form: Mapping[str, str]) -> str:
-    place = ", ".join(
-        v for name in ("Label", "Address") if (v := one_line(form.get(name, ""), LONGEST_TITLE))
-    )
-    point = one_line(f"{form['Latitude'].strip()}, {form['Longitude'].strip()}")
-    words = f"[a location: {point}{f' ({place})' if place else ''}]"
-    body = form.get("Body", "").strip()
-    return f"{body}\n{words}" if body and body not in place else words
 
 
 def extras(form: Mapping[str, str]) -> dict[str, str]:
@@ -343,8 +315,6 @@ def _from_form(name: str, sid: str, raw: Mapping[str, str]) -> Inbound:
     )
 
 
-_SENT_TOGETHER = frozenset({InboundKind.PHOTO, InboundKind.VIDEO, InboundKind.DOCUMENT})
-"""What people pick several of at once. Each comes by itself, and nothing says how many."""
 SHORTEST_PIECE = 1500
 """Characters; Twilio's bodies end at 1600."""
 
@@ -359,7 +329,7 @@ def _message(name: str, sid: str, origin: str, content: Content) -> Inbound:
         sender=Sender(id=origin),
         provider_id=sid,
         attachments=content.attachments,
-        goes_on=content.kind in _SENT_TOGETHER or len(content.text) >= SHORTEST_PIECE,
+        goes_on=content.kind in SENT_TOGETHER or len(content.text) >= SHORTEST_PIECE,
         button=content.button,
         aliases=(origin,),
     )
@@ -367,10 +337,11 @@ def _message(name: str, sid: str, origin: str, content: Content) -> Inbound:
 
 def _quoted(form: Mapping[str, str]) -> Quoted | None:
     sid = form.get("OriginalRepliedMessageSid", "").strip()
-    if not sid:
+    if not SID.fullmatch(sid):
         return None
     author = form.get("OriginalRepliedMessageSender", "")
-    return Quoted(provider_id=sid, from_us=bool(author) and author == form.get("To", ""))
+    ours = bool(author) and author == form.get("To", "")
+    return Quoted(sid, from_us=ours, request_id=request_id(sid))
 
 
 def parse_message(row: TwilioMessage, media: tuple[Attachment, ...] = ()) -> Inbound:

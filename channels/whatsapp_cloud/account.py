@@ -33,15 +33,16 @@ _T = TypeVar("_T")
 
 
 class MetaUnavailable(RecordsUnavailable):
-    """Meta does not answer a question about a number. `code` is its reason, empty for none;
+    """Meta does not answer a question about a number. `step` is what an operator may do;
     `refused` only where the token is dead: one that may send may lack the right to ask."""
 
     def __init__(self, number: str, failure: CallFailed) -> None:
         code = failure.code if isinstance(failure, ErrorAnswer) else None
-        self.code = "" if code is None else str(code)
+        said = "" if code is None else str(code)
         self.refused = code in _DEAD_TOKEN
         verb = "refuses" if isinstance(failure, ErrorAnswer) else "does not answer for"
-        why = errors.explain(self.code) if self.code else str(failure)
+        why = errors.TABLE.explain(said) if said else str(failure)
+        self.step = errors.step(said) if said else "is the network up, and META_API_URL?"
         super().__init__(f"Meta {verb} {NAME} {number}: {why}")
 
 

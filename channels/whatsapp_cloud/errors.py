@@ -75,13 +75,21 @@ TABLE = ErrorTable("Meta", (
     ((131020, 131041, *range(131200, 131300)), _ours("the group refuses it")),
 ))  # fmt: skip
 
-explain = TABLE.explain
+
+def explain(code: str) -> str:
+    """One sentence for the operator, with the next step where a whole number is held up."""
+    said = TABLE.explain(code)
+    return f"{said}; {step(code)}" if _held_up(code) else said
+
+
+def _held_up(code: str) -> str:
+    """The step after this code, empty where no number is held up by it."""
+    return STEPS.get(int(code), "") if code.isascii() and code.isdigit() else ""
 
 
 def step(code: str) -> str:
     """The operator's next step after this error."""
-    known = STEPS.get(int(code)) if code.isascii() and code.isdigit() else None
-    return known or f"look up code {code or 'none'} in Meta's list of error codes"
+    return _held_up(code) or f"look up code {code or 'none'} in Meta's list of error codes"
 
 
 def outcome_of(
@@ -94,7 +102,7 @@ def outcome_of(
     if rule is None:
         return _unlisted(status, code, shown, wait)
     if rule.proof is Proof.DOWN:
-        return ChannelDown(f"{explain(shown)}; {step(shown)}", shown)
+        return ChannelDown(f"{rule.why}; {step(shown)}", shown)
     if shown == PAIR_LIMIT:
         # Meta's own rule: four times as long after each refusal.
         wait = min(4.0 ** (attempt - 1), _LONGEST_PAIR_WAIT) * (1 + jitter / 4)

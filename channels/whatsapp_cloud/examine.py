@@ -19,30 +19,6 @@ EXPIRES_SOON = 7 * 86_400.0
 _PERMISSIONS = frozenset({"whatsapp_business_messaging", "whatsapp_business_management"})
 _NEW_TOKEN = "make a token of a system user that never expires, set META_ACCESS_TOKEN, restart"  # noqa: S105 - advice
 _SUBSCRIBE = "answerback webhook set"
-_RIGHTS = (
-    "assign the WhatsApp account to the system user, and make a token with the permissions "
-    "whatsapp_business_messaging and whatsapp_business_management"
-)
-_REGISTER = "register the number: POST /<number id>/register, or WhatsApp Manager, Phone numbers"
-_POLICY = "see Business Support Home: the account was restricted; ask for a review there"
-
-_STEPS: dict[str, str] = {
-    **dict.fromkeys(("0", "190"), _NEW_TOKEN),
-    **dict.fromkeys(("3", "10", "131005"), _RIGHTS),
-    "33": "is META_PHONE_NUMBER_ID right, and the token of the account that the number is in?",
-    **dict.fromkeys(("133010", "131045"), _REGISTER),
-    **dict.fromkeys(("368", "131031", "131064"), _POLICY),
-    "131042": "add a payment method: WhatsApp Manager, Account tools, Payment",
-    "131037": "have the display name approved: WhatsApp Manager, Phone numbers",
-}
-_PERMISSION_CODES = range(200, 300)
-
-
-def step(code: str) -> str:
-    """The step of an operator after Meta refused an account with this code (digits or empty)."""
-    if code.isdigit() and int(code) in _PERMISSION_CODES:
-        return _RIGHTS
-    return _STEPS.get(code, "is META_API_URL reached from here? Else try again in a minute")
 
 
 async def examine(number: CloudNumber) -> Sequence[Finding]:
@@ -53,7 +29,7 @@ async def examine(number: CloudNumber) -> Sequence[Finding]:
         info = await number.info()
         found += of_number(name, info)
     except MetaUnavailable as error:
-        return [problem(name, str(error), step(error.code))]
+        return [problem(name, str(error), error.step)]
     return [*found, *await _subscriptions(name, number, info)]
 
 

@@ -17,10 +17,11 @@ from channels.whatsapp_cloud.account import (
 )
 from channels.whatsapp_cloud.settings import PATH
 
-REST = 45.0
-"""Seconds between two looks at a number: Meta allows 200 questions an hour to an app that sends
-little."""
-REST_REFUSED = 120.0
+REST = 35.0
+"""Seconds for which an answer about a number is good: Meta allows 200 questions an hour to an app
+that sends little."""
+REST_REFUSED = 115.0
+"""Seconds after which a dead token is tried again."""
 SUBSCRIPTIONS_EVERY = 600.0
 """Seconds for which it is believed that our app hears of the business account."""
 
@@ -30,6 +31,8 @@ class NumberWebhook:
     """The webhook of one number, which should lead to us."""
 
     number: CloudNumber
+    _state: WebhookState | None = field(default=None, init=False)
+    _asked_at: float = field(default=0.0, init=False)
     _heard_at: float | None = field(default=None, init=False)
     """The last time at which our app was found to hear of the account, by the monotonic clock."""
 
@@ -42,15 +45,21 @@ class NumberWebhook:
         return f"{NAME} {self.number.account}"
 
     async def state(self) -> WebhookState:
+        now, known = self.number.clock.monotonic(), self._state
+        rest = REST_REFUSED if known is not None and known.refused else REST
+        if known is None or now - self._asked_at >= rest:
+            self._state = known = await self._ask()
+            self._asked_at = now
+        return known
+
+    async def _ask(self) -> WebhookState:
         try:
             info = await self.number.info()
             missing = () if await self._heard(info) else (MESSAGES,)
         except MetaUnavailable as error:
-            rest, said = REST_REFUSED if error.refused else REST, str(error)
-            return WebhookState(
-                self.name, wanted=self.url, trouble=said, refused=error.refused, rest=rest
-            )
-        return WebhookState(self.name, info.callbacks.wins, self.url, missing=missing, rest=REST)
+            said = f"{error}; {error.step}"
+            return WebhookState(self.name, wanted=self.url, trouble=said, refused=error.refused)
+        return WebhookState(self.name, info.callbacks.wins, self.url, missing=missing)
 
     async def _heard(self, info: NumberInfo) -> bool:
         """Whether our app hears of the number's account; true where Meta names neither."""
@@ -66,6 +75,7 @@ class NumberWebhook:
         """Let the app hear of the account, and have the number's messages delivered here: by the
         app's own address where that is free or ours, else by one of the number's. Meta asks the
         address at once, so we must be running. It keeps nothing that could be dropped."""
+        self._state = None
         info = await self.number.info()
         said = await self._set_app(info.app)
         if info.business:
@@ -112,6 +122,7 @@ class NumberWebhook:
     async def delete(self) -> Sequence[str]:
         """Take away the addresses that are ours. The account stays subscribed: other numbers of
         it may be delivered elsewhere."""
+        self._state = None
         info = await self.number.info()
         found = info.callbacks
         if found.number == self.url:

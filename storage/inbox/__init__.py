@@ -26,6 +26,7 @@ from storage.inbox.messages import (
     words,
 )
 from storage.inbox.payloads import (
+    REVOKED,
     NewPayload,
     blank,
     blank_naming,
@@ -33,5 +34,6 @@ from storage.inbox.payloads import (
     dismiss_dead_letter,
     drop_old_payloads,
     page,
+    revoke,
     store_payloads,
 )

@@ -15,6 +15,7 @@ from storage.engine.insert import insert_rows
 from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.schema.tables import edits, inbound, payloads
+from storage.schema.tables.words import WORDS
 
 
 class NewPayload(NamedTuple):
@@ -71,6 +72,23 @@ def blank(tx: Tx, messages: Sequence[int]) -> None:
     """Take the words out of these messages, their payloads and their edits."""
     for take in (_blank_payloads, _blank_edits, _blank_messages):
         take(tx, messages)
+
+
+REVOKED = "[a message that its author deleted]"
+"""What stands in place of the words of such a message."""
+_REVOKE = (
+    sa.update(inbound)
+    .where(inbound.c.id == sa.bindparam("message_id"), inbound.c.text != REVOKED)
+    .values({**WORDS[inbound], "text": REVOKED})
+)
+
+
+def revoke(tx: Tx, message: int) -> bool:
+    """The author of a message deleted it: its words go, wherever they stand. False: it was
+    revoked before."""
+    for take in (_blank_payloads, _blank_edits):
+        take(tx, [message])
+    return tx.execute(_REVOKE, {"message_id": message}).rowcount == 1
 
 
 _of_runs = sa.select(inbound.c.id).where(among(inbound.c.run, "run_ids"))

@@ -1,4 +1,4 @@
-"""What the doctor says of a number at Meta, from values alone."""
+"""The doctor's findings about a number at Meta, from values alone."""
 
 from __future__ import annotations
 

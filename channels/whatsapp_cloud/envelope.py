@@ -1,0 +1,150 @@
+"""A body that Meta posted, taken apart. Pure.
+
+It may hold messages and statuses of several numbers. Each is told by itself, with its own piece of
+the body: one that can't be read costs none of the others, and is kept as a dead letter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bot.domain.message import (
+    Edited,
+    Event,
+    Ignored,
+    Inbound,
+    PayloadError,
+    Reported,
+    Revoked,
+    clean,
+    one_line,
+)
+from bot.domain.plugin import Payload
+from channels.raw import Raw, joined, obj, string, title
+from channels.whatsapp_cloud.content import number
+from channels.whatsapp_cloud.fields import event_of_field
+from channels.whatsapp_cloud.parse import Place, events_of, status_of
+
+_OURS = "whatsapp_business_account"
+_KINDS = ("messages", "statuses", "errors")
+
+
+def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
+    """What a verified body tells, messages in the order in which they were written. `numbers` are
+    the ids of ours: what names none is for the only one."""
+    text = clean(body.decode("utf-8", "replace"))
+    twice: list[str] = []
+    try:
+        update = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, twice))
+        told = [
+            payload for change in _changes(update, text) for payload in change.payloads(numbers)
+        ]
+    except (ValueError, RecursionError) as error:
+        return [Payload(text, error=f"the body can't be read: {type(error).__name__}")]
+    if twice:
+        said = f"{one_line(twice[0])!r} stands twice in an object: the last one was read"
+        told.append(Payload(text, error=said))
+    return sorted(told, key=_written_at) or [Payload(text, error="there is nothing in the body")]
+
+
+def _object(pairs: Sequence[tuple[str, object]], twice: list[str]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice.append(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+def _written_at(payload: Payload) -> float:
+    """When a message was written, in epoch seconds; all else comes first."""
+    match payload.events:
+        case (Inbound(sent_at=float(at)),) | (Edited(edited_at=at),) | (Revoked(at=at),):
+            return at
+        case _:
+            return 0.0
+
+
+def _changes(update: object, whole: str) -> Iterator[_Change]:
+    for entry in _members(update, "entry"):
+        for change in _members(entry, "changes"):
+            yield _Change(whole, update, entry, change)
+
+
+def _members(raw: object, key: str) -> Sequence[object]:
+    """The members of an array in an object. What should be one counts as its only member."""
+    value = raw.get(key) if isinstance(raw, Mapping) else raw
+    if value is None:
+        return ()
+    return value if isinstance(value, list) else [value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One change of a body, with what stands around it."""
+
+    whole: str
+    update: object
+    entry: object
+    change: object
+
+    def payloads(self, numbers: Collection[str]) -> Sequence[Payload]:
+        """All that it tells."""
+        update, change = self.update, self.change
+        if not isinstance(update, Mapping) or not isinstance(change, Mapping):
+            return [self._dead("a change that is no object")]
+        if update.get("object") != _OURS:
+            return [self._one(Ignored("not about WhatsApp"))]
+        value, field = obj(change, "value"), string(change, "field")
+        if field != "messages":
+            return [self._one(event_of_field(field, value))]
+        place = Place.of(value, numbers)
+        if place is None:
+            return [self._dead("it does not say for which number it is")]
+        told = [
+            replace(self._member(change, place, kind, member), account=place.number)
+            for kind in _KINDS
+            for member in _members(value, kind)
+        ]
+        if place.number not in numbers and "messages" not in value:
+            return [self._one(Ignored("a status of a number that is not configured"))]
+        return told or [self._one(Ignored("nothing in it"))]
+
+    def _one(self, event: Event) -> Payload:
+        return Payload(self._text(self.change), (event,))
+
+    def _dead(self, error: str) -> Payload:
+        return Payload(self._text(self.change), error=error)
+
+    def _text(self, change: object) -> str:
+        """The body with this change alone."""
+        update, entry = self.update, self.entry
+        if isinstance(entry, Mapping):
+            entry = {**entry, "changes": [change]}
+        if isinstance(update, Mapping):
+            update = {**update, "entry": [entry]}
+        try:
+            return json.dumps(update, separators=(",", ":"))
+        except RecursionError:
+            return self.whole
+
+    def _member(self, around: Raw, place: Place, kind: str, member: object) -> Payload:
+        """One message, status or error."""
+        value = obj(around, "value")
+        alone = {name: said for name, said in value.items() if name not in _KINDS}
+        if "contacts" in alone:
+            alone["contacts"] = [place.contact_of(member)] if isinstance(member, Mapping) else []
+        change = {**around, "value": {**alone, kind: [member]}}
+        text = self._text(change)
+        if not isinstance(member, Mapping):
+            return Payload(text, error=f"of {kind}: one that is no object")
+        if kind == "statuses":
+            return status_of(member, text)
+        if kind == "errors":
+            said = joined(number(member, "code"), title(member, "title"), by=": ")
+            return Payload(text, (Reported(f"an error {said}"),))
+        try:
+            return Payload(text, events_of(member, place))
+        except PayloadError as error:
+            return Payload(text, error=str(error))

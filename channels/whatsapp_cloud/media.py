@@ -1,0 +1,98 @@
+"""A file's bytes from Meta.
+
+The message names the file by an id; its address, asked for by that, lives for five minutes. It is
+on another host than the API, and wants our token: that goes to Meta's hosts and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Awaitable, Callable
+
+import httpx
+
+from bot.domain.errors import AttachmentUnavailable
+from channels.http import CallFailed, ErrorAnswer, bounded
+from channels.whatsapp_cloud.api import GraphApi
+
+LARGEST = 100 * 1024 * 1024
+"""Bytes; WhatsApp's own limit for documents."""
+TIME_LIMIT = 120.0
+NOT_YET = (1.0, 3.0)
+"""Seconds to wait before asking again for a file that can't be had at once."""
+_HOSTS = ("facebook.com", "fbcdn.net", "fbsbx.com", "whatsapp.net")
+
+
+def trusted(url: httpx.URL, base: str) -> bool:
+    """Whether our token may go to this address: Meta's, or that of a stand-in for it."""
+    stand_in = httpx.URL(base)
+    if url.userinfo:
+        return False
+    if url.host == stand_in.host:
+        return url.scheme == stand_in.scheme
+    metas = any(url.host == host or url.host.endswith(f".{host}") for host in _HOSTS)
+    return metas and url.scheme == "https" and url.port is None
+
+
+class _NotYet(Exception):
+    """This try failed in a way that passes; the text says how."""
+
+
+async def fetch(
+    ref: str, base: str, api: GraphApi, sleep: Callable[[float], Awaitable[None]]
+) -> bytes:
+    """The bytes of a file that `content.py` named so, by the API at `base`. Raises
+    AttachmentUnavailable."""
+    media, _, digest = ref.partition(" ")
+    for wait in (*NOT_YET, None):
+        try:
+            return await _once(media, digest, base, api)
+        except _NotYet as failure:
+            if wait is None:
+                raise AttachmentUnavailable(f"the file can't be fetched: {failure}") from None
+            await sleep(wait)
+    raise AssertionError("the last wait is None")
+
+
+async def _once(media: str, digest: str, base: str, api: GraphApi) -> bytes:
+    try:
+        file = await api.media(media)
+        if file.size is not None and file.size > LARGEST:
+            raise AttachmentUnavailable(f"the file is larger than {LARGEST // (1024 * 1024)} MB")
+        content = await _bytes_at(file.url, base, api)
+    except ErrorAnswer as error:
+        if error.status in (404, 429) or error.status >= 500:
+            raise _NotYet(f"status {error.status}") from None
+        raise AttachmentUnavailable(f"Meta refuses the file ({error})") from None
+    except CallFailed as error:
+        raise _NotYet(str(error)) from None
+    if not all(_is_of(content, named) for named in (digest, file.sha256) if named):
+        raise _NotYet("it came broken")
+    return content
+
+
+async def _bytes_at(address: str, base: str, api: GraphApi) -> bytes:
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL:
+        raise AttachmentUnavailable("the file has no usable address") from None
+    if not trusted(url, base):
+        raise AttachmentUnavailable("the file is not at an address of Meta's")
+    request = httpx.Request("GET", url, headers=api.authorization)
+    async with api.exchange(request, TIME_LIMIT) as answer:
+        if answer.status_code in (404, 429) or answer.status_code >= 500:
+            raise _NotYet(f"status {answer.status_code}")
+        if answer.status_code != httpx.codes.OK:
+            raise AttachmentUnavailable(f"Meta refuses the file ({answer.status_code})")
+        return await bounded(answer, LARGEST)
+
+
+def _is_of(content: bytes, digest: str) -> bool:
+    """Whether a file has this SHA-256, in hex digits or Base64."""
+    ours = hashlib.sha256(content)
+    try:
+        return digest.lower() == ours.hexdigest() or base64.b64decode(digest) == ours.digest()
+    except binascii.Error:
+        return False
