@@ -60,8 +60,8 @@ async def test_whatever_a_reply_has_fits_what_meta_takes(name: str, address: str
             assert call.status == 200, call.params
 
 
-async def test_a_template_fits(name: str = "again") -> None:
-    async with line(meta_template_name=name, meta_template_parameters='["{reply}"]') as at:
+async def test_a_template_fits() -> None:
+    async with line(meta_template_name="again", meta_template_parameters='["{reply}"]') as at:
         template = at.channel.outside_window("hello\n\nthere")
         assert isinstance(template, PartBody)
         assert isinstance(await at.channel.send(to(), template, ref()), Sent)
