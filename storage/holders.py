@@ -150,6 +150,13 @@ def listed(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
     return _HOLDER.all(tx.execute(_LISTED, {"lease_seconds": lease_seconds}))
 
 
+def listening() -> sa.ColumnElement[bool]:
+    """The condition that some process is alive to which platforms can deliver."""
+    return sa.exists(
+        sa.select(1).select_from(holders).where(_NOT_GONE, ~_overdue(), holders.c.role != "worker")
+    )
+
+
 _LIVE_WORKERS = sa.select(sa.func.count()).where(_NOT_GONE, ~_overdue(), holders.c.role != "web")
 
 

@@ -38,7 +38,7 @@ from bot.domain.message import Address
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Wait, plan
+from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Unheard, Wait, plan
 from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs
 from storage.chats import Chat
@@ -223,15 +223,14 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
         now = clock.read(tx)
         match plan(parts, now, policy):
             case Doubt(facts):
-                part = by_id[facts.id]
-                if way.calling(part.id):
-                    return InCall(part.id)
-                if part.holder == way.run.holder:
-                    # Marked in a commit whose answer was lost: its call was never made.
-                    return _send(way, chat, part, parts)
-                outbox.doubt(tx, Attempt(facts.id, facts.attempts), LOST_IN_SENDING)
+                if (step := _left_sending(tx, way, chat, by_id[facts.id], parts)) is not None:
+                    return step
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
+            case Unheard(facts):
+                heard = Attempt(facts.id, facts.attempts, facts.looks)
+                lease = way.rt.terms.work.lease.seconds
+                outbox.wait_on(tx, heard, way.rt.retry.witness_step, lease)
             case LookUp(facts):
                 return Look.read(tx, by_id[facts.id])
             case Wait(until, why, awaited):
@@ -242,6 +241,19 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
                 return _finish(tx, way, by_id.values(), end)
             case other:
                 assert_never(other)
+
+
+def _left_sending(
+    tx: Tx, way: Way, chat: Chat, part: Part, parts: Sequence[PartFacts]
+) -> Next | None:
+    """Go on with a part that is being sent; None where nobody does, so that it is doubted."""
+    if way.calling(part.id):
+        return InCall(part.id)
+    if part.holder == way.run.holder:
+        # Marked in a commit whose answer was lost: its call was never made.
+        return _send(way, chat, part, parts)
+    outbox.doubt(tx, Attempt(part.id, part.attempts), LOST_IN_SENDING)
+    return None
 
 
 def _begin(

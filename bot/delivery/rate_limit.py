@@ -330,7 +330,8 @@ class RateLimiter:
         yield self._account()
         if self._pace.per_chat is not None:
             interval = 1 / (self._pace.per_chat * _CHAT_USED)
-            yield Limit(f"chat:{to.address.chat}", interval, shared=False)
+            slack = interval * (self._pace.chat_burst - 1)
+            yield Limit(f"chat:{to.address.chat}", interval, slack, shared=False)
         if self._pace.per_group_minute is not None and to.kind is not ChatKind.PRIVATE:
             even = 60 / (self._pace.per_group_minute - _GROUP_BURST)
             yield Limit(f"group:{to.address.chat}", even, even * (_GROUP_BURST - 1))

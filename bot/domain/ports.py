@@ -76,9 +76,11 @@ class Pace:
     """The speed at which an account may send. None means that the platform sets no such limit.
 
     `per_chat` and `overall` are messages a second; `per_group_minute` messages a minute.
+    `chat_burst` messages may leave at once in a chat that was at rest.
     """
 
     per_chat: float | None = None
+    chat_burst: int = 1
     overall: float | None = None
     per_group_minute: float | None = None
 
@@ -97,7 +99,8 @@ class Traits:
 
     `free_text_window` is the seconds after a person's last message in which free text may be
     sent (None: always). `looks` are the seconds after an uncertain attempt at which the
-    provider's list is asked; empty means that the provider can't tell. `ordered` is true
+    provider's list is asked; empty means that the provider can't tell. `witness_wait` are the
+    seconds, counted while somebody listens, in which a status may tell instead. `ordered` is true
     when parts sent one after the other arrive in that order without waiting for a status.
     `has_buttons` says that a choice can be offered as a button. `commands` is the form in
     which people give commands. `followed` says that clients follow what becomes of a message.
@@ -105,6 +108,7 @@ class Traits:
 
     free_text_window: float | None = None
     looks: tuple[float, ...] = ()
+    witness_wait: float = 0.0
     ordered: bool = True
     has_buttons: bool = False
     followed: bool = False

@@ -50,6 +50,9 @@ class RetryPolicy:
     """Until a provider is asked where a part stands on which it does not report."""
     look_again: float = 30.0
     """Until a provider's list is asked again that could not be asked now."""
+    witness_step: float = 20.0
+    """A step in the wait for a status that tells of an uncertain attempt: as long as somebody
+    listened at its end, it counts."""
     look_patience: float = 900.0
     """From an attempt until a list that can't be asked is given up."""
     agent: Backoff = Backoff(1.0, 60.0)

@@ -47,7 +47,8 @@ class Policy:
 
     `templates` says that an answer may leave in a closed window, in a template. `looks` are
     when, after an uncertain attempt, the provider's list is asked; empty where it can't tell.
-    `ordered` where parts keep their order by themselves.
+    `witness_wait` is how long a status is waited for instead. `ordered` where parts keep their
+    order by themselves.
     """
 
     answer_max_age: float = 86_400.0
@@ -56,6 +57,7 @@ class Policy:
     free_text_window: float | None = None
     templates: bool = False
     looks: tuple[float, ...] = ()
+    witness_wait: float = 0.0
     ordered: bool = True
 
 
@@ -67,7 +69,9 @@ class PartFacts:
     """A part of the run's reply or apology. Times in epoch seconds.
 
     `confirmed` says that the platform reported it on its way (or further) after taking it;
-    `started_at` is when the last attempt was committed; `scope` is set on a refusal.
+    `started_at` is when the last attempt was committed; `looks` counts the looks at the
+    provider's list since, or the steps in which a status was waited for; `scope` is set on a
+    refusal.
     """
 
     id: int
@@ -188,6 +192,13 @@ class LookUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Unheard:
+    """No status has told of this uncertain part for one more step of the wait."""
+
+    part: PartFacts
+
+
+@dataclass(frozen=True, slots=True)
 class Resend:
     """This uncertain part may be tried once more: make it pending again."""
 
@@ -211,7 +222,7 @@ class Wait:
     awaited: int | None = None
 
 
-Move = SendPart | LookUp | Resend | Doubt | Wait | Close
+Move = SendPart | LookUp | Unheard | Resend | Doubt | Wait | Close
 
 
 def plan(parts: Sequence[PartFacts], now: float, policy: Policy) -> Move:
@@ -264,6 +275,10 @@ def _doubted(part: PartFacts, now: float, policy: Policy) -> Move | None:
     if part.looks < len(policy.looks):
         at = part.started_at + policy.looks[part.looks]
         return LookUp(part) if now >= at else Wait(at, "waiting to ask the provider again")
+    step = policy.retry.witness_step
+    if part.looks * step < policy.witness_wait:
+        at = max(part.not_before, part.started_at + step)
+        return Unheard(part) if now >= at else Wait(at, "waiting for a status that tells")
     may_resend = bool(policy.looks) or policy.uncertain is UncertainDelivery.RESEND
     if may_resend and part.resends < policy.retry.max_resends:
         return Resend(part)

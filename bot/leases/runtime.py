@@ -83,6 +83,7 @@ class Runtime:
             free_text_window=traits.free_text_window,
             templates=traits.outside_window is OutsideWindow.ANSWER,
             looks=traits.looks,
+            witness_wait=traits.witness_wait,
             ordered=traits.ordered,
         )
 

@@ -14,28 +14,6 @@ _LONGEST_PAIR_WAIT = 256.0
 
 _P, _S, _C = Proof, Scope, LateRefusal
 
-_RENEW = "make a token of a system user and set META_ACCESS_TOKEN"
-_ALLOW = (
-    "give the token's user the number's account and the permission whatsapp_business_messaging, "
-    "then restart"
-)
-_REGISTER = "register the number in WhatsApp Manager and compare META_PHONE_NUMBER_ID, then restart"
-_APPEAL = "see what is restricted in Meta's Business Support Home, then restart"
-_PAY = "add a payment method to the account in Meta's billing settings, then restart"
-_RENAME = "get the display name approved in WhatsApp Manager, then restart"
-_REST = "see the number's quality in WhatsApp Manager; people report or block it"
-
-STEPS = {
-    **dict.fromkeys((0, 190), _RENEW),
-    **dict.fromkeys((3, 10, 131005, *range(200, 300)), _ALLOW),
-    **dict.fromkeys((33, 133010, 131045), _REGISTER),
-    **dict.fromkeys((368, 131031, 131064), _APPEAL),
-    131042: _PAY,
-    131037: _RENAME,
-    131048: _REST,
-}
-"""The operator's next step, by the code of what holds up a whole number."""
-
 
 def _down(why: str) -> Rule:
     return Rule(_P.DOWN, _C.ACCOUNT_DOWN, why)
@@ -46,18 +24,27 @@ def _ours(why: str) -> Rule:
 
 
 TABLE = ErrorTable("Meta", (
-    ((0, 190), _down("the access token is dead")),
-    ((3, 10, 131005, *range(200, 300)), _down("the access token lacks a permission")),
-    ((33, 133010, 131045), _down("the number is not registered")),
-    ((368, 131031), _down("Meta blocks or locked the account")),
-    ((131064,), _down("the account misused templates")),
-    ((131042,), _down("the account's payment is not settled")),
-    ((131037,), _down("the number's display name is not approved")),
+    ((0, 190), _down("the token is dead: make one of a system user that does not expire, set "
+                     "META_ACCESS_TOKEN and restart")),
+    ((3, 10, 131005, *range(200, 300)),
+     _down("a permission is missing: give the token's system user the WhatsApp account, with "
+           "whatsapp_business_messaging and whatsapp_business_management, then restart")),
+    ((33,), _down("there is no such number for this token: compare META_PHONE_NUMBER_ID")),
+    ((133010, 131045),
+     _down("the number is not registered: register it in WhatsApp Manager, then restart")),
+    ((368, 131031, 131064),
+     _down("the account is restricted: see Meta's Business Support Home, then restart")),
+    ((131042,), _down("the payment is not settled: see the billing of the WhatsApp account in "
+                      "Meta's Business Settings, then restart")),
+    ((131037,), _down("the display name is not approved: see the number in WhatsApp Manager, "
+                      "then restart")),
     ((1, 2, 131000, 131016, 133004), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an error inside Meta")),
     ((131057,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the number is being upgraded", 30.0, True)),
     ((4, 80007), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many calls of the account", 60.0, True)),
     ((130429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the number's throughput is used up", 5.0, True)),
-    ((131048,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "Meta restricts the number for spam", 3600.0, True)),
+    ((131048,), Rule(_P.NOT_SENT, _C.RESEND_ONCE,
+                     "people report the number as spam: see its quality in WhatsApp Manager",
+                     3600.0, True)),
     ((131056,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many messages to this person", 6.0, False)),
     ((131047,), Rule(_S.WINDOW, _C.WINDOW, "window closed: the last word is over 24 hours old")),
     ((131026,), Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person can't be reached on WhatsApp")),
@@ -75,21 +62,7 @@ TABLE = ErrorTable("Meta", (
     ((131020, 131041, *range(131200, 131300)), _ours("the group refuses it")),
 ))  # fmt: skip
 
-
-def explain(code: str) -> str:
-    """One sentence for the operator, with the next step where a whole number is held up."""
-    said = TABLE.explain(code)
-    return f"{said}; {step(code)}" if _held_up(code) else said
-
-
-def _held_up(code: str) -> str:
-    """The step after this code, empty where no number is held up by it."""
-    return STEPS.get(int(code), "") if code.isascii() and code.isdigit() else ""
-
-
-def step(code: str) -> str:
-    """The operator's next step after this error."""
-    return _held_up(code) or f"look up code {code or 'none'} in Meta's list of error codes"
+explain = TABLE.explain
 
 
 def outcome_of(
@@ -101,8 +74,6 @@ def outcome_of(
     rule = None if code is None else TABLE.rules.get(code)
     if rule is None:
         return _unlisted(status, code, shown, wait)
-    if rule.proof is Proof.DOWN:
-        return ChannelDown(f"{rule.why}; {step(shown)}", shown)
     if shown == PAIR_LIMIT:
         # Meta's own rule: four times as long after each refusal.
         wait = min(4.0 ** (attempt - 1), _LONGEST_PAIR_WAIT) * (1 + jitter / 4)

@@ -29,7 +29,9 @@ async def examine(number: CloudNumber) -> Sequence[Finding]:
         info = await number.info()
         found += of_number(name, info)
     except MetaUnavailable as error:
-        return [problem(name, str(error), error.step)]
+        return [
+            problem(name, str(error), "put that right, then restart: it is tried again at once")
+        ]
     return [*found, *await _subscriptions(name, number, info)]
 
 

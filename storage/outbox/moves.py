@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim, RunState
+from storage import holders
 from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
 from storage.engine.chat_rows import Blank, MoveChat, Page
 from storage.engine.clock import moved, now, waited
@@ -323,6 +324,9 @@ _LOOKED = (
     .where(IS_PART, UNCERTAIN, _THIS_ATTEMPT, outbox.c.looks == sa.bindparam("known"))
     .values(looks=sa.bindparam("known") + 1)
 )
+_WAIT_ON = _LOOKED.values(
+    looks=sa.bindparam("known") + sa.case((holders.listening(), 1), else_=0), not_before=now + WAIT
+)
 _NEVER = 1_000
 """More looks, or sends, than there ever are."""
 _GIVE_UP_LOOKING = (
@@ -334,6 +338,15 @@ def looked(tx: Tx, attempt: Attempt) -> bool:
     """One more look at the provider's list found nothing. False: it is counted already."""
     values = {"part_id": attempt.part, "attempt": attempt.number, "known": attempt.looks}
     return tx.execute(_LOOKED, values).rowcount == 1
+
+
+def wait_on(tx: Tx, attempt: Attempt, seconds: float, lease_seconds: float) -> bool:
+    """Wait for a status on an uncertain part for `seconds` more. The step that is over counts if
+    somebody listens: after an outage of ours a platform comes back at its leisure. False: it is
+    counted already."""
+    values = {"part_id": attempt.part, "attempt": attempt.number, "known": attempt.looks}
+    timed = {"wait": seconds, "lease_seconds": lease_seconds}
+    return tx.execute(_WAIT_ON, values | timed).rowcount == 1
 
 
 def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:

@@ -20,6 +20,7 @@ from bot.domain.verdict import (
     Resend,
     SendPart,
     UncertainDelivery,
+    Unheard,
     Wait,
     plan,
 )
@@ -100,6 +101,35 @@ def test_the_provider_is_asked_at_the_times_of_its_looks(looks: int, age: float,
         assert isinstance(move, Wait)
         assert move.until == doubted.started_at + WHATSAPP.looks[looks]
         assert move.awaited is None
+
+
+WITNESSED = Policy(witness_wait=120.0)
+
+
+@pytest.mark.parametrize(
+    ("looks", "age", "due"), [(0, 19.9, False), (0, 20.0, True), (5, 119.0, True)]
+)
+def test_where_only_a_status_tells_it_is_waited_for_step_by_step(
+    looks: int, age: float, due: bool
+) -> None:
+    doubted = uncertain(1, looks=looks, started_at=NOW - age)
+    move = plan([doubted, pending(2)], NOW, WITNESSED)
+    assert move == Unheard(doubted) if due else isinstance(move, Wait)
+
+
+def test_a_step_of_the_wait_begins_where_the_last_one_was_counted() -> None:
+    after_an_outage = uncertain(1, looks=1, started_at=NOW - 3600, not_before=NOW + 20.0)
+    move = plan([after_an_outage], NOW, WITNESSED)
+    assert isinstance(move, Wait)
+    assert move.until == NOW + 20.0
+
+
+def test_what_no_status_settled_in_time_stays_in_doubt_and_is_not_sent_again() -> None:
+    unheard = uncertain(1, looks=6, started_at=NOW - 130)
+    assert plan([unheard], NOW, WITNESSED) == Close(
+        Ending.UNCERTAIN, Cause.UNCONFIRMED, "no answer"
+    )
+    assert plan([unheard, pending(2)], NOW, WITNESSED) == SendPart(pending(2))
 
 
 def test_after_the_last_look_the_part_is_sent_once_more_and_only_once() -> None:
