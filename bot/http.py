@@ -247,13 +247,23 @@ async def _take(site: Site, route: int, payload: Payload) -> None:
         await site.intake.take_dead_letter(Arrival(route, payload.text), error)
         return
     arrival, events = Arrival(account, payload.text), payload.events
+    error = payload.error
     if payload.status is not None:
-        async with in_time():
-            known = await record_status(site.rt, account, payload.status)
-        if known is None and payload.text and not events:
-            events = (Ignored("a status of nobody's message"),)
-    if payload.error:
-        await site.intake.take_dead_letter(arrival, payload.error)
+        try:
+            async with in_time():
+                known = await record_status(site.rt, account, payload.status)
+        except DatabaseUnavailable:
+            raise
+        except Exception as broke:
+            if not payload.text:
+                raise
+            _log.exception("a status for account %s was not recorded", account)
+            error = f"could not be recorded: {type(broke).__name__}"
+        else:
+            if known is None and payload.text and not events:
+                events = (Ignored("a status of nobody's message"),)
+    if error:
+        await site.intake.take_dead_letter(arrival, error)
     elif events:
         await site.intake.take(arrival, events)
 

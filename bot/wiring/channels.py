@@ -15,7 +15,7 @@ from bot.domain.plugin import ChannelPlugin, Endpoint, Host
 from bot.domain.ports import Clock
 from bot.settings import ChannelList, Settings, read, settings_of
 from bot.texts import Text, Words
-from channels import console, telegram, web, whatsapp
+from channels import console, telegram, web, whatsapp, whatsapp_cloud
 
 _PREFIX = "WEB_"
 ON_A_PAGE = {
@@ -28,6 +28,7 @@ ON_A_PAGE = {
 _OURS: tuple[ChannelPlugin[Any], ...] = (
     telegram.CHANNEL,
     whatsapp.CHANNEL,
+    whatsapp_cloud.CHANNEL,
     web.CHANNEL,
     console.CHANNEL,
 )

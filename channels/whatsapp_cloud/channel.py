@@ -25,7 +25,7 @@ from channels.whatsapp_cloud.api import GraphError
 from channels.whatsapp_cloud.compose import Wire
 from channels.whatsapp_cloud.errors import TABLE, outcome_of
 from channels.whatsapp_cloud.parse import tag
-from channels.whatsapp_cloud.settings import MetaSettings
+from channels.whatsapp_cloud.settings import MetaSettings, Number
 from channels.whatsapp_common import choices
 from channels.whatsapp_common.errors import retry_after_seconds
 from channels.whatsapp_common.traits import TRAITS
@@ -49,8 +49,8 @@ class WhatsAppCloudChannel(CloudNumber):
     resend_after = staticmethod(TABLE.resend_after)
     explain = staticmethod(TABLE.explain)
 
-    def __init__(self, settings: MetaSettings, phone_id: str, token: str, clock: Clock) -> None:
-        super().__init__(settings, phone_id, token, clock)
+    def __init__(self, settings: MetaSettings, number: Number, clock: Clock) -> None:
+        super().__init__(settings, number.id, number.token, clock)
         self.traits = replace(
             TRAITS,
             has_buttons=True,
@@ -145,7 +145,8 @@ class WhatsAppCloudChannel(CloudNumber):
         """A button press on WhatsApp is a message like any other: nothing spins."""
 
     async def fetch(self, attachment: Attachment) -> bytes:
-        return await media.fetch(attachment.ref, self.settings, self._api, self.clock.sleep)
+        base = self.settings.meta_api_url
+        return await media.fetch(attachment.ref, base, self._api, self.clock.sleep)
 
 
 def _kept_out(outcome: Outcome) -> Outcome:

@@ -237,12 +237,25 @@ async def test_three_chats_refused_within_a_second_hold_the_whole_account() -> N
     clock, left = SleepersClock(), list[float]()
     limiter = RateLimiter(TELEGRAM, clock)
     for number in range(2):
-        await limiter.refused(chat(number), 20.0, account=False)
+        await limiter.refused(chat(number), 20.0, account=None)
     assert (await limiter.place(chat(9))).taken
-    await limiter.refused(chat(2), 20.0, account=False)
+    await limiter.refused(chat(2), 20.0, account=None)
     assert (await limiter.place(chat(10), 3.0)).wait == pytest.approx(20.0)
     await clock.run(leaving(limiter, chat(11), left))
     assert left[0] >= 20.0
+
+
+async def test_limits_that_are_said_to_be_of_their_chats_hold_up_nobody_else() -> None:
+    limiter = RateLimiter(TELEGRAM, SleepersClock())
+    for number in range(5):
+        await limiter.refused(chat(number), 20.0, account=False)
+    assert (await limiter.place(chat(9))).taken
+
+
+async def test_a_chat_at_rest_may_get_a_burst_and_then_its_even_flow() -> None:
+    limiter = RateLimiter(Pace(per_chat=1 / 6, chat_burst=3), SleepersClock())
+    assert [(await limiter.place(chat(1))).taken for _ in range(4)] == [True, True, True, False]
+    assert (await limiter.place(chat(1), 0.5)).wait > 5.0
 
 
 async def test_who_stands_in_line_when_the_account_is_held_waits_for_its_end() -> None:
@@ -252,7 +265,7 @@ async def test_who_stands_in_line_when_the_account_is_held_waits_for_its_end() -
     async def refused() -> None:
         await clock.sleep(0.5)
         for number in range(3):
-            await limiter.refused(chat(number), 20.0, account=False)
+            await limiter.refused(chat(number), 20.0, account=None)
 
     await clock.run(refused(), *(leaving(limiter, chat(n), left) for n in range(60)))
     assert len(left) == 60
