@@ -11,7 +11,7 @@ from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Recipient
 from bot.settings import read, settings_of
 from channels.whatsapp_cloud.channel import WhatsAppCloudChannel
-from channels.whatsapp_cloud.settings import MetaSettings
+from channels.whatsapp_cloud.settings import MetaSettings, Number
 from tests.channels.whatsapp_kit import PUBLIC, StillClock
 from tests.fakes.meta import FakeMeta
 from tests.fakes.meta.server import NUMBER, TOKEN, StatusPlan
@@ -48,7 +48,7 @@ async def line(**settings: Any) -> AsyncIterator[Line]:
     async with FakeMeta(now=still.wall, sleep=still.sleep) as fake:
         fake.plan = lambda _message: StatusPlan.nothing()
         made = settings_with(**{"meta_api_url": fake.url} | settings)
-        channel = WhatsAppCloudChannel(made, NUMBER, TOKEN, still)
+        channel = WhatsAppCloudChannel(made, Number(NUMBER, TOKEN), still)
         await channel.open()
         try:
             yield Line(fake, channel, still)
