@@ -1,5 +1,5 @@
-"""JSON that a platform sent, read without trusting its shape: what is missing or odd reads as
-empty."""
+"""JSON that a platform sent, read without trusting its shape: a part that is missing or odd reads
+as empty."""
 
 from __future__ import annotations
 

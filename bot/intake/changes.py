@@ -1,4 +1,4 @@
-"""What a person does to a message that they wrote: a change of its words, or its deletion."""
+"""The changes that a person makes to a message of theirs: other words, or its deletion."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from storage.engine.tx import Tx
 
 def record_edit(
     tx: Tx, account: int, message: Inbound, edited_at: float, *, may_change: bool
-) -> int | None:
+) -> tuple[int | None, bool]:
     """Record an edit of a message; if its author may change anything, it is read by a run that
-    was never claimed. Returns the message, or None when it was never recorded: an edit alone is
-    answered by nothing."""
+    was never claimed. Returns the message, None when it was never recorded, since an edit alone is
+    answered by nothing; and whether its author deleted it, so that nothing of the edit is kept."""
     known = inbox.known(tx, account, message.request_id)
     if known is None:
-        return None
+        return None, False
     stored, run, _ = known
     found = None if run is None else runs.find(tx, run)
     used = False
@@ -29,10 +29,10 @@ def record_edit(
     now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
     before = "" if now is None else now[2]
     if before == inbox.REVOKED:
-        return stored
+        return stored, True
     if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
         inbox.use_edit(tx, stored, edited_at, message.text)
-    return stored
+    return stored, False
 
 
 def record_deletion(

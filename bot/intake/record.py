@@ -139,7 +139,11 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             return _record_message(tx, rt, arrival, message, entry.by)
         case Edited(message, edited_at):
             may_change = invited(names_of(message), rt.terms.intake.allowed)
-            known = record_edit(tx, arrival.account, message, edited_at, may_change=may_change)
+            known, deleted = record_edit(
+                tx, arrival.account, message, edited_at, may_change=may_change
+            )
+            if deleted:
+                return Recorded(Became.IGNORED)
             unknown = "an edit of a message that was never recorded" if known is None else None
             _keep(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)

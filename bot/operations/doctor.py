@@ -19,7 +19,7 @@ from bot.operations.session import OperatorSession, database_exists, schema_prob
 from bot.operations.stuck import silent_processes
 from bot.operations.webhooks import webhook_finding, webhook_states
 from bot.settings import Settings
-from storage import holders
+from storage import audit_log, holders
 from storage.engine.database import parsed_url
 from storage.engine.demands import facts_of, judge
 from storage.engine.probe import RedisUnreachable, ping_redis
@@ -29,6 +29,8 @@ _DISK_LEFT = 500_000_000
 """Bytes."""
 _PATIENCE = 5.0
 """Seconds that anything which is asked may take."""
+_LATELY = 7 * 86_400.0
+"""Seconds for which a platform's report is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +136,19 @@ async def _platforms(process: Examined) -> Sequence[Finding]:
             for endpoint in session.endpoints:
                 found += await endpoint.examine()
             found += [webhook_finding(s) for s in await webhook_states(session.endpoints)]
+            found += await _reported(session)
     except ConfigurationError as error:
         return [problem("settings", str(error), "correct the variable in the environment")]
     except DatabaseUnavailable as error:
         return [problem("database", str(error), "is it running?")]
     return found
+
+
+async def _reported(session: OperatorSession) -> Sequence[Finding]:
+    """What the platforms said of our accounts lately, in their webhooks."""
+    told = await session.rt.db.read(audit_log.lately, audit_log.ACCOUNT_REPORT, _LATELY)
+    fix = "see the account at its platform; this is shown for a week"
+    return [warning("platform report", f"{why} ({age / 3600:.0f} h ago)", fix) for why, age in told]
 
 
 async def _holders(session: OperatorSession) -> Sequence[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.errors import (
@@ -153,11 +153,28 @@ async def set_webhooks(
     """
     if not public_url:
         raise ConfigurationError("PUBLIC_URL is empty: set it to https://<where we are reached>")
-    webhooks = [e.webhook for e in endpoints if e.webhook is not None]
-    return [line for w in webhooks for line in await w.set(drop_pending=drop_pending)]
+    return await _of_each(endpoints, lambda webhook: webhook.set(drop_pending=drop_pending))
 
 
 async def delete_webhooks(endpoints: Sequence[Endpoint]) -> Sequence[str]:
     """Take our webhooks away from every platform. Raises one of REFUSALS."""
-    webhooks = [e.webhook for e in endpoints if e.webhook is not None]
-    return [line for w in webhooks for line in await w.delete()]
+    return await _of_each(endpoints, lambda webhook: webhook.delete())
+
+
+async def _of_each(
+    endpoints: Sequence[Endpoint], act: Callable[[Webhook], Awaitable[Sequence[str]]]
+) -> Sequence[str]:
+    """Do it to every webhook; one that is refused keeps none of the others from it, and the error
+    then also says what was done."""
+    done: list[str] = []
+    failed: list[Exception] = []
+    for webhook in [e.webhook for e in endpoints if e.webhook is not None]:
+        try:
+            done += await act(webhook)
+        except REFUSALS as error:
+            failed.append(error)
+    if not failed:
+        return done
+    wrong = any(isinstance(error, ConfigurationError) for error in failed)
+    said = "; ".join([*map(str, failed), *done])
+    raise ConfigurationError(said) if wrong else RecordsUnavailable(said)

@@ -19,9 +19,11 @@ from channels.whatsapp_cloud.api import GraphApi, rows
 from channels.whatsapp_cloud.settings import MetaSettings
 
 MESSAGES = "messages"
-FIELDS = frozenset({MESSAGES, "standby", "account_update", "user_preferences"})
-"""The fields that our app wants, at least: what people write, what another bot took from us, what
-restricts the account, and who wants no marketing."""
+FIELDS = frozenset({
+    MESSAGES, "account_alerts", "account_update", "phone_number_quality_update", "standby",
+})  # fmt: skip
+"""The fields that our app wants, at least: what people write and what becomes of answers, what
+another bot took from us, and what restricts the number or the account."""
 
 _OBJECT = "whatsapp_business_account"
 _NUMBER_FIELDS = (
@@ -33,16 +35,15 @@ _T = TypeVar("_T")
 
 
 class MetaUnavailable(RecordsUnavailable):
-    """Meta does not answer a question about a number. `step` is what an operator may do;
-    `refused` only where the token is dead: one that may send may lack the right to ask."""
+    """Meta does not answer a question about a number. `refused` only where the token is dead: one
+    that may send may lack the right to ask."""
 
     def __init__(self, number: str, failure: CallFailed) -> None:
         code = failure.code if isinstance(failure, ErrorAnswer) else None
         said = "" if code is None else str(code)
         self.refused = code in _DEAD_TOKEN
         verb = "refuses" if isinstance(failure, ErrorAnswer) else "does not answer for"
-        why = errors.TABLE.explain(said) if said else str(failure)
-        self.step = errors.step(said) if said else "is the network up, and META_API_URL?"
+        why = errors.explain(said) if said else str(failure)
         super().__init__(f"Meta {verb} {NAME} {number}: {why}")
 
 

@@ -46,7 +46,7 @@ def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
     if twice:
         said = f"{one_line(twice[0])!r} stands twice in an object: the last one was read"
         told.append(Payload(text, error=said))
-    return sorted(told, key=_written_at) or [Payload(text, error="there is nothing in the body")]
+    return sorted(told, key=_order) or [Payload(text, error="there is nothing in the body")]
 
 
 def _object(pairs: Sequence[tuple[str, object]], twice: list[str]) -> dict[str, object]:
@@ -57,13 +57,18 @@ def _object(pairs: Sequence[tuple[str, object]], twice: list[str]) -> dict[str, 
     return found
 
 
-def _written_at(payload: Payload) -> float:
-    """When a message was written, in epoch seconds; all else comes first."""
+def _order(payload: Payload) -> tuple[float, int]:
+    """Messages by when they were written, in epoch seconds, what is done to one behind it, and
+    all else first."""
     match payload.events:
-        case (Inbound(sent_at=float(at)),) | (Edited(edited_at=at),) | (Revoked(at=at),):
-            return at
+        case (Inbound(sent_at=float(at)),):
+            return at, 0
+        case (Edited(edited_at=at),):
+            return at, 1
+        case (Revoked(at=at),):
+            return at, 2
         case _:
-            return 0.0
+            return 0.0, 0
 
 
 def _changes(update: object, whole: str) -> Iterator[_Change]:

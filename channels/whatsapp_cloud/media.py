@@ -7,7 +7,6 @@ on another host than the API, and wants our token: that goes to Meta's hosts and
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Awaitable, Callable
 
@@ -91,8 +90,5 @@ async def _bytes_at(address: str, base: str, api: GraphApi) -> bytes:
 
 def _is_of(content: bytes, digest: str) -> bool:
     """Whether a file has this SHA-256, in hex digits or Base64."""
-    ours = hashlib.sha256(content)
-    try:
-        return digest.lower() == ours.hexdigest() or base64.b64decode(digest) == ours.digest()
-    except binascii.Error:
-        return False
+    ours = hashlib.sha256(content).digest()
+    return digest.lower() == ours.hex() or digest == base64.b64encode(ours).decode()

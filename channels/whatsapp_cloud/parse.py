@@ -219,6 +219,8 @@ class _Author:
             raise PayloadError("the message is from nobody")
         profile = obj(contact, "profile")
         group = string(message, "group_id")
+        if group and not _USER.fullmatch(group):
+            raise PayloadError("the group has no usable id")
         return cls(number, user, group, string(profile, "name"), string(profile, "username"))
 
     @property

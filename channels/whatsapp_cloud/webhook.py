@@ -57,8 +57,8 @@ class NumberWebhook:
             info = await self.number.info()
             missing = () if await self._heard(info) else (MESSAGES,)
         except MetaUnavailable as error:
-            said = f"{error}; {error.step}"
-            return WebhookState(self.name, wanted=self.url, trouble=said, refused=error.refused)
+            said, refused = str(error), error.refused
+            return WebhookState(self.name, wanted=self.url, trouble=said, refused=refused)
         return WebhookState(self.name, info.callbacks.wins, self.url, missing=missing)
 
     async def _heard(self, info: NumberInfo) -> bool:

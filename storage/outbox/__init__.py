@@ -58,6 +58,7 @@ from storage.outbox.moves import (
     set_adrift,
     store_parts,
     store_parts_each,
+    wait_on,
 )
 from storage.outbox.rows import (
     HeldReply,

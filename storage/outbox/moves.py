@@ -344,9 +344,14 @@ def wait_on(tx: Tx, attempt: Attempt, seconds: float, lease_seconds: float) -> b
     """Wait for a status on an uncertain part for `seconds` more. The step that is over counts if
     somebody listens: after an outage of ours a platform comes back at its leisure. False: it is
     counted already."""
-    values = {"part_id": attempt.part, "attempt": attempt.number, "known": attempt.looks}
-    timed = {"wait": seconds, "lease_seconds": lease_seconds}
-    return tx.execute(_WAIT_ON, values | timed).rowcount == 1
+    values = {
+        "part_id": attempt.part,
+        "attempt": attempt.number,
+        "known": attempt.looks,
+        "wait": seconds,
+        "lease_seconds": lease_seconds,
+    }
+    return tx.execute(_WAIT_ON, values).rowcount == 1
 
 
 def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:

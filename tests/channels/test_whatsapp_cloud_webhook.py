@@ -128,7 +128,7 @@ async def test_the_doctor_names_a_dead_token_and_the_step() -> None:
         [finding] = await examine(line.number)
     assert finding.level is Level.PROBLEM
     assert (NUMBER in finding.name, "190" in finding.says) == (True, True)
-    assert "META_ACCESS_TOKEN" in finding.fix
+    assert "META_ACCESS_TOKEN" in finding.says
     assert TOKEN not in repr(finding)
 
 

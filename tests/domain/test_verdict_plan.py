@@ -225,7 +225,7 @@ facts = st.builds(
 
 @given(
     parts=st.lists(facts, max_size=5, unique_by=(lambda p: p.id, lambda p: p.number)),
-    policy=st.sampled_from([TELEGRAM, HOLD, RESEND, WHATSAPP]),
+    policy=st.sampled_from([TELEGRAM, HOLD, RESEND, WHATSAPP, WITNESSED]),
 )
 def test_whatever_the_parts_no_move_touches_one_that_arrived(
     parts: list[PartFacts], policy: Policy
@@ -234,7 +234,7 @@ def test_whatever_the_parts_no_move_touches_one_that_arrived(
     match move:
         case SendPart(chosen):
             assert chosen.state is PartState.PENDING
-        case LookUp(chosen) | Resend(chosen):
+        case LookUp(chosen) | Unheard(chosen) | Resend(chosen):
             assert chosen.state is PartState.UNCERTAIN
         case Doubt(chosen):
             assert chosen.state is PartState.SENDING

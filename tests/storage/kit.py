@@ -74,10 +74,10 @@ class Hand:
     def new_account(self, name: str = "bot", channel: str = "telegram") -> int:
         return self.do(accounts.ensure, ChannelName(channel), name).id
 
-    def new_holder(self, name: str = "host/1") -> int:
+    def new_holder(self, name: str = "host/1", role: str = "all") -> int:
         """Another process begins a life."""
         boot = f"boot-{next(self._numbers)}"
-        return self.do(holders.register, Identity(name, boot, "host", 1, "all"))
+        return self.do(holders.register, Identity(name, boot, "host", 1, role))
 
     def mark_dead(self, holder: int) -> None:
         """The holder dies, and somebody noticed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bot.domain.delivery import PartState, Scope
@@ -173,6 +175,21 @@ def test_a_look_whose_commit_is_repeated_counts_once(hand: Hand) -> None:
     hand.do(outbox.doubt, attempt(part), "a time-out")
     assert [hand.do(outbox.looked, attempt(part)) for _ in range(2)] == [True, False]
     assert hand.part(part.id).looks == 1
+
+
+def test_b143_a_step_of_the_wait_for_a_status_counts_while_somebody_listens(hand: Hand) -> None:
+    part = begun(hand)
+    hand.do(outbox.doubt, attempt(part), "a time-out")
+    steps = [hand.do(outbox.wait_on, attempt(part), 20.0, LEASE) for _ in range(2)]
+    assert steps == [True, False]
+    counted = hand.part(part.id)
+    assert counted.looks == 1
+    assert counted.not_before > counted.started_at + 19.0
+    hand.mark_dead(hand.holder)
+    hand.new_holder("host/2", role="worker")
+    assert hand.do(outbox.wait_on, replace(attempt(part), looks=1), 20.0, LEASE)
+    assert hand.part(part.id).looks == 1
+    assert hand.part(part.id).state is PartState.UNCERTAIN
 
 
 def test_what_an_ended_run_had_not_begun_is_dropped_and_nothing_else(hand: Hand) -> None:

@@ -1,4 +1,4 @@
-"""What an operator asks of the Graph API and sets there: numbers, tokens, callbacks."""
+"""The operator's side of the Graph API: numbers, tokens, callbacks."""
 
 from __future__ import annotations
 
