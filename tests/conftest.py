@@ -25,6 +25,7 @@ from tests.world import World, open_world
 _ON_BOTH_DATABASES = re.compile(
     r"tests/(storage|crash|e2e|cli|clients|leases)/"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
+    r"|tests/(intake|delivery|operations)/test_whatsapp_cloud"
 )
 _numbers = count(1)
 S = TypeVar("S", bound=Server)

@@ -13,10 +13,12 @@ import httpx
 from bot.wiring import typed
 from channels.web.channel import LONGEST
 from tests.channels import file_channel
+from tests.fakes.meta.courier import Delivery
 from tests.fakes.twilio.forms import PERSON
 from tests.fakes.updates import Person
 from tests.kit.web import Visitor
-from tests.world import Running, World
+from tests.kit.whatsapp_cloud import ALONE
+from tests.world import PUBLIC, Running, World
 
 ADA = 700100201
 
@@ -88,7 +90,7 @@ class WhatsAppStage:
         return await world.start(telegram_bot_token="", **options)  # type: ignore[arg-type]
 
     async def say(self, running: Running, text: str) -> bool:
-        self.world.twilio.reach["https://bot.example.test"] = running.url
+        self.world.twilio.reach[PUBLIC] = running.url
         if text not in self._forms:
             made = await self.world.twilio.inbound(text, webhook=False)
             self._forms[text] = made.form
@@ -100,6 +102,34 @@ class WhatsAppStage:
 
     async def shown(self) -> list[str]:
         return self.world.twilio.texts(PERSON)
+
+
+@dataclass
+class CloudStage:
+    """One phone, whose platform tells by itself what arrived, until it is heard."""
+
+    world: World
+    limit: int = 4096
+    tells: bool = True
+    _deliveries: dict[str, Delivery] = field(default_factory=dict)
+
+    async def start(self, world: World, **options: object) -> Running:
+        running = await world.start(**ALONE, **options)  # type: ignore[arg-type]
+        await world.meta.courier.hurry()
+        return running
+
+    async def say(self, running: Running, text: str) -> bool:
+        meta = self.world.meta
+        meta.reach[PUBLIC] = running.url
+        if text not in self._deliveries:
+            self._deliveries[text] = meta.prepare(meta.written_by(meta.message(text)))
+        return await meta.courier.attempt(self._deliveries[text])
+
+    async def command(self, running: Running) -> bool:
+        return await self.say(running, "help")
+
+    async def shown(self) -> list[str]:
+        return self.world.meta.texts()
 
 
 @dataclass
@@ -208,6 +238,7 @@ class WebStage:
 STAGES: dict[str, Callable[[World], Stage]] = {
     "telegram": TelegramStage,
     "whatsapp": WhatsAppStage,
+    "whatsapp_cloud": CloudStage,
     "console": ConsoleStage,
     "file": FileStage,
     "web": WebStage,

@@ -40,6 +40,8 @@ class Case:
         """How many parts may be on their way at that moment that nobody can ask about."""
         if self.channel in _TELL or self.death not in MARKED:
             return frozenset({0})
+        if self.channel in _REPORT and self.death in _DID_ARRIVE:
+            return frozenset({0})
         # The pace may keep the next part back: then it was not marked yet.
         return frozenset({0, 1} if self.death is Checkpoint.PART_RECORDED else {1})
 
@@ -62,6 +64,8 @@ MARKED = frozenset(
 _DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.STANDALONE_AFTER_SEND})
 _TELL = ("whatsapp", "file", "web")
 """Whose provider can be asked what arrived."""
+_REPORT = ("whatsapp_cloud",)
+"""Whose provider tells of whatever arrived, and can't be asked about what did not."""
 _FURTHER = (
     Checkpoint.MESSAGE_COMMITTED,
     Checkpoint.CLAIMED,

@@ -138,7 +138,7 @@ async def test_the_same_bytes_may_come_many_times_at_once(
     fake: FakeMeta, receiver: Receiver
 ) -> None:
     delivery = await fake.person_writes("hi")
-    await fake.courier.again(HOOK, delivery, times=5)
+    await fake.courier.again(delivery, times=5)
     assert len({got.body for got in receiver.got}) == 1
     assert len(receiver.got) == 6
 

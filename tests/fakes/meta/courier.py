@@ -26,8 +26,9 @@ def signature(body: bytes, secret: str) -> str:
 
 @dataclass
 class Delivery:
-    """One body and how its POSTs fared; `answers` are statuses, None for no answer."""
+    """One body, its public URL, and how its POSTs fared: statuses, None for no answer."""
 
+    url: str
     body: bytes
     answers: list[int | None] = field(default_factory=list)
 
@@ -65,30 +66,37 @@ class Courier:
 
     async def deliver(self, url: str, body: bytes) -> Delivery:
         """POST once, and see to the repeats; returns after the first answer."""
-        delivery = Delivery(body)
+        delivery = Delivery(url, body)
         self.deliveries.append(delivery)
-        await self._post(url, delivery)
-        if not delivery.acknowledged:
-            repeating = self._repeat(url, delivery, self.now())
+        if not await self.attempt(delivery):
+            repeating = self._repeat(delivery, self.now())
             task = asyncio.get_running_loop().create_task(repeating)
             self._repeating.add(task)
             task.add_done_callback(self._repeating.discard)
         return delivery
 
-    async def _repeat(self, url: str, delivery: Delivery, failed_at: float) -> None:
-        pause, ends = self.first_repeat, failed_at + SEVEN_DAYS
-        while not delivery.acknowledged and failed_at < ends:
-            await self.sleep(failed_at + pause - self.now())
-            pause *= 2
-            await self._post(url, delivery)
-            failed_at = self.now()
-
-    async def _post(self, url: str, delivery: Delivery) -> None:
+    async def attempt(self, delivery: Delivery) -> bool:
+        """POST once; whether it is acknowledged by now."""
         try:
-            delivery.answers.append((await self.post(url, delivery.body)).status_code)
+            delivery.answers.append((await self.post(delivery.url, delivery.body)).status_code)
         except (httpx.TransportError, Unreachable):
             delivery.answers.append(None)
         self.changed()
+        return delivery.acknowledged
+
+    async def _repeat(self, delivery: Delivery, failed_at: float) -> None:
+        pause, ends = self.first_repeat, failed_at + SEVEN_DAYS
+        while failed_at < ends:
+            await self.sleep(failed_at + pause - self.now())
+            if delivery.acknowledged or await self.attempt(delivery):
+                return
+            pause, failed_at = pause * 2, self.now()
+
+    async def hurry(self) -> None:
+        """Bring at once whatever is not acknowledged."""
+        for delivery in self.deliveries:
+            if not delivery.acknowledged:
+                await self.attempt(delivery)
 
     async def post(self, url: str, body: bytes, sign: str | None = None) -> httpx.Response:
         """One POST, with this signature instead of the true one (empty: with none)."""
@@ -103,9 +111,9 @@ class Courier:
         assert self._client is not None, "the fake is not running"
         return await self._client.get(self._where(url), params=query)
 
-    async def again(self, url: str, delivery: Delivery, times: int = 1) -> Sequence[int]:
+    async def again(self, delivery: Delivery, times: int = 1) -> Sequence[int]:
         """The same bytes, so many times at once."""
-        posts = [self.post(url, delivery.body) for _ in range(times)]
+        posts = [self.post(delivery.url, delivery.body) for _ in range(times)]
         return [answer.status_code for answer in await asyncio.gather(*posts)]
 
     def _where(self, url: str) -> str:

@@ -202,10 +202,15 @@ class FakeMeta(FakeProvider):
 
     async def deliver(self, payload: Json | bytes, number: str = NUMBER) -> Delivery:
         """Call the webhook, and again until it says 200; returns after the first answer."""
+        prepared = self.prepare(payload, number)
+        return await self.courier.deliver(prepared.url, prepared.body)
+
+    def prepare(self, payload: Json | bytes, number: str = NUMBER) -> Delivery:
+        """A delivery that nobody makes yet."""
         if isinstance(payload, dict):
             self._note(payload)
         body = payload if isinstance(payload, bytes) else payloads.raw(payload)
-        return await self.courier.deliver(self.callback_of(number), body)
+        return Delivery(self.callback_of(number), body)
 
     def _note(self, payload: Json) -> None:
         """Remember who wrote what: it opens a window and can be marked as read."""
