@@ -150,6 +150,34 @@ async def test_the_doctor_tells_of_a_number_that_is_well() -> None:
         assert all(word in said for word in ("GREEN", "TIER_2K", "STANDARD", "messages"))
 
 
+async def test_the_doctor_tells_of_a_token_that_ends_soon_and_of_a_permission_that_is_missing() -> (
+    None
+):
+    async with number_line() as line:
+        business = line.fake.business
+        business.expires = int(line.clock.wall()) + 2 * 86_400
+        name = f"whatsapp-cloud {NUMBER} token"
+        [token] = [f for f in await examine(line.number) if f.name == name]
+        assert (token.level, "2 more day" in token.says) == (Level.WARNING, True)
+        business.permissions.remove("whatsapp_business_messaging")
+        [token] = [f for f in await examine(line.number) if f.name == name]
+        assert (token.level, "whatsapp_business_messaging" in token.says) == (Level.PROBLEM, True)
+
+
+async def test_the_doctor_reads_a_number_of_which_everything_is_odd() -> None:
+    odd = {
+        "status": 7,
+        "quality_rating": None,
+        "throughput": "x",
+        "health_status": {"can_send_message": [], "entities": [1, {"errors": [2, {}]}]},
+        "webhook_configuration": [],
+    }
+    async with number_line() as line:
+        line.fake.numbers[NUMBER].facts = odd
+        assert await examine(line.number)
+        assert (await line.webhook.state()).url == ""
+
+
 async def test_the_doctor_tells_of_a_second_app_that_would_answer_too() -> None:
     async with number_line() as line:
         line.fake.business.subscribed["525650000000000"] = ""
