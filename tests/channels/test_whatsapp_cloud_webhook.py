@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bot.domain.errors import RecordsUnavailable
@@ -165,7 +167,7 @@ async def test_the_doctor_tells_of_a_token_that_ends_soon_and_of_a_permission_th
 
 
 async def test_the_doctor_reads_a_number_of_which_everything_is_odd() -> None:
-    odd = {
+    odd: dict[str, Any] = {
         "status": 7,
         "quality_rating": None,
         "throughput": "x",
