@@ -25,7 +25,7 @@ def note(
 
 
 ACCOUNT_REPORT = "account report"
-"""What a platform says of an account itself is noted as this."""
+"""The name of an event that is a platform's word on an account itself."""
 
 _OF = sa.and_(events.c.what == sa.bindparam("what", type_=sa.Text), events.c.at > now - SECONDS)
 _NOTED = (

@@ -204,10 +204,12 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """A chat goes on under another address; the conversation stays one."""
+    """A chat goes on under another address; the conversation stays one. `left` says that the old
+    address may become somebody else's."""
 
     old: Address
     new: Address
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,8 +156,10 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             _record_membership(tx, arrival.account, event)
             _keep(tx, arrival, ignored=f"not a message: {event.reason}")
             return Recorded(Became.NOTED, wake=True)
-        case Migrated(old, new):
+        case Migrated(old, new, left):
             chats.migrate(tx, arrival.account, old, new)
+            if left:
+                chats.leave_address(tx, arrival.account, old)
             _keep(tx, arrival, ignored="not a message: the chat moved")
             return Recorded(Became.NOTED, wake=True)
         case Reported(reason):

@@ -145,7 +145,7 @@ async def _platforms(process: Examined) -> Sequence[Finding]:
 
 
 async def _reported(session: OperatorSession) -> Sequence[Finding]:
-    """What the platforms said of our accounts lately, in their webhooks."""
+    """The latest words of the platforms on our accounts, from their webhooks."""
     told = await session.rt.db.read(audit_log.lately, audit_log.ACCOUNT_REPORT, _LATELY)
     fix = "see the account at its platform; this is shown for a week"
     return [warning("platform report", f"{why} ({age / 3600:.0f} h ago)", fix) for why, age in told]

@@ -153,7 +153,7 @@ def _item(item: Raw) -> str:
 
 
 def _unknown(message: Raw, kind: str) -> Content:
-    """What WhatsApp itself calls unsupported, or a type of later days."""
+    """A message that WhatsApp itself calls unsupported, or of a type of later days."""
     return unshown(string(obj(message, "unsupported"), "type") or kind)
 
 
@@ -173,7 +173,7 @@ _READ: Mapping[str, Callable[[Raw], Content]] = {
     "button": _button,
     "order": _order,
 }
-"""What a person says, by Meta's word for it."""
+"""The types in which a person says something."""
 
 _KEPT = {
     "headline": "referral_headline",

@@ -32,8 +32,8 @@ _KINDS = ("messages", "statuses", "errors")
 
 
 def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
-    """What a verified body tells, messages in the order in which they were written. `numbers` are
-    the ids of ours: what names none is for the only one."""
+    """All that a verified body tells, messages in the order in which they were written. `numbers`
+    are the ids of ours: what names none is for the only one."""
     text = clean(body.decode("utf-8", "replace"))
     twice: list[str] = []
     try:

@@ -36,7 +36,7 @@ _UNSERVED = {
 
 
 def event_of_field(field: str, value: Raw) -> Event:
-    """What a change of another field than `messages` is to us."""
+    """The event that a change of another field than `messages` is to us."""
     if field == "standby":
         return Reported("standby: another agent has the number, and people's messages go there")
     if field in _REPORTS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bot.domain.delivery import DeliveryStatus, PartState
 from bot.domain.message import (
@@ -171,7 +171,7 @@ def _change(message: Raw, kind: str, place: Place) -> Event:
 
 
 def _inbound(said: Raw, wamid: str, message: Raw, place: Place) -> Inbound:
-    """What is said in a message, which is that message itself or one within it."""
+    """The words of a message, which are in it or in a message within it."""
     name, author = request_id(place.number, wamid), _Author.of(message, place)
     content = content_of(said)
     context = obj(said, "context")
@@ -266,14 +266,16 @@ _MOVES = frozenset({"user_changed_number", "customer_changed_number", "user_chan
 
 def _moves(message: Raw) -> tuple[Event, ...]:
     """A person has a new number, or a new id: their chat goes on under both of the new names, at
-    the number where one is known."""
+    the number where one is known, and who writes from a number that was left is another person."""
     said = obj(message, "system")
     kind = one_line(string(said, "type"), 40)
     number = phone(message, "from") or phone(said, "customer")
-    old = (number, user_id(said, "previous_user_id"), user_id(message, "from_user_id"))
+    old = (user_id(said, "previous_user_id"), user_id(message, "from_user_id"), number)
     kept = number if kind == "user_changed_user_id" else ""
     new = (user_id(said, "user_id"), phone(said, "wa_id") or phone(said, "new_wa_id") or kept)
-    moves = [Migrated(Address(a), Address(b)) for a in old for b in new if a and b and a != b]
-    if kind in _MOVES and moves:
-        return tuple(moves)
-    return (Ignored(f"system message: {kind or 'unknown'}"),)
+    moves = [Migrated(Address(a), Address(b)) for b in new for a in old if a and b and a != b]
+    if kind not in _MOVES or not moves:
+        return (Ignored(f"system message: {kind or 'unknown'}"),)
+    if number and number not in new:
+        moves[-1] = replace(moves[-1], left=True)
+    return tuple(moves)

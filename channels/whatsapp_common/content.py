@@ -50,7 +50,7 @@ def unshown(what: str) -> Content:
 
 
 def filled_form(answers: str) -> Content:
-    """What a person entered into a form, as the platform wrote it down."""
+    """A form as a person filled it in, in the platform's own notation."""
     return Content(InboundKind.RICH, f"[a filled-in form: {' '.join(answers.splitlines())}]")
 
 

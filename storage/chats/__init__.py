@@ -23,6 +23,7 @@ from storage.chats.rows import (
     create,
     get,
     know_address,
+    leave_address,
     locate,
     locate_each,
     lock,

@@ -128,11 +128,12 @@ def _place(account: int, address: Address) -> dict[str, object]:
     return {"account": account, "address": address.chat, "topic": address.topic}
 
 
-_LOCATE = sa.select(chat_addresses.c.chat).where(
+_IS_PLACE = sa.and_(
     chat_addresses.c.account == sa.bindparam("account"),
     chat_addresses.c.address == sa.bindparam("address"),
     chat_addresses.c.topic == sa.bindparam("topic"),
 )
+_LOCATE = sa.select(chat_addresses.c.chat).where(_IS_PLACE)
 
 
 def locate(tx: Tx, account: int, addresses: Sequence[Address]) -> int | None:
@@ -244,6 +245,14 @@ _KNOW = InsertOrSkip(chat_addresses, chat_addresses.c.chat)
 def know_address(tx: Tx, account: int, address: Address, chat: int) -> None:
     """Remember one more address of a chat; an address that is taken stays as it is."""
     _KNOW.run(tx, _place(account, address) | {"chat": chat})
+
+
+_LEAVE_ADDRESS = sa.delete(chat_addresses).where(_IS_PLACE)
+
+
+def leave_address(tx: Tx, account: int, address: Address) -> None:
+    """Whoever writes from this address next is somebody else."""
+    tx.execute(_LEAVE_ADDRESS, _place(account, address))
 
 
 _AT_ADDRESS = (

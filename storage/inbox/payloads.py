@@ -75,7 +75,7 @@ def blank(tx: Tx, messages: Sequence[int]) -> None:
 
 
 REVOKED = "[a message that its author deleted]"
-"""What stands in place of the words of such a message."""
+"""The text of such a message, in place of its words."""
 _REVOKE = (
     sa.update(inbound)
     .where(inbound.c.id == sa.bindparam("message_id"), inbound.c.text != REVOKED)

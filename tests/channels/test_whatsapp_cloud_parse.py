@@ -249,7 +249,7 @@ def test_who_has_a_new_number_is_found_under_both_new_names(raw: Json) -> None:
     old = Address("+15550100181")
     assert payload.events == (
         Migrated(old, Address("US.2")),
-        Migrated(old, Address("+15550100777")),
+        Migrated(old, Address("+15550100777"), left=True),
     )
 
 

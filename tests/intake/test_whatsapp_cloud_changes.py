@@ -162,6 +162,27 @@ async def test_b145_who_changed_the_number_goes_on_in_the_same_chat(world: World
     assert told == ["one", "one | two", "one | two | three"]
 
 
+async def test_b145_who_gets_the_number_that_somebody_left_is_another_person(
+    world: World,
+) -> None:
+    seen: list[list[str]] = []
+
+    async def agent(turn: Turn) -> str:
+        seen.append([line.text for line in turn.history])
+        return "yes"
+
+    await world.start(agent=agent, **ALONE)
+    await post(world, text(FIRST, SECRET, world.meta.now(), from_user_id="US.1"))
+    await world.settled()
+    moved = {"type": "user_changed_number", "wa_id": "15550100777", "user_id": "US.2"}
+    for _ in range(2):
+        await post(world, payloads.message("wamid.s", world.meta.now(), "system", moved))
+    await post(world, text("wamid.2", "hello", world.meta.now(), from_user_id="US.3"))
+    await world.settled()
+    assert seen == [[], []]
+    assert await world.rows("SELECT count(*) FROM chats WHERE merged_into IS NULL") == [(2,)]
+
+
 async def test_b148_another_agent_that_has_the_number_is_told_to_operators_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
