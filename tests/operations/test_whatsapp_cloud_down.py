@@ -11,12 +11,12 @@ import pytest
 from bot.operations.stuck import Stuck, find_stuck
 from tests.fakes.meta import faults
 from tests.fakes.meta.server import NUMBER, OTHER_NUMBER, OTHER_TOKEN, TOKEN, StatusPlan
-from tests.kit.agents import Echo
+from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import endings
 from tests.kit.passing import settle
 from tests.kit.whatsapp import CALM
 from tests.kit.whatsapp_cloud import TWO
-from tests.limits import moment
+from tests.limits import moment, until
 from tests.world import Running, World
 
 ON: dict[str, Any] = {**TWO, **CALM, "burst": "each"}
@@ -66,11 +66,13 @@ async def test_b147_replies_are_kept_the_operator_is_told_and_each_goes_out_once
     world: World, trouble: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, arrange, step = TROUBLES[trouble]
-    agent = Echo()
+    agent = Gated()
     process = await world.start(agent=agent, **ON)
     arrange(world)
     before = len(world.meta.calls)
     await crowd(world)
+    await until(lambda: len(agent.turns) == 25)
+    agent.go.set()
     await world.until(ENDED, lambda rows: rows == [(5,)])
     await world.until(DOWN, lambda rows: rows in ([(1,)], [(True,)]))
     await world.until(
@@ -91,7 +93,11 @@ async def test_b147_replies_are_kept_the_operator_is_told_and_each_goes_out_once
     for _ in range(20):
         world.advance(30)
         await moment()
-    probes = [call for call in world.meta.calls[quiet:] if call.account == NUMBER]
+    probes = [
+        call
+        for call in world.meta.calls[quiet:]
+        if call.account == NUMBER and call.status != 200  # Its watch asks what may be asked.
+    ]
     assert len(probes) <= 10, "more than one call a minute"
     assert len(world.meta.messages()) == 5
     assert Counter(e for _, e in await endings(world))["answered"] == 5
