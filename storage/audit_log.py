@@ -57,6 +57,21 @@ def note_once(
     return True
 
 
+_OF_RUN = (
+    sa.select(events.c.what, events.c.why)
+    .where(
+        events.c.run == sa.bindparam("run", type_=sa.BigInteger),
+        events.c.who == sa.bindparam("who", type_=sa.Text),
+    )
+    .order_by(events.c.id)
+)
+
+
+def of_run(tx: Tx, run: int, who: str) -> Sequence[tuple[str, str]]:
+    """The deeds of somebody that concern a run, each with its reason, in their order."""
+    return [(row.what, row.why) for row in tx.execute(_OF_RUN, {"run": run, "who": who}).all()]
+
+
 _LATELY = (
     sa.select(events.c.why, (now - sa.func.max(events.c.at)).label("age"))
     .where(_OF)

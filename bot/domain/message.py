@@ -119,13 +119,11 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """The message that a person replied to, as far as the payload shows it. `request_id` is our
-    name for it if it was a person's."""
+    """The message that a person replied to, as far as the payload shows it."""
 
     provider_id: str
     text: str = ""
     from_us: bool = False
-    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +137,7 @@ class Inbound:
     long as the pieces into which clients cut, one of several forwarded messages or files.
     `sent_at` is the provider's time in epoch seconds, None when the provider tells none.
     `aliases` are further addresses of the same person (WhatsApp: phone and scoped user id).
+    `quoted_request` is the request id of the quoted message, should a person have written it.
     """
 
     request_id: str
@@ -153,6 +152,7 @@ class Inbound:
     chat_name: str = ""
     attachments: tuple[Attachment, ...] = ()
     quoted: Quoted | None = None
+    quoted_request: str = ""
     command: str = ""
     command_args: str = ""
     album: str = ""

@@ -243,12 +243,12 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
     """The message with the words that it answers, where its platform only names them. Those of
     another chat are nobody's business here."""
     quoted = message.quoted
-    if quoted is None or quoted.text or not quoted.request_id:
+    if quoted is None or quoted.text or not message.quoted_request:
         return message
     ours = outbox.by_receipt(tx, chat.account, quoted.provider_id)
     if ours is not None and ours.chat == chat.id:
         return replace(message, quoted=replace(quoted, text=ours.body.text, from_us=True))
-    theirs = inbox.words(tx, chat.account, chat.id, quoted.request_id)
+    theirs = inbox.words(tx, chat.account, chat.id, message.quoted_request)
     if theirs is None:
         return message
     return replace(message, quoted=replace(quoted, text=theirs, from_us=False))

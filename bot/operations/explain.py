@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from bot.delivery.status import PLATFORM
 from bot.domain.ending import Close
 from bot.domain.run import RunState
 from bot.domain.verdict import Apologise, Deliver, Evidence, Policy, Think, judge, plan
 from bot.leases.runtime import Runtime
-from storage import runs
+from storage import audit_log, runs
 from storage.engine.tx import Tx
 from storage.views import runs as run_views
 from storage.views.evidence import gather_one
@@ -43,7 +44,8 @@ def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Expla
         word, may = _in_words(evidence, rt.policy(run.account))
         where, act = _where(line, evidence)
         says = f"{where}; {may}"
-    return Explained(number, word, says, _facts(line, evidence), act)
+    facts = [*_facts(line, evidence), *audit_log.of_run(tx, number, PLATFORM)]
+    return Explained(number, word, says, facts, act)
 
 
 def _in_words(evidence: Evidence, policy: Policy) -> tuple[str, str]:

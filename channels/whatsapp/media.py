@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
+from functools import partial
 
 import httpx
 
@@ -15,12 +16,11 @@ from bot.domain.errors import AttachmentUnavailable
 from channels.http import CallFailed, bounded
 from channels.whatsapp.api import TwilioHttp, basic
 from channels.whatsapp.settings import TWILIO_API, TwilioSettings
+from channels.whatsapp_common.media import NotYet, patiently
 
 LARGEST = 16 * 1024 * 1024
 """Bytes; WhatsApp's own limit."""
 TIME_LIMIT = 60.0
-NOT_YET = (1.0, 3.0)
-"""Seconds to wait when a file is not there: it can be missing just after its webhook."""
 _MOST_REDIRECTS = 3
 _CDN = "twiliocdn.com"
 _BUCKET = ("s3-external-1.amazonaws.com", "/media.twiliocdn.com/")
@@ -52,10 +52,6 @@ def trust(url: httpx.URL, settings: TwilioSettings) -> Trust:
     return Trust.NOTHING if https and ours_at_the_cdn else Trust.REFUSED
 
 
-class _NotYet(Exception):
-    """This try failed in a way that passes; the text says how."""
-
-
 async def fetch(
     ref: str,
     settings: TwilioSettings,
@@ -67,14 +63,7 @@ async def fetch(
         url = httpx.URL(ref)
     except httpx.InvalidURL:
         raise AttachmentUnavailable("the file has no usable address") from None
-    for wait in (*NOT_YET, None):
-        try:
-            return await _follow(url, settings, http)
-        except _NotYet as failure:
-            if wait is None:
-                raise AttachmentUnavailable(f"the file can't be fetched: {failure}") from None
-            await sleep(wait)
-    raise AssertionError("the last wait is None")
+    return await patiently(partial(_follow, url, settings, http), sleep)
 
 
 async def _follow(url: httpx.URL, settings: TwilioSettings, http: TwilioHttp) -> bytes:
@@ -103,11 +92,11 @@ async def _get(request: httpx.Request, http: TwilioHttp) -> bytes | httpx.URL:
             if answer.status_code in (301, 302, 303, 307, 308) and location:
                 return httpx.URL(location)
             if answer.status_code in (404, 429) or answer.status_code >= 500:
-                raise _NotYet(f"status {answer.status_code}")
+                raise NotYet(f"status {answer.status_code}")
             if answer.status_code != 200:
                 raise AttachmentUnavailable(f"Twilio refuses the file ({answer.status_code})")
             return await bounded(answer, LARGEST)
     except CallFailed as error:
-        raise _NotYet(str(error)) from None
+        raise NotYet(str(error)) from None
     except httpx.InvalidURL:
         raise AttachmentUnavailable("the file's address leads nowhere") from None

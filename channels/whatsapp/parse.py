@@ -304,10 +304,12 @@ def _from_form(name: str, sid: str, raw: Mapping[str, str]) -> Inbound:
     flags = (form.get("Forwarded", ""), form.get("FrequentlyForwarded", ""))
     forwarded = "true" in (flag.lower() for flag in flags)
     message = _message(name, sid, origin, content_of(form))
+    quoted = _quoted(form)
     return replace(
         message,
         sender=Sender(id=person or origin, name=form.get("ProfileName", "")),
-        quoted=_quoted(form),
+        quoted=quoted,
+        quoted_request="" if quoted is None else request_id(quoted.provider_id),
         goes_on=message.goes_on or forwarded,
         forwarded_from="somebody" if forwarded else "",
         aliases=tuple(dict.fromkeys(a for a in (person, origin) if a)),
@@ -341,7 +343,7 @@ def _quoted(form: Mapping[str, str]) -> Quoted | None:
         return None
     author = form.get("OriginalRepliedMessageSender", "")
     ours = bool(author) and author == form.get("To", "")
-    return Quoted(sid, from_us=ours, request_id=request_id(sid))
+    return Quoted(sid, from_us=ours)
 
 
 def parse_message(row: TwilioMessage, media: tuple[Attachment, ...] = ()) -> Inbound:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import httpx
 
 from bot.domain.errors import AttachmentUnavailable
 from channels.http import CallFailed, ErrorAnswer, bounded
 from channels.whatsapp_cloud.api import GraphApi
+from channels.whatsapp_common.media import NotYet, patiently
 
 LARGEST = 100 * 1024 * 1024
 """Bytes; WhatsApp's own limit for documents."""
 TIME_LIMIT = 120.0
-NOT_YET = (1.0, 3.0)
-"""Seconds to wait before asking again for a file that can't be had at once."""
 _HOSTS = ("facebook.com", "fbcdn.net", "fbsbx.com", "whatsapp.net")
 
 
@@ -35,24 +35,13 @@ def trusted(url: httpx.URL, base: str) -> bool:
     return metas and url.scheme == "https" and url.port is None
 
 
-class _NotYet(Exception):
-    """This try failed in a way that passes; the text says how."""
-
-
 async def fetch(
     ref: str, base: str, api: GraphApi, sleep: Callable[[float], Awaitable[None]]
 ) -> bytes:
     """The bytes of a file that `content.py` named so, by the API at `base`. Raises
     AttachmentUnavailable."""
     media, _, digest = ref.partition(" ")
-    for wait in (*NOT_YET, None):
-        try:
-            return await _once(media, digest, base, api)
-        except _NotYet as failure:
-            if wait is None:
-                raise AttachmentUnavailable(f"the file can't be fetched: {failure}") from None
-            await sleep(wait)
-    raise AssertionError("the last wait is None")
+    return await patiently(partial(_once, media, digest, base, api), sleep)
 
 
 async def _once(media: str, digest: str, base: str, api: GraphApi) -> bytes:
@@ -63,12 +52,12 @@ async def _once(media: str, digest: str, base: str, api: GraphApi) -> bytes:
         content = await _bytes_at(file.url, base, api)
     except ErrorAnswer as error:
         if error.status in (404, 429) or error.status >= 500:
-            raise _NotYet(f"status {error.status}") from None
+            raise NotYet(f"status {error.status}") from None
         raise AttachmentUnavailable(f"Meta refuses the file ({error})") from None
     except CallFailed as error:
-        raise _NotYet(str(error)) from None
+        raise NotYet(str(error)) from None
     if not all(_is_of(content, named) for named in (digest, file.sha256) if named):
-        raise _NotYet("it came broken")
+        raise NotYet("it came broken")
     return content
 
 
@@ -82,7 +71,7 @@ async def _bytes_at(address: str, base: str, api: GraphApi) -> bytes:
     request = httpx.Request("GET", url, headers=api.authorization)
     async with api.exchange(request, TIME_LIMIT) as answer:
         if answer.status_code in (404, 429) or answer.status_code >= 500:
-            raise _NotYet(f"status {answer.status_code}")
+            raise NotYet(f"status {answer.status_code}")
         if answer.status_code != httpx.codes.OK:
             raise AttachmentUnavailable(f"Meta refuses the file ({answer.status_code})")
         return await bounded(answer, LARGEST)

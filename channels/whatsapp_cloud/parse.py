@@ -189,6 +189,7 @@ def _inbound(said: Raw, wamid: str, message: Raw, place: Place) -> Inbound:
         sent_at=_written_at(message),
         attachments=content.attachments,
         quoted=quoted,
+        quoted_request="" if quoted is None else request_id(place.number, quoted.provider_id),
         goes_on=forwarded or content.kind in SENT_TOGETHER or len(content.text) >= _LONG,
         forwarded_from="somebody" if forwarded else "",
         button=content.button,
@@ -241,7 +242,7 @@ def _quoted(context: Raw, place: Place) -> Quoted | None:
     if not _WAMID.fullmatch(wamid) or wamid == _UNNAMED:
         return None
     ours = bool(place.shown) and phone(context, "from") == place.shown
-    return Quoted(wamid, from_us=ours, request_id=request_id(place.number, wamid))
+    return Quoted(wamid, from_us=ours)
 
 
 def _addressing(said: Raw, author: _Author, quoted: Quoted | None, place: Place) -> Addressing:

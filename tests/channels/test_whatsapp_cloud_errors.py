@@ -1,4 +1,4 @@
-"""Each of Meta's codes: what it proves of a send, and what a status with it asks for."""
+"""Each of Meta's codes: its proof about a send, and the reaction to a status with it."""
 
 from __future__ import annotations
 

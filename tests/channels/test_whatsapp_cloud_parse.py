@@ -322,8 +322,8 @@ def test_a_message_in_a_group_is_the_groups_and_nobody_elses() -> None:
 
 def test_a_reply_names_the_message_that_it_answers() -> None:
     said = message("text", {"body": "yes"}, context={"from": DISPLAY, "id": "wamid.gone"})
-    name = request_id(NUMBER, "wamid.gone")
-    assert said.quoted == Quoted("wamid.gone", from_us=True, request_id=name)
+    assert said.quoted == Quoted("wamid.gone", from_us=True)
+    assert said.quoted_request == request_id(NUMBER, "wamid.gone")
     theirs = message("text", {"body": "yes"}, context={"from": PERSON, "id": "wamid.gone"})
     assert theirs.quoted is not None
     assert not theirs.quoted.from_us

@@ -1,4 +1,4 @@
-"""What Meta posts becomes rows: member by member, whoever stands beside it, once."""
+"""Meta's posts become rows: member by member, whoever stands beside it, once."""
 
 from __future__ import annotations
 
