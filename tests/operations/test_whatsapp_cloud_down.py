@@ -22,6 +22,7 @@ from tests.world import Running, World
 ON: dict[str, Any] = {**TWO, **CALM, "burst": "each"}
 FRESH = "EAAtest-token-of-number-a-made-anew"
 DOWN = f"SELECT down_since IS NOT NULL FROM accounts WHERE account = '{NUMBER}'"
+UNDER_WAY = "SELECT count(*) FROM runs WHERE state = 'running'"
 ENDED = "SELECT count(*) FROM runs WHERE state = 'ended'"
 
 
@@ -75,9 +76,8 @@ async def test_b147_replies_are_kept_the_operator_is_told_and_each_goes_out_once
     agent.go.set()
     await world.until(ENDED, lambda rows: rows == [(5,)])
     await world.until(DOWN, lambda rows: rows in ([(1,)], [(True,)]))
-    await world.until(
-        "SELECT count(*) FROM outbox WHERE kind = 'reply'", lambda rows: rows == [(25,)]
-    )
+    await world.until(UNDER_WAY, lambda rows: rows == [(0,)])
+    assert await world.rows("SELECT count(*) FROM outbox WHERE kind = 'reply'") == [(25,)]
     assert sum(agent.calls.values()) == 25
     assert sorted(m.text for m in world.meta.messages()) == [f"re: b{n}" for n in range(5)]
     told = await named(process, code)
@@ -125,6 +125,7 @@ async def test_b147_a_late_failure_of_payment_is_sent_again_after_the_operators_
     await world.meta.person_writes("a", from_="15550100501")
     await world.meta.person_writes("b", from_="15550100502", number=OTHER_NUMBER)
     await world.until(DOWN, lambda rows: rows in ([(1,)], [(True,)]))
+    await world.until(UNDER_WAY, lambda rows: rows == [(0,)])
     assert world.meta.texts() == ["re: b"]
     for _ in range(20):
         world.advance(30)
