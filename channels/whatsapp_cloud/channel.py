@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from bot.domain.delivery import (
@@ -15,7 +15,7 @@ from bot.domain.delivery import (
     Sent,
     Unknown,
 )
-from bot.domain.message import Attachment, Inbound
+from bot.domain.message import Attachment, ChatKind, Inbound
 from bot.domain.ports import Clock, Pace, Recipient, SendRef
 from bot.domain.reply import PartBody, Reply
 from channels.http import CallFailed, NothingReached
@@ -97,10 +97,8 @@ class WhatsAppCloudChannel(CloudNumber):
                 content["id"] = await self._api.upload(text, "text/plain", name)
             except CallFailed as failure:
                 return _kept_out(self._failed(failure, ref))
-        address = to.address.chat
         message: dict[str, object] = {
-            "recipient_type": "individual",
-            "to" if address.startswith("+") else "recipient": address,
+            **_whom(to),
             "type": wire.type,
             wire.type: content,
             "biz_opaque_callback_data": tag(ref),
@@ -147,6 +145,17 @@ class WhatsAppCloudChannel(CloudNumber):
     async def fetch(self, attachment: Attachment) -> bytes:
         base = self.settings.meta_api_url
         return await media.fetch(attachment.ref, base, self._api, self.clock.sleep)
+
+
+def _whom(to: Recipient) -> Mapping[str, str]:
+    """A person by number where that is known, else by id; a group by its id."""
+    address = to.address.chat
+    if to.kind is ChatKind.GROUP:
+        return {"recipient_type": "group", "to": address}
+    return {
+        "recipient_type": "individual",
+        "to" if address.startswith("+") else "recipient": address,
+    }
 
 
 def _kept_out(outcome: Outcome) -> Outcome:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bot.domain.message import Event, Ignored, Reported
+from bot.domain.message import Event, Ignored, Reported, shortened
 from channels.raw import Raw, joined, title
+from channels.whatsapp_cloud.parse import phone
 
 _REPORTS = frozenset({
     "account_alerts", "account_review_update", "account_update", "business_capability_update",
@@ -40,7 +41,8 @@ def event_of_field(field: str, value: Raw) -> Event:
     if field == "standby":
         return Reported("standby: another agent has the number, and people's messages go there")
     if field in _REPORTS:
-        return Reported(joined(field, *(title(value, name) for name in _TOLD)))
+        number = shortened(phone(value, "display_phone_number"))
+        return Reported(joined(field, number, *(title(value, name) for name in _TOLD)))
     if rule := _UNSERVED.get(field):
         return Ignored(f"{field}: {rule}")
     return Ignored(f"unknown field: {title({'': field}, '')[:80]}")

@@ -407,6 +407,11 @@ def test_a_status_that_names_no_message_is_kept(wamid: object) -> None:
             {"event": "FLAGGED"},
             "phone_number_quality_update FLAGGED",
         ),
+        (
+            "phone_number_quality_update",
+            {"display_phone_number": DISPLAY, "event": "FLAGGED"},
+            "phone_number_quality_update +1…0900 FLAGGED",
+        ),
         ("account_alerts", None, "account_alerts"),
     ],
 )

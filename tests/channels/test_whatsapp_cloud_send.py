@@ -82,6 +82,16 @@ async def test_b145_a_person_without_a_number_is_reached_by_their_scoped_id() ->
         assert "to" not in message.body
 
 
+async def test_an_answer_to_a_group_goes_to_the_group() -> None:
+    async with line() as at:
+        [part] = at.channel.compose(Reply("hi"), Recipient(Address("G1"), ChatKind.GROUP))
+        ref = SendRef(7, 2, 1_800_000_000.0)
+        await at.channel.send(Recipient(Address("G1"), ChatKind.GROUP), part, ref)
+        [call] = at.fake.calls_of("send")
+        assert (call.params["recipient_type"], call.params["to"]) == ("group", "G1")
+        assert "recipient" not in call.params
+
+
 async def test_b143_every_tag_is_short_without_digits_in_a_row_and_its_own() -> None:
     async with line() as at:
         for part, attempt in ((1, 1), (1, 2), (11, 1)):
