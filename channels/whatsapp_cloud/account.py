@@ -79,7 +79,8 @@ class NumberInfo:
 
 @dataclass(frozen=True, slots=True)
 class TokenInfo:
-    """A token as Meta has it. `expires_at` in epoch seconds, 0 for never."""
+    """A token as Meta has it. `expires_at`: when it, or its access to data, ends, in epoch seconds,
+    0 for never."""
 
     valid: bool
     expires_at: float
@@ -134,10 +135,13 @@ class CloudNumber:
         """The number's token now."""
         said = await self._told(self._api.get("debug_token", input_token=self._token))
         data = _object(said, "data")
-        expires, scopes = data.get("expires_at"), data.get("scopes")
+        ends = (data.get("expires_at"), data.get("data_access_expires_at"))
+        scopes = data.get("scopes")
         return TokenInfo(
             valid=data.get("is_valid") is True,
-            expires_at=float(expires) if isinstance(expires, int) else 0.0,
+            expires_at=min(
+                (float(end) for end in ends if isinstance(end, int) and end), default=0.0
+            ),
             permissions=frozenset(map(str, scopes if isinstance(scopes, list) else ())),
         )
 

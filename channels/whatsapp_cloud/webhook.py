@@ -17,11 +17,11 @@ from channels.whatsapp_cloud.account import (
 )
 from channels.whatsapp_cloud.settings import PATH
 
-REST = 35.0
+REST = 55.0
 """Seconds for which an answer about a number is good: Meta allows 200 questions an hour to an app
-that sends little."""
-REST_REFUSED = 115.0
-"""Seconds after which a dead token is tried again."""
+that sends little, and a process that looks every 20 s so asks once a minute."""
+REST_IN_TROUBLE = 115.0
+"""Seconds after which a number is asked again that Meta refused, or did not answer for."""
 SUBSCRIPTIONS_EVERY = 600.0
 """Seconds for which it is believed that our app hears of the business account."""
 
@@ -46,7 +46,7 @@ class NumberWebhook:
 
     async def state(self) -> WebhookState:
         now, known = self.number.clock.monotonic(), self._state
-        rest = REST_REFUSED if known is not None and known.refused else REST
+        rest = REST_IN_TROUBLE if known is not None and known.trouble else REST
         if known is None or now - self._asked_at >= rest:
             self._state = known = await self._ask()
             self._asked_at = now

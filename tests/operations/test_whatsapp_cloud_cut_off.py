@@ -22,7 +22,7 @@ ELSEWHERE = "https://other.example/hook"
 @pytest.fixture
 async def world(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     monkeypatch.setattr(webhooks, "_LOOK_EVERY", 0.05)
-    for name in ("REST", "REST_REFUSED", "SUBSCRIPTIONS_EVERY"):
+    for name in ("REST", "REST_IN_TROUBLE", "SUBSCRIPTIONS_EVERY"):
         monkeypatch.setattr(webhook, name, 0.0)
     async with open_world(sqlite_url) as world:
         yield world
