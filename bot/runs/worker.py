@@ -30,8 +30,9 @@ _KEPT = 2.0
 """Seconds for which a chat with more to answer keeps its place, though others wait for one."""
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
-_AHEAD = 0.1
-"""Seconds of work that is claimed before there is a place for it: about what a claim takes."""
+_AHEAD = 0.3
+"""Seconds of work that waits here for its place: more than a settlement or a claim takes. Half of
+them are left to runs that follow in their chats, which cost no claim."""
 _STUCK = 1.0
 """Seconds after which a run that was claimed ahead is let go: the agents became slow."""
 
@@ -47,7 +48,7 @@ class Worker:
         """The runs that have a place: their turns are before the end of their agents' calls."""
         self._ahead: dict[int, asyncio.Future[bool]] = {}
         """The runs that wait for a place, which came first first. Told False, they are let go."""
-        self._lately = _Lately()
+        self._freed = _Rate()
         self._kept_since: dict[int, float] = {}
         """When the place of each turn was given to its chat."""
         self._expected, self._keeping = 0, 0
@@ -79,17 +80,17 @@ class Worker:
         return len(self._turns)
 
     def room(self) -> int:
-        """The number of turns that may begin here now."""
+        """The number of turns that may begin here now, or will in a moment."""
         turns = 2 * self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected
-        return max(0, min(self._idle(), turns))
+        return max(0, min(self._idle(ahead=_AHEAD / 2), turns))
 
-    def _idle(self) -> int:
-        """The number of agents that may be called now, or will be in a moment: as many places as
-        became free lately."""
+    def _idle(self, *, ahead: float) -> int:
+        """The number of agents that may be called now, or so many seconds ahead: as many places
+        will become free as did lately."""
         if self.draining or not self._ctx.lease.holds():
             return 0
         places = self._ctx.rt.terms.work.concurrency
-        soon = min(places // 2, self._lately.count(self._ctx.rt.clock.monotonic()))
+        soon = min(places // 2, int(self._freed.rate(self._ctx.rt.clock.monotonic()) * ahead))
         taken = len(self._at_agents) + len(self._ahead) + self._expected + self._keeping
         return places + soon - taken
 
@@ -138,7 +139,7 @@ class Worker:
 
     def agent_done(self, run: Run) -> None:
         """The agent of this run was called, and another one may be."""
-        self._lately.add(self._ctx.rt.clock.monotonic())
+        self._freed.add(self._ctx.rt.clock.monotonic())
         self._leave(run)
 
     def _leave(self, run: Run) -> None:
@@ -152,7 +153,7 @@ class Worker:
         """Keep the place of this run, which may end, for the one that follows in its chat, until
         `let_go`: what goes on at once costs no claim. None while all agents are busy, or
         the account's line is full, and after a while in which others wait for a place."""
-        if self._idle() < 1:
+        if self._idle(ahead=_AHEAD) < 1:
             return None
         kept = self._ctx.rt.clock.monotonic() - self._kept_since.get(run.id, 0.0)
         if not self._ctx.limiters[run.account].room or (self._more_due and kept > _KEPT):
@@ -355,9 +356,8 @@ class Worker:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
 
-class _Lately:
-    """How many places became free within the last `_AHEAD` seconds, the oldest of them counted
-    less and less."""
+class _Rate:
+    """How often something happens, by what happened within about `_AHEAD` seconds."""
 
     def __init__(self) -> None:
         self._count, self._at = 0.0, 0.0
@@ -365,8 +365,9 @@ class _Lately:
     def add(self, now: float) -> None:
         self._count, self._at = self._left(now) + 1, now
 
-    def count(self, now: float) -> int:
-        return int(self._left(now))
+    def rate(self, now: float) -> float:
+        """Times a second."""
+        return self._left(now) / _AHEAD
 
     def _left(self, now: float) -> float:
         return self._count * exp((self._at - now) / _AHEAD)
