@@ -90,7 +90,7 @@ class Worker:
         if self.draining or not self._ctx.lease.holds():
             return 0
         places = self._ctx.rt.terms.work.concurrency
-        soon = min(places // 2, int(self._freed.rate(self._ctx.rt.clock.monotonic()) * ahead))
+        soon = min(places, int(self._freed.rate(self._ctx.rt.clock.monotonic()) * ahead))
         taken = len(self._at_agents) + len(self._ahead) + self._expected + self._keeping
         return places + soon - taken
 
