@@ -23,7 +23,7 @@ _ORNAMENTS = re.compile(r"[ ().-]")
 _ACCOUNT = re.compile(r"AC[0-9A-Za-z]+")
 
 
-class TwilioSettings(BaseSettings):
+class TwilioSettings(BaseSettings, defer_build=True):
     """Twilio's variables: one sender and the account that it belongs to. Times in seconds.
 
     `twilio_second_auth_token` and `twilio_shared_key` are further secrets that sign webhooks.
