@@ -57,6 +57,8 @@ class ChannelList(BaseSettings):
         hide_input_in_errors=True,
         allow_inf_nan=False,
         str_strip_whitespace=True,
+        # Of these classes and those of the channels only the one that is made of all is read.
+        defer_build=True,
     )
 
     channels: Annotated[tuple[str, ...], NoDecode] = ()

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import exp
 
 from bot.delivery.context import WorkerContext
 from bot.delivery.standalone import StandaloneSender
@@ -29,6 +30,11 @@ _KEPT = 2.0
 """Seconds for which a chat with more to answer keeps its place, though others wait for one."""
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
+_AHEAD = 0.3
+"""Seconds of work that waits here for its place: more than a settlement or a claim takes. Half of
+them are left to runs that follow in their chats, which cost no claim."""
+_STUCK = 1.0
+"""Seconds after which a run that was claimed ahead is let go: the agents became slow."""
 
 
 class Worker:
@@ -39,7 +45,10 @@ class Worker:
         self._ctx = ctx
         self._turns: dict[int, asyncio.Task[None]] = {}
         self._at_agents: set[int] = set()
-        """The runs whose turns are before the end of their agents' calls."""
+        """The runs that have a place: their turns are before the end of their agents' calls."""
+        self._ahead: dict[int, asyncio.Future[bool]] = {}
+        """The runs that wait for a place, which came first first. Told False, they are let go."""
+        self._freed = _Rate()
         self._kept_since: dict[int, float] = {}
         """When the place of each turn was given to its chat."""
         self._expected, self._keeping = 0, 0
@@ -71,16 +80,19 @@ class Worker:
         return len(self._turns)
 
     def room(self) -> int:
-        """The number of turns that may begin here now."""
+        """The number of turns that may begin here now, or will in a moment."""
         turns = 2 * self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected
-        return max(0, min(self._idle(), turns))
+        return max(0, min(self._idle(ahead=_AHEAD / 2), turns))
 
-    def _idle(self) -> int:
-        """The number of agents that may be called now."""
+    def _idle(self, *, ahead: float) -> int:
+        """The number of agents that may be called now, or so many seconds ahead: as many places
+        will become free as did lately."""
         if self.draining or not self._ctx.lease.holds():
             return 0
-        taken = len(self._at_agents) + self._expected + self._keeping
-        return self._ctx.rt.terms.work.concurrency - taken
+        places = self._ctx.rt.terms.work.concurrency
+        soon = min(places, int(self._freed.rate(self._ctx.rt.clock.monotonic()) * ahead))
+        taken = len(self._at_agents) + len(self._ahead) + self._expected + self._keeping
+        return places + soon - taken
 
     def _rooms(self) -> dict[int, int]:
         """The accounts whose line at their platform is short enough, and for how many turns."""
@@ -105,27 +117,43 @@ class Worker:
         """Work on a run that is claimed by us. Its case is read where it is not given."""
         if self._closed:
             return  # The last claim's answer came too late: the run is given back.
-        task = asyncio.create_task(self._turn(run, case), name=f"run-{run.id}")
+        place = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._turn(run, case, place), name=f"run-{run.id}")
         self._turns[run.id] = task
-        self._at_agents.add(run.id)
+        self._ahead[run.id] = place
+        self._seat()
         self._kept_since[run.id] = self._ctx.rt.clock.monotonic()
         self._ctx.limiters[run.account].turns += 1
         self._ctx.rt.observer.in_flight.set(len(self._at_agents))
         self._ctx.rt.moved(run.account, run.chat)
         task.add_done_callback(lambda _: self._gone(run, task))
 
+    def _seat(self) -> None:
+        """Give the places that are free to those who wait for one."""
+        while self._ahead and len(self._at_agents) < self._ctx.rt.terms.work.concurrency:
+            run = next(iter(self._ahead))
+            place = self._ahead.pop(run)
+            if not place.done():
+                self._at_agents.add(run)
+                place.set_result(True)
+
     def agent_done(self, run: Run) -> None:
         """The agent of this run was called, and another one may be."""
+        self._freed.add(self._ctx.rt.clock.monotonic())
+        self._leave(run)
+
+    def _leave(self, run: Run) -> None:
+        """The place of this run is the next one's."""
         self._at_agents.discard(run.id)
+        self._seat()
         self._ctx.rt.observer.in_flight.set(len(self._at_agents))
         self._look_again()
 
     def keep(self, run: Run) -> Claimant | None:
         """Keep the place of this run, which may end, for the one that follows in its chat, until
-        `let_go`: what goes on at once costs no claim. None while most agents are busy, or
+        `let_go`: what goes on at once costs no claim. None while all agents are busy, or
         the account's line is full, and after a while in which others wait for a place."""
-        most = 0.75 * self._ctx.rt.terms.work.concurrency
-        if len(self._at_agents) >= most or self._idle() < 1:
+        if self._idle(ahead=_AHEAD) < 1:
             return None
         kept = self._ctx.rt.clock.monotonic() - self._kept_since.get(run.id, 0.0)
         if not self._ctx.limiters[run.account].room or (self._more_due and kept > _KEPT):
@@ -217,6 +245,10 @@ class Worker:
     def stop_claiming(self) -> None:
         """Begin no more turns and no more standalone messages."""
         self.draining = True
+        for place in self._ahead.values():
+            if not place.done():
+                place.set_result(False)
+        self._ahead.clear()
         self._wake.set()
         self._standalone.set()
 
@@ -264,12 +296,11 @@ class Worker:
             self._called = asyncio.get_running_loop().call_later(wait, self._hear, READY)
 
     def _gone(self, run: Run, task: asyncio.Task[None]) -> None:
+        self._ctx.limiters[run.account].turns -= 1
         if self._turns.get(run.id) is task:
             del self._turns[run.id], self._kept_since[run.id]
-            self._at_agents.discard(run.id)
-        self._ctx.limiters[run.account].turns -= 1
-        self._ctx.rt.observer.in_flight.set(len(self._at_agents))
-        self._look_again()
+            self._ahead.pop(run.id, None)
+            self._leave(run)
         if run.deaths >= self._ctx.rt.retry.suspect_after:
             self._wake.set()  # Quarantine is free.
 
@@ -278,7 +309,7 @@ class Worker:
         if self._more_due & self._rooms().keys():
             self._wake.set()
 
-    async def _turn(self, run: Run, case: Case | None) -> None:
+    async def _turn(self, run: Run, case: Case | None, place: asyncio.Future[bool]) -> None:
         rt, names = self._ctx.rt, self._ctx.rt.names(run.account, run.chat)
         bind(run=run.id, attempt=run.attempts, **names)
         story = rt.story(run.account, run.id)
@@ -287,8 +318,15 @@ class Worker:
                 self._ctx.limiters[run.account].turn(),
                 rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names),
             ):
+                came = rt.clock.monotonic()
+                if not place.done() and not await self._begins(place):
+                    await self._ctx.persist(_let_go, run)
+                    rt.wakeups.tell(READY)
+                    return
                 if case is None:
                     case = await rt.db.read(gather_one, run)
+                else:
+                    case = case.after(rt.clock.monotonic() - came)
                 bind(request_id=case.messages[0].request_id if case.messages else None)
                 await work(self._ctx, self._signs, case)
         except StaleLease as error:
@@ -300,6 +338,14 @@ class Worker:
             _log.exception("run %s broke its turn", run.id)
             await self._broke(run)
 
+    async def _begins(self, place: asyncio.Future[bool]) -> bool:
+        """Wait for a place. False when none became free in time, or we leave."""
+        try:
+            async with asyncio.timeout(_STUCK):
+                return await place
+        except TimeoutError:
+            return False
+
     async def _broke(self, run: Run) -> None:
         """Our own code failed on this run: count it, and set aside a run that keeps doing so."""
         try:
@@ -310,10 +356,32 @@ class Worker:
             _log.warning("run %s: could not be put back: %s", run.id, error)
 
 
+class _Rate:
+    """How often something happens, by what happened within about `_AHEAD` seconds."""
+
+    def __init__(self) -> None:
+        self._count, self._at = 0.0, 0.0
+
+    def add(self, now: float) -> None:
+        self._count, self._at = self._left(now) + 1, now
+
+    def rate(self, now: float) -> float:
+        """Times a second."""
+        return self._left(now) / _AHEAD
+
+    def _left(self, now: float) -> float:
+        return self._count * exp((self._at - now) / _AHEAD)
+
+
 def _claim_cases(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence[Case]:
     """Claim, and read what the turns need. A message that joins a run locks it, so that what is
     read after the claim is all that the run will ever have."""
     return gather(tx, runs.claim(tx, by, rooms, room))
+
+
+def _let_go(tx: Tx, run: Run) -> None:
+    chats.lock(tx, run.chat)
+    runs.unclaim(tx, run.claim)
 
 
 def _count_break(tx: Tx, run: Run, retry: RetryPolicy, jitter: float) -> None:

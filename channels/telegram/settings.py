@@ -19,7 +19,7 @@ class TelegramMode(StrEnum):
     POLLING = "polling"
 
 
-class TelegramSettings(BaseSettings):
+class TelegramSettings(BaseSettings, defer_build=True):
     """Telegram's variables. Times in seconds.
 
     `telegram_read_timeout` is long on purpose: the server itself may wait several seconds for

@@ -17,7 +17,7 @@ SHORTEST_SECRET = 32
 """Bytes: a shorter one can be guessed from a token."""
 
 
-class WebSettings(BaseSettings):
+class WebSettings(BaseSettings, defer_build=True):
     """The web's variables.
 
     `web` turns it on; where nothing at all is configured, `answerback up` serves it on loopback.

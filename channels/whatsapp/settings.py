@@ -37,7 +37,7 @@ def _sender(value: str) -> str:
     return _PREFIX + number
 
 
-class TwilioSettings(BaseSettings):
+class TwilioSettings(BaseSettings, defer_build=True):
     """Twilio's variables: senders, comma separated, of one account. Times in seconds.
 
     `twilio_second_auth_token` and `twilio_shared_key` are further secrets that sign webhooks.

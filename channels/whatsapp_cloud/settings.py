@@ -25,7 +25,7 @@ class Number(NamedTuple):
     token: str
 
 
-class MetaSettings(BaseSettings):
+class MetaSettings(BaseSettings, defer_build=True):
     """Meta's variables: numbers of one app. Times in seconds.
 
     `meta_phone_number_id` are the numbers' ids, comma separated, and `meta_access_token` as many

@@ -4,8 +4,8 @@
     waiting                   -> ready | running             promote
     ready                     -> waiting                     step_back, merge
     ready                     -> running                     claim
-    running                   -> ready                       give_back, retry_later, fail,
-                                                             set_aside, owe_apology,
+    running                   -> ready                       unclaim, give_back, retry_later,
+                                                             fail, set_aside, owe_apology,
                                                              release_dead, release_own
     running                   -> ended                       settle
     waiting | ready | running -> ended                       end_live
@@ -60,6 +60,7 @@ from storage.runs.moves import (
     set_aside,
     settle,
     settle_each,
+    unclaim,
 )
 from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
 from storage.runs.rows import (

@@ -80,6 +80,24 @@ def fail(tx: Tx, claim: Claim, wait: float, reason: str) -> None:
     _move(tx, _GIVE_BACK, claim, _BEFORE_BACK, wait=wait, reason=reason, failed=1, worked=wait)
 
 
+_UNCLAIM = (
+    sa.update(runs)
+    .where(_HELD)
+    .values(
+        **PUT_BACK,
+        attempts=runs.c.attempts - 1,
+        deadline_at=sa.case((runs.c.attempts > 1, runs.c.deadline_at), else_=None),
+        idle_since=runs.c.claimed_at,
+    )
+)
+
+
+def unclaim(tx: Tx, claim: Claim) -> None:
+    """running -> ready, as before the claim: the agent was not called. The chat is locked. Raises
+    StaleLease."""
+    _move(tx, _UNCLAIM, claim, "it was let go")
+
+
 _CAUSE = sa.bindparam("new_cause", type_=sa.Text)
 _SET_ASIDE = (
     sa.update(runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -32,6 +32,10 @@ class Case:
     messages: Sequence[StoredMessage]
     parts: Sequence[Part]
     evidence: Evidence
+
+    def after(self, seconds: float) -> Case:
+        """The case as it stands so many seconds later."""
+        return replace(self, evidence=replace(self.evidence, now=self.evidence.now + seconds))
 
     @property
     def recipient(self) -> Recipient:
