@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
@@ -44,9 +44,15 @@ _LARGE_AT_ONCE = 16, 4
 memory."""
 _HELD_AT_ONCE = 5_000, 20
 """Questions that are held, and of them by one visitor: one more is answered at once."""
+_STREAMS_AT_ONCE = 10_000
+"""Streams of a process. One visitor, and one address, has as many as it may send messages a
+minute."""
+_NEXT_STREAM = 5.0
+"""Seconds after which somebody with too many streams asks for another."""
 _MOST_DIGITS = 19
 """Digits of a number that still fits into 64 bits."""
 
+_TOO_MANY_STREAMS = "too many streams are open; all tabs of a browser can share one"
 _STREAM = "GET", f"{API}/events"
 
 _log = logging.getLogger("answerback.web")
@@ -62,6 +68,12 @@ class Site:
     widget: Widget
     _large: Places = field(default_factory=lambda: Places(*_LARGE_AT_ONCE), init=False)
     _held: Places = field(default_factory=lambda: Places(*_HELD_AT_ONCE), init=False)
+    _streams: tuple[Places, Places] = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.door.settings
+        each = settings.web_visitor_per_minute, settings.web_address_per_minute
+        self._streams = Places(_STREAMS_AT_ONCE, each[0]), Places(_STREAMS_AT_ONCE, each[1])
 
     @property
     def desk(self) -> Desk:
@@ -175,7 +187,18 @@ class Site:
         said = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(said) if _is_number(said) else None
         who, until = session.address, session.ends_at
-        return EventStream(self.desk.follow(who, after, session.id, until))
+        place = self._place_for_stream(who.chat, network_of(request))
+        return EventStream(self.desk.follow(who, after, session.id, until), place)
+
+    def _place_for_stream(self, visitor: str, network: str) -> ExitStack:
+        """A place, to be given back. Raises Wrong."""
+        with ExitStack() as taken:
+            for places, name in zip(self._streams, (visitor, network), strict=True):
+                if places.full:
+                    raise Wrong(503, "too many streams are open here", retry_after(_NEXT_STREAM))
+                if not taken.enter_context(places.place(name)):
+                    raise Wrong(429, _TOO_MANY_STREAMS, retry_after(_NEXT_STREAM))
+            return taken.pop_all()
 
     async def seen(self, request: Request) -> Response:
         """What was said up to this event was shown. Raises NotKnown, Wrong."""
