@@ -14,7 +14,7 @@ from bot.domain.journal import EventKind, NewEvent
 from bot.domain.message import Address
 from bot.operations import chats as operator
 from bot.wiring import Role
-from channels.web import app, stream
+from channels.web import stream
 from storage import chats, journal
 from storage.engine.tx import Tx
 from storage.notify import chat_topic
@@ -186,7 +186,7 @@ async def say_by_hand(running: Running, text: str) -> None:
     await act(running, lambda tx: operator.reply(tx, running.process.rt, ANN, 1, text))
 
 
-async def open_and_never_read(visitor: Visitor, header: str = "X-Some: thing") -> socket.socket:
+async def open_and_never_read(visitor: Visitor) -> socket.socket:
     """A stream that is asked for by somebody who then stands still."""
     address = httpx.URL(visitor.url)
     client = socket.socket()
@@ -194,8 +194,8 @@ async def open_and_never_read(visitor: Visitor, header: str = "X-Some: thing") -
     client.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(client, (address.host, address.port))
-    asked = f"GET {API}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n"
-    await loop.sock_sendall(client, f"{asked}{header}\r\n\r\n".encode())
+    asked = f"GET {API}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n\r\n"
+    await loop.sock_sendall(client, asked.encode())
     return client
 
 
@@ -279,43 +279,3 @@ async def test_the_chat_of_a_guest_goes_on_in_the_users_and_whoever_follows_it_b
         await again.until(lambda f: f.told)
         assert again.kinds[0] == "resync"
     assert (await guest.get("/messages")).status_code == 401
-
-
-async def test_one_stream_too_many_of_a_visitor_or_an_address_comes_back_for_the_next_place(
-    world: World, http: httpx.AsyncClient
-) -> None:
-    limits = {"web_visitor_per_minute": 3, "web_address_per_minute": 5}
-    running = await world.start(web=True, web_proxies="127.0.0.1", **limits)
-    first, second = [await Visitor(running.url, http).begin() for _ in range(2)]
-    async with contextlib.AsyncExitStack() as stack:
-        held = [await stack.enter_async_context(first.following()) for _ in range(3)]
-        for following in held:
-            await following.until(lambda f: f.told)
-        refused = await first.get("/events")
-        assert refused.status_code == 429
-        assert int(refused.headers["retry-after"]) > 0
-        assert "streams" in refused.json()["error"]
-        for _ in range(2):
-            await stack.enter_async_context(second.following())
-        assert (await second.get("/events")).status_code == 429  # Five come from this address.
-        elsewhere = await open_and_never_read(second, "X-Forwarded-For: 10.0.0.7")
-        loop = asyncio.get_running_loop()
-        assert b"200" in (await loop.sock_recv(elsewhere, 100)).split(b"\r\n")[0]
-        elsewhere.close()
-
-    async def again() -> bool:
-        async with http.stream("GET", f"{first.url}{API}/events", headers=first.headers) as answer:
-            return answer.status_code == 200
-
-    await until(again)
-
-
-async def test_a_process_with_all_its_streams_sends_the_next_one_to_another(
-    world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "_STREAMS_AT_ONCE", 1)
-    visitor = await Visitor((await world.start(web=True)).url, http).begin()
-    async with visitor.following() as following:
-        await following.until(lambda f: f.told)
-        refused = await visitor.get("/events")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
