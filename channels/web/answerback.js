@@ -9,7 +9,7 @@
 const TEXTS = { en: {} }; // The server puts the texts of all languages here.
 const given = window.answerback || {};
 if (given.signOut) return;
-const script = document.currentScript;
+const script = document.currentScript || document.querySelector("script[src*='/web/answerback.js']"); // a module has no current one
 const option = (name) => given[name] ?? script?.dataset[name] ?? "";
 const api = new URL("v1/", given.server || script.src).href;
 
@@ -786,7 +786,8 @@ a{color:inherit}
 .bad .phase{color:#c62828}.root[data-theme=dark] .bad .phase{color:#ff8a80}
 .busy .phase::after{content:"";display:inline-block;width:8px;height:8px;margin-inline-start:6px;border-radius:50%;background:currentColor;animation:pulse 1.2s infinite}
 @keyframes pulse{50%{opacity:.2}}
-.bar{padding:6px 14px;font-size:14px;background:var(--soft);color:var(--text);display:flex;gap:8px;align-items:center}
+.bar{padding:6px 14px;font-size:14px;background:var(--soft);color:var(--text);display:flex;flex-wrap:wrap;gap:8px;align-items:center;max-height:30%;overflow-y:auto;flex:none}
+.bar .choice{max-width:100%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 form{display:flex;gap:6px;align-items:flex-end;padding:10px;border-block-start:1px solid var(--line);padding-block-end:max(10px,env(safe-area-inset-bottom))}
 textarea{flex:1;min-width:0;border:1px solid var(--line);border-radius:10px;padding:8px 10px;background:var(--back);color:inherit;font-size:16px;resize:none;height:42px;max-height:140px;field-sizing:content}
 form button{width:42px;height:42px;display:grid;place-items:center;border-radius:10px;color:var(--dim);flex:none}
@@ -858,9 +859,15 @@ field.addEventListener("keydown", (event) => {
 });
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const paint = () => { root.dataset.theme = option("theme") || (dark.matches ? "dark" : "light"); };
+const light = (r, g, b) => 0.2126 * (r / 255) ** 2.2 + 0.7152 * (g / 255) ** 2.2 + 0.0722 * (b / 255) ** 2.2 > 0.18;
+function paint() {
+  root.dataset.theme = option("theme") || (dark.matches ? "dark" : "light");
+  if (!option("color")) return;
+  root.style.setProperty("--accent", option("color"));
+  const rgb = getComputedStyle(launch).backgroundColor.match(/^rgba?\((\d+), (\d+), (\d+)/);
+  if (rgb) root.style.setProperty("--on", light(...rgb.slice(1)) ? "#000" : "#fff"); // to be read on any colour
+}
 dark.addEventListener?.("change", paint);
-if (option("color")) root.style.setProperty("--accent", option("color"));
 
 function show() {
   opened = true;
