@@ -121,7 +121,8 @@ INSIDE = """() => {
       && (box.left < 0 || box.top < 0 || box.right > innerWidth || box.bottom > innerHeight);
   });
   const list = root.querySelector(".list").clientHeight;
-  return [...wide, ...out].map((it) => it.className || it.localName).concat(list < 60 ? "list" : []);
+  const names = [...wide, ...out].map((it) => it.className || it.localName);
+  return names.concat(list < 60 ? "list" : []);
 }"""
 
 

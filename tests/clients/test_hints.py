@@ -1,4 +1,4 @@
-"""Within a process a follower is told by hints alone: no event waits for the look of each second."""
+"""Within a process a follower is told by hints: no event waits for the look of each second."""
 
 from __future__ import annotations
 
