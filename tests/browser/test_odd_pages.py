@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
 from tests.browser.site import Site
 from tests.browser.test_outbox import BLOCKED
@@ -138,8 +138,8 @@ async def test_the_longest_word_and_the_smallest_window_hide_nothing(
     word = "Donaudampfschifffahrt" * 30
     options: dict[str, Any] = {"viewport": {"width": width, "height": height}}
     tab = await site.tab(await site.device(**options, device_scale_factor=scale))
-    note = {"name": f"{'n' * 150}.txt", "mimeType": "text/plain", "buffer": b"x"}
-    await tab.page.locator("input[type=file]").set_input_files([note])  # type: ignore[list-item]
+    note = FilePayload(name=f"{'n' * 150}.txt", mimeType="text/plain", buffer=b"x")
+    await tab.page.locator("input[type=file]").set_input_files([note])
     await expect(tab.page.locator(".bar .choice")).to_have_count(1)
     assert await tab.page.evaluate(INSIDE) == []
     await tab.write(word)

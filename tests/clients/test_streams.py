@@ -23,8 +23,9 @@ async def opens(visitor: Visitor, **headers: str) -> bool:
 async def test_one_stream_too_many_of_a_visitor_or_an_address_comes_back_for_the_next_place(
     world: World, http: httpx.AsyncClient
 ) -> None:
-    limits = {"web_visitor_per_minute": 3, "web_address_per_minute": 5}
-    running = await world.start(web=True, web_proxies="127.0.0.1", **limits)
+    running = await world.start(
+        web=True, web_proxies="127.0.0.1", web_visitor_per_minute=3, web_address_per_minute=5
+    )
     first, second = [await Visitor(running.url, http).begin() for _ in range(2)]
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(3):
