@@ -47,23 +47,19 @@ class ClientDesk:
 
     async def take(self, message: Inbound, named: Named, body: str) -> Accepted | Conflict:
         """Record a message, once."""
-        known = await self._rt.db.read(_recorded, self._account, message.address, named)
-        if known is not None:
-            return await self._again(message, known, named)
-        arrival = Arrival(self._account, body, via=self._rt.channels[self._account].name)
+        via = self._rt.channels[self._account].name
+        arrival = Arrival(self._account, body, via=via, named=named)
         [recorded] = await self._intake.take(arrival, [message])
-        if recorded.became is Became.DUPLICATE:  # It came twice in this very moment.
-            known = await self._rt.db.read(_recorded, self._account, message.address, named)
-            assert known is not None
-            return await self._again(message, known, named)
+        if recorded.became is Became.DUPLICATE:
+            return await self._again(message, named)
         if recorded.became is Became.DEAD_LETTER:
             raise DatabaseUnavailable("the message could not be recorded")
         await self._tell(message.address)
         return Accepted(await self._begun(message, recorded, named), again=False)
 
-    async def _again(
-        self, message: Inbound, known: RecordedWords, named: Named
-    ) -> Accepted | Conflict:
+    async def _again(self, message: Inbound, named: Named) -> Accepted | Conflict:
+        known = await self._rt.db.read(_recorded, self._account, message.address, named)
+        assert known is not None
         if not _same(message, known):
             return Conflict()
         return Accepted(await self.turn(message.address, named), again=True)

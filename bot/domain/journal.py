@@ -138,10 +138,12 @@ class ChatEvent:
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """A message that is not answered yet. `queued`: nobody works on it."""
+    """A message whose turn is not over. `queued`: nobody works on it; `answering`: some of its
+    answer is there already."""
 
     request_id: str
     queued: bool
+    answering: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ messages share transactions (`together.py`); here is how one event is recorded b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
@@ -17,6 +17,7 @@ from typing import assert_never
 from bot.delivery import notices
 from bot.delivery.choices import chosen
 from bot.domain.admission import Unanswered, admit, invited, names_of
+from bot.domain.clients import Named
 from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
@@ -89,6 +90,8 @@ class Arrival:
     body: str
     via: str = "webhook"
     """The way it came, which names its span."""
+    named: Named | None = None
+    """The name of a client's message, which has one under each address of its chat."""
 
     @property
     def digest(self) -> str:
@@ -189,6 +192,9 @@ def _record_message(
     tx: Tx, rt: Runtime, arrival: Arrival, message: Inbound, by: Claimant | None
 ) -> Recorded:
     chat = _lock_chat(tx, arrival.account, message)
+    if known := known_otherwise(tx, [(arrival, chat.id, message)]):
+        inbox.count_deliveries(tx, list(known.values()))
+        return Recorded(Became.DUPLICATE)
     if message.button:
         sent_before = outbox.bodies(tx, chat.id, message.provider_id)
         message = rt.channels[chat.account].recall(message, sent_before)
@@ -217,6 +223,26 @@ def _record_message(
         made, wake = place(tx, rt, chat, message, stored, by)
         done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
     return replace(done, callback_id=message.callback_id)
+
+
+def known_otherwise(
+    tx: Tx, came: Sequence[tuple[Arrival, int, Inbound]]
+) -> Mapping[tuple[int, str], int]:
+    """Of messages (arrival, chat, message) of clients those that are recorded under their names at
+    other addresses of their chats, by account and request id: a guest who became a user hands in
+    the same as either. The chats are locked, so nobody records one of them meanwhile."""
+    named = [(arrival.named, arrival, chat, said) for arrival, chat, said in came if arrival.named]
+    if not named:
+        return {}
+    known_at = chats.addresses_each(tx, {chat for _, _, chat, _ in named})
+    sought = {
+        (arrival.account, name(address)): (arrival.account, said.request_id)
+        for name, arrival, chat, said in named
+        for address in known_at[chat]
+        if address != said.address
+    }
+    found = inbox.known_each(tx, list(sought)) if sought else {}
+    return {sought[other]: message for other, message in found.items()}
 
 
 def heard(chat: Chat, message: Inbound, now: float) -> Chat:

@@ -25,6 +25,7 @@ from bot.intake.record import (
     Recorded,
     addresses_of,
     heard,
+    known_otherwise,
     new_chat,
 )
 from bot.leases.runtime import Runtime
@@ -113,10 +114,12 @@ def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
     said = [one for one in said if one.chat is not None]
     if not said:
         return
+    others = known_otherwise(tx, [(one.entry.arrival, one.here.id, one.message) for one in said])
     came = [(one.here.id, one.entry.arrival.account, one.message) for one in said]
     for one, met in zip(said, standing(tx, came, rt.terms.intake), strict=True):
         one.now = met.now
-        one.becomes = _decision(tx, rt, one, met)
+        name = one.entry.arrival.account, one.message.request_id
+        one.becomes = _Known(others[name]) if name in others else _decision(tx, rt, one, met)
     _join(tx, said)
     _begin(tx, said)
     _store(tx, said)

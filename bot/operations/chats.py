@@ -18,7 +18,7 @@ from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.chat_rows import START, Mark, Page
 from storage.engine.tx import Tx
-from storage.notify import READY, stop_topic
+from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
 from storage.views.chats import LastIds, last_ids
 
@@ -54,7 +54,7 @@ def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted
     said = f"{dropped} waiting run(s) cancelled" if drop else f"{len(waiting)} run(s) go on"
     audit_log.note(tx, by.name, "resumed", by.because(said), chat=chat)
     stopped = [stop_topic(run.id) for run in waiting if drop]
-    return it.done(f"resumed; {said}", *stopped, READY)
+    return it.done(f"resumed; {said}", *stopped, chat_topic(chat), READY)
 
 
 def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:

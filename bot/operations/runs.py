@@ -22,7 +22,7 @@ from storage import audit_log, chats, holders, inbox, outbox, runs
 from storage.chats import Chat
 from storage.engine import clock
 from storage.engine.tx import Tx
-from storage.notify import READY, stop_topic
+from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
 from storage.views.evidence import gather_one
 
@@ -102,7 +102,7 @@ def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplica
         return _resend_missing(tx, rt, by, s, may_duplicate=may_duplicate)
     new = again(tx, s.chat, s.run, by.name)
     s.note(tx, by, "requeued", f"as run {new.id}")
-    return s.done(f"its messages are run {new.id} now", READY)
+    return s.done(f"its messages are run {new.id} now", chat_topic(s.chat.id), READY)
 
 
 def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplicate: bool) -> Acted:
@@ -145,7 +145,7 @@ def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
         return s.too_late("it moved on while you looked")
     after_end(tx, rt, s.run, replace(end, detail=by.because("closed by hand")), by.name)
     late = f"; part {on_its_way[0].id} was being sent and may still arrive" if on_its_way else ""
-    return s.done(f"{wanted.value}{late}", stop_topic(run), READY)
+    return s.done(f"{wanted.value}{late}", stop_topic(run), chat_topic(s.chat.id), READY)
 
 
 def _shown_answered(tx: Tx, run: Run) -> bool:

@@ -61,6 +61,9 @@ class Text(StrEnum):
     WEB_TITLE = "WEB_TITLE"
     WEB_OPEN = "WEB_OPEN"
     WEB_CLOSE = "WEB_CLOSE"
+    WEB_YOU = "WEB_YOU"  # who wrote a message, read out before it
+    WEB_ASSISTANT = "WEB_ASSISTANT"
+    WEB_TEAM = "WEB_TEAM"  # an operator
     WEB_WRITE = "WEB_WRITE"
     WEB_SEND = "WEB_SEND"
     WEB_ATTACH = "WEB_ATTACH"

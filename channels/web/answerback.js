@@ -9,7 +9,7 @@
 const TEXTS = { en: {} }; // The server puts the texts of all languages here.
 const given = window.answerback || {};
 if (given.signOut) return;
-const script = document.currentScript;
+const script = document.currentScript || document.querySelector("script[src*='/web/answerback.js']"); // a module has no current one
 const option = (name) => given[name] ?? script?.dataset[name] ?? "";
 const api = new URL("v1/", given.server || script.src).href;
 
@@ -76,6 +76,7 @@ let since = session?.since || 0; // ms, when it began or ended: the newest count
 let items = new Map(); // n -> a message of the history
 let turns = new Map(); // request_id -> its phase
 let last = 0; // the number of the last event
+let heardTo; // the number up to which a screen reader was told what was said
 let seen = 0;
 let more = false; // older history
 let link = { live: false, down: 0, halted: "" }; // of the acting tab
@@ -85,6 +86,8 @@ const fresh = new Set(); // never sent; for all others the server is asked befor
 const EVENTS = { accepted: "RECEIVED", working: "WORKING", still_working: "STILL_WORKING", withdrawn: "STOPPED" };
 const OVER = { completed: "ANSWERED", withdrawn: "STOPPED", interrupted: "FAILED" };
 const isOver = (id) => Object.values(OVER).includes(turns.get(id));
+
+const works = (id) => /WORKING/.test(turns.get(id));
 
 const voiced = new Set(); // what a screen reader was told of turns
 
@@ -96,11 +99,22 @@ function mark(id, phase) {
 
 /** A status as an answer to a question tells it: it may be older than an event that came before. */
 function learn(id, { status, queued }) {
+  const known = turns.get(id);
   if (OVER[status]) mark(id, OVER[status]);
-  else if (!isOver(id)) {
-    const known = turns.get(id);
-    mark(id, queued === false && known !== "STILL_WORKING" ? "WORKING" : known || "RECEIVED");
-  }
+  else if (known === undefined || (known === "RECEIVED" && queued === false)) mark(id, queued === false ? "WORKING" : "RECEIVED");
+}
+
+/** Of a turn whose answer is there nothing more is said until it has ended. It is the only one that
+    is worked on, with all messages that it answers. */
+function answered({ by, request_id }) {
+  if (by === "agent" && works(request_id)) for (const id of turns.keys()) if (works(id)) turns.set(id, "");
+}
+
+/** Tell a screen reader what was said to the person, once. */
+function voice({ n, kind, text }) {
+  if (n <= heardTo) return;
+  heardTo = n;
+  if (kind !== "accepted") announce(markdown(text || "").map((block) => block.textContent).join("\n"));
 }
 
 function put(item) {
@@ -119,6 +133,7 @@ function forget() {
   items = new Map();
   turns = new Map();
   last = seen = 0;
+  heardTo = undefined;
   more = false;
 }
 
@@ -128,8 +143,11 @@ function apply(kind, data) {
   if (kind === "resync") forget();
   else if (kind === "snapshot") {
     data.messages.forEach(put);
-    for (const turn of data.turns) learn(turn.request_id, turn);
-    last = data.n;
+    for (const turn of data.turns) {
+      learn(turn.request_id, turn);
+      if (turn.answering) turns.set(turn.request_id, "");
+    }
+    last = heardTo = data.n;
     const ours = data.messages.filter((item) => item.kind !== "accepted");
     seen = Math.max(seen, ours[ours.length - data.unread - 1]?.n || 0);
     more = data.more;
@@ -137,10 +155,13 @@ function apply(kind, data) {
     if (data.n <= last) return true;
     if (data.n > last + 1) return false;
     last = data.n;
-    if (kind === "accepted" || kind === "message" || kind === "notice") put({ ...data, kind });
-    if (EVENTS[kind] && !(kind === "accepted" && /WORKING/.test(turns.get(id)))) mark(id, EVENTS[kind]);
+    if (kind === "accepted" || kind === "message" || kind === "notice") {
+      put({ ...data, kind });
+      answered(data);
+      voice({ ...data, kind });
+    }
+    if (EVENTS[kind] && !(kind === "accepted" && works(id))) mark(id, EVENTS[kind]);
     if (kind === "ended") mark(id, OVER[data.status] || "ANSWERED");
-    if (kind === "message" || kind === "notice") announce(markdown(data.text || "").map((block) => block.textContent).join("\n"));
   }
   return true;
 }
@@ -210,16 +231,18 @@ async function enterOnce(jwt) {
   let answer = await ask(guest);
   if (answer.code === 401 && guest) answer = await ask("");
   if (!answer.token) halt("SIGN_IN");
-  begin({ token: answer.token, chat: answer.chat, signed_in: !!jwt, since: Date.now() });
+  begin({ token: answer.token, chat: answer.chat, signed_in: !!jwt, since: moment(since) });
 }
 
+/** Now, in ms, and never before what was: a clock may be set back. */
+const moment = (was) => Math.max(Date.now(), was + 1);
 const isLeft = (next) => !!session?.signed_in && session.chat !== next?.chat;
 
 /** Begin a session, or end one, for all tabs. What one user wrote never becomes another's: it is
     wiped; what a guest wrote goes along. */
 function begin(next, wipe = isLeft(next)) {
   for (const key of kept.keys("")) if (wipe || key === "session") kept.drop(key);
-  settle(next, next?.since || Date.now(), wipe);
+  settle(next, next?.since || moment(since), wipe);
   if (next) kept.set("session", next);
   tell("session", { session, since, wipe });
 }
@@ -392,6 +415,9 @@ async function catchUp() {
   const page = chat && (await call(`messages?limit=${PAGE}`).catch(() => undefined));
   if (!page?.messages || session?.chat !== chat) return;
   page.messages.forEach(put);
+  page.messages.forEach(answered);
+  heardTo ??= Math.max(0, ...page.messages.map((item) => item.n));
+  page.messages.forEach(voice);
   if (!last) more = page.more;
   tell("state", state());
   tidy();
@@ -438,7 +464,6 @@ async function stream() {
 
 // ---- The outbox.
 
-let clockWas = 0;
 let flushing = false;
 let flushAgain;
 let backoff = 1000;
@@ -453,8 +478,7 @@ function reload() {
 
 /** Keep a message nobody can lose now, and send it. */
 async function write(body, files = []) {
-  clockWas = Math.max(Date.now(), clockWas + 1);
-  const entry = { ...body, id: `w${hex(12)}`, at: clockWas, files: files.map(({ name, type, size }) => ({ name, type, size })) };
+  const entry = { ...body, id: `w${hex(12)}`, at: moment(outbox().pop()?.at || 0), files: files.map(({ name, type, size }) => ({ name, type, size })) };
   fresh.add(entry.id);
   kept.set(`o:${entry.id}`, entry);
   written.set(entry.id, entry);
@@ -756,19 +780,20 @@ header :first-child{flex:1;overflow:hidden;text-overflow:ellipsis;white-space:no
 .host{color:var(--dim);unicode-bidi:isolate}
 .choices{display:flex;flex-wrap:wrap;gap:6px;margin-block-start:6px}
 a{color:inherit}
-.choice,.link{border:1px solid var(--line);border-radius:16px;padding:5px 12px;color:inherit;text-decoration:none;background:var(--back)}
+.choice,.link{overflow-wrap:anywhere;border:1px solid var(--line);border-radius:16px;padding:5px 12px;color:inherit;text-decoration:none;background:var(--back)}
 .phase{font-size:13px;color:var(--dim);padding:2px 4px;text-align:end}
 .phase button{text-decoration:underline;padding:2px 4px}
 .bad .phase{color:#c62828}.root[data-theme=dark] .bad .phase{color:#ff8a80}
 .busy .phase::after{content:"";display:inline-block;width:8px;height:8px;margin-inline-start:6px;border-radius:50%;background:currentColor;animation:pulse 1.2s infinite}
 @keyframes pulse{50%{opacity:.2}}
-.bar{padding:6px 14px;font-size:14px;background:var(--soft);color:var(--text);display:flex;gap:8px;align-items:center}
+.bar{padding:6px 14px;font-size:14px;background:var(--soft);color:var(--text);display:flex;flex-wrap:wrap;gap:8px;align-items:center;max-height:30%;overflow-y:auto;flex:none}
+.bar .choice{max-width:100%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 form{display:flex;gap:6px;align-items:flex-end;padding:10px;border-block-start:1px solid var(--line);padding-block-end:max(10px,env(safe-area-inset-bottom))}
 textarea{flex:1;min-width:0;border:1px solid var(--line);border-radius:10px;padding:8px 10px;background:var(--back);color:inherit;font-size:16px;resize:none;height:42px;max-height:140px;field-sizing:content}
 form button{width:42px;height:42px;display:grid;place-items:center;border-radius:10px;color:var(--dim);flex:none}
 form .send{background:var(--accent);color:var(--on)}
 .told{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-@media(max-width:480px){.panel{inset:0;width:auto;height:100dvh;border:0;border-radius:0}}
+@media(max-width:480px),(max-height:400px){.panel{inset:0;width:auto;height:100dvh;border:0;border-radius:0}}
 @media(prefers-reduced-motion:reduce){*{animation:none!important}}`;
 
 const make = (tag, props = {}, ...children) => {
@@ -799,9 +824,10 @@ const title = option("title") || say("TITLE");
 const badge = make("span", { className: "badge", hidden: true });
 const launch = make("button", { className: "launch", type: "button", onclick: () => (opened ? hide() : show()) }, icon("M4 5h16v11H9l-5 4z"), badge);
 const told = make("div", { className: "told", role: "status", "aria-live": "polite" });
-const earlier = make("button", { className: "link", type: "button", hidden: true, textContent: say("EARLIER"), onclick: loadEarlier });
-const greeting = make("li", { className: "item notice" }, make("div", { className: "bubble", dir: "auto", textContent: option("greeting") || say("GREETING") }));
-const list = make("ul", { className: "list", "aria-label": title, tabIndex: 0 }, make("li", {}, earlier), greeting);
+const unseen = (key) => make("span", { className: "told", textContent: say(key) });
+const earlier = make("li", { hidden: true }, make("button", { className: "link", type: "button", textContent: say("EARLIER"), onclick: loadEarlier }));
+const greeting = make("li", { className: "item notice" }, unseen("ASSISTANT"), make("div", { className: "bubble", dir: "auto", textContent: option("greeting") || say("GREETING") }));
+const list = make("ul", { className: "list", role: "list", "aria-label": title, tabIndex: 0 }, earlier, greeting);
 const bar = make("div", { className: "bar", hidden: true });
 const unsaved = make("div", { className: "bar", hidden: true, textContent: say("NOT_KEPT") });
 const chips = make("div", { className: "bar", hidden: true });
@@ -833,9 +859,15 @@ field.addEventListener("keydown", (event) => {
 });
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const paint = () => { root.dataset.theme = option("theme") || (dark.matches ? "dark" : "light"); };
+const light = (r, g, b) => 0.2126 * (r / 255) ** 2.2 + 0.7152 * (g / 255) ** 2.2 + 0.0722 * (b / 255) ** 2.2 > 0.18;
+function paint() {
+  root.dataset.theme = option("theme") || (dark.matches ? "dark" : "light");
+  if (!option("color")) return;
+  root.style.setProperty("--accent", option("color"));
+  const rgb = getComputedStyle(launch).backgroundColor.match(/^rgba?\((\d+), (\d+), (\d+)/);
+  if (rgb) root.style.setProperty("--on", light(...rgb.slice(1)) ? "#000" : "#fff"); // to be read on any colour
+}
 dark.addEventListener?.("change", paint);
-if (option("color")) root.style.setProperty("--accent", option("color"));
 
 function show() {
   opened = true;
@@ -908,8 +940,19 @@ async function download(file) {
   } catch { announce(say("RECONNECTING")); }
 }
 
-/** Tell a screen reader, once. */
-function announce(text) { told.textContent = String(text).slice(0, 2000); }
+/** Tell a screen reader, once: what comes in one moment together, and then it is not there to be
+    read again. */
+let telling = [];
+let untell;
+function announce(text) {
+  if (telling.push(String(text).slice(0, 2000)) > 1) return;
+  queueMicrotask(() => {
+    told.textContent = telling.join("\n");
+    telling = [];
+    clearTimeout(untell);
+    untell = setTimeout(() => told.replaceChildren(), 5000);
+  });
+}
 
 const bytes = (size) => (size >= 1e6 ? `${(size / 1e6).toFixed(1)} MB` : `${Math.ceil(size / 1000)} kB`);
 const named = ({ name, caption, kind, size }) => `${name || caption || kind}${size ? ` (${bytes(size)})` : ""}`;
@@ -932,9 +975,10 @@ function phaseOf(item) {
 function element(item, phase) {
   const mine = !item.kind || item.kind === "accepted";
   const bubble = make("div", { className: "bubble", dir: "auto" });
+  const by = unseen(mine ? "YOU" : item.by === "operator" ? "TEAM" : "ASSISTANT");
   if (mine) bubble.textContent = item.text || "";
   else bubble.append(...markdown(item.text || ""));
-  const it = make("li", { className: `item ${mine ? "mine" : item.kind}` }, item.text && bubble);
+  const it = make("li", { className: `item ${mine ? "mine" : item.kind}` }, by, item.text && bubble);
   const extras = [...(item.files || []).map(attachment), ...(item.buttons || []).map(choice)];
   if (extras.length) it.append(make("div", { className: "choices" }, ...extras));
   if (mine) {
@@ -1047,7 +1091,7 @@ function start() {
 async function introduce() {
   try {
     const jwt = identity && (await identified());
-    const old = session && !session.signed_in && Date.now() - session.since > A_DAY;
+    const old = session && !session.signed_in && Math.abs(Date.now() - session.since) > A_DAY;
     if (jwt || old) await enter(jwt, old); // A guest's token is the only way to the chat.
     unsure = false;
     if (acting) act();
@@ -1064,7 +1108,7 @@ addEventListener("pagehide", leave);
 addEventListener("pageshow", ({ persisted }) => {
   if (!persisted) return;
   const now = kept.get("session");
-  if (now?.token !== session?.token) settle(now, now?.since || Date.now());
+  if (now?.token !== session?.token) settle(now, now?.since || moment(since));
   reload();
   listen();
 });

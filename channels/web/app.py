@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
 
@@ -14,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Match, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.clients import Accepted, Conflict, Desk
@@ -38,15 +39,23 @@ LONGEST_WAIT = 25.0
 _PAGE = 50
 _LARGEST_PAGE = 200
 _MAX_BODY = 256_000
-"""Bytes of a body without files."""
+"""Bytes of a message's body without files."""
+_SMALL_BODY = 1_000
+"""Bytes of a body that says a number, or nothing."""
 _LARGE_AT_ONCE = 16, 4
 """Bodies with files that are read at the same time, and of them from one address: each is held in
 memory."""
 _HELD_AT_ONCE = 5_000, 20
 """Questions that are held, and of them by one visitor: one more is answered at once."""
+_STREAMS_AT_ONCE = 10_000
+"""Streams of a process. One visitor, and one address, has as many as it may send messages a
+minute."""
+_NEXT_STREAM = 5.0
+"""Seconds after which somebody with too many streams asks for another."""
 _MOST_DIGITS = 19
 """Digits of a number that still fits into 64 bits."""
 
+_TOO_MANY_STREAMS = "too many streams are open; all tabs of a browser can share one"
 _STREAM = "GET", f"{API}/events"
 
 _log = logging.getLogger("answerback.web")
@@ -62,6 +71,12 @@ class Site:
     widget: Widget
     _large: Places = field(default_factory=lambda: Places(*_LARGE_AT_ONCE), init=False)
     _held: Places = field(default_factory=lambda: Places(*_HELD_AT_ONCE), init=False)
+    _streams: tuple[Places, Places] = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.door.settings
+        each = settings.web_visitor_per_minute, settings.web_address_per_minute
+        self._streams = Places(_STREAMS_AT_ONCE, each[0]), Places(_STREAMS_AT_ONCE, each[1])
 
     @property
     def desk(self) -> Desk:
@@ -70,14 +85,13 @@ class Site:
 
     def app(self) -> ASGIApp:
         """Everything under `/web`: the API behind its door, and what anybody may read."""
-        api = Starlette(
-            routes=self.api_routes(),
-            exception_handlers={HTTPException: _no_route, Exception: _fault},
-        )
+        handlers = {HTTPException: _no_route, Exception: _fault}
+        api = Starlette(routes=self.api_routes(), exception_handlers=handlers)
         public = [Route(f"{API}/openapi.json", _openapi), Route(WIDGET, self.widget.serve)]
         if self.door.settings.web_shows_demo:
             public += [Route(path, demo_page) for path in (PATH, f"{PATH}/")]
-        app = Starlette(routes=[*public, Mount(API, self.door.before(api))])
+        mounted = [*public, Mount(API, self.door.before(api))]
+        app = Starlette(routes=mounted, exception_handlers=handlers)
         for one in (api, app):
             one.router.redirect_slashes = False
         streams = self.door.before(self._stream)
@@ -114,7 +128,9 @@ class Site:
         ]
 
     def _route(self, path: str, method: str, answer: _Answer) -> Route:
-        return Route(path, self._answered(answer), methods=[method], name=f"{method} {path}")
+        route = Route(path, self._answered(answer), methods=[method], name=f"{method} {path}")
+        route.methods = {method}  # No HEAD: of a stream it would have no end.
+        return route
 
     def _answered(self, answer: _Answer) -> _Answer:
         async def answered(request: Request) -> Response | EventStream:
@@ -175,12 +191,23 @@ class Site:
         said = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(said) if _is_number(said) else None
         who, until = session.address, session.ends_at
-        return EventStream(self.desk.follow(who, after, session.id, until))
+        place = self._place_for_stream(who.chat, network_of(request))
+        return EventStream(self.desk.follow(who, after, session.id, until), place)
+
+    def _place_for_stream(self, visitor: str, network: str) -> ExitStack:
+        """A place, to be given back. Raises Wrong."""
+        with ExitStack() as taken:
+            for places, name in zip(self._streams, (visitor, network), strict=True):
+                if places.full:
+                    raise Wrong(503, "too many streams are open here", retry_after(_NEXT_STREAM))
+                if not taken.enter_context(places.place(name)):
+                    raise Wrong(429, _TOO_MANY_STREAMS, retry_after(_NEXT_STREAM))
+            return taken.pop_all()
 
     async def seen(self, request: Request) -> Response:
         """What was said up to this event was shown. Raises NotKnown, Wrong."""
         session = await self.door.session(request, self.desk)
-        n = (await read(request, _MAX_BODY)).get("n")
+        n = (await read(request, _SMALL_BODY)).get("n")
         if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n < 1 << 62:
             raise Wrong(422, "n must be the number of an event")
         return JSONResponse({"unread": await self.desk.seen(session.address, n)})
@@ -188,7 +215,7 @@ class Site:
     async def stop(self, request: Request) -> Response:
         """Withdraw what is not answered yet. Raises NotKnown, Wrong."""
         session = await self.door.session(request, self.desk)
-        await read(request, _MAX_BODY)
+        await read(request, _SMALL_BODY)
         return JSONResponse({"stopped": await self.desk.stop(session.address)})
 
     async def file(self, request: Request) -> Response:
@@ -209,13 +236,18 @@ async def _openapi(_request: Request) -> Response:
     return Response(text, media_type="application/json", headers=_OPEN)
 
 
-_OPEN = {"Access-Control-Allow-Origin": "*", "X-Content-Type-Options": "nosniff"}
+_NOSNIFF = {"X-Content-Type-Options": "nosniff"}
+_OPEN = {"Access-Control-Allow-Origin": "*", **_NOSNIFF}
 
 
-async def _no_route(_request: Request, refused: Exception) -> Response:
-    """404 or 405, as the router found."""
+async def _no_route(request: Request, refused: Exception) -> Response:
+    """404 or 405, as the router found; 405 with all that the path takes."""
     assert isinstance(refused, HTTPException)
-    return error(refused.status_code, "there is no such route; see openapi.json", refused.headers)
+    if refused.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+        return error(refused.status_code, "there is no such route; see openapi.json", _NOSNIFF)
+    met = [r for r in request.app.routes if r.matches(request.scope)[0] is not Match.NONE]
+    allowed = ", ".join(sorted({method for route in met for method in route.methods or ()}))
+    return error(405, f"this route takes {allowed} alone", _NOSNIFF | {"Allow": allowed})
 
 
 async def _fault(_request: Request, _error: Exception) -> Response:

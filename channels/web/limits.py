@@ -55,18 +55,25 @@ class Places:
         self._at_once = at_once
         self._for_each = for_each
         self._taken: Counter[str] = Counter()
+        self._all = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no place for anybody."""
+        return self._all >= self._at_once
 
     @contextmanager
     def place(self, name: str) -> Iterator[bool]:
         """Whether there is a place; it is taken while the body runs."""
-        free = self._taken.total() < self._at_once and self._taken[name] < self._for_each
-        if not free:
+        if self.full or self._taken[name] >= self._for_each:
             yield False
             return
         self._taken[name] += 1
+        self._all += 1
         try:
             yield True
         finally:
+            self._all -= 1
             self._taken[name] -= 1
             if not self._taken[name]:
                 del self._taken[name]

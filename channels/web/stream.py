@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import MutableMapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,17 @@ _START = {
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """What a follower is told, until either side ends it."""
+    """What a follower is told, until either side ends it; then its `place` is another's."""
 
     following: AbstractAsyncContextManager[Follower]
+    place: AbstractContextManager[object]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
+        with self.place:
+            await self._answer(receive, send)
+
+    async def _answer(self, receive: Receive, send: Send) -> None:
         async with self.following as follower:
             await send(dict(_START))
             watch = asyncio.create_task(_gone(receive, follower), name="follower")

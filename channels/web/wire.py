@@ -121,7 +121,12 @@ class SseWire:
     def snapshot(self, snapshot: Snapshot) -> bytes:
         """The chat as it is now."""
         turns = [
-            {"request_id": minted(t.request_id), "status": "pending", "queued": t.queued}
+            {
+                "request_id": minted(t.request_id),
+                "status": "pending",
+                "queued": t.queued,
+                "answering": t.answering,
+            }
             for t in snapshot.open
         ]
         said = [_said(event) for event in snapshot.messages]

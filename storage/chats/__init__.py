@@ -19,6 +19,7 @@ from storage.chats.rows import (
     Chat,
     NewChat,
     addresses,
+    addresses_each,
     at_address,
     create,
     get,

@@ -264,9 +264,9 @@ _AT_ADDRESS = (
     .distinct()
     .order_by(chat_addresses.c.chat)
 )
-_ADDRESSES = sa.select(chat_addresses.c.address, chat_addresses.c.topic).where(
-    chat_addresses.c.chat == CHAT_ID
-)
+_ADDRESSES = sa.select(
+    chat_addresses.c.chat, chat_addresses.c.address, chat_addresses.c.topic
+).where(among(chat_addresses.c.chat, "chat_ids"))
 
 
 def at_address(tx: Tx, account: int, address: str) -> Sequence[int]:
@@ -274,9 +274,17 @@ def at_address(tx: Tx, account: int, address: str) -> Sequence[int]:
     return tx.scalars(_AT_ADDRESS, {"account": account, "address": address}).all()
 
 
+def addresses_each(tx: Tx, of: Collection[int]) -> Mapping[int, Sequence[Address]]:
+    """Every address under which each of these chats was ever known."""
+    found: dict[int, list[Address]] = {chat: [] for chat in of}
+    for chat, *address in tx.execute(_ADDRESSES, {"chat_ids": sorted(of)}):
+        found[chat].append(Address(*address))
+    return found
+
+
 def addresses(tx: Tx, chat: int) -> Sequence[Address]:
     """Every address under which this chat was ever known."""
-    return [Address(*row) for row in tx.execute(_ADDRESSES, {"chat_id": chat})]
+    return addresses_each(tx, [chat])[chat]
 
 
 def names(tx: Tx, chat: int) -> frozenset[str]:

@@ -12,6 +12,7 @@ from storage.inbox.messages import (
     fill_sent_times,
     ignore,
     known,
+    known_each,
     last_of_bundle,
     merge,
     names_in,

@@ -283,6 +283,20 @@ def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] 
     return None if row is None else (row.id, row.run, row.text)
 
 
+_named = Rows("named", account=sa.BigInteger(), request_id=sa.Text())
+_KNOWN_EACH = sa.select(inbound.c.account, inbound.c.request_id, inbound.c.id).select_from(
+    _named.join(
+        inbound,
+        sa.and_(inbound.c.account == _named.c.account, inbound.c.request_id == _named.c.request_id),
+    )
+)
+
+
+def known_each(tx: Tx, names: Sequence[tuple[int, str]]) -> Mapping[tuple[int, str], int]:
+    """The messages recorded under these request ids, each with its account."""
+    return {(row[0], row[1]): row[2] for row in tx.execute(_KNOWN_EACH, _named.of(names))}
+
+
 _WORDS = sa.select(inbound.c.text).where(_IS_REQUEST, _OF_CHAT)
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from bot.domain.ending import Ending
 from bot.domain.journal import MessageFacts, OpenTurn, Shown, news
 from bot.domain.message import InboundKind
+from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.engine.binds import CHAT_ID
 from storage.engine.insert import insert_rows
@@ -17,7 +18,7 @@ from storage.engine.sets import Rows, among
 from storage.engine.tx import Row, Tx
 from storage.journal.events import append
 from storage.runs.rows import OPEN
-from storage.schema.tables import chats, inbound, runs, shown
+from storage.schema.tables import chats, inbound, journal, outbox, runs, shown
 
 _COLUMNS = (
     inbound.c.chat,
@@ -122,8 +123,14 @@ def project(tx: Tx, chat: int) -> int | None:
     return last
 
 
+_answering = sa.exists(
+    sa.select(1)
+    .select_from(outbox.join(journal, journal.c.part == outbox.c.id))
+    .where(outbox.c.run == inbound.c.run, is_not(outbox.c.kind, PartKind.NOTICE))
+    .correlate(inbound)
+)
 _OPEN_TURNS = (
-    sa.select(inbound.c.request_id, shown.c.state)
+    sa.select(inbound.c.request_id, shown.c.state, _answering.label("answering"))
     .join(inbound, inbound.c.id == shown.c.message)
     .where(shown.c.chat == CHAT_ID, is_not(shown.c.state, Shown.OVER))
     .order_by(shown.c.message)
@@ -133,6 +140,6 @@ _OPEN_TURNS = (
 def open_turns(tx: Tx, chat: int) -> Sequence[OpenTurn]:
     """The messages that are not answered yet, as the journal has shown them."""
     return [
-        OpenTurn(row.request_id, queued=row.state == Shown.ACCEPTED)
+        OpenTurn(row.request_id, row.state == Shown.ACCEPTED, bool(row.answering))
         for row in tx.execute(_OPEN_TURNS, {"chat_id": chat})
     ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.proxy import How, answer
 from tests.browser.site import Site
 from tests.fakes.faults import held_after_storing
 
@@ -16,6 +19,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 LISTEN = """() => { window.told = [];
   const at = document.querySelector("answerback-chat").shadowRoot.querySelector("[role=status]");
   new MutationObserver(() => told.push(at.textContent)).observe(at, { childList: true }); }"""
+
+FOCUSED = """() => { const it = document.querySelector("answerback-chat").shadowRoot.activeElement;
+  return it ? it.getAttribute("aria-label") : ""; }"""
 
 
 async def test_the_keyboard_opens_writes_and_closes_and_the_pages_own_keys_keep_quiet(
@@ -51,9 +57,80 @@ async def test_a_screen_reader_hears_working_and_the_answer_once(site: Site) -> 
     await tab.becomes("hello", "Working on it")
     slow.release()
     await tab.becomes("hello", "Answered")
-    assert await tab.page.evaluate("() => told") == ["Working on it", "re: hello"]
+    assert [it for it in await tab.page.evaluate("() => told") if it] == [
+        *("Working on it", "re: hello")
+    ]
+    # What was told is not there to be read a second time.
+    await expect(tab.page.get_by_role("status")).to_be_empty()
     for name in ("Write a message", "Send", "Attach a file", "Close chat"):
         await expect(tab.page.get_by_label(name, exact=True).first).to_be_visible()
+
+
+async def test_a_screen_reader_is_told_who_wrote_each_message(site: Site) -> None:
+    await site.serve()
+    tab = await site.tab()
+    await tab.write("hello")
+    await tab.becomes("hello", "Answered")
+    await expect(tab.page.locator(".root")).to_match_aria_snapshot(
+        """
+        - dialog "Write to us":
+          - banner: Write to us
+          - list "Write to us":
+            - listitem: /^Assistant Hi! Just write to me/
+            - listitem: You hello Answered
+            - listitem:
+              - text: Assistant
+              - paragraph: "re: hello"
+          - button "Attach a file"
+          - textbox "Write a message"
+          - button "Send"
+        - button "Close chat"
+        - status
+        """
+    )
+    order = []
+    for _ in range(7):
+        await tab.page.keyboard.press("Tab")
+        order.append(await tab.page.evaluate(FOCUSED))
+    window = ["Close chat", "Write to us", "Attach a file", "Write a message"]
+    assert order == ["Send", "Close chat", "", *window]
+
+
+def event(kind: str, n: int, **data: Any) -> str:
+    whole = {"n": n, "at": 0, "request_id": "r", **data}
+    return f"event: {kind}\nid: {n}\ndata: {json.dumps(whole)}\n\n"
+
+
+@pytest.mark.parametrize("seen", ["as it comes", "in a snapshot", "in the history"])
+async def test_beside_an_answer_no_turn_is_worked_on(site: Site, seen: str) -> None:
+    """How it ended is told by an event of its own, which comes later."""
+    await site.serve()
+    mine = {"kind": "accepted", "text": "hi", "status": "pending", "queued": False}
+    first, second = ({**mine, "n": n, "at": 0, "request_id": r} for n, r in ((1, "q"), (3, "r")))
+    reply = {"text": "re: hi", "by": "agent", "files": [], "buttons": []}
+    as_said = {**reply, "kind": "message", "n": 5, "at": 0, "request_id": "r"}
+    turns = [
+        {"request_id": r, "status": "pending", "queued": False, "answering": seen != "as it comes"}
+        for r in "qr"
+    ]
+    said = [first, second] if seen == "as it comes" else [first, second, as_said]
+    whole = {"n": len(said) + 2, "unread": 0, "messages": said, "more": False, "turns": turns}
+    stream = f"event: snapshot\nid: {whole['n']}\ndata: {json.dumps(whole)}\n\n"
+    if seen == "as it comes":
+        stream += event("message", 5, **reply)
+    streams = [answer(200, stream, "text/event-stream")] + [How.SILENT] * 50
+    if seen == "in the history":
+        streams = [How.SILENT] * 50
+        page = json.dumps({"messages": said, "more": False})
+        site.proxy.will("GET messages", *[answer(200, page, "application/json")] * 50)
+    site.proxy.will("GET events", *streams)
+    device = await site.device()
+    await device.clock.install()
+    tab = await site.tab(device)
+    while not await tab.bubbles.filter(has_text="re: hi").count():
+        await device.clock.run_for(5_000)
+    await tab.shows("hi", "hi", "re: hi")
+    await expect(tab.page.locator("li.mine .phase")).to_have_text(["", ""])
 
 
 async def test_arabic_is_written_from_right_to_left(site: Site) -> None:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from bot.texts import Words
 from bot.wiring.channels import ON_A_PAGE
-from channels.web.widget import Widget, script
+from channels.web.widget import Widget, bare, script
 
 TEXTS = Words.load().table(ON_A_PAGE)
 SOURCE = (files("channels.web") / "answerback.js").read_text(encoding="utf-8")
@@ -30,6 +30,16 @@ async def test_a_browser_loads_less_than_25_kb() -> None:
     assert answer.headers["content-encoding"] == "gzip"
     assert len(answer.body) < 25_000
     assert gzip.decompress(bytes(answer.body)).decode() == script(TEXTS)
+
+
+def test_what_is_left_out_are_comments_and_indentation_alone() -> None:
+    served = bare(SOURCE).splitlines()
+    lines = iter(SOURCE.splitlines())
+    assert all(any(line in whole for whole in lines) for line in served)
+    assert not [line for line in served if line.startswith((" ", "//", "/*"))]
+    for kept in ('a = "b // c";', "fetch(`https://x`); // it's", "a = b / c // 'd", "/x/*y/ ;"):
+        assert bare(kept) == kept
+    assert bare("  a(); // b\n/* c\n   d */\n\n// e\n") == "a();"
 
 
 async def test_who_has_the_newest_script_is_told_so() -> None:
@@ -51,8 +61,8 @@ def test_every_language_is_in_it_with_every_word() -> None:
 
 
 def test_the_script_says_what_there_is_and_all_of_it() -> None:
-    named = set(re.findall(r'"([A-Z_]{4,})"', SOURCE))
-    assert named - {"POST", "DELETE"} == set(ON_A_PAGE)
+    named = set(re.findall(r'"([A-Z_]{3,})"', SOURCE))
+    assert named - {"GET", "POST", "DELETE"} == set(ON_A_PAGE)
 
 
 @pytest.mark.parametrize("way", ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"])

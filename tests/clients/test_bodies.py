@@ -134,6 +134,27 @@ async def test_bodies_that_never_end_leave_room_for_everybody_else(
     await until(taken)
 
 
+async def test_a_body_that_says_a_number_or_nothing_is_small(visitor: Visitor) -> None:
+    for path in ("/seen", "/stop"):
+        answer = await visitor.ask("POST", path, {"n": 1, "more": "x" * 1000})
+        as_described(answer, "POST", path)
+        assert answer.status_code == 413
+
+
+async def test_what_is_no_route_says_so_in_one_form(visitor: Visitor) -> None:
+    for path in ("/nothing", "/turns/a%0d%0aX:%20y", "/events/", "/../nothing"):
+        answer = await visitor.ask("GET", path)
+        assert (answer.status_code, list(answer.json())) == (404, ["error"]), path
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    for method, path, takes in (
+        ("HEAD", "/events", "GET"),
+        ("PUT", "/messages", "GET, POST"),
+        ("GET", "/session", "DELETE, POST"),
+    ):
+        answer = await visitor.ask(method, path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, takes)
+
+
 async def test_a_body_that_comes_too_slowly_is_given_up(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,16 @@ import json
 from urllib.parse import urlsplit
 
 import httpx
+import psycopg
+import pytest
 
 from bot.domain.ending import TurnStatus
+from bot.intake import accept
 from bot.intake.status import turn_status
 from tests.kit.agents import Echo, Gated
-from tests.kit.web import API, Visitor
-from tests.world import World
+from tests.kit.web import API, WEB, Visitor, identity
+from tests.limits import PATIENCE
+from tests.world import World, open_world
 
 _ROWS = "SELECT (SELECT count(*) FROM inbound), (SELECT count(*) FROM runs)"
 
@@ -187,3 +191,60 @@ async def test_history_is_read_in_pages_from_the_end(world: World, http: httpx.A
     assert [len(page) for page in pages] == [2, 4, 4, 4]
     said = [text for n in range(7) for text in (f"text {n}", f"re: text {n}")]
     assert [text for page in pages for text in page] == said
+
+
+async def test_what_is_handed_in_as_a_guest_and_as_the_user_in_the_moment_of_the_claim_is_one(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    agent = Echo()
+    running = await world.start(agent=agent, **WEB)
+    for number in range(12):
+        guest = await Visitor(running.url, http).begin()
+        user = Visitor(running.url, http, guest.token)
+        if number % 2:
+            await guest.say("before", f"before {number}")
+        name, text = f"m{number}", f"hello {number}"
+        as_guest = asyncio.create_task(guest.say(name, text))
+        await user.sign_in(identity(world.clock, f"u{number}"))
+        as_user = await user.say(name, text)
+        codes = (await as_guest).status_code, as_user.status_code
+        assert codes in ((202, 200), (200, 202), (401, 202)), codes
+        assert (await user.answered(name))["answer"] == f"re: {text}"
+        said = [one["text"] for one in await user.history()]
+        assert (said.count(text), said.count(f"re: {text}")) == (1, 1)
+        assert agent.calls[text] == 1
+
+
+async def test_a_guests_message_that_waits_while_its_chat_becomes_the_users_is_known_by_the_users(
+    postgres_url: str, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accept, "COMMIT_WITHIN", PATIENCE)
+    async with open_world(postgres_url) as world:
+        running = await world.start(agent=(agent := Echo()), **WEB)
+        user = Visitor(running.url, http)
+        await user.sign_in(identity(world.clock, "u1"))
+        codes, name = [503], ""
+        while 503 in codes:  # Nobody waits for a lock for ever, and a machine may be slow.
+            name += "m"
+            assert (await user.say(name, name)).status_code == 202
+            guest = await Visitor(running.url, http).begin()
+            await guest.say("before", "before")
+            await guest.answered("before")
+            here = Visitor(running.url, http, guest.token)
+            with psycopg.connect(postgres_url) as db:
+                db.execute("SELECT id FROM chats ORDER BY id DESC LIMIT 1 FOR UPDATE")
+                claim = here.post("/session", {"identity": identity(world.clock, "u1")})
+                claiming = asyncio.create_task(claim)
+                await waiting(world, 1)
+                as_guest = asyncio.create_task(guest.say(name, name))
+                await waiting(world, 2)
+            codes = [(await asked).status_code for asked in (claiming, as_guest)]
+        assert codes == [200, 200]
+        await user.answered(name)
+        assert agent.calls[name] == 1
+
+
+async def waiting(world: World, count: int) -> None:
+    """Wait until so many transactions wait for a lock."""
+    sql = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+    await world.until(sql, lambda rows: rows[0][0] >= count)

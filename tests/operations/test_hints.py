@@ -13,7 +13,7 @@ from bot.domain.ending import Ending
 from bot.operations import runs
 from bot.operations.actions import Result, apply
 from bot.wiring import Role, operator_session
-from storage.notify import READY, Wakeups, stop_topic
+from storage.notify import READY, Wakeups, chat_topic, stop_topic
 from tests.fakes.updates import Person
 from tests.kit.agents import repeats
 from tests.kit.operating import ANN
@@ -54,8 +54,8 @@ async def test_a_cancelled_run_is_told_to_other_processes(world: World, valkey_u
                 session.rt, lambda tx: runs.close(tx, session.rt, ANN, 1, Ending.CANCELLED)
             )
         assert acted.result is Result.DONE
-        told = {await asyncio.wait_for(topics.get(), PATIENCE) for _ in range(2)}
-    assert told == {stop_topic(1), READY}
+        told = {await asyncio.wait_for(topics.get(), PATIENCE) for _ in range(3)}
+    assert told == {stop_topic(1), chat_topic(1), READY}
 
 
 async def test_an_act_without_redis_waits_for_nobody(world: World) -> None:
