@@ -6,23 +6,28 @@ from __future__ import annotations
 
 from itertools import cycle, product
 
-_ELEMENTS = """a abbr address animate area article aside audio b base bdi bdo big blink blockquote body
-button canvas caption center cite code col custom-x data datalist dd del details dfn dialog dir div
-dl dt em embed fieldset figure font foreignObject form frame frameset h1 head header hr html i
-iframe image img input ins isindex kbd keygen label layer legend li link listing main map mark
-marquee math menu meta meter nav noembed noscript object ol optgroup option output p param picture
+_ELEMENTS = """
+a abbr address animate area article aside audio b base bdi bdo big blink blockquote body button
+canvas caption center cite code col custom-x data datalist dd del details dfn dialog dir div dl dt
+em embed fieldset figure font foreignObject form frame frameset h1 head header hr html i iframe
+image img input ins isindex kbd keygen label layer legend li link listing main map mark marquee
+math menu meta meter nav noembed noscript object ol optgroup option output p param picture
 plaintext portal pre progress q rp rt ruby s samp script search section select set slot small
-source span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead
-time title tr track tt u ul use var video wbr xmp xss"""
-_HANDLERS = """onabort onafterprint onanimationend onanimationstart onauxclick onbeforecopy
-onbeforeinput onbeforetoggle onbegin onblur onbounce oncanplay oncanplaythrough onchange onclick
-onclose oncontextmenu oncopy oncuechange oncut ondblclick ondrag ondragstart ondrop onend onended
-onerror onfinish onfocus onfocusin onformdata onfullscreenchange onhashchange oninput oninvalid
-onkeydown onload onloadeddata onloadstart onmessage onmouseenter onmouseover onmousewheel onpagehide
-onpageshow onpaste onplay onpointerenter onpointerrawupdate onpopstate onprogress onreadystatechange
-onrepeat onreset onresize onscroll onscrollend onsearch onselect onselectionchange onshow onstart
-onstorage onsubmit onsuspend ontimeupdate ontoggle ontouchstart ontransitionend ontransitionrun
-onunhandledrejection onunload onvolumechange onwebkitanimationend onwheel"""
+source span strike strong style sub summary sup svg table tbody td template textarea tfoot th
+thead time title tr track tt u ul use var video wbr xmp xss
+"""
+_HANDLERS = """
+onabort onafterprint onanimationend onanimationstart onauxclick onbeforecopy onbeforeinput
+onbeforetoggle onbegin onblur onbounce oncanplay oncanplaythrough onchange onclick onclose
+oncontextmenu oncopy oncuechange oncut ondblclick ondrag ondragstart ondrop onend onended onerror
+onfinish onfocus onfocusin onformdata onfullscreenchange onhashchange oninput oninvalid onkeydown
+onload onloadeddata onloadstart onmessage onmouseenter onmouseover onmousewheel onpagehide
+onpageshow onpaste onplay onpointerenter onpointerrawupdate onpopstate onprogress
+onreadystatechange onrepeat onreset onresize onscroll onscrollend onsearch onselect
+onselectionchange onshow onstart onstorage onsubmit onsuspend ontimeupdate ontoggle ontouchstart
+ontransitionend ontransitionrun onunhandledrejection onunload onvolumechange onwebkitanimationend
+onwheel
+"""
 _WRITTEN = (
     "<{0} src=x autofocus tabindex=1 {1}=alert(1)>",
     "<{0}/src=x/{1}=alert(1)>x</{0}>",
@@ -33,12 +38,13 @@ _WRITTEN = (
     "<{0} x='><{0} {1}=alert(1)>'",
     "&lt;{0} {1}=alert(1)&gt;",
 )
-_TAKE_ADDRESSES = """a.href a.ping applet.archive area.href audio.src base.href body.background
-button.formaction embed.src form.action iframe.src iframe.srcdoc image.xlink:href img.dynsrc
-img.longdesc img.lowsrc img.src img.srcset img.usemap input.formaction input.src isindex.action
-link.href math.href meta.content object.classid object.codebase object.data script.src source.srcset
-svg.href table.background td.background track.src use.href use.xlink:href video.poster
-video.src"""
+_TAKE_ADDRESSES = """
+a.href a.ping applet.archive area.href audio.src base.href body.background button.formaction
+embed.src form.action iframe.src iframe.srcdoc image.xlink:href img.dynsrc img.longdesc img.lowsrc
+img.src img.srcset img.usemap input.formaction input.src isindex.action link.href math.href
+meta.content object.classid object.codebase object.data script.src source.srcset svg.href
+table.background td.background track.src use.href use.xlink:href video.poster video.src
+"""
 _RUN = [
     "javascript:alert(1)",
     "JaVaScRiPt:alert(1)",

@@ -8,10 +8,13 @@ import socket
 from functools import partial
 
 import httpx
+import psycopg
 import pytest
+import sqlalchemy as sa
 
 from bot.domain.journal import EventKind, NewEvent
 from bot.domain.message import Address
+from bot.domain.turn import Turn
 from bot.operations import chats as operator
 from bot.wiring import Role
 from channels.web import stream
@@ -41,55 +44,99 @@ class _RolledBack(Exception):
 
 
 def note(tx: Tx, chat: int, number: int) -> None:
-    """An event that commits late every third time, and not at all every seventh."""
+    """An event, or one that is not there after all."""
     chats.lock(tx, chat)
     journal.append(tx, chat, [NewEvent(EventKind.NOTICE)])
-    if number % 3 == 0 and not tx.is_sqlite:
-        tx.run("SELECT pg_sleep(0.02)")
-    if number % 7 == 6:
+    if number % 8 == 7:
         raise _RolledBack
 
 
-async def make_events(running: Running, chat: int, count: int) -> None:
-    """Events of one chat, eight at a time."""
+HINDER = """
+CREATE SEQUENCE events_tried;
+CREATE FUNCTION hinder() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM pg_sleep(0.3);
+  IF nextval('events_tried') % 4 = 0 THEN
+    RAISE EXCEPTION 'this transaction is rolled back' USING ERRCODE = 'deadlock_detected';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER hinder AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.n % 3 = 0) EXECUTE FUNCTION hinder();
+"""
+"""Every third event is 300 ms in committing, and each fourth of those is rolled back by it."""
+
+
+def hinder_commits(url: str) -> None:
+    """Let commits of events come late; SQLite, where one writes at a time, has none that can."""
+    if not url.startswith("sqlite"):
+        with psycopg.connect(url) as connection:
+            connection.execute(HINDER)
+
+
+async def make_events(running: Running, visitor: Visitor, count: int) -> None:
+    """Events of all kinds in one chat, eight at a time, until nothing is left to tell."""
     places = asyncio.Semaphore(8)
+    [[chat]] = await running.process.rt.db.read(lambda tx: tx.execute(sa.text(_CHAT)).all())
 
     async def one(number: int) -> None:
         async with places:
-            with contextlib.suppress(_RolledBack):
-                await running.process.rt.db.write(note, chat, number)
-            running.process.rt.wakeups.tell(chat_topic(chat))
+            if number % 4 == 0:
+                assert (await visitor.say(f"e{number}", f"{number}")).status_code == 202
+            elif number % 4 == 1:
+                await say_by_hand(running, f"by hand {number}")
+            elif number % 16 == 2:
+                assert (await visitor.post("/stop", {})).status_code == 200
+            else:
+                with contextlib.suppress(_RolledBack):
+                    await running.process.rt.db.write(note, chat, number)
+                running.process.rt.wakeups.tell(chat_topic(chat))
 
     await asyncio.gather(*(one(number) for number in range(count)))
 
 
 async def test_b163_followers_that_come_and_go_are_told_every_number_once(
-    world: World, http: httpx.AsyncClient
+    world: World, http: httpx.AsyncClient, pytestconfig: pytest.Config
 ) -> None:
-    running = await world.start(web=True, agent=Echo())
-    visitor = await greeted(running, http)
-    [[chat]] = await world.rows(_CHAT)
-    made = asyncio.create_task(make_events(running, chat, 140))
+    async def agent(turn: Turn) -> str:
+        if turn.text == "to be stopped":
+            await asyncio.Event().wait()
+        return f"re: {turn.text}"
 
-    async def follow() -> list[Told]:
+    running = await world.start(web=True, agent=agent, chat_messages_per_minute=10_000)
+    visitor = await greeted(running, http)
+    hinder_commits(world.database_url)
+
+    async def make() -> None:
+        await visitor.say("stopped", "to be stopped")
+        assert (await visitor.post("/stop", {})).json() == {"stopped": 1}
+        await make_events(running, visitor, 600 if pytestconfig.getoption("--deep") else 120)
+        await world.settled()
+        await visitor.history()  # Whoever looks brings the journal up to date.
+
+    made = asyncio.create_task(make())
+
+    async def follow(each: int) -> list[Told]:
         heard: list[Told] = []
         while not (made.done() and heard and heard[-1].id == await last()):
             after = heard[-1].id if heard else 0
             async with visitor.following(after=after) as following:
-                await following.until(lambda f: len(f.told) >= 7 or made.done())
+                await following.until(lambda f: len(f.told) >= each or made.done())
                 heard += following.told
         return heard
 
     async def last() -> int:
         return int((await world.rows("SELECT n FROM followed"))[0][0])
 
-    told = await asyncio.gather(*(follow() for _ in range(5)))
+    told = await asyncio.gather(*(follow(each) for each in range(2, 7)))
     await made
-    numbers = list(range(1, await last() + 1))
-    assert [one.id for one in told[0]] == numbers
-    assert all([one.id for one in each] == numbers for each in told)
-    stored = await world.rows("SELECT n FROM journal ORDER BY n")
-    assert [row[0] for row in stored] == numbers
+    stored = [
+        (row[0], row[1]) for row in await world.rows("SELECT n, kind FROM journal ORDER BY n")
+    ]
+    assert [n for n, _ in stored] == list(range(1, len(stored) + 1))
+    assert {"accepted", "working", "message", "ended", "withdrawn", "notice"} <= {
+        kind for _, kind in stored
+    }
+    assert all([(one.id, one.kind) for one in each] == stored for each in told)
 
 
 async def test_a_number_from_which_nothing_goes_on_begins_with_a_snapshot(
