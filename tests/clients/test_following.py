@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 
 import httpx
 import psycopg
 import pytest
 import sqlalchemy as sa
 
+from bot import main
 from bot.domain.journal import EventKind, NewEvent
 from bot.domain.message import Address
 from bot.domain.turn import Turn
 from bot.operations import chats as operator
 from bot.wiring import Role
-from channels.web import stream
 from storage import chats, journal
 from storage.engine.tx import Tx
 from storage.notify import chat_topic
 from tests.clocks import ShiftedClock
 from tests.kit.agents import Echo, Gated
+from tests.kit.frozen import drop_packets, standing_still
 from tests.kit.line import Line, line_to
 from tests.kit.operating import ANN, act
-from tests.kit.web import API, Following, Told, Visitor
+from tests.kit.web import Told, Visitor
 from tests.limits import until
 from tests.servers import Valkey
 from tests.world import Running, World
@@ -242,49 +241,23 @@ async def test_b164_a_hint_that_is_lost_costs_a_moment_and_nothing_else(
         assert told == list(range(1, len(told) + 1))
 
 
-async def test_b165_a_client_that_stops_reading_is_cut_and_the_others_are_told(
-    world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream, "STUCK", 0.5)
-    running = await world.start(web=True, agent=Echo(), chat_messages_per_minute=10_000)
-    visitor = await greeted(running, http)
-    observer = running.process.rt.observer
-    async with visitor.following() as following, contextlib.AsyncExitStack() as stack:
-        for _ in range(5):
-            stack.enter_context(await open_and_never_read(visitor))
-        await until(lambda: observer.followers._value.get() == 6)
-        sent = 0
-        while observer.followers_cut._value.get() < 5:
-            await say_by_hand(running, f"{sent} {'x' * 40_000}")
-            sent += 1
-            await following.until(partial(_has_messages, sent))
-        await until(lambda: observer.followers._value.get() == 1)
-    assert [told.data["text"].split()[0] for told in following.of("message")] == [
-        str(number) for number in range(sent)
-    ]
-    assert (await http.get(f"{running.url}/readyz")).status_code == 200
-
-
-def _has_messages(count: int, following: Following) -> bool:
-    return len(following.of("message")) == count
-
-
 async def say_by_hand(running: Running, text: str) -> None:
     """An operator writes to the only chat."""
     await act(running, lambda tx: operator.reply(tx, running.process.rt, ANN, 1, text))
 
 
-async def open_and_never_read(visitor: Visitor) -> socket.socket:
-    """A stream that is asked for by somebody who then stands still."""
-    address = httpx.URL(visitor.url)
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(client, (address.host, address.port))
-    asked = f"GET {API}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n\r\n"
-    await loop.sock_sendall(client, asked.encode())
-    return client
+async def test_b165_who_is_gone_without_a_word_is_not_followed_by_for_long(
+    world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main, "_UNTAKEN", 1)
+    running = await world.start(web=True, agent=Echo())
+    visitor = await greeted(running, http)
+    followers = running.process.rt.observer.followers
+    async with standing_still(visitor, 50) as clients:
+        for client in clients:
+            drop_packets(client)
+        world.advance(11.0)  # Every 10 s each is shown that the line is alive.
+        await until(lambda: followers._value.get() == 0)
 
 
 async def test_who_leaves_the_process_sends_its_followers_away_at_different_moments(
