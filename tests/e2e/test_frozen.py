@@ -62,12 +62,10 @@ async def test_b165_readers_that_stand_still_cost_little_are_cut_and_come_back(
                 await other.answered(f"m{number}")
             before = resident(program)
             clients = await stack.enter_async_context(standing_still(visitor, FROZEN))
-            print("OPEN", (resident(program) - before) / FROZEN)
             most = 0
             for number in range(turns):
                 await turn(f"m{number}")
                 most = max(most, resident(program))
-            print("MOST", (most - before) / FROZEN)
             assert (most - before) / FROZEN < MOST
             await until(lambda: only_one_follows(program))
             assert await metric(program, "answerback_followers_cut_total") == FROZEN
