@@ -21,15 +21,14 @@ from bot.clock import SystemClock
 from channels.web.tokens import Tokens
 
 _SECRET = "a-secret-of-this-benchmark-that-is-long-enough"
-_SETTINGS = {
+PAGES = {
     "WEB": "true",
     "WEB_SECRET": _SECRET,
     "WEB_VISITOR_PER_MINUTE": "1000000",
     "WEB_ADDRESS_PER_MINUTE": "1000000",
     "CHAT_MESSAGES_PER_MINUTE": "1000000",
-    "TELEGRAM_BOT_TOKEN": "",
-    "TWILIO_ACCOUNT_SID": "",
 }
+_SETTINGS = PAGES | {"TELEGRAM_BOT_TOKEN": "", "TWILIO_ACCOUNT_SID": ""}
 _AT_ONCE = 100
 _IDLE = 5.0
 """Seconds for which everybody only follows."""
@@ -61,7 +60,8 @@ class Guest:
     token: str
 
 
-def _guests(count: int) -> Sequence[Guest]:
+def new_guests(count: int) -> Sequence[Guest]:
+    """Guests whom processes with the settings of `PAGES` know."""
     tokens = Tokens((_SECRET,), SystemClock())
     made = (tokens.guest() for _ in range(count))
     return [Guest(session.address.chat, token) for token, session in made]
@@ -116,7 +116,7 @@ async def _followers(servers: Servers, count: int) -> Figures:
     """So many, each of its own chat; then the same again of one chat, which all are told of."""
     async with open_stage(servers.postgres) as stage:
         worker = await stage.start(**_SETTINGS)
-        guests, pid = _guests(count), worker.process.pid
+        guests, pid = new_guests(count), worker.process.pid
         _with_chats(stage, guests)
         await _follow(worker, guests[:1])
         before = resident_bytes(pid)
@@ -129,7 +129,7 @@ async def _followers(servers: Servers, count: int) -> Figures:
         idle = (cpu_seconds([pid]) - cpu) / _IDLE
     async with open_stage(servers.postgres) as stage:
         worker = await stage.start(AGENT="echo", **_SETTINGS)
-        [guest] = _guests(1)
+        [guest] = new_guests(1)
         [line] = await open_lines([worker.url], 1)
         await _say(line, guest, 0)
         await line.post(_request("GET", "/turns/m-0?wait=25", guest))
@@ -180,7 +180,7 @@ async def _to_screen(servers: Servers, scale: Scale, *, apart: bool, redis: bool
         web = await stage.start("web" if apart else "all", **stamped)
         if apart:
             await stage.start("worker", **stamped)
-        [guest] = _guests(1)
+        [guest] = new_guests(1)
         [client] = await _follow(web, [guest])
         [line] = await open_lines([web.url], 1)
         took = []
@@ -207,7 +207,7 @@ async def _status(servers: Servers, scale: Scale) -> Figures:
     """Questions about a turn that is over, one after the other on one connection."""
     async with open_stage(servers.postgres) as stage:
         worker = await stage.start(**_SETTINGS)
-        [guest] = _guests(1)
+        [guest] = new_guests(1)
         [line] = await open_lines([worker.url], 1)
         await _say(line, guest, 0)
         await line.post(_request("GET", "/turns/m-0?wait=25", guest))

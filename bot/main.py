@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.domain.errors import ConfigurationError
 from bot.http import build_app, build_waiting_app
@@ -45,10 +45,10 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Connection(AutoHTTPProtocol):
+class _Connection(H11Protocol):
     """A connection on which little waits that its client does not read."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.set_write_buffer_limits(_UNSENT)
         super().connection_made(transport)
 
