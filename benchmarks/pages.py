@@ -33,6 +33,8 @@ _AT_ONCE = 100
 _IDLE = 5.0
 """Seconds for which everybody only follows."""
 _PATIENCE = 120.0
+_GOLDEN = 0.618
+"""Of a second: multiples of it fall evenly between the looks that come once a second."""
 
 
 class Client(asyncio.Protocol):
@@ -104,9 +106,10 @@ async def pages(servers: Servers, scale: Scale) -> Figures:
     """Followers of one process, the way of an event to the screen, and a question."""
     found: Figures = {"followers": scale.followers}
     found |= await _followers(servers, scale.followers)
-    found["same process"] = await _to_screen(servers, scale, apart=False, redis=True)
-    found["another process, Redis"] = await _to_screen(servers, scale, apart=True, redis=True)
-    found["another process"] = await _to_screen(servers, scale, apart=True, redis=False)
+    for name, apart in (("same process", False), ("another process", True)):
+        for redis in (True, False):
+            way = await _to_screen(servers, scale, apart=apart, redis=redis)
+            found[f"{name}, Redis" if redis else name] = way
     found["status"] = await _status(servers, scale)
     progress(", ".join(f"{name}: {figure}" for name, figure in found.items()))
     return found
@@ -185,7 +188,7 @@ async def _to_screen(servers: Servers, scale: Scale, *, apart: bool, redis: bool
         [line] = await open_lines([web.url], 1)
         took = []
         for number in range(scale.told):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1 + number * _GOLDEN % 1)
             await _say(line, guest, number)
             at, data = await _next(client, b"event: message")
             text = json.loads(
