@@ -3,7 +3,7 @@
 Messages of many chats are delivered as the platforms do it: in order per chat, each again
 until somebody acknowledges it with 200. Meanwhile the processes die by SIGKILL at random
 moments (of a seed that is printed) and are started again. Afterwards the providers' own
-records say what became of every message:
+records, and what pages were told, say what became of every message:
 
 answered     shown once
 uncertain    killed while a Telegram send was on its way: nobody can know whether it arrived,
@@ -12,6 +12,7 @@ apologised   given up after three deaths that were charged to it; the person was
 LOST         acknowledged, and then neither of these
 DOUBLED      shown twice
 OUT OF ORDER shown before an earlier message's answer of the same chat
+MISLED       a page whose events had a gap, or that shows something else than its history
 """
 
 from __future__ import annotations
@@ -24,22 +25,25 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from benchmarks.pages import PAGES, new_guests
 from benchmarks.report import show
 from benchmarks.stage import Stage, Worker, open_stage
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.updates import Person
+from tests.kit.pages import Page
+from tests.kit.web import Visitor
 from tests.servers import Postgres
 
-SETTINGS = {
+SETTINGS = PAGES | {
     "AGENT": "benchmarks.agents:busy",
     "BURST": "each",
     "LEASE_SECONDS": "3",
     "HEARTBEAT_SECONDS": "1",
     "DATABASE_POOL": "4",
-    "CHAT_MESSAGES_PER_MINUTE": "1000",
 }
 _SETTLES_WITHIN = 240.0
 
@@ -81,6 +85,7 @@ class Chat:
     name: str
     texts: list[str]
     post: Callable[[str, int, str], Awaitable[int]]
+    page: Page | None = None
 
     async def speak(self, storm: Storm) -> None:
         """Deliver every message in order, each until it is acknowledged."""
@@ -90,7 +95,18 @@ class Chat:
                 await asyncio.sleep(0.2)
 
 
-def telegram_chat(stage: Stage, index: int, texts: list[str]) -> Chat:
+def web_chat(stage: Stage, storm: Storm, _index: int, texts: list[str]) -> Chat:
+    """A page: it asks before it sends again, and comes back to its events by number."""
+    [guest] = new_guests(1)
+    page = Page(storm.somewhere, stage.client, guest.token)
+
+    async def post(_url: str, number: int, text: str) -> int:
+        return 200 if await page.send(f"m-{number}", text) else 0
+
+    return Chat(guest.address, texts, post, page)
+
+
+def telegram_chat(stage: Stage, _storm: Storm, index: int, texts: list[str]) -> Chat:
     """A private chat with the bot."""
     person = Person(830_000_000 + index)
     updates = [person.text(text) for text in texts]
@@ -101,7 +117,7 @@ def telegram_chat(stage: Stage, index: int, texts: list[str]) -> Chat:
     return Chat(str(person.number), texts, post)
 
 
-def whatsapp_chat(stage: Stage, index: int, texts: list[str]) -> Chat:
+def whatsapp_chat(stage: Stage, _storm: Storm, index: int, texts: list[str]) -> Chat:
     """Somebody who writes on WhatsApp."""
     name = f"whatsapp:+1555020{index:04d}"
 
@@ -169,30 +185,61 @@ async def run(seed: int, messages: int, chats: int, kills: int) -> Found:
     each = max(1, messages // chats)
     with Postgres() as postgres:
         async with open_stage(postgres) as stage:
-            people = [
-                make(stage, n, [f"chat {make.__name__} {n}, message {m}" for m in range(each)])
-                for n in range(chats)
-                for make in (telegram_chat if n % 2 else whatsapp_chat,)
-            ]
             storm = Storm(stage, chance)
+            people = [
+                make(stage, storm, n, [f"{make.__name__} {n}, message {m}" for m in range(each)])
+                for n in range(chats)
+                for make in (CHATS[n % len(CHATS)],)
+            ]
             await storm.begin()
             began = time.monotonic()
+            following = [
+                asyncio.create_task(chat.page.follow()) for chat in people if chat.page is not None
+            ]
             raging = asyncio.create_task(storm.rage(kills))
             await asyncio.gather(*(chat.speak(storm) for chat in people))
             await raging
             await settled(stage)
+            await all_told(people)
+            for task in following:
+                task.cancel()
             show("storm", f"{storm.kills} kills in {time.monotonic() - began:.0f} s, seed {seed}")
-            return await _found(stage, people)
+            return await _found(stage, storm, people)
 
 
-async def _found(stage: Stage, chats: Sequence[Chat]) -> Found:
+CHATS = (whatsapp_chat, telegram_chat, web_chat)
+
+
+async def all_told(chats: Sequence[Chat]) -> None:
+    """Wait until each page was told of the end of all its messages; one that never is, is
+    judged by what it shows."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SETTLES_WITHIN):
+            for chat in chats:
+                names = [f"m-{number}" for number in range(len(chat.texts))]
+                while chat.page is not None and not all(map(chat.page.has_ended, names)):
+                    await asyncio.sleep(0.2)
+
+
+async def _found(stage: Stage, storm: Storm, chats: Sequence[Chat]) -> Found:
     shown: dict[str, list[str]] = defaultdict(list)
     for said in await stage.shown(stage.telegram_url):
         shown[str(said["chat"])].append(said["text"])
     for said in await stage.shown(stage.twilio_url):
         shown[said["to"]].append(said["body"])
+    pages = [(chat.name, chat.page) for chat in chats if chat.page is not None]
+    for name, page in pages:
+        shown[name] += page.shown
     rows = stage.rows("SELECT i.text, r.ending FROM inbound i JOIN runs r ON r.id = i.run")
-    return judge(chats, shown, dict(rows))
+    found = judge(chats, shown, dict(rows))
+    for name, page in pages:
+        visitor = Visitor(storm.workers[0].url, stage.client, page.token)
+        told = [
+            one["text"] for one in await visitor.history(limit=200) if one["kind"] != "accepted"
+        ]
+        if page.numbers_missing or page.begun_anew or told != page.shown:
+            found.fault("MISLED", name)
+    return found
 
 
 def main() -> None:
@@ -210,7 +257,7 @@ def main() -> None:
     found = asyncio.run(run(asked.seed, asked.messages, asked.chats, asked.kills))
     for kind, number in sorted(found.counts.items()):
         show(kind, str(number))
-    for kind in ("LOST", "DOUBLED", "OUT OF ORDER"):
+    for kind in ("LOST", "DOUBLED", "OUT OF ORDER", "MISLED"):
         if kind not in found.counts:
             show(kind.lower(), "0")
     for fault in found.faults:

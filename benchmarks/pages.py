@@ -21,19 +21,20 @@ from bot.clock import SystemClock
 from channels.web.tokens import Tokens
 
 _SECRET = "a-secret-of-this-benchmark-that-is-long-enough"
-_SETTINGS = {
+PAGES = {
     "WEB": "true",
     "WEB_SECRET": _SECRET,
     "WEB_VISITOR_PER_MINUTE": "1000000",
     "WEB_ADDRESS_PER_MINUTE": "1000000",
     "CHAT_MESSAGES_PER_MINUTE": "1000000",
-    "TELEGRAM_BOT_TOKEN": "",
-    "TWILIO_ACCOUNT_SID": "",
 }
+_SETTINGS = PAGES | {"TELEGRAM_BOT_TOKEN": "", "TWILIO_ACCOUNT_SID": ""}
 _AT_ONCE = 100
 _IDLE = 5.0
 """Seconds for which everybody only follows."""
 _PATIENCE = 120.0
+_GOLDEN = 0.618
+"""Of a second: multiples of it fall evenly between the looks that come once a second."""
 
 
 class Client(asyncio.Protocol):
@@ -61,7 +62,8 @@ class Guest:
     token: str
 
 
-def _guests(count: int) -> Sequence[Guest]:
+def new_guests(count: int) -> Sequence[Guest]:
+    """Guests whom processes with the settings of `PAGES` know."""
     tokens = Tokens((_SECRET,), SystemClock())
     made = (tokens.guest() for _ in range(count))
     return [Guest(session.address.chat, token) for token, session in made]
@@ -104,9 +106,10 @@ async def pages(servers: Servers, scale: Scale) -> Figures:
     """Followers of one process, the way of an event to the screen, and a question."""
     found: Figures = {"followers": scale.followers}
     found |= await _followers(servers, scale.followers)
-    found["same process"] = await _to_screen(servers, scale, apart=False, redis=True)
-    found["another process, Redis"] = await _to_screen(servers, scale, apart=True, redis=True)
-    found["another process"] = await _to_screen(servers, scale, apart=True, redis=False)
+    for name, apart in (("same process", False), ("another process", True)):
+        for redis in (True, False):
+            way = await _to_screen(servers, scale, apart=apart, redis=redis)
+            found[f"{name}, Redis" if redis else name] = way
     found["status"] = await _status(servers, scale)
     progress(", ".join(f"{name}: {figure}" for name, figure in found.items()))
     return found
@@ -116,7 +119,7 @@ async def _followers(servers: Servers, count: int) -> Figures:
     """So many, each of its own chat; then the same again of one chat, which all are told of."""
     async with open_stage(servers.postgres) as stage:
         worker = await stage.start(**_SETTINGS)
-        guests, pid = _guests(count), worker.process.pid
+        guests, pid = new_guests(count), worker.process.pid
         _with_chats(stage, guests)
         await _follow(worker, guests[:1])
         before = resident_bytes(pid)
@@ -129,7 +132,7 @@ async def _followers(servers: Servers, count: int) -> Figures:
         idle = (cpu_seconds([pid]) - cpu) / _IDLE
     async with open_stage(servers.postgres) as stage:
         worker = await stage.start(AGENT="echo", **_SETTINGS)
-        [guest] = _guests(1)
+        [guest] = new_guests(1)
         [line] = await open_lines([worker.url], 1)
         await _say(line, guest, 0)
         await line.post(_request("GET", "/turns/m-0?wait=25", guest))
@@ -180,12 +183,12 @@ async def _to_screen(servers: Servers, scale: Scale, *, apart: bool, redis: bool
         web = await stage.start("web" if apart else "all", **stamped)
         if apart:
             await stage.start("worker", **stamped)
-        [guest] = _guests(1)
+        [guest] = new_guests(1)
         [client] = await _follow(web, [guest])
         [line] = await open_lines([web.url], 1)
         took = []
         for number in range(scale.told):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1 + number * _GOLDEN % 1)
             await _say(line, guest, number)
             at, data = await _next(client, b"event: message")
             text = json.loads(
@@ -207,7 +210,7 @@ async def _status(servers: Servers, scale: Scale) -> Figures:
     """Questions about a turn that is over, one after the other on one connection."""
     async with open_stage(servers.postgres) as stage:
         worker = await stage.start(**_SETTINGS)
-        [guest] = _guests(1)
+        [guest] = new_guests(1)
         [line] = await open_lines([worker.url], 1)
         await _say(line, guest, 0)
         await line.post(_request("GET", "/turns/m-0?wait=25", guest))

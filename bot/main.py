@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.domain.errors import ConfigurationError
 from bot.http import build_app, build_waiting_app
@@ -25,6 +26,8 @@ that we close just as a webhook comes costs a redelivery."""
 _UNREAD = 65_536
 """Bytes that the kernel takes for a client that does not read (it doubles them): by itself it takes
 megabytes before anybody notices."""
+_UNSENT = 8_192
+"""Bytes that we keep for such a client besides, until a sender waits for it."""
 _UNTAKEN = 60
 """Seconds after which a connection ends whose other side takes nothing, or is gone without a
 word."""
@@ -40,6 +43,14 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class _Connection(H11Protocol):
+    """A connection on which little waits that its client does not read."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        transport.set_write_buffer_limits(_UNSENT)
+        super().connection_made(transport)
 
 
 class _Front:
@@ -146,6 +157,7 @@ class Serving:
     def __init__(self, app: ASGIApp, listener: socket.socket | None) -> None:
         config = uvicorn.Config(
             app,
+            http=_Connection,
             log_config=None,
             access_log=False,
             server_header=False,

@@ -20,6 +20,8 @@ _log = logging.getLogger("answerback.wakeup")
 
 _PATIENCE = 5.0
 """Seconds that Redis may take for a command."""
+_PULSE = 10.0
+"""Seconds between two looks at whether Redis still speaks to us."""
 
 READY = "ready"
 """Some run or standalone part became due."""
@@ -141,20 +143,37 @@ class Wakeups:
                 redis.pubsub() as pubsub,
                 asyncio.TaskGroup() as tasks,
             ):
-                await pubsub.subscribe(self._channel)
+                async with asyncio.timeout(_PATIENCE):
+                    await pubsub.subscribe(self._channel)
                 # Hints may have been missed until now.
                 self.connected = True
                 self._deliver(READY, self._listeners)
-                publishing = tasks.create_task(self._publish(redis.publish))
+                heard = asyncio.Event()
+                carrying = [
+                    tasks.create_task(self._publish(redis.publish)),
+                    tasks.create_task(self._feel(pubsub.ping, heard)),
+                ]
                 async for message in pubsub.listen():
+                    heard.set()
                     if message["type"] == "message":
                         sender, _, topic = message["data"].decode().partition(" ")
                         if sender != self._sender:  # our own were heard here already
                             self._deliver(topic, self._far_listeners)
-                publishing.cancel()
+                for task in carrying:
+                    task.cancel()
         except* (RedisError, OSError, TimeoutError) as errors:
             met = type(errors.exceptions[0]).__name__
         return met
+
+    async def _feel(self, ping: Callable[[], Awaitable[object]], heard: asyncio.Event) -> None:
+        """Break a connection on which nothing comes any more: one that was lost on its way stays
+        open, and says nothing for ever."""
+        while True:
+            await self._clock.sleep(_PULSE)
+            heard.clear()
+            async with asyncio.timeout(_PATIENCE):
+                await ping()
+                await heard.wait()
 
     async def _publish(self, publish: Callable[[str, str], Awaitable[object]]) -> None:
         while True:

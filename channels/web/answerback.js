@@ -620,15 +620,22 @@ function anchor(address, children) {
 
 function inline(text) {
   const frames = [{ mark: "", parts: [], plain: "" }];
-  const failed = new Set(); // lengths of backticks that nothing closes
+  const ticks = new Map(); // where backticks stand, by how many they are, the last one first
+  for (const { 0: { length }, index } of [...text.matchAll(/`+/g)].reverse()) {
+    if (!ticks.get(length)?.push(index)) ticks.set(length, [index]);
+  }
   const top = () => frames[frames.length - 1];
   const flushPlain = (frame) => { if (frame.plain) { frame.parts.push(frame.plain); frame.plain = ""; } };
-  const add = (...parts) => { flushPlain(top()); top().parts.push(...parts); };
+  const add = (parts) => { // Text beside text is one node: a page slows down by their number.
+    for (const part of parts) {
+      if (typeof part === "string") top().plain += part;
+      else { flushPlain(top()); top().parts.push(part); }
+    }
+  };
   const fall = () => { // an opened mark that nothing closed is text
     const frame = frames.pop();
     flushPlain(frame);
-    top().plain += frame.lead;
-    if (frame.parts.length) add(...frame.parts);
+    add([frame.lead, ...frame.parts]);
   };
   const open = (mark, lead = mark) => { if (frames.length < DEEPEST && made < MOST) frames.push({ mark, lead, parts: [], plain: "" }); else top().plain += lead; };
   const close = (mark) => {
@@ -648,22 +655,19 @@ function inline(text) {
     const before = text[at - 1] || " ";
     if (it[0] === "\\" && it.length === 2) top().plain += it[1];
     else if (it[0] === "`") {
-      let end = failed.has(it.length) ? -1 : text.indexOf(it, token.lastIndex);
-      while (end >= 0 && text[end + it.length] === "`") {
-        let next = end;
-        while (text[next] === "`") next += 1;
-        end = text.indexOf(it, next);
-      }
-      if (end < 0 || made > MOST) { failed.add(it.length); top().plain += it; continue; }
+      const places = ticks.get(it.length) || [];
+      while (places[places.length - 1] < token.lastIndex) places.pop();
+      const end = places[places.length - 1];
+      if (end === undefined || made > MOST) { top().plain += it; continue; }
       const code = text.slice(token.lastIndex, end);
-      add(node("code", /^ .*[^ ].* $/s.test(code) ? code.slice(1, -1) : code));
+      add([node("code", code.trim() && /^ .* $/s.test(code) ? code.slice(1, -1) : code)]);
       token.lastIndex = end + it.length;
     } else if (/^(\*\*|__|~~|[*_])$/.test(it)) {
       const word = /[\p{L}\p{N}]/u;
       const inWord = it[0] === "_" && word.test(before) && word.test(after);
       if (!inWord && /\S/.test(before) && isOpen(it) && (top().mark !== it || top().parts.length || top().plain)) {
         const { parts } = close(it);
-        add(node(it === "~~" ? "del" : it.length === 2 ? "strong" : "em", ...parts));
+        add([node(it === "~~" ? "del" : it.length === 2 ? "strong" : "em", ...parts)]);
       } else if (!inWord && /\S/.test(after)) open(it);
       else top().plain += it;
     } else if (it.endsWith("[")) {
@@ -676,11 +680,15 @@ function inline(text) {
       const address = leads && ending - from < 2000 ? text.slice(from, ending).replace(/^<(.*)>$/, "$1") : "";
       const { lead, parts } = close("[");
       const shown = anchor(address, parts.map((part) => (typeof part === "string" ? part.replace(BIDI, "") : part)));
-      if (shown) { add(...shown); token.lastIndex = ending + 1; } else { top().plain += lead; add(...parts, "]"); }
+      if (shown) token.lastIndex = ending + 1;
+      add(shown || [lead, ...parts, it]);
     } else if (/^https?:\/\/./.test(it) && !isOpen("[") && made < MOST) {
-      const address = it.replace(/[).,:;!?_~\]]+$/, "");
+      let end = it.length;
+      while (/[).,:;!?_~]/.test(it[end - 1])) end -= 1;
+      const address = it.slice(0, end);
       const shown = anchor(address, [address.replace(BIDI, "")]);
-      if (shown) { add(...shown); token.lastIndex = at + address.length; } else top().plain += it;
+      if (shown) token.lastIndex = at + end;
+      add(shown || [it]);
     } else top().plain += it;
   }
   while (frames.length > 1) fall();
@@ -698,9 +706,9 @@ function blocks(lines, depth = 0) {
   const take = (at, test) => { let end = at; while (end < lines.length && test(lines[end])) end += 1; return lines.slice(at, end); };
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at];
-    const fence = line.match(/^ {0,3}(`{3,}|~{3,})[^`]*$/);
+    const fence = line.match(/^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^`]*$/);
     const bullet = line.match(/^( {0,3})([-*+]|(\d{1,9})[.)])( +)(?=\S)/);
-    const heading = line.match(/^ {0,3}#{1,6} +(.*?)(?: +#+)? *$/);
+    const heading = line.match(/^ {0,3}#{1,6} +(\S.*)$/);
     if (made > MOST || depth > DEEPEST) paragraph.push(line);
     else if (fence) {
       flushParagraph();
@@ -720,12 +728,11 @@ function blocks(lines, depth = 0) {
     } else if (/^ {0,3}([-*_])( *\1){2,} *$/.test(line)) flushParagraph();
     else if (heading) {
       flushParagraph();
-      out.push(node("p", node("strong", ...inline(heading[1]))));
+      out.push(node("p", node("strong", ...inline(heading[1].trimEnd().replace(/ #+$/, "").trimEnd()))));
     } else if (bullet) {
       flushParagraph();
       const width = bullet[0].length;
-      const inner = [line.slice(width)];
-      inner.push(...take(at + 1, (next) => !next.trim() || next.search(/\S/) >= Math.min(width, 2)));
+      const inner = [line.slice(width), ...take(at + 1, (next) => !next.trim() || next.search(/\S/) >= Math.min(width, 2))];
       while (inner.length > 1 && !inner[inner.length - 1].trim()) inner.pop();
       at += inner.length - 1;
       const tag = bullet[3] ? "ol" : "ul";
@@ -974,10 +981,9 @@ function phaseOf(item) {
 
 function element(item, phase) {
   const mine = !item.kind || item.kind === "accepted";
-  const bubble = make("div", { className: "bubble", dir: "auto" });
+  const bubble = make("div", { className: "bubble" }, ...(mine ? [item.text] : markdown(item.text || "")));
+  bubble.dir = "auto"; // Last: a browser looks for the direction anew at each child.
   const by = unseen(mine ? "YOU" : item.by === "operator" ? "TEAM" : "ASSISTANT");
-  if (mine) bubble.textContent = item.text || "";
-  else bubble.append(...markdown(item.text || ""));
   const it = make("li", { className: `item ${mine ? "mine" : item.kind}` }, by, item.text && bubble);
   const extras = [...(item.files || []).map(attachment), ...(item.buttons || []).map(choice)];
   if (extras.length) it.append(make("div", { className: "choices" }, ...extras));

@@ -13,7 +13,9 @@ from starlette.types import Receive, Scope, Send
 from bot.domain.clients import Follower
 
 STUCK = 20.0
-"""Seconds that one piece may take to leave; a client that reads nothing for so long comes back."""
+"""Seconds that a slice may take to leave; a client that reads nothing for so long comes back."""
+_SLICE = 8_192
+"""Bytes that are written at once: what is written is copied for each client, what waits is not."""
 _UNTIL_CLOSED = 90.0
 """Seconds that the end may take to leave: the kernel gives up before on who takes nothing."""
 _START = {
@@ -47,8 +49,9 @@ class EventStream:
             watch = asyncio.create_task(_gone(receive, follower), name="follower")
             try:
                 async for piece in follower:
-                    async with asyncio.timeout(STUCK):
-                        await send(_body(piece, more=True))
+                    for start in range(0, len(piece), _SLICE):
+                        async with asyncio.timeout(STUCK):
+                            await send(_body(piece[start : start + _SLICE], more=True))
             except TimeoutError:
                 follower.end(slow=True)
             finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.async_api import BrowserContext, FilePayload, expect
 
@@ -30,19 +32,28 @@ async def online(device: BrowserContext, site: Site, *, is_so: bool) -> None:
     await device.set_offline(not is_so)
 
 
-async def asked_before_sent(site: Site, since: int) -> None:
-    """Each message that was sent after a reload was asked about before."""
-    known = set()
+async def asked_before_sent(site: Site, since: int, *, fresh: bool) -> None:
+    """Each message was asked about before it was sent; where they are `fresh`, before they were
+    sent again."""
+    known, sent = set[str](), set[str]()
     for asked in site.proxy.asked[since:]:
         if asked.is_for("GET turns/"):
             known.add(asked.target.rpartition("/")[2])
         elif asked.is_for("POST messages"):
-            assert any(name.encode() in asked.body for name in known)
+            name = json.loads(asked.body)["request_id"]
+            assert name in known or (fresh and name not in sent)
+            known.discard(name)
+            sent.add(name)
 
 
-async def test_b166_written_offline_in_two_tabs_through_a_reload_and_a_kill(site: Site) -> None:
+@pytest.mark.parametrize("fault", ["", FULL, BLOCKED], ids=["kept", "full", "blocked"])
+async def test_b166_written_offline_in_two_tabs_through_a_reload_and_a_kill(
+    site: Site, fault: str
+) -> None:
     first = await site.serve()
     device = await site.device()
+    if fault:
+        await device.add_init_script(fault)
     one = await site.tab(device)
     await one.write("before")
     await one.becomes("before", "Answered")
@@ -50,9 +61,18 @@ async def test_b166_written_offline_in_two_tabs_through_a_reload_and_a_kill(site
     site.proxy.cut()
     await one.write("a", "b", "c")
     two = await site.tab(device)
-    await expect(two.bubbles.filter(has_text="c")).to_have_count(1)
+    await expect(two.bubbles.filter(has_text="before")).to_have_count(2)
+    note = one.page.locator(".bar", has_text=KEEPS_NOTHING)
     since = len(site.proxy.asked)
-    await one.reload()
+    if fault:
+        await expect(note).to_be_visible()
+        await one.reload()
+        await one.shows(*answered("before"))  # As it was said.
+        await one.write("a", "b", "c")
+    else:
+        await expect(note).to_be_hidden()
+        await expect(two.bubbles.filter(has_text="c")).to_have_count(1)
+        await one.reload()
     for text in "abc":
         await one.becomes(text, "Sending")
     site.proxy.will("POST messages", How.LOST)
@@ -60,15 +80,14 @@ async def test_b166_written_offline_in_two_tabs_through_a_reload_and_a_kill(site
     await until(lambda: any(asked.status for asked in site.proxy.lines("POST messages")[1:]))
     await first.kill()
     await site.serve()
-    for tab in (one, two):
-        for text in "abc":
-            await tab.becomes(text, "Answered")
+    for text in "abc":
+        await one.becomes(text, "Answered")
     said = await one.bubbles.all_inner_texts()
-    assert said == await two.bubbles.all_inner_texts()
     assert [text for text in said if not text.startswith("re: ")] == ["before", "a", "b", "c"]
+    await two.shows(*said)
     asked = [line for turn in site.ground.agent.turns() for line in _texts(turn)]
     assert sorted(set(asked)) == ["a", "b", "before", "c"]
-    await asked_before_sent(site, since)
+    await asked_before_sent(site, since, fresh=bool(fault))
 
 
 def _texts(turn: object) -> list[str]:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-from functools import partial
+from collections.abc import AsyncIterator, Callable
 
 import httpx
+import psycopg
 import pytest
+import sqlalchemy as sa
 
+from bot import main
 from bot.domain.journal import EventKind, NewEvent
 from bot.domain.message import Address
+from bot.domain.turn import Turn
 from bot.operations import chats as operator
 from bot.wiring import Role
-from channels.web import stream
 from storage import chats, journal
 from storage.engine.tx import Tx
 from storage.notify import chat_topic
+from tests.clocks import ShiftedClock
 from tests.kit.agents import Echo, Gated
+from tests.kit.frozen import drop_packets, standing_still
+from tests.kit.line import Line, line_to
 from tests.kit.operating import ANN, act
-from tests.kit.web import API, Following, Told, Visitor
+from tests.kit.web import Told, Visitor
 from tests.limits import until
 from tests.servers import Valkey
 from tests.world import Running, World
@@ -41,55 +46,99 @@ class _RolledBack(Exception):
 
 
 def note(tx: Tx, chat: int, number: int) -> None:
-    """An event that commits late every third time, and not at all every seventh."""
+    """An event, or one that is not there after all."""
     chats.lock(tx, chat)
     journal.append(tx, chat, [NewEvent(EventKind.NOTICE)])
-    if number % 3 == 0 and not tx.is_sqlite:
-        tx.run("SELECT pg_sleep(0.02)")
-    if number % 7 == 6:
+    if number % 8 == 7:
         raise _RolledBack
 
 
-async def make_events(running: Running, chat: int, count: int) -> None:
-    """Events of one chat, eight at a time."""
+HINDER = """
+CREATE SEQUENCE events_tried;
+CREATE FUNCTION hinder() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM pg_sleep(0.3);
+  IF nextval('events_tried') % 4 = 0 THEN
+    RAISE EXCEPTION 'this transaction is rolled back' USING ERRCODE = 'deadlock_detected';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER hinder AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.n % 3 = 0) EXECUTE FUNCTION hinder();
+"""
+"""Every third event is 300 ms in committing, and each fourth of those is rolled back by it."""
+
+
+def hinder_commits(url: str) -> None:
+    """Let commits of events come late; SQLite, where one writes at a time, has none that can."""
+    if not url.startswith("sqlite"):
+        with psycopg.connect(url) as connection:
+            connection.execute(HINDER)
+
+
+async def make_events(running: Running, visitor: Visitor, count: int) -> None:
+    """Events of all kinds in one chat, eight at a time, until nothing is left to tell."""
     places = asyncio.Semaphore(8)
+    [[chat]] = await running.process.rt.db.read(lambda tx: tx.execute(sa.text(_CHAT)).all())
 
     async def one(number: int) -> None:
         async with places:
-            with contextlib.suppress(_RolledBack):
-                await running.process.rt.db.write(note, chat, number)
-            running.process.rt.wakeups.tell(chat_topic(chat))
+            if number % 4 == 0:
+                assert (await visitor.say(f"e{number}", f"{number}")).status_code == 202
+            elif number % 4 == 1:
+                await say_by_hand(running, f"by hand {number}")
+            elif number % 16 == 2:
+                assert (await visitor.post("/stop", {})).status_code == 200
+            else:
+                with contextlib.suppress(_RolledBack):
+                    await running.process.rt.db.write(note, chat, number)
+                running.process.rt.wakeups.tell(chat_topic(chat))
 
     await asyncio.gather(*(one(number) for number in range(count)))
 
 
 async def test_b163_followers_that_come_and_go_are_told_every_number_once(
-    world: World, http: httpx.AsyncClient
+    world: World, http: httpx.AsyncClient, pytestconfig: pytest.Config
 ) -> None:
-    running = await world.start(web=True, agent=Echo())
-    visitor = await greeted(running, http)
-    [[chat]] = await world.rows(_CHAT)
-    made = asyncio.create_task(make_events(running, chat, 140))
+    async def agent(turn: Turn) -> str:
+        if turn.text == "to be stopped":
+            await asyncio.Event().wait()
+        return f"re: {turn.text}"
 
-    async def follow() -> list[Told]:
+    running = await world.start(web=True, agent=agent, chat_messages_per_minute=10_000)
+    visitor = await greeted(running, http)
+    hinder_commits(world.database_url)
+
+    async def make() -> None:
+        await visitor.say("stopped", "to be stopped")
+        assert (await visitor.post("/stop", {})).json() == {"stopped": 1}
+        await make_events(running, visitor, 600 if pytestconfig.getoption("--deep") else 120)
+        await world.settled()
+        await visitor.history()  # Whoever looks brings the journal up to date.
+
+    made = asyncio.create_task(make())
+
+    async def follow(each: int) -> list[Told]:
         heard: list[Told] = []
         while not (made.done() and heard and heard[-1].id == await last()):
             after = heard[-1].id if heard else 0
             async with visitor.following(after=after) as following:
-                await following.until(lambda f: len(f.told) >= 7 or made.done())
+                await following.until(lambda f: len(f.told) >= each or made.done())
                 heard += following.told
         return heard
 
     async def last() -> int:
         return int((await world.rows("SELECT n FROM followed"))[0][0])
 
-    told = await asyncio.gather(*(follow() for _ in range(5)))
+    told = await asyncio.gather(*(follow(each) for each in range(2, 7)))
     await made
-    numbers = list(range(1, await last() + 1))
-    assert [one.id for one in told[0]] == numbers
-    assert all([one.id for one in each] == numbers for each in told)
-    stored = await world.rows("SELECT n FROM journal ORDER BY n")
-    assert [row[0] for row in stored] == numbers
+    stored = [
+        (row[0], row[1]) for row in await world.rows("SELECT n, kind FROM journal ORDER BY n")
+    ]
+    assert [n for n, _ in stored] == list(range(1, len(stored) + 1))
+    assert {"accepted", "working", "message", "ended", "withdrawn", "notice"} <= {
+        kind for _, kind in stored
+    }
+    assert all([(one.id, one.kind) for one in each] == stored for each in told)
 
 
 async def test_a_number_from_which_nothing_goes_on_begins_with_a_snapshot(
@@ -124,61 +173,72 @@ async def test_another_process_without_redis_tells_what_this_one_did(
     assert following.of("message")[0].data["text"] == "re: hello"
 
 
+@pytest.fixture
+async def line(valkey: Valkey) -> AsyncIterator[Line]:
+    """A line to Redis that a test may hold."""
+    async with line_to(str(valkey.socket)) as line:
+        yield line
+
+
+class Standing(ShiftedClock):
+    """The machine's clock; while it stands nothing that comes by the clock comes."""
+
+    stands: float | None = None
+
+    def monotonic(self) -> float:
+        return super().monotonic() if self.stands is None else self.stands
+
+
 async def test_b164_a_hint_that_is_lost_costs_a_moment_and_nothing_else(
-    world: World, http: httpx.AsyncClient, valkey: Valkey, valkey_url: str
+    world: World, http: httpx.AsyncClient, valkey: Valkey, valkey_url: str, line: Line
 ) -> None:
-    web = await world.start(web=True, role=Role.WEB, redis_url=valkey_url)
-    agent = Gated()
+    agent, clock = Gated(), Standing()
+    web = await world.start(
+        web=True, role=Role.WEB, redis_url=f"redis://127.0.0.1:{line.port}/0", clock=clock
+    )
     worker = await world.start(web=True, role=Role.WORKER, agent=agent, redis_url=valkey_url)
-    await until(lambda: web.process.rt.wakeups.connected and worker.process.rt.wakeups.connected)
+    here, there = web.process.rt.wakeups, worker.process.rt.wakeups
     visitor = await Visitor(web.url, http).begin()
 
-    async def turn(name: str) -> None:
-        agent.begun.clear()
-        agent.go.clear()
-        await visitor.say(name, name)
-        await asyncio.wait_for(agent.begun.wait(), 60)
+    async def linked() -> None:
+        await until(lambda: here.connected and there.connected)
 
     async with visitor.following() as following:
-        await turn("m1")
-        valkey.drop_subscribers()
-        agent.go.set()
-        await following.until(lambda f: ("ended", "m1") in [told.about for told in f.told])
-        await turn("m2")
-        valkey.stop()
-        agent.go.set()
-        await following.until(lambda f: ("ended", "m2") in [told.about for told in f.told])
+
+        async def turn(name: str, lose: Callable[[], object]) -> None:
+            """The follower sees the end of a turn although its hints were lost by this."""
+            agent.begun.clear()
+            agent.go.clear()
+            await visitor.say(name, name)
+            await asyncio.wait_for(agent.begun.wait(), 60)
+            lose()
+            agent.go.set()
+            await following.until(lambda f: ("ended", name) in [told.about for told in f.told])
+            for process in (web, worker):
+                assert (await http.get(f"{process.url}/readyz")).status_code == 200
+
+        def stand() -> None:
+            clock.stands = clock.monotonic()
+
+        async def by_hint_alone(name: str) -> None:
+            """With no look that is due by the clock, hints bring it."""
+            await linked()
+            await turn(name, stand)
+            clock.stands = None
+
+        await linked()
+        await turn("m1", valkey.drop_subscribers)
+        await by_hint_alone("m2")
+        await turn("m3", valkey.stop)
         valkey.start()
-        assert (await http.get(f"{web.url}/readyz")).status_code == 200
+        await by_hint_alone("m4")
+        await turn("m5", line.hold)
+        clock.advance(11.0)  # It feels every 10 s whether Redis still speaks.
+        await until(lambda: not here.connected)
+        line.release()
+        await by_hint_alone("m6")
         told = [one.id for one in following.events]
-        assert told == sorted(set(told))  # type: ignore[type-var]
-
-
-async def test_b165_a_client_that_stops_reading_is_cut_and_the_others_are_told(
-    world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream, "STUCK", 0.5)
-    running = await world.start(web=True, agent=Echo(), chat_messages_per_minute=10_000)
-    visitor = await greeted(running, http)
-    observer = running.process.rt.observer
-    async with visitor.following() as following, contextlib.AsyncExitStack() as stack:
-        for _ in range(5):
-            stack.enter_context(await open_and_never_read(visitor))
-        await until(lambda: observer.followers._value.get() == 6)
-        sent = 0
-        while observer.followers_cut._value.get() < 5:
-            await say_by_hand(running, f"{sent} {'x' * 40_000}")
-            sent += 1
-            await following.until(partial(_has_messages, sent))
-        await until(lambda: observer.followers._value.get() == 1)
-    assert [told.data["text"].split()[0] for told in following.of("message")] == [
-        str(number) for number in range(sent)
-    ]
-    assert (await http.get(f"{running.url}/readyz")).status_code == 200
-
-
-def _has_messages(count: int, following: Following) -> bool:
-    return len(following.of("message")) == count
+        assert told == list(range(1, len(told) + 1))
 
 
 async def say_by_hand(running: Running, text: str) -> None:
@@ -186,17 +246,18 @@ async def say_by_hand(running: Running, text: str) -> None:
     await act(running, lambda tx: operator.reply(tx, running.process.rt, ANN, 1, text))
 
 
-async def open_and_never_read(visitor: Visitor) -> socket.socket:
-    """A stream that is asked for by somebody who then stands still."""
-    address = httpx.URL(visitor.url)
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(client, (address.host, address.port))
-    asked = f"GET {API}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {visitor.token}\r\n\r\n"
-    await loop.sock_sendall(client, asked.encode())
-    return client
+async def test_b165_who_is_gone_without_a_word_is_not_followed_by_for_long(
+    world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main, "_UNTAKEN", 1)
+    running = await world.start(web=True, agent=Echo())
+    visitor = await greeted(running, http)
+    followers = running.process.rt.observer.followers
+    async with standing_still(visitor, 50) as clients:
+        for client in clients:
+            drop_packets(client)
+        world.advance(11.0)  # Every 10 s each is shown that the line is alive.
+        await until(lambda: followers._value.get() == 0)
 
 
 async def test_who_leaves_the_process_sends_its_followers_away_at_different_moments(

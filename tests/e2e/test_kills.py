@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
 
 import psycopg
 import pysqlite3.dbapi2 as sqlite3
 
 from tests.e2e.agent import asked
-from tests.e2e.processes import Ground
+from tests.e2e.processes import NO_PLATFORM, Ground
 from tests.fakes.recording import Call
 from tests.fakes.telegram.faults import held_after_storing, too_many
 from tests.fakes.updates import Person
-from tests.limits import until
+from tests.kit import web
+from tests.kit.pages import Page
+from tests.limits import moment, until
 
 ADA, BOB, CYD, DAN = (Person(n) for n in (700_100_201, 700_100_202, 700_100_203, 700_100_204))
 EVA = "whatsapp:+15550100015"
@@ -160,3 +165,48 @@ async def test_b115_killed_between_two_pieces_of_a_text_it_waits_for_the_rest_on
     both = len(f"{piece}\n{tail}")
     assert ground.world.telegram.texts(ADA.number) == [f"{both} characters"]
     assert len(ground.agent.turns()) == 1
+
+
+async def test_pages_miss_nothing_while_the_processes_are_killed_that_serve_them(
+    postgres_ground: Ground,
+) -> None:
+    ground, turns = postgres_ground, count()
+    settings = {**NO_PLATFORM, "WEB": "true", "BURST": "each", "WEB_ADDRESS_PER_MINUTE": "100000"}
+    programs = [await ground.serve(**settings) for _ in range(2)]
+    texts = [f"message {number}" for number in range(6)]
+    async with web.client() as http:
+
+        def somewhere() -> str:
+            return programs[next(turns) % 2].url
+
+        async def speak(page: Page) -> None:
+            for text in texts:
+                while not await page.send(text.replace(" ", "-"), text):
+                    await moment()
+
+        async def rage() -> None:
+            for victim, after in enumerate((4, 12, 20, 28)):
+                await until(partial(_has_asked, ground, after))
+                await programs[victim % 2].kill()
+                programs[victim % 2] = await ground.serve(**settings)
+
+        guests = [await web.Visitor(programs[0].url, http).begin() for _ in range(6)]
+        pages = [Page(somewhere, http, guest.token) for guest in guests]
+        following = [asyncio.create_task(page.follow()) for page in pages]
+        await asyncio.gather(rage(), *(speak(page) for page in pages))
+        await until(
+            lambda: all(page.has_ended(t.replace(" ", "-")) for page in pages for t in texts)
+        )
+        for page, task in zip(pages, following, strict=True):
+            task.cancel()
+            assert page.shown == [f"re: {text}" for text in texts]
+            assert not page.numbers_missing
+            assert not page.begun_anew
+            visitor = web.Visitor(programs[0].url, http, page.token)
+            said = [one["text"] for one in await visitor.history() if one["kind"] == "message"]
+            assert said == page.shown
+        await asyncio.gather(*following, return_exceptions=True)
+
+
+def _has_asked(ground: Ground, times: int) -> bool:
+    return len(ground.agent.turns()) >= times

@@ -31,10 +31,10 @@ class Valkey(Server):
     def __init__(self, *, tcp: bool = False) -> None:
         self._program = _valkey_program()
         super().__init__(tcp=tcp, in_memory=False)
-        self._socket = self.folder / "valkey.sock"
+        self.socket = self.folder / "valkey.sock"
 
     def url(self) -> str:
-        return f"unix://{self._socket}"
+        return f"unix://{self.socket}"
 
     def tcp_url(self) -> str:
         """Through the port that `tcp=True` opened."""
@@ -48,10 +48,10 @@ class Valkey(Server):
         self._ask(b"CLIENT KILL TYPE pubsub\r\n", b":")
 
     def command(self) -> Sequence[str | Path]:
-        self._socket.unlink(missing_ok=True)
+        self.socket.unlink(missing_ok=True)
         return [
             *(self._program, "--bind", "127.0.0.1", "--port", str(self.port)),
-            *("--unixsocket", self._socket, "--dir", self.folder, "--save", ""),
+            *("--unixsocket", self.socket, "--dir", self.folder, "--save", ""),
         ]
 
     def is_ready(self) -> bool:
@@ -64,7 +64,7 @@ class Valkey(Server):
     def _ask(self, question: bytes, expected: bytes) -> None:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)
-            connection.connect(str(self._socket))
+            connection.connect(str(self.socket))
             connection.sendall(question)
             answer = connection.recv(1024)
         if not answer.startswith(expected):

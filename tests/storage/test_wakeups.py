@@ -9,15 +9,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from bot.clock import SystemClock
+from bot.domain.ports import Clock
 from storage.notify import READY, Wakeups, part_topic, stop_topic
+from tests.clocks import ShiftedClock
+from tests.kit.line import line_to
 from tests.limits import PATIENCE
 from tests.servers import Valkey
 
 
 @asynccontextmanager
-async def process(url: str | None) -> AsyncIterator[Wakeups]:
+async def process(url: str | None, clock: Clock | None = None) -> AsyncIterator[Wakeups]:
     """One process's wake-ups, relaying."""
-    wakeups = Wakeups(SystemClock(), url)
+    wakeups = Wakeups(clock or SystemClock(), url)
     relaying = asyncio.create_task(wakeups.relay())
     try:
         yield wakeups
@@ -92,6 +95,26 @@ async def test_a_process_hears_its_own_hint_once(pair: tuple[Wakeups, Wakeups]) 
     one.tell(stop_topic(7))
     await carried(two, one, stop_topic(8))
     assert heard.count(stop_topic(7)) == 1
+
+
+async def test_a_connection_that_has_fallen_silent_is_left_for_another(
+    valkey: Valkey, pair: tuple[Wakeups, Wakeups]
+) -> None:
+    one, _ = pair
+    clock = ShiftedClock()
+    async with (
+        line_to(str(valkey.socket)) as line,
+        process(f"redis://127.0.0.1:{line.port}/0", clock) as held,
+    ):
+        await reached(held)
+        line.hold()
+        async with asyncio.timeout(PATIENCE):
+            while held.connected:
+                clock.advance(1)
+                await held.wait(READY, 0.05)
+        line.release()
+        await reached(held)
+        await carried(one, held, stop_topic(7))
 
 
 async def test_the_last_hint_of_a_process_that_leaves_arrives(

@@ -1,0 +1,73 @@
+"""Pages that go on whatever becomes of the processes: as the widget does it, in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import httpx
+
+from tests.kit.web import API, Following, Told, Visitor
+from tests.limits import moment
+
+
+@dataclass
+class Page:
+    """A page of one visitor. It asks at `place()`, each time anew."""
+
+    place: Callable[[], str]
+    http: httpx.AsyncClient
+    token: str
+    told: list[Told] = field(default_factory=list)
+    """The events that it was told, over all its streams."""
+    begun_anew: int = 0
+    """How often it was given a snapshot instead of what came behind its last number."""
+    _tried: set[str] = field(default_factory=set)
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """What it shows of ours."""
+        return [told.data["text"] for told in self.told if told.kind in ("message", "notice")]
+
+    @property
+    def numbers_missing(self) -> bool:
+        """Whether a number is missing, or came twice."""
+        return [told.id for told in self.told] != list(range(1, len(self.told) + 1))
+
+    def has_ended(self, name: str) -> bool:
+        return ("ended", name) in [told.about for told in self.told]
+
+    async def send(self, name: str, text: str) -> bool:
+        """Send a message once; ask about one that was sent before. False: nobody has it yet, or
+        nobody said so."""
+        visitor = Visitor(self.place(), self.http, self.token)
+        with suppress(httpx.TransportError):
+            if name in self._tried:
+                asked = await visitor.get(f"/turns/{name}")
+                if asked.status_code != 200 or asked.json()["status"] != "unknown":
+                    return asked.status_code == 200
+            self._tried.add(name)
+            return (await visitor.say(name, text)).status_code in (200, 202)
+        return False
+
+    async def follow(self) -> None:
+        """Follow for ever: from the last number on, wherever it comes to."""
+        while True:
+            with suppress(httpx.TransportError):
+                await self._follow_once()
+            await moment()
+
+    async def _follow_once(self) -> None:
+        last = self.told[-1].id if self.told else 0
+        headers = {"Authorization": f"Bearer {self.token}", "Last-Event-ID": str(last)}
+        url = f"{self.place()}{API}/events"
+        async with self.http.stream("GET", url, headers=headers) as answer:
+            following, read = Following(), ""
+            async for text in answer.aiter_text():
+                *blocks, read = (read + text).split("\n\n")
+                for block in blocks:
+                    following.read(block)
+                self.told += following.events
+                self.begun_anew += len(following.of("resync"))
+                following.told.clear()
