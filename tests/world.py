@@ -13,6 +13,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -22,15 +23,21 @@ import pytest
 from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
+from bot.domain.message import ChannelName
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import build_app
 from bot.intake import accept
+from bot.intake.profile import digest_of, menus_of
 from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening, listening_socket
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import shut_down
-from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
+from bot.settings import Settings, read
+from bot.texts import Words
+from bot.wiring import Parts, Process, Role, running, site
+from bot.wiring.channels import settings_class
+from storage import accounts
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, set_database
@@ -142,9 +149,29 @@ class Running:
         self._task.cancel()
 
 
+@cache
+def _settings_of_a_test(channels: tuple[str, ...]) -> type[Settings]:
+    """Settings that look nowhere but at what they are given: the environment and a file cost
+    more than all else of a start."""
+
+    def sources(_cls: Any, _kind: Any, init_settings: Any, **_others: Any) -> Any:
+        return (init_settings,)
+
+    given = {"__module__": __name__, "settings_customise_sources": classmethod(sources)}
+    return type("Settings", (settings_class(channels),), given)
+
+
+def _menu_is_shown(tx: Tx, bot: str) -> None:
+    account = accounts.ensure(tx, ChannelName("telegram"), bot)
+    accounts.set_menu(tx, account.id, digest_of(menus_of(Words.load())))
+
+
 @dataclass
 class World:
-    """Both providers, the database, the processes that a test started, and a folder for files."""
+    """Both providers, the database, the processes that a test started, and a folder for files.
+
+    Unless `first_start`, an earlier process gave Telegram the bot's menu of commands.
+    """
 
     database_url: str
     telegram: FakeTelegram
@@ -152,6 +179,7 @@ class World:
     clock: ShiftedClock
     folder: Path
     running: list[Running] = field(default_factory=list)
+    first_start: bool = False
     _asked: Database | None = None
 
     def settings(self, **changes: Any) -> Settings:
@@ -175,7 +203,7 @@ class World:
             "twilio_timeout": answers_within(*(rule.fault for rule in self.twilio.script.rules)),
             "twilio_typing": False,
         }
-        return read_settings(_env_file=None, **{**values, **changes})
+        return read(_settings_of_a_test(changes.get("channels", ())), **{**values, **changes})
 
     async def start(
         self,
@@ -193,6 +221,8 @@ class World:
         up: asyncio.Future[Running] = asyncio.get_running_loop().create_future()
         ended = asyncio.Event()
         settings = self.settings(**changes)
+        if not self.first_start and "telegram_bot_token" not in changes and terminal is None:
+            await self._beside().write(_menu_is_shown, self.telegram.main.id)
 
         async def live() -> None:
             listener = listening_socket(socket.AF_INET)
