@@ -25,6 +25,7 @@ _ON_BOTH_DATABASES = re.compile(
     r"tests/(storage|crash|e2e|cli|clients|leases)/"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
 )
+_LONG = re.compile(r"tests/(browser|crash|e2e|cli|observability/test_processes)")
 _numbers = count(1)
 S = TypeVar("S", bound=Server)
 
@@ -50,11 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `--deep` runs.
+    """Put what takes long first, so that no worker is left alone with it, and leave out what only
+    `--deep` runs.
 
     What is about leases, moves and deaths runs on both databases all the same. Of the rest,
     which is about what people see, each test runs on one of the two, chosen by its name.
     """
+    items.sort(key=lambda item: _LONG.match(item.nodeid) is None)
     if config.getoption("--deep"):
         return
     left = [

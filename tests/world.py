@@ -163,7 +163,12 @@ def _settings_of_a_test(channels: tuple[str, ...]) -> type[Settings]:
 
 def _menu_is_shown(tx: Tx, bot: str) -> None:
     account = accounts.ensure(tx, ChannelName("telegram"), bot)
-    accounts.set_menu(tx, account.id, digest_of(menus_of(Words.load())))
+    accounts.set_menu(tx, account.id, _usual_menu())
+
+
+@cache
+def _usual_menu() -> str:
+    return digest_of(menus_of(Words.load()))
 
 
 @dataclass

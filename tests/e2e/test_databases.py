@@ -21,6 +21,7 @@ from tests.e2e.processes import Ground, Program, open_ground
 from tests.fakes import faults
 from tests.fakes.recording import Json
 from tests.fakes.updates import Person
+from tests.kit.conversation import people
 from tests.kit.pooler import pooled
 from tests.limits import until
 from tests.servers import Postgres
@@ -134,8 +135,8 @@ async def test_b125_a_full_disk_is_named_and_needs_no_restart(sqlite_ground: Gro
     log = Path(f"{file_of(ground)}-wal")
     full = log.stat().st_size + 4096
     resource.prlimit(program.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
-    people = [Person(700_125_000 + n) for n in range(8)]
-    updates = [person.text("at last") for person in people]
+    waiting = people(8)
+    updates = [person.text("at last") for person in waiting]
     await refused(program, updates)
 
     async def told() -> str:
@@ -163,7 +164,7 @@ async def test_b125_a_full_disk_is_named_and_needs_no_restart(sqlite_ground: Gro
     for update in updates:
         assert (await program.post_update(update)).status_code == 200
     await ground.world.settled()
-    for person in people:
+    for person in waiting:
         assert ground.world.telegram.texts(person.number) == ["re: at last"]
     assert (await call(ground, "stuck", "--offline")).code == 0
 
@@ -241,8 +242,8 @@ async def test_b125_a_full_disk_under_postgresql_is_named_and_needs_no_restart(
     program = await ground.serve(BURST="each")
     ballast = filled(small_disk)
     long = "".join(map(chr, range(0x4E00, 0x4E00 + 1000)))  # A text that does not compress.
-    people = [Person(700_125_000 + n) for n in range(40)]
-    updates = [person.text(f"{long} {person.number}") for person in people]
+    waiting = people(40)
+    updates = [person.text(f"{long} {person.number}") for person in waiting]
     taken = 0
     while (answer := await program.post_update(updates[taken])).status_code == 200:
         taken += 1  # Pages that were there already had room for it.
@@ -262,7 +263,7 @@ async def test_b125_a_full_disk_under_postgresql_is_named_and_needs_no_restart(
     for update in updates:
         assert (await program.post_update(update)).status_code == 200
     await ground.world.settled()
-    for person in people:
+    for person in waiting:
         assert ground.world.telegram.texts(person.number) == [f"re: {long} {person.number}"]
 
 
