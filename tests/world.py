@@ -56,12 +56,18 @@ PUBLIC = "https://bot.example.test"
 
 class MortalDatabase(Database):
     """A database whose program can die: from then on nothing reaches it. While it is `away`
-    it does not answer."""
+    it does not answer, and `refused` are the moves that it did not make."""
 
     dead = False
     away = False
 
+    def __init__(self, settings: DatabaseSettings, clock: Clock) -> None:
+        super().__init__(settings, clock)
+        self.refused: list[Any] = []
+
     async def write(self, move: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.away:
+            self.refused.append(move)
         await self._if_alive()
         return await super().write(move, *args, **kwargs)
 
@@ -106,11 +112,12 @@ class Running:
         self._ended.set()
         await self._task
 
-    def away(self, away: bool) -> None:
+    def away(self, away: bool) -> MortalDatabase:
         """Let this process alone lose its database, or find it again."""
         db = self.process.rt.db
         assert isinstance(db, MortalDatabase)
         db.away = away
+        return db
 
     def stand_still(self) -> None:
         """No heartbeat, no watch, no sweep any more, as after SIGSTOP."""
@@ -154,7 +161,7 @@ def _settings_of_a_test(channels: tuple[str, ...]) -> type[Settings]:
     """Settings that look nowhere but at what they are given: the environment and a file cost
     more than all else of a start."""
 
-    def sources(_cls: Any, _kind: Any, init_settings: Any, **_others: Any) -> Any:
+    def sources(_cls: Any, /, _kind: Any, init_settings: Any, **_others: Any) -> Any:
         return (init_settings,)
 
     given = {"__module__": __name__, "settings_customise_sources": classmethod(sources)}
