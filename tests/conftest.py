@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from storage.engine import postgres as engine
 from tests import lock_order
-from tests.servers import Postgres, Server, ServerUnavailable, Valkey
+from tests.servers import Postgres, Server, ServerUnavailable, Valkey, memory_disk
 from tests.world import World, open_world
 
 _ON_BOTH_DATABASES = re.compile(
@@ -40,6 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # Until all is imported and collected, which stays: a fifth of what that takes.
+    if (disk := memory_disk()) is not None:
+        # A commit of SQLite waits 3 ms for a disk, and hardly for memory.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(disk))
     settings.register_profile(
         "answerback",
         deadline=None,
