@@ -22,7 +22,7 @@ from tests.servers import Postgres, Server, ServerUnavailable, Valkey, memory_di
 from tests.world import World, open_world
 
 _ON_BOTH_DATABASES = re.compile(
-    r"tests/(storage|crash|e2e|cli|clients|leases)/"
+    r"tests/(storage|crash|e2e|clients|leases)/|tests/cli/test_beside"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
 )
 _LONG = re.compile(r"tests/(browser|crash|e2e|cli|observability/test_processes)")
