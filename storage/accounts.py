@@ -56,6 +56,8 @@ def listed(tx: Tx) -> Sequence[Account]:
 
 
 _SET_NAME = _THIS.values(name=sa.bindparam("called"))
+_MENU = sa.select(accounts.c.menu).where(_IS_ACCOUNT)
+_SET_MENU = _THIS.values(menu=sa.bindparam("shown"))
 _MARK_DOWN = _THIS.where(accounts.c.down_since.is_(None)).values(down_since=now, down_reason=REASON)
 _MARK_UP = _THIS.where(accounts.c.down_since.is_not(None)).values(down_since=None, down_reason=None)
 
@@ -71,6 +73,16 @@ _COMES_IN = _THIS.where(accounts.c.cut_off_since.is_not(None)).values(
 def set_name(tx: Tx, account: int, name: str) -> None:
     """Remember the bot's user name, so that a start without the platform still knows it."""
     tx.execute(_SET_NAME, {"account_id": account, "called": name})
+
+
+def menu(tx: Tx, account: int) -> str:
+    """The digest of the menu that its platform was given last; empty before the first."""
+    return str(tx.scalars(_MENU, {"account_id": account}).one())
+
+
+def set_menu(tx: Tx, account: int, digest: str) -> None:
+    """Remember which menu the platform has, so that no later start gives it again."""
+    tx.execute(_SET_MENU, {"account_id": account, "shown": digest})
 
 
 def mark_down(tx: Tx, account: int, reason: str) -> bool:

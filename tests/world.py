@@ -13,6 +13,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -22,15 +23,21 @@ import pytest
 from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
+from bot.domain.message import ChannelName
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import build_app
 from bot.intake import accept
+from bot.intake.profile import digest_of, menus_of
 from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening, listening_socket
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import shut_down
-from bot.wiring import Parts, Process, Role, Settings, read_settings, running, site
+from bot.settings import Settings, read
+from bot.texts import Words
+from bot.wiring import Parts, Process, Role, running, site
+from bot.wiring.channels import settings_class
+from storage import accounts
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock, set_database
@@ -60,12 +67,18 @@ PUBLIC = "https://bot.example.test"
 
 class MortalDatabase(Database):
     """A database whose program can die: from then on nothing reaches it. While it is `away`
-    it does not answer."""
+    it does not answer, and `refused` are the moves that it did not make."""
 
     dead = False
     away = False
 
+    def __init__(self, settings: DatabaseSettings, clock: Clock) -> None:
+        super().__init__(settings, clock)
+        self.refused: list[Any] = []
+
     async def write(self, move: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.away:
+            self.refused.append(move)
         await self._if_alive()
         return await super().write(move, *args, **kwargs)
 
@@ -110,11 +123,12 @@ class Running:
         self._ended.set()
         await self._task
 
-    def away(self, away: bool) -> None:
+    def away(self, away: bool) -> MortalDatabase:
         """Let this process alone lose its database, or find it again."""
         db = self.process.rt.db
         assert isinstance(db, MortalDatabase)
         db.away = away
+        return db
 
     def stand_still(self) -> None:
         """No heartbeat, no watch, no sweep any more, as after SIGSTOP."""
@@ -153,9 +167,34 @@ class Running:
         self._task.cancel()
 
 
+@cache
+def _settings_of_a_test(channels: tuple[str, ...]) -> type[Settings]:
+    """Settings that look nowhere but at what they are given: the environment and a file cost
+    more than all else of a start."""
+
+    def sources(_cls: Any, /, _kind: Any, init_settings: Any, **_others: Any) -> Any:
+        return (init_settings,)
+
+    given = {"__module__": __name__, "settings_customise_sources": classmethod(sources)}
+    return type("Settings", (settings_class(channels),), given)
+
+
+def _menu_is_shown(tx: Tx, bot: str) -> None:
+    account = accounts.ensure(tx, ChannelName("telegram"), bot)
+    accounts.set_menu(tx, account.id, _usual_menu())
+
+
+@cache
+def _usual_menu() -> str:
+    return digest_of(menus_of(Words.load()))
+
+
 @dataclass
 class World:
-    """The providers, the database, the processes that a test started, and a folder for files."""
+    """The providers, the database, the processes that a test started, and a folder for files.
+
+    Unless `first_start`, an earlier process gave Telegram the bot's menu of commands.
+    """
 
     database_url: str
     telegram: FakeTelegram
@@ -164,6 +203,7 @@ class World:
     clock: ShiftedClock
     folder: Path
     running: list[Running] = field(default_factory=list)
+    first_start: bool = False
     _asked: Database | None = None
 
     def settings(self, **changes: Any) -> Settings:
@@ -190,7 +230,7 @@ class World:
             "meta_timeout": answers_within(*(rule.fault for rule in self.meta.script.rules)),
             "meta_typing": False,
         }
-        return read_settings(_env_file=None, **{**values, **changes})
+        return read(_settings_of_a_test(changes.get("channels", ())), **{**values, **changes})
 
     async def start(
         self,
@@ -208,6 +248,8 @@ class World:
         up: asyncio.Future[Running] = asyncio.get_running_loop().create_future()
         ended = asyncio.Event()
         settings = self.settings(**changes)
+        if not self.first_start and "telegram_bot_token" not in changes and terminal is None:
+            await self._beside().write(_menu_is_shown, self.telegram.main.id)
 
         async def live() -> None:
             listener = listening_socket(socket.AF_INET)

@@ -7,18 +7,34 @@ platform still knows which mentions concern us.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, PollUnavailable
 from bot.domain.plugin import Profile
 from bot.leases.runtime import Runtime
+from bot.texts import Words
 from storage import accounts
 from storage.notify import READY
 
 _log = logging.getLogger("answerback.introduction")
 _TROUBLE = (PollUnavailable, PollConflict, PollRefused, DatabaseUnavailable)
 _MEET_WITHIN = 5.0
+
+Menus = Mapping[str, Sequence[tuple[str, str]]]
+
+
+def menus_of(words: Words) -> Menus:
+    """The menu of commands by two-letter language, the empty one for all others."""
+    return {tag: words.menu(tag) for tag in ("", *words.languages) if len(tag) in (0, 2)}
+
+
+def digest_of(menus: Menus) -> str:
+    """The name of these menus and no others."""
+    return hashlib.blake2s(json.dumps(menus).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -41,8 +57,8 @@ class Introduction:
             _log.warning("who this bot is could not be asked yet: %s", error)
 
     async def introduce(self) -> float | None:
-        """Learn who we are and set the menu of commands, once. Returns the seconds until the
-        next try; None when it worked or was refused for good."""
+        """Learn who we are, and set the menu of commands where the platform has another one.
+        Returns the seconds until the next try; None when it worked or was refused for good."""
         try:
             await self._learn()
             await self._show_menu()
@@ -74,9 +90,11 @@ class Introduction:
         await self.rt.db.write(accounts.set_name, self.account, name)
 
     async def _show_menu(self) -> None:
-        words = self.rt.words
-        menus = {tag: words.menu(tag) for tag in words.languages if len(tag) == 2}
+        menus = menus_of(self.rt.words)
+        ours = digest_of(menus)
         try:
-            await self.profile.show_menu({"": words.menu(), **menus})
+            if await self.rt.db.read(accounts.menu, self.account) != ours:
+                await self.profile.show_menu(menus)
+                await self.rt.db.write(accounts.set_menu, self.account, ours)
         except PollRefused as error:
             _log.warning("there is no menu of commands: %s", error)

@@ -62,7 +62,7 @@ class Words:
         self._commands: Mapping[str, Command] = {}
         if word_commands:
             spoken = [words for language in languages.values() for words in language.words.items()]
-            self._commands = {fold(word): command for command, words in spoken for word in words}
+            self._commands = {_folded(word): command for command, words in spoken for word in words}
 
     @classmethod
     def load(
@@ -145,6 +145,12 @@ class Words:
 
 def _tag(language: str) -> str:
     return language.strip().lower().replace("_", "-")
+
+
+@cache
+def _folded(phrase: str) -> str:
+    """One of our phrases as it is compared; texts of people are not kept so."""
+    return fold(phrase)
 
 
 @cache

@@ -113,7 +113,8 @@ class Site:
 
     async def device(self, **options: Any) -> BrowserContext:
         """A browser of its own: nothing of another is in it."""
-        context = await self.browser.new_context(**options)
+        # A dot that pulses is drawn 60 times a second, in software, for as long as a test waits.
+        context = await self.browser.new_context(**{"reduced_motion": "reduce", **options})
         context.set_default_timeout(_MS)
         context.on("weberror", lambda error: self.faults.append(str(error.error)))
         self.contexts.append(context)

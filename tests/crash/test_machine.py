@@ -15,7 +15,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -25,7 +24,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from psycopg import sql
 
 from bot.leases.checkpoints import Checkpoint
 from tests.crash import truths
@@ -207,18 +205,11 @@ def databases(postgres: Postgres, postgres_template: str) -> Iterator[Callable[[
 
     def fresh() -> str:
         made.append(f"machine_{len(made) + 1}")
-        template, name = sql.Identifier(postgres_template), sql.Identifier(made[-1])
-        _ask(postgres, sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, template))
-        return postgres.url(made[-1])
+        return postgres.copy(postgres_template, made[-1])
 
     yield fresh
     for name in made:
-        _ask(postgres, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-def _ask(postgres: Postgres, statement: sql.Composed) -> None:
-    with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute(statement)
+        postgres.drop(name)
 
 
 @pytest.mark.timeout(3600)

@@ -21,6 +21,7 @@ from tests.e2e.processes import Ground, Program, open_ground
 from tests.fakes import faults
 from tests.fakes.recording import Json
 from tests.fakes.updates import Person
+from tests.kit.conversation import people
 from tests.kit.pooler import pooled
 from tests.limits import until
 from tests.servers import Postgres
@@ -134,7 +135,8 @@ async def test_b125_a_full_disk_is_named_and_needs_no_restart(sqlite_ground: Gro
     log = Path(f"{file_of(ground)}-wal")
     full = log.stat().st_size + 4096
     resource.prlimit(program.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
-    updates = [ADA.text(f"number {n}") for n in range(8)]
+    waiting = people(8)
+    updates = [person.text("at last") for person in waiting]
     await refused(program, updates)
 
     async def told() -> str:
@@ -150,19 +152,20 @@ async def test_b125_a_full_disk_is_named_and_needs_no_restart(sqlite_ground: Gro
     assert "did not take the write" in await until(examined)
 
     async def stuck() -> bool:
-        seen = await call(ground, "stuck", "--offline", "--json")
+        seen = await call(ground, "stuck", "--offline", "--json", LEASE_SECONDS="3")
         return "can't write" in [item["kind"] for item in seen.json]
 
     await until(stuck)
-    assert "can't write" in problems(await call(ground, "doctor", "--json"))["processes"]
+    found = problems(await call(ground, "doctor", "--json", LEASE_SECONDS="3"))
+    assert "can't write" in found["processes"]
     everything = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     resource.prlimit(program.pid, resource.RLIMIT_FSIZE, everything)
     await until(program.is_ready)
     for update in updates:
         assert (await program.post_update(update)).status_code == 200
     await ground.world.settled()
-    answers = [f"re: number {n}" for n in range(8)]
-    assert ground.world.telegram.texts(ADA.number) == ["re: before", *answers]
+    for person in waiting:
+        assert ground.world.telegram.texts(person.number) == ["re: at last"]
     assert (await call(ground, "stuck", "--offline")).code == 0
 
 
@@ -239,7 +242,8 @@ async def test_b125_a_full_disk_under_postgresql_is_named_and_needs_no_restart(
     program = await ground.serve(BURST="each")
     ballast = filled(small_disk)
     long = "".join(map(chr, range(0x4E00, 0x4E00 + 1000)))  # A text that does not compress.
-    updates = [ADA.text(f"{long} {n}") for n in range(40)]
+    waiting = people(40)
+    updates = [person.text(f"{long} {person.number}") for person in waiting]
     taken = 0
     while (answer := await program.post_update(updates[taken])).status_code == 200:
         taken += 1  # Pages that were there already had room for it.
@@ -259,8 +263,8 @@ async def test_b125_a_full_disk_under_postgresql_is_named_and_needs_no_restart(
     for update in updates:
         assert (await program.post_update(update)).status_code == 200
     await ground.world.settled()
-    answers = [f"re: {long} {n}" for n in range(40)]
-    assert ground.world.telegram.texts(ADA.number) == answers
+    for person in waiting:
+        assert ground.world.telegram.texts(person.number) == [f"re: {long} {person.number}"]
 
 
 async def test_b123_behind_a_pooler_in_transaction_mode_it_does_not_start(

@@ -151,16 +151,18 @@ async def test_killed_between_the_answer_of_the_provider_and_its_commit(ground: 
     assert await endings(ground) == {"hello": "uncertain", "hello there": "answered"}
 
 
-async def test_b115_killed_between_two_pieces_of_a_text_it_waits_for_the_rest_once_more(
+async def test_b115_killed_between_two_pieces_of_a_text_it_answers_both_as_one(
     ground: Ground,
 ) -> None:
+    """Who works begins last: the wait for the rest is over in seconds, whatever a machine does."""
     piece, tail = "x" * 4096, "tail: what do you think?"
     ground.agent.words = lambda text: f"{len(text)} characters"
-    first = await ground.serve()
-    await first.post_update(ADA.text(piece))
+    first = await ground.serve("web")
+    await first.takes(ADA.text(piece))
     await first.kill()
-    second = await ground.serve()
-    await second.post_update(ADA.text(tail))
+    second = await ground.serve("web")
+    await second.takes(ADA.text(tail))
+    await ground.serve("worker")
     await ground.world.settled()
     both = len(f"{piece}\n{tail}")
     assert ground.world.telegram.texts(ADA.number) == [f"{both} characters"]

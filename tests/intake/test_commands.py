@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -191,6 +192,7 @@ async def test_people_read_their_own_language(world: World) -> None:
 
 
 async def test_the_menu_of_commands_is_set_in_every_language(world: World) -> None:
+    world.first_start = True
     await world.start(agent=repeats)
     record = world.telegram.record
     await record.wait_for(lambda: len(record.of("setMyCommands")) == len(WORDS.languages) + 1)
@@ -198,6 +200,21 @@ async def test_the_menu_of_commands_is_set_in_every_language(world: World) -> No
     assert menus.keys() == {"", *WORDS.languages}
     assert {len(menu["commands"]) for menu in menus.values()} == {5}
     assert record.violations == []
+
+
+async def test_the_menu_is_set_again_when_its_words_change_and_not_at_every_start(
+    world: World,
+) -> None:
+    process = await world.start(agent=repeats)
+    [introduction] = process.process.introductions
+    await introduction.introduce()
+    assert world.telegram.calls_of("setMyCommands") == []
+    other = Words.load(default="de")
+    introduction.rt = replace(introduction.rt, words=other)
+    await introduction.introduce()
+    assert len(world.telegram.calls_of("setMyCommands")) == len(WORDS.languages) + 1
+    await introduction.introduce()
+    assert len(world.telegram.calls_of("setMyCommands")) == len(WORDS.languages) + 1
 
 
 async def test_a_stop_between_two_parts_lets_no_further_part_out(world: World) -> None:

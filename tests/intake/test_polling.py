@@ -14,7 +14,8 @@ from channels.telegram.settings import TelegramMode
 from tests.fakes.telegram.faults import bad_gateway, hang_before_storing, refused, unauthorized
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats
-from tests.kit.conversation import PATIENT
+from tests.kit.conversation import MORTAL, PATIENT
+from tests.kit.passing import outlive
 from tests.limits import PATIENCE
 from tests.world import Running, World
 
@@ -94,14 +95,14 @@ async def test_ids_that_start_again_below_the_old_offset_are_not_confirmed_unsee
 async def test_the_second_process_stands_by_and_takes_over_from_a_dead_one(
     world: World,
 ) -> None:
-    one = await world.start(agent=repeats, telegram_mode=POLLING)
+    one = await world.start(agent=repeats, telegram_mode=POLLING, **MORTAL)
     first = await poller(world)
-    await world.start(agent=repeats, telegram_mode=POLLING)
+    two = await world.start(agent=repeats, telegram_mode=POLLING, **MORTAL)
     world.telegram.enqueue(Person(CHAT).text("hello"))
     await world.telegram.wait_for(lambda: world.telegram.texts(CHAT) == ["hello"])
     assert await poller(world) == first
     await one.die()
-    world.advance(16)
+    await outlive(world, two)
     assert await poller(world, other_than=first) != first
     world.telegram.enqueue(Person(CHAT + 1).text("still there?"))
     await world.telegram.wait_for(lambda: world.telegram.texts(CHAT + 1) == ["still there?"])

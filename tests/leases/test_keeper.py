@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.clock import SystemClock
 from bot.domain.delivery import NotSent, Outcome
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody
+from bot.runs.turn import STORE
 from channels.telegram.channel import TelegramChannel
 from tests.clocks import ShiftedClock
 from tests.fakes.telegram import faults
@@ -18,6 +18,7 @@ from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import ADA, MORTAL, endings, post, until_running
 from tests.kit.passing import outlive, settle
+from tests.limits import until
 from tests.world import World
 
 CALM: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0}
@@ -208,9 +209,9 @@ async def test_what_must_not_be_lost_is_written_when_the_database_is_back(world:
     running = await world.start(agent=agent, **CALM)
     assert await post(running, Person(ADA).text("hello")) == [200]
     await agent.begun.wait()
-    running.away(True)
+    database = running.away(True)
     agent.go.set()
-    await SystemClock().sleep(0.3)
+    await until(lambda: STORE.together in database.refused)
     running.away(False)
     await world.settled()
     assert agent.calls["hello"] == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bot.agents.function import load
 from bot.domain.turn import Turn
+from bot.threads import Threads
 from tests.fakes.updates import Person
 from tests.kit.conversation import post
 from tests.world import World
@@ -23,11 +25,8 @@ async def awaited(turn: Turn) -> str:
 
 
 @pytest.mark.parametrize("function", ["plain", "awaited"])
-async def test_a_function_finds_what_was_said_before(
-    world: World, monkeypatch: pytest.MonkeyPatch, function: str
-) -> None:
-    monkeypatch.setenv("AGENT", f"{__name__}:{function}")
-    running = await world.start()
+async def test_a_function_finds_what_was_said_before(world: World, function: str) -> None:
+    running = await world.start(agent=load(f"{__name__}:{function}", Threads(1)))
     ada, bob = Person(CHAT), Person(CHAT + 1)
     for person in (ada, bob, ada):
         await post(running, person.text("hello"))

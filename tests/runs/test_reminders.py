@@ -18,6 +18,7 @@ from bot.runs.reminders import MOST_WAITING, fire_due
 from bot.texts import Words
 from tests.agents.models import ScriptedModel, assistant, call, results
 from tests.fakes.updates import Person
+from tests.kit.conversation import MORTAL
 from tests.world import Running, World, dies_at
 
 ADA = 700100225
@@ -39,8 +40,8 @@ async def agent(turn: Turn) -> str:
 
 
 async def start(world: World, agent: Agent, reached: Reached = nowhere) -> Running:
-    """A process that soon notices that the clock was set forward by weeks."""
-    return await world.start(agent=agent, reached=reached, lease_seconds=2.0, heartbeat_seconds=0.5)
+    """A process that notices that the clock was set forward by weeks."""
+    return await world.start(agent=agent, reached=reached, **MORTAL)
 
 
 def at(world: World, moment: str) -> None:

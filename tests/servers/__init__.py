@@ -10,8 +10,16 @@ folder when the process that started it is gone, however it went.
 
 from __future__ import annotations
 
-from tests.servers.daemon import Server, ServerFailed, ServerUnavailable, Stop
+from tests.servers.daemon import Server, ServerFailed, ServerUnavailable, Stop, memory_disk
 from tests.servers.postgres import Postgres
 from tests.servers.valkey import Valkey
 
-__all__ = ["Postgres", "Server", "ServerFailed", "ServerUnavailable", "Stop", "Valkey"]
+__all__ = [
+    "Postgres",
+    "Server",
+    "ServerFailed",
+    "ServerUnavailable",
+    "Stop",
+    "Valkey",
+    "memory_disk",
+]

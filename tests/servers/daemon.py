@@ -168,18 +168,20 @@ def _scratch_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="answerback-", dir=base))
 
 
-def _memory_folder() -> Path:
-    """A private folder that no disk slows down, where the machine has room for one.
-
-    Copying a template database is its three hundred files: twenty times faster in memory.
-    """
+def memory_disk() -> Path | None:
+    """A folder that no disk slows down, where the machine has room in one."""
     try:
         roomy = shutil.disk_usage(MEMORY_DISK).free >= MEMORY_NEEDED
     except FileNotFoundError:
-        roomy = False
-    if roomy and os.access(MEMORY_DISK, os.W_OK):
-        return Path(tempfile.mkdtemp(prefix="answerback-", dir=MEMORY_DISK))
-    return _scratch_folder()
+        return None
+    return MEMORY_DISK if roomy and os.access(MEMORY_DISK, os.W_OK) else None
+
+
+def _memory_folder() -> Path:
+    """A private folder, in memory if possible: copying a template database is its three hundred
+    files, twenty times faster there."""
+    disk = memory_disk()
+    return Path(tempfile.mkdtemp(prefix="answerback-", dir=disk)) if disk else _scratch_folder()
 
 
 def wheel_folder(module: str) -> Path:

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import urlencode
 
+import psycopg
+from psycopg import sql
+
 from tests.limits import PATIENCE
 from tests.servers.daemon import (
     Server,
@@ -56,8 +59,34 @@ class Postgres(Server):
             *(() if durable else THROW_AWAY),
             *settings,
         )
+        self._administering: psycopg.Connection | None = None
+
+    def administer(self, statement: sql.Composed | sql.SQL) -> None:
+        """Carry out a statement about databases. The connection is kept: a new one costs as much
+        as dropping a database."""
+        if self._administering is None:
+            self._administering = psycopg.connect(self.url(), autocommit=True)
+        self._administering.execute(statement)
+
+    def copy(self, template: str, name: str) -> str:
+        """Make a database like this one, to which nobody is connected; returns its URL."""
+        # Copied as files: half the price of a copy that goes through the write-ahead log.
+        like = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
+        self.administer(like.format(sql.Identifier(name), sql.Identifier(template)))
+        return self.url(name)
+
+    def drop(self, name: str) -> None:
+        """Remove a database, whoever is connected to it."""
+        self.ensure_running()
+        gone = sql.SQL("DROP DATABASE {} WITH (FORCE)")
+        self.administer(gone.format(sql.Identifier(name)))
+
+    def stop(self, how: Stop = Stop.GRACEFUL) -> None:
+        self._let_go()
+        super().stop(how)
 
     def start(self) -> Self:
+        self._let_go()
         if not self._data.exists():
             self._initialise()
         deadline = time.monotonic() + PATIENCE
@@ -91,6 +120,11 @@ class Postgres(Server):
             return False
         mine = self._process is not None and lines[:1] == [str(self._process.pid)]
         return mine and [line.strip() for line in lines[7:8]] == ["ready"]
+
+    def _let_go(self) -> None:
+        if self._administering is not None:
+            self._administering.close()
+            self._administering = None
 
     def _initialise(self) -> None:
         if os.geteuid() == 0:

@@ -12,6 +12,7 @@ import pytest
 from bot.clock import SystemClock
 from storage.engine.database import parsed_url
 from storage.engine.name_lock import NameLock
+from tests.limits import PATIENCE
 from tests.storage.kit import connected
 
 
@@ -39,13 +40,15 @@ class Process:
 
     def lose_the_connection(self) -> None:
         """The connection that held the name is gone."""
-        pid = self.tx.connection.info.backend_pid
-        with psycopg.connect(self.url, autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         self.end()
         self.reconnect()
 
     def end(self) -> None:
+        """End as a process does, and wait until its server has noticed: a while after it."""
+        if not self.tx.is_sqlite:
+            pid = self.tx.connection.info.backend_pid
+            with psycopg.connect(self.url, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, %s)", [pid, int(PATIENCE * 1000)])
         self._connected.__exit__(None, None, None)
 
 

@@ -26,6 +26,7 @@ accounts = Table(
     Column("channel", Text, nullable=False),
     Column("account", Text, nullable=False),
     Column("name", Text, nullable=False, server_default=""),
+    Column("menu", Text, nullable=False, server_default=""),
     Column("down_since", Double),
     Column("down_reason", Text),
     Column("cut_off_since", Double),

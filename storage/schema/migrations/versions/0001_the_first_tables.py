@@ -30,6 +30,7 @@ CREATE TABLE accounts (
     channel TEXT NOT NULL,
     account TEXT NOT NULL,
     name TEXT NOT NULL DEFAULT '',
+    menu TEXT NOT NULL DEFAULT '',
     down_since FLOAT8, down_reason TEXT, cut_off_since FLOAT8, cut_off_reason TEXT,
     poller BIGINT,
     catchup_mark FLOAT8,
