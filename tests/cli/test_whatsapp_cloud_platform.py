@@ -17,6 +17,7 @@ from bot.operations.webhooks import (
     webhook_states,
 )
 from bot.wiring import operator_session
+from bot.wiring.observability import refresh
 from bot.wiring.operator import examine
 from tests.fakes.meta import faults
 from tests.fakes.meta.server import NUMBER, OTHER_NUMBER
@@ -66,6 +67,9 @@ async def test_b147_the_doctor_and_stuck_name_what_a_send_met(
     world.meta.fail("send", faults.refused(131042), times=None)
     await world.meta.person_writes("hello")
     await world.until("SELECT down_reason FROM accounts", lambda rows: bool(rows[0][0]))
+    await refresh(running.process.rt)
+    told = (await running.client.get(f"{running.url}/metrics")).text
+    assert "answerback_accounts_down 1.0" in told.splitlines()
     monkeypatch.chdir(tmp_path)
     asked = {*ALONE, "database_url", "public_url", "meta_api_url"}
     for name, value in world.settings(**ALONE).model_dump(include=asked).items():
