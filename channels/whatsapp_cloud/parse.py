@@ -35,6 +35,7 @@ from channels.whatsapp_common.content import SENT_TOGETHER
 
 _WAMID = re.compile(r"[!-~]{1,500}")
 _PHONE = re.compile(r"\+?([0-9]{5,20})")
+_ORNAMENTS = re.compile(r"[ ().-]")
 _USER = re.compile(r"[!-*,-~][!-~]{0,149}")
 """A person's id within a business, which begins like no phone number."""
 _UNNAMED = "M0"
@@ -94,7 +95,7 @@ def status_of(raw: Raw, text: str) -> Payload:
 
 def phone(raw: Raw, key: str) -> str:
     """A phone number as `+` and digits; empty for anything else."""
-    found = _PHONE.fullmatch(_digits(raw, key))
+    found = _PHONE.fullmatch(_ORNAMENTS.sub("", _digits(raw, key)))
     return f"+{found[1]}" if found else ""
 
 

@@ -103,6 +103,19 @@ async def test_who_writes_in_one_body_is_answered_in_the_order_of_the_words(worl
     assert world.meta.texts() == ["0", "1", "2", "3", "4"]
 
 
+async def test_a_file_that_a_person_sends_is_handed_to_the_agent(world: World) -> None:
+    async def agent(turn: Turn) -> str:
+        (file,) = turn.messages[0].attachments
+        return f"{file.info.mime}: {(await file.read()).decode()}"
+
+    await world.start(agent=agent, **ALONE)
+    media = world.meta.put_media(b"words in a file", "text/plain")
+    raw = {"id": media.id, "mime_type": media.mime, "sha256": media.sha256_base64}
+    await world.meta.person_writes(kind="document", content=raw)
+    await world.settled()
+    assert world.meta.texts() == ["text/plain: words in a file"]
+
+
 async def test_b144_a_late_failure_of_what_was_read_is_recorded_once_and_sends_nothing(
     world: World,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -30,15 +31,22 @@ async def remembers(turn: Turn) -> str:
 async def test_b145_a_person_without_a_number_is_answered_and_stays_one_chat_when_it_shows_up(
     world: World,
 ) -> None:
-    await world.start(agent=remembers, **{**ALONE, "meta_typing": True})
+    slow = asyncio.Event()
+
+    async def agent(turn: Turn) -> str:
+        await slow.wait()
+        return await remembers(turn)
+
+    await world.start(agent=agent, **{**ALONE, "meta_typing": True})
     first = await world.meta.person_writes("hi", from_="", user_id=BSUID)
     assert first.answers == [200]
+    await world.meta.wait_for(lambda: world.meta.typing)
+    assert world.meta.read == world.meta.typing == wamids(first.body)
+    slow.set()
     await world.settled()
     body = world.meta.messages()[0].body
     assert body["recipient"] == BSUID
     assert "to" not in body
-    await world.meta.wait_for(lambda: world.meta.read)
-    assert world.meta.read[0] == wamids(first.body)[0]
 
     await world.meta.person_writes("my number", from_=PHONE, user_id=BSUID)
     await world.settled()

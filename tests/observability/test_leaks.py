@@ -13,11 +13,16 @@ import pytest
 
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
+from tests.fakes.meta import faults as meta
+from tests.fakes.meta.server import NUMBER, VERIFY_TOKEN
+from tests.fakes.meta.server import SECRET as META_SECRET
+from tests.fakes.meta.server import TOKEN as META_TOKEN
 from tests.fakes.telegram import faults as telegram
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio import faults as twilio
 from tests.fakes.twilio.server import AUTH_TOKEN
 from tests.fakes.updates import Person
+from tests.kit.whatsapp_cloud import ALONE
 from tests.limits import until
 from tests.observability.conftest import LogsTo, Written
 from tests.world import SECRET, World
@@ -36,6 +41,11 @@ FORBIDDEN = (
     SECRET,
     "15550100015",
     "0100099",
+    META_TOKEN,
+    META_SECRET,
+    VERIFY_TOKEN,
+    "15550100186",
+    "wamid.",
 )
 
 
@@ -104,6 +114,26 @@ async def test_a_provider_may_quote_the_person_or_the_token(world: World, writte
     await world.twilio.inbound(TEXT, from_=ADAS_PHONE)
     await world.settled()
     assert "Refused" in written.about("the provider said: Refused (400)")["event"]
+
+
+async def test_b147_a_turn_through_meta_names_neither_person_nor_token_nor_message(
+    world: World, written: Written
+) -> None:
+    """Meta's name of a message holds the person's number."""
+    process = await world.start(agent=answer, **ALONE)
+    await world.meta.person_writes(TEXT, from_="15550100186")
+    await world.settled()
+    [sent] = world.meta.messages()
+    await world.meta.report(sent.wamid, "failed", 131026)
+    unreadable = world.meta.message(TEXT, from_="15550100186") | {"text": None}
+    await world.meta.deliver(world.meta.written_by(unreadable))
+    elsewhere = world.meta.message(TEXT, from_="15550100186")
+    await world.meta.deliver(world.meta.written_by(elsewhere, "1065403522429"), NUMBER)
+    world.meta.fail("*", meta.unauthorized(), times=None)
+    await world.meta.person_writes(TEXT, from_="15550100186")
+    await world.until("SELECT down_reason FROM accounts", lambda rows: bool(rows[0][0]))
+    await process.stop()
+    assert written.about("the provider said: ChannelDown (190)")
 
 
 async def test_a_connection_that_breaks_names_no_address(world: World, written: Written) -> None:
