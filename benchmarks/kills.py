@@ -6,8 +6,9 @@ moments (of a seed that is printed) and are started again. Afterwards the provid
 records, and what pages were told, say what became of every message:
 
 answered     shown once
-uncertain    killed while a Telegram send was on its way: nobody can know whether it arrived,
-             so it is not sent again; the person got a note with a button, the operator a line
+uncertain    killed while a send was on its way: Telegram can't tell whether it arrived, and of
+             what did not arrive no word comes from Meta, so it is not sent again; the person
+             got a note with a button, the operator a line
 apologised   given up after three deaths that were charged to it; the person was told
 LOST         acknowledged, and then neither of these
 DOUBLED      shown twice
@@ -31,6 +32,8 @@ from dataclasses import dataclass, field
 from benchmarks.pages import PAGES, new_guests
 from benchmarks.report import show
 from benchmarks.stage import Stage, Worker, open_stage
+from tests.fakes.meta import payloads
+from tests.fakes.meta.book import Book
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.updates import Person
@@ -129,6 +132,23 @@ def whatsapp_chat(stage: Stage, _storm: Storm, index: int, texts: list[str]) -> 
     return Chat(name, texts, post)
 
 
+def cloud_chat(stage: Stage, _storm: Storm, index: int, texts: list[str]) -> Chat:
+    """Somebody who writes on WhatsApp to a number at Meta."""
+    phone, names = f"1555030{index:04d}", Book()
+    bodies = [
+        payloads.raw(payloads.envelope(payloads.change(messages=[message])))
+        for text in texts
+        for message in [
+            payloads.message(names.wamid(phone), time.time(), "text", {"body": text}, from_=phone)
+        ]
+    ]
+
+    async def post(url: str, number: int, _text: str) -> int:
+        return await stage.post_meta(url, bodies[number])
+
+    return Chat(f"+{phone}", texts, post)
+
+
 @dataclass
 class Found:
     """What became of the messages, by kind, and which ones need an explanation."""
@@ -184,7 +204,7 @@ async def run(seed: int, messages: int, chats: int, kills: int) -> Found:
     chance = random.Random(seed)
     each = max(1, messages // chats)
     with Postgres() as postgres:
-        async with open_stage(postgres) as stage:
+        async with open_stage(postgres, meta="tests.fakes.meta") as stage:
             storm = Storm(stage, chance)
             people = [
                 make(stage, storm, n, [f"{make.__name__} {n}, message {m}" for m in range(each)])
@@ -192,6 +212,7 @@ async def run(seed: int, messages: int, chats: int, kills: int) -> Found:
                 for make in (CHATS[n % len(CHATS)],)
             ]
             await storm.begin()
+            await stage.reports_to(storm.workers[0].url)
             began = time.monotonic()
             following = [
                 asyncio.create_task(chat.page.follow()) for chat in people if chat.page is not None
@@ -207,7 +228,7 @@ async def run(seed: int, messages: int, chats: int, kills: int) -> Found:
             return await _found(stage, storm, people)
 
 
-CHATS = (whatsapp_chat, telegram_chat, web_chat)
+CHATS = (telegram_chat, whatsapp_chat, cloud_chat, web_chat)
 
 
 async def all_told(chats: Sequence[Chat]) -> None:
@@ -230,6 +251,8 @@ async def _found(stage: Stage, storm: Storm, chats: Sequence[Chat]) -> Found:
     pages = [(chat.name, chat.page) for chat in chats if chat.page is not None]
     for name, page in pages:
         shown[name] += page.shown
+    for said in await stage.shown(stage.meta_url):
+        shown[said["to"]].append(said["text"])
     rows = stage.rows("SELECT i.text, r.ending FROM inbound i JOIN runs r ON r.id = i.run")
     found = judge(chats, shown, dict(rows))
     for name, page in pages:

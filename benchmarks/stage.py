@@ -11,7 +11,7 @@ import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -22,14 +22,17 @@ import psycopg
 
 from tests.e2e.forking import ROOT
 from tests.e2e.processes import PROGRAM
+from tests.fakes.meta.courier import SIGNATURE, signature
+from tests.fakes.meta.server import SECRET as META_SECRET
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.fakes.twilio.signing import signed_headers
 from tests.limits import PATIENCE
 from tests.ports import own_port
 from tests.servers import Postgres, Valkey
-from tests.world import PUBLIC, SECRET, SECRET_HEADER
+from tests.world import META, PUBLIC, SECRET, SECRET_HEADER
 
+META_PATH = "/whatsapp-cloud/webhook"
 _databases = count(1)
 Row = tuple[Any, ...]
 
@@ -83,11 +86,13 @@ class Worker:
 
 @dataclass
 class Stage:
-    """One database, both fakes, and the processes of ours that were started on it."""
+    """One database, the fakes, and the processes of ours that were started on it. `meta_url` is
+    empty where nobody writes through Meta."""
 
     database_url: str
     telegram_url: str
     twilio_url: str
+    meta_url: str
     client: httpx.AsyncClient
     folder: Path
     workers: list[Worker] = field(default_factory=list)
@@ -142,7 +147,13 @@ class Stage:
             "TWILIO_API_URL": self.twilio_url,
             "TWILIO_TYPING": "false",
             "LOG_LEVEL": "WARNING",
-        }
+        } | self._meta()
+
+    def _meta(self) -> dict[str, str]:
+        if not self.meta_url:
+            return {}
+        named = {name.upper(): value for name, value in META.items()}
+        return named | {"META_API_URL": self.meta_url, "META_TYPING": "false"}
 
     async def post_update(self, url: str, update: dict[str, Any]) -> int:
         """Deliver a Telegram update to a process; 0 when nobody took it."""
@@ -163,6 +174,20 @@ class Stage:
         except httpx.TransportError:
             return 0
         return answer.status_code
+
+    async def post_meta(self, url: str, body: bytes) -> int:
+        """Deliver a body of Meta's to a process; 0 when nobody took it."""
+        headers = {SIGNATURE: signature(body, META_SECRET)}
+        try:
+            answer = await self.client.post(f"{url}{META_PATH}", content=body, headers=headers)
+        except httpx.TransportError:
+            return 0
+        return answer.status_code
+
+    async def reports_to(self, url: str) -> None:
+        """Let Meta's statuses go to this process, again and again until it takes them."""
+        asked = {"webhook_url": PUBLIC + META_PATH, "reach": {PUBLIC: url}, "first_repeat": 0.2}
+        await self.client.post(f"{self.meta_url}/_fake/do/configure", json=asked)
 
     async def shown(self, fake_url: str) -> list[dict[str, Any]]:
         """What people see at a fake, in order."""
@@ -192,24 +217,25 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(
-    postgres: Postgres, telegram: str = "tests.fakes.telegram"
+    postgres: Postgres, telegram: str = "tests.fakes.telegram", meta: str = ""
 ) -> AsyncIterator[Stage]:
     """A stage on a new database of this server. `telegram` is the program that plays the Bot
-    API."""
-    async with (
-        _fake(telegram) as telegram_url,
-        _fake("tests.fakes.twilio") as twilio_url,
-        httpx.AsyncClient(
-            trust_env=False, timeout=30.0, limits=httpx.Limits(max_connections=None)
-        ) as client,
-    ):
-        with tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder:
-            url = new_database(postgres)
-            stage = Stage(url, telegram_url, twilio_url, client, Path(folder))
-            try:
-                yield stage
-            finally:
-                await stage.close()
+    API, `meta` the one that plays the Graph API; empty for none."""
+    async with AsyncExitStack() as stack:
+        telegram_url, twilio_url, meta_url = [
+            await stack.enter_async_context(_fake(program)) if program else ""
+            for program in (telegram, "tests.fakes.twilio", meta)
+        ]
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(
+                trust_env=False, timeout=30.0, limits=httpx.Limits(max_connections=None)
+            )
+        )
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="answerback-bench-"))
+        database = new_database(postgres)
+        stage = Stage(database, telegram_url, twilio_url, meta_url, client, Path(folder))
+        stack.push_async_callback(stage.close)
+        yield stage
 
 
 def new_database(postgres: Postgres) -> str:

@@ -30,7 +30,7 @@ from bot.intake.accept import Intake, in_time
 from bot.intake.record import Arrival
 from bot.leases.runtime import Runtime
 
-_AT_ONCE = 32
+_AT_ONCE = 16
 """Members of one body that are committed at the same time: they share transactions."""
 _STRAYS = 20
 """Wrong requests that are told a minute, each with at most so many characters of its path."""

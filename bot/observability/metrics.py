@@ -113,6 +113,9 @@ class Observer:
         self.standalone_parts = gauge(
             "answerback_standalone_parts", "Notices, operators' words and re-sends that wait."
         )
+        self.accounts_down = gauge(
+            "answerback_accounts_down", "Accounts that their platform lets send nothing."
+        )
 
     def read(
         self,

@@ -13,7 +13,7 @@ from storage.engine.binds import SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in
 from storage.engine.tx import Tx
-from storage.schema.tables import Watched, inbound, outbox, runs
+from storage.schema.tables import Watched, accounts, inbound, outbox, runs
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
@@ -28,6 +28,7 @@ class Gauges:
     waiting: int
     uncertain: int
     standalone: int
+    down: int
     oldest_ready: float
     oldest_waiting: float
 
@@ -60,6 +61,7 @@ _GAUGES = sa.select(
     _waiting,
     _up_to(is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)),
     _up_to(is_in(outbox.c.watched, Watched.DUE)),
+    _up_to(accounts.c.down_since.is_not(None)),
     _oldest_ready,
     _oldest_waiting,
 ).select_from(_ready_rows.join(_waiting_rows, sa.true()))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from bot.domain.errors import RecordsUnavailable
-from bot.domain.findings import Level
+from bot.domain.findings import Finding, Level
 from bot.operations.stuck import Trouble, find_stuck
 from bot.operations.webhooks import (
     delete_webhooks,
@@ -17,8 +17,9 @@ from bot.operations.webhooks import (
     webhook_states,
 )
 from bot.wiring import operator_session
+from bot.wiring.observability import refresh
 from bot.wiring.operator import examine
-from tests.fakes.meta import faults
+from tests.fakes.meta import faults, payloads
 from tests.fakes.meta.server import NUMBER, OTHER_NUMBER
 from tests.kit.whatsapp_cloud import ALONE, TWO
 from tests.world import PUBLIC, World, open_world
@@ -58,6 +59,29 @@ async def test_a_number_that_is_refused_keeps_no_other_from_being_set_up(world: 
     assert world.meta.callback_of(OTHER_NUMBER) == HOOK
 
 
+async def examined(world: World, environment: pytest.MonkeyPatch) -> Sequence[Finding]:
+    """The doctor's findings, in the environment of the running service."""
+    asked = {*ALONE, "database_url", "public_url", "meta_api_url"}
+    for name, value in world.settings(**ALONE).model_dump(include=asked).items():
+        environment.setenv(name.upper(), str(value))
+    return await examine()
+
+
+async def test_b148_the_doctor_says_that_another_agent_has_the_number(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await world.start(**ALONE)
+    change = payloads.change(
+        messages=[payloads.message("wamid.1", 1.0, "text", {"body": "hi"})], field="standby"
+    )
+    assert (await world.meta.deliver(payloads.envelope(change))).acknowledged
+    monkeypatch.chdir(tmp_path)
+    found = [one for one in await examined(world, monkeypatch) if one.name == "platform report"]
+    assert [one.level for one in found] == [Level.WARNING]
+    assert "another agent" in found[0].says
+    assert NUMBER in found[0].says
+
+
 async def test_b147_the_doctor_and_stuck_name_what_a_send_met(
     world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -66,11 +90,11 @@ async def test_b147_the_doctor_and_stuck_name_what_a_send_met(
     world.meta.fail("send", faults.refused(131042), times=None)
     await world.meta.person_writes("hello")
     await world.until("SELECT down_reason FROM accounts", lambda rows: bool(rows[0][0]))
+    await refresh(running.process.rt)
+    told = (await running.client.get(f"{running.url}/metrics")).text
+    assert "answerback_accounts_down 1.0" in told.splitlines()
     monkeypatch.chdir(tmp_path)
-    asked = {*ALONE, "database_url", "public_url", "meta_api_url"}
-    for name, value in world.settings(**ALONE).model_dump(include=asked).items():
-        monkeypatch.setenv(name.upper(), str(value))
-    [finding] = [finding for finding in await examine() if finding.name == "sending"]
+    [finding] = [one for one in await examined(world, monkeypatch) if one.name == "sending"]
     found = await running.process.rt.db.read(find_stuck, 0.0, 15.0)
     [down] = [item for item in found if item.kind is Trouble.CHANNEL_DOWN]
     for said in (finding.says, down.why):

@@ -25,13 +25,14 @@ from bot.operations.actions import Acted, Operator, apply
 from storage.engine.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.fakes.faults import Fault
+from tests.fakes.meta.courier import Delivery
 from tests.fakes.recording import Json
 from tests.fakes.twilio.courier import Form
 from tests.fakes.updates import Person
 from tests.kit.passing import moves
 from tests.kit.web import IDENTITY_SECRET, Told, Visitor, identity
 from tests.limits import PATIENCE
-from tests.world import PUBLIC, Running, World
+from tests.world import META, PUBLIC, Running, World
 
 ANN = Operator("ann@ctx", "a test")
 TERMS: dict[str, Any] = {
@@ -41,6 +42,8 @@ TERMS: dict[str, Any] = {
     "heartbeat_seconds": 5.0,
     "telegram_read_timeout": 1.0,
     "twilio_timeout": 1.0,
+    "meta_timeout": 1.0,
+    **META,
     "chat_messages_per_minute": 1000,
     "web": True,
     "web_secret": IDENTITY_SECRET[::-1],
@@ -48,9 +51,10 @@ TERMS: dict[str, Any] = {
     "web_visitor_per_minute": 100_000,
 }
 PHONE = "whatsapp:+15550100015"
+CLOUD = "+15550100181"
 PAGE = "user:eve"
 ADA, BOB = 700100201, 700100202
-CHATS = (str(ADA), str(BOB), PHONE, PAGE)
+CHATS = (str(ADA), str(BOB), PHONE, CLOUD, PAGE)
 
 
 class Halting(ShiftedClock):
@@ -164,11 +168,17 @@ class Mayhem:
         self.said[chat].append(text)
         if chat == PHONE:
             self._sent[text] = (await self.world.twilio.inbound(text, webhook=False)).form
+        elif chat == CLOUD:
+            self._sent[text] = self._posted(text)
         elif chat == PAGE:
             self._sent[text] = Typed(f"m-{self._number}", text)
         else:
             self._sent[text] = self._people[chat].text(text)
         await self.deliver(text)
+
+    def _posted(self, text: str) -> Delivery:
+        meta = self.world.meta
+        return meta.prepare(meta.written_by(meta.message(text)))
 
     async def deliver(self, text: str) -> None:
         """Bring a message to one of the processes, again or for the first time; what came
@@ -193,7 +203,10 @@ class Mayhem:
         if (await asyncio.gather(asked, return_exceptions=True))[0] is True:
             self.acknowledged.add(text)
 
-    async def _takes(self, running: Running, sent: Json | Form | Typed) -> bool:
+    async def _takes(self, running: Running, sent: Json | Form | Typed | Delivery) -> bool:
+        if isinstance(sent, Delivery):
+            self.world.meta.reach[PUBLIC] = running.url
+            return await self.world.meta.courier.attempt(sent)
         if isinstance(sent, list):
             self.world.twilio.reach[PUBLIC] = running.url
             [attempt] = await self.world.twilio.repeat(sent)
@@ -236,6 +249,8 @@ class Mayhem:
         name = f"/stop {self._number}"
         if chat == PHONE:
             self._sent[name] = (await self.world.twilio.inbound("/stop", webhook=False)).form
+        elif chat == CLOUD:
+            self._sent[name] = self._posted("/stop")
         elif chat == PAGE:
             self._sent[name] = Typed(f"m-{self._number}", "/stop")
         else:
@@ -245,7 +260,7 @@ class Mayhem:
     async def edit(self, chat: str) -> None:
         """The last message of a Telegram chat is changed; its words stay, for the count."""
         texts = [t for t in self.said[chat] if t in self._sent]
-        if texts and chat not in (PHONE, PAGE) and self.bodies:
+        if texts and chat in self._people and self.bodies:
             update = self._people[chat].edit(self._sent[texts[-1]], texts[-1])
             try:
                 await self.bodies[-1].running.post_update(update)
@@ -256,6 +271,8 @@ class Mayhem:
         """The provider misbehaves once, while it is sent an answer."""
         if chat == PHONE:
             rule = self.world.twilio.fail("create", fault)
+        elif chat == CLOUD:
+            rule = self.world.meta.fail("send", fault)
         else:
             rule = self.world.telegram.fail("sendMessage", fault)
         await self.say(chat, how)
@@ -353,6 +370,7 @@ class Mayhem:
         self.deaths.clear()
         self.world.telegram.script.clear()
         self.world.twilio.script.clear()
+        self.world.meta.script.clear()
         for body in [b for b in self.bodies if b.zombie]:
             self.bodies.remove(body)
             await body.running.die()
@@ -365,7 +383,9 @@ class Mayhem:
         rt = self.bodies[-1].running.process.rt
         for [chat] in await self.world.rows("SELECT id FROM chats WHERE paused_until IS NOT NULL"):
             await apply(rt, partial(_resume, rt=rt, chat=chat))
-        async with asyncio.timeout(5 * PATIENCE):  # All that is left, of three chats.
+        self.world.meta.reach[PUBLIC] = self.bodies[-1].running.url
+        await self.world.meta.courier.hurry()
+        async with asyncio.timeout(5 * PATIENCE):  # All that is left, of the chats.
             while await moves(self.world, at_most=4.0):
                 await self._beat()
         await self.look_at_page()

@@ -27,8 +27,9 @@ from hypothesis.stateful import (
 
 from bot.leases.checkpoints import Checkpoint
 from tests.crash import truths
-from tests.crash.mayhem import ADA, BOB, CHATS, PHONE, Mayhem
+from tests.crash.mayhem import ADA, BOB, CHATS, CLOUD, PHONE, Mayhem
 from tests.fakes.faults import Fault
+from tests.fakes.meta import faults as meta_faults
 from tests.fakes.telegram import faults
 from tests.fakes.twilio import faults as twilio_faults
 from tests.servers import Postgres
@@ -61,6 +62,18 @@ _TWILIO = st.sampled_from(
         twilio_faults.bad_gateway(),
         twilio_faults.too_many(),
         twilio_faults.unavailable(),
+    ]
+)
+_META = st.sampled_from(
+    [
+        meta_faults.hang_after_storing(),
+        meta_faults.drop_before_storing(),
+        meta_faults.drop_after_storing(),
+        meta_faults.server_error(),
+        meta_faults.server_error(stores=False),
+        meta_faults.without_id(),
+        meta_faults.refused(131056),
+        meta_faults.refused(130429),
     ]
 )
 
@@ -142,6 +155,10 @@ class Machine(RuleBasedStateMachine):
     @rule(fault=_TWILIO, how=_HOW)
     def twilio_fails(self, fault: Fault, how: str) -> None:
         self.do(self.mayhem.fail(PHONE, fault, how))
+
+    @rule(fault=_META, how=_HOW)
+    def meta_fails(self, fault: Fault, how: str) -> None:
+        self.do(self.mayhem.fail(CLOUD, fault, how))
 
     @rule(act=st.sampled_from(["cancel", "requeue", "pause", "resume"]), pick=st.integers(0, 9))
     def operate(self, act: str, pick: int) -> None:

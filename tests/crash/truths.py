@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bot.domain.ending import Ending
 from channels.web.names import minted
-from tests.crash.mayhem import CHATS, PAGE, PHONE, Mayhem
+from tests.crash.mayhem import CHATS, CLOUD, PAGE, PHONE, Mayhem
 from tests.kit.receipts import RECEIPTS
 from tests.world import World
 
@@ -27,6 +27,7 @@ async def hold(mayhem: Mayhem) -> None:
     await _the_page_was_told_everything(mayhem)
     assert mayhem.world.telegram.violations == []
     assert mayhem.world.twilio.violations == []
+    assert mayhem.world.meta.violations == []
 
 
 async def _the_page_was_told_everything(mayhem: Mayhem) -> None:
@@ -116,6 +117,8 @@ def _replies_are_in_order(mayhem: Mayhem, chat: str) -> None:
 def _shown(mayhem: Mayhem, chat: str) -> Sequence[str]:
     if chat == PHONE:
         return mayhem.world.twilio.texts(PHONE)
+    if chat == CLOUD:
+        return mayhem.world.meta.texts(CLOUD)
     if chat == PAGE:
         return mayhem.page
     return mayhem.world.telegram.texts(int(chat))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from bot.domain.delivery import PartState
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
+from bot.operations import parts as operated
 from bot.operations.explain import explain_run
 from bot.operations.stuck import Trouble, find_stuck
 from storage.views.parts import PartFilter, parts_listed
@@ -21,6 +23,7 @@ from tests.fakes.meta.server import StatusPlan
 from tests.fakes.recording import Call, Json
 from tests.kit.agents import Echo
 from tests.kit.conversation import endings
+from tests.kit.operating import ANN, act
 from tests.kit.receipts import RECEIPTS
 from tests.kit.whatsapp import CALM
 from tests.kit.whatsapp_cloud import ALONE, parts, taken
@@ -329,3 +332,83 @@ async def test_parts_wait_for_the_one_before_to_be_sent(world: World) -> None:
         await world.meta.report(last.wamid, "sent")
     await world.settled()
     assert [text[0] for text in world.meta.texts()] == ["1", "2", "3"]
+
+
+async def sent_twice(world: World) -> tuple[Message, Message]:
+    """A reply that Meta took twice: the operator gave the first attempt up as lost."""
+    world.meta.fail("send", faults.drop_after_storing(), when=is_reply)
+    process = await world.start(agent=Echo(), **{**ON, "uncertain_delivery": "hold"})
+    first = await unanswered(world, "h")
+    await passes(world, WAITS_FOR + 30)
+    await world.settled()
+    [(part,)] = await world.rows("SELECT id FROM outbox WHERE kind = 'reply'")
+    rt = process.process.rt
+    await act(process, lambda tx: operated.resolve(tx, rt, ANN, part, arrived=False))
+    await world.meta.wait_for(lambda: len(replies(world)) == 2)
+    await world.settled()
+    return first, replies(world)[1]
+
+
+async def test_b143_the_late_failure_of_an_earlier_attempt_is_not_that_of_the_later_one(
+    world: World,
+) -> None:
+    first, second = await sent_twice(world)
+    assert first.tag != second.tag
+    await world.meta.report(first.wamid, "failed", 131026)
+    await world.meta.report(second.wamid, "delivered")
+    assert (await world.rows(STATES))[0].state == "delivered"
+    assert await endings(world) == [("h", "answered")]
+    await passes(world, 60)
+    assert len([c for c in world.meta.calls_of("send") if is_reply(c)]) == 2
+
+
+async def test_b143_an_earlier_attempt_that_arrived_after_all_is_told_as_a_double(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = await sent_twice(world)
+    await world.meta.report(second.wamid, "delivered")
+    await world.meta.report(first.wamid, "read")
+    receipts = f"SELECT receipt FROM {RECEIPTS} r"
+    assert {row[0] for row in await world.rows(receipts)} == {first.wamid, second.wamid}
+    assert any(line.levelname in ("ERROR", "CRITICAL") for line in caplog.records)
+    assert await endings(world) == [("h", "answered")]
+
+
+async def test_b143_a_failure_told_by_answer_and_by_status_counts_once_an_attempt(
+    world: World,
+) -> None:
+    world.meta.fail("send", faults.server_error(), when=is_reply, times=None)
+    await world.start(agent=Echo(), **ON)
+    first = await unanswered(world, "i")
+    await world.meta.report(first.wamid, "failed", 131000)
+    await passes(world, 60)
+    await world.meta.wait_for(lambda: len(world.meta.calls_of("send")) == 2)
+    [second] = replies(world)
+    assert second.tag != first.tag
+    for _ in range(2):
+        await world.meta.report(first.wamid, "failed", 131000)
+        await world.meta.report(second.wamid, "failed", 131000)
+    await world.until("SELECT ending FROM runs", lambda rows: rows == [("undeliverable",)])
+    await passes(world, 60)
+    assert len([c for c in world.meta.calls_of("send") if is_reply(c)]) == 2
+    assert await parts(world) == [("refused", 2, "131000")]
+
+
+async def test_b144_the_same_status_ten_times_at_once_with_the_answer_is_one_receipt(
+    world: World,
+) -> None:
+    held = world.meta.fail("send", faults.held_after_storing(), when=is_reply)
+    await world.start(agent=Echo(), **ON)
+    await world.meta.person_writes("hello", from_=ADA)
+    await world.meta.wait_for(lambda: bool(held.hits and replies(world)))
+    [message] = replies(world)
+    told = world.meta.becomes(message, "delivered")
+    status = world.meta.prepare(payloads.envelope(payloads.change(statuses=[told])))
+    posting = asyncio.create_task(world.meta.courier.again(status, times=10))
+    held.release()
+    assert set(await posting) == {200}
+    await world.settled()
+    assert await world.rows(f"SELECT receipt FROM {RECEIPTS} r") == [(message.wamid,)]
+    assert (await world.rows(STATES))[0].state == "delivered"
+    assert await endings(world) == [("hello", "answered")]
+    assert len(world.meta.calls_of("send")) == 1

@@ -24,7 +24,7 @@ from tests.fakes.plain import NO_CERTIFICATES
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio.server import ACCOUNT, AUTH_TOKEN, SENDER
 from tests.limits import PATIENCE, until
-from tests.world import PUBLIC, SECRET, SECRET_HEADER, World, open_world
+from tests.world import META, PUBLIC, SECRET, SECRET_HEADER, World, open_world
 
 PROGRAM = Path(sys.executable).with_name("answerback")
 
@@ -184,6 +184,9 @@ class Ground:
             "TWILIO_API_URL": self.world.twilio.url,
             "TWILIO_TIMEOUT": f"{PATIENCE:.0f}",
             "TWILIO_TYPING": "false",
+            "META_API_URL": self.world.meta.url,
+            "META_TIMEOUT": f"{PATIENCE:.0f}",
+            "META_TYPING": "false",
             "LEASE_SECONDS": f"{PATIENCE:.0f}",  # No living process may lose it.
             "HEARTBEAT_SECONDS": "1",
             "SHUTDOWN_GRACE": "10",
@@ -221,6 +224,8 @@ class Ground:
         self.world.telegram.reach[PUBLIC] = program.url
         self.world.twilio.reach[PUBLIC] = program.url
         self.world.twilio.webhook_url = f"{PUBLIC}/whatsapp/webhook"
+        self.world.meta.reach[PUBLIC] = program.url
+        self.world.meta.webhook_url = f"{PUBLIC}/whatsapp-cloud/webhook"
 
     async def close(self) -> None:
         """End every process. What they said is shown when the test failed."""
@@ -229,6 +234,8 @@ class Ground:
             print(f"--- {program.pid}, ended with {program.process.returncode}", program.output)
 
 
+CLOUD = {name.upper(): value for name, value in META.items()}
+"""What turns Meta's channel on."""
 NO_PLATFORM = {"TELEGRAM_BOT_TOKEN": "", "TWILIO_ACCOUNT_SID": "", "PUBLIC_URL": ""}
 
 
@@ -246,5 +253,6 @@ async def open_ground(database_url: str, folder: Path) -> AsyncIterator[Ground]:
         finally:
             world.telegram.script.clear()
             world.twilio.script.clear()
+            world.meta.script.clear()
             agent.script.clear()
             await ground.close()

@@ -13,7 +13,9 @@ import psycopg
 import pysqlite3.dbapi2 as sqlite3
 
 from tests.e2e.agent import asked
-from tests.e2e.processes import NO_PLATFORM, Ground
+from tests.e2e.processes import CLOUD, NO_PLATFORM, Ground
+from tests.fakes.meta.faults import refused as meta_refused
+from tests.fakes.meta.server import StatusPlan
 from tests.fakes.recording import Call
 from tests.fakes.telegram.faults import held_after_storing, too_many
 from tests.fakes.updates import Person
@@ -149,6 +151,53 @@ async def test_killed_between_the_answer_of_the_provider_and_its_commit(ground: 
     assert note.buttons
     assert world.twilio.texts(EVA) == ["re: hello there"]
     assert await endings(ground) == {"hello": "uncertain", "hello there": "answered"}
+
+
+async def test_b143_killed_between_metas_answer_and_its_commit_a_status_tells_the_next_process(
+    ground: Ground,
+) -> None:
+    world = ground.world
+    world.meta.plan = lambda _message: StatusPlan.nothing()
+    first = await ground.serve(**CLOUD)
+    held = world.meta.fail("send", held_after_storing())
+    assert (await world.meta.person_writes("hello")).acknowledged
+    await until(lambda: bool(held.hits))
+    async with nothing_is_written(ground):
+        held.release()
+        await until(lambda: held.hits[0].status is not None)
+        await first.kill()
+        [message] = world.meta.messages()
+        told = await world.meta.report(message.wamid, "sent")
+        assert told is not None
+        assert not told.acknowledged
+
+    await ground.serve(**CLOUD)
+    await world.meta.courier.hurry()
+    assert told.acknowledged
+    await world.settled()
+    assert world.meta.texts() == ["re: hello"]
+    assert len(world.meta.calls_of("send")) == 1
+    assert await endings(ground) == {"hello": "answered"}
+
+
+async def test_b146_killed_while_a_pair_waits_the_part_goes_once_and_not_early(
+    ground: Ground,
+) -> None:
+    world = ground.world
+    first = await ground.serve(**CLOUD)
+    refused = world.meta.fail("send", meta_refused(131056), times=2)
+    await world.meta.person_writes("hello")
+    await world.until(
+        "SELECT attempts, state FROM outbox", lambda rows: [*map(tuple, rows)] == [(2, "pending")]
+    )
+    await first.kill()
+    await ground.serve(**CLOUD)
+    await world.settled()
+    one, two, three = (call.at for call in world.meta.calls_of("send"))
+    assert (two - one >= 1, three - two >= 4) == (True, True)
+    assert len(refused.hits) == 2
+    assert world.meta.texts() == ["re: hello"]
+    assert await endings(ground) == {"hello": "answered"}
 
 
 async def test_b115_killed_between_two_pieces_of_a_text_it_answers_both_as_one(
