@@ -39,7 +39,7 @@ _STUCK = 1.0
 
 class Worker:
     """Runs turns of this process, at most `concurrency` of them at their agents at a time, and at
-    most twice as many with those whose answers leave."""
+    most twice as many with those that wait for a place and those whose answers leave."""
 
     def __init__(self, ctx: WorkerContext) -> None:
         self._ctx = ctx
@@ -140,11 +140,11 @@ class Worker:
     def agent_done(self, run: Run) -> None:
         """The agent of this run was called, and another one may be."""
         self._freed.add(self._ctx.rt.clock.monotonic())
-        self._leave(run)
-
-    def _leave(self, run: Run) -> None:
-        """The place of this run is the next one's."""
         self._at_agents.discard(run.id)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """A place may be free: it is the next one's."""
         self._seat()
         self._ctx.rt.observer.in_flight.set(len(self._at_agents))
         self._look_again()
@@ -300,7 +300,8 @@ class Worker:
         if self._turns.get(run.id) is task:
             del self._turns[run.id], self._kept_since[run.id]
             self._ahead.pop(run.id, None)
-            self._leave(run)
+            self._at_agents.discard(run.id)
+        self._pass_on()
         if run.deaths >= self._ctx.rt.retry.suspect_after:
             self._wake.set()  # Quarantine is free.
 
@@ -319,7 +320,7 @@ class Worker:
                 rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names),
             ):
                 came = rt.clock.monotonic()
-                if not place.done() and not await self._begins(place):
+                if not (place.result() if place.done() else await self._begins(place)):
                     await self._ctx.persist(_let_go, run)
                     rt.wakeups.tell(READY)
                     return

@@ -43,7 +43,9 @@ _AT_ONCE = {Left.LOCKED: 2, Left.ALONE: 4}
 while it waits for a lock, and lists need one too."""
 
 _RIDES = 8
-"""Further lists in which a member whose rows are locked comes along."""
+_RIDES_FOR = 0.5
+"""Further lists, and seconds, in which a member whose rows are locked comes along at least: by
+themselves few would wait less than that."""
 _MOMENT = 0.02
 """Seconds: about what a list takes."""
 
@@ -54,6 +56,13 @@ class _Member(Generic[Item, Result]):
     key: Hashable
     told: asyncio.Future[Result]
     left_out: int = 0
+    first_left_out: float = 0.0
+
+    def rides_on(self, now: float) -> bool:
+        """Count that it was left out; whether it comes along again."""
+        self.first_left_out = self.first_left_out or now
+        self.left_out += 1
+        return self.left_out <= _RIDES or now - self.first_left_out < _RIDES_FOR
 
     def fail(self, error: Exception) -> None:
         if not self.told.done():
@@ -170,10 +179,9 @@ class Lane(Generic[Item, Result]):
     def _tell(
         self, taken: list[_Member[Item, Result]], outcomes: Sequence[Result | Exception | Left]
     ) -> None:
-        again = []
+        again, now = [], asyncio.get_running_loop().time()
         for member, outcome in zip(taken, outcomes, strict=True):
-            if outcome is Left.LOCKED and member.left_out < _RIDES:
-                member.left_out += 1
+            if outcome is Left.LOCKED and member.rides_on(now):
                 again.append(member)
             elif isinstance(outcome, Left):
                 self._move_alone(member, outcome)

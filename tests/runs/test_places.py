@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.domain.turn import Turn
+from storage import runs
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Held
 from tests.kit.conversation import PATIENT, people, post, until_running
@@ -87,6 +88,26 @@ async def test_who_leaves_lets_go_what_it_claimed_ahead_as_if_it_had_not(world: 
     assert heir.texts == ["two"]
     assert [turn.interrupted for turn in heir.turns] == [False]
     assert agent.texts == ["one"]
+
+
+async def test_a_claim_that_comes_just_as_the_process_leaves_calls_no_agent_too_many(
+    world: World,
+) -> None:
+    agent = Held()
+    running = await world.start(agent=agent, concurrency=1, **PATIENT)
+    await post(running, ADA.text("one"))
+    await agent.begun.wait()
+    await post(running, BEN.text("two"))
+    worker = running.process.worker
+    assert worker is not None
+    rooms = dict.fromkeys(running.process.rt.mine, 1)
+    [run] = await running.process.rt.db.write(runs.claim, worker._claimant(), rooms, 1)
+    worker.take(run)
+    worker.stop_claiming()
+    sql = "SELECT attempts FROM runs WHERE state = 'ready'"
+    assert await world.until(sql, bool) == [(0,)]
+    assert agent.texts == ["one"]
+    agent.go.set()
 
 
 async def test_what_was_claimed_ahead_is_let_go_when_the_agents_became_slow(world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine.lane import Lane, Left
+from storage.engine.lane import Lane, Left, _Member
 from storage.engine.tx import Tx
 from tests.limits import PATIENCE
 from tests.storage.kit import Hand
@@ -123,11 +123,21 @@ async def test_a_locked_member_comes_along_in_the_next_lists_and_then_by_itself(
     hand: Hand,
 ) -> None:
     words = Words(hand)
-    words.leave = {"a": [Left.LOCKED], "b": [Left.LOCKED] * 9}
+    words.leave = {"a": [Left.LOCKED], "b": [Left.LOCKED] * 10_000}
     told = await words.all_at_once(("1", "a"), ("2", "b"), ("3", "c"), ("3", "d"))
     assert told == ["A", "b", "C", "D"]
-    assert words.lists == [["first"], ["a", "b", "c"], ["a", "b", "d"], *[["b"]] * 7]
+    assert words.lists[:3] == [["first"], ["a", "b", "c"], ["a", "b", "d"]]
+    assert len(words.lists) >= 10
+    assert all(members == ["b"] for members in words.lists[3:])
     assert words.alone == ["b"]
+
+
+async def test_a_member_rides_on_for_some_lists_and_for_some_time() -> None:
+    quick, slow = (_Member("word", "chat", asyncio.Future[str]()) for _ in range(2))
+    assert all(quick.rides_on(7.0 + n / 100) for n in range(50))
+    assert not quick.rides_on(7.5)
+    assert all(slow.rides_on(7.0 + n) for n in range(8))
+    assert not slow.rides_on(16.0)
 
 
 async def test_what_breaks_a_list_of_one_is_moved_by_itself(hand: Hand) -> None:
@@ -155,7 +165,7 @@ class Stuck(Words):
         return await super()._write(move, *args)
 
 
-@pytest.mark.parametrize(("left", "at_once"), [([Left.LOCKED] * 9, 2), ([Left.ALONE], 4)])
+@pytest.mark.parametrize(("left", "at_once"), [([Left.LOCKED] * 10_000, 2), ([Left.ALONE], 4)])
 async def test_those_who_are_moved_by_themselves_leave_connections_to_the_others(
     hand: Hand, left: list[Left], at_once: int
 ) -> None:
