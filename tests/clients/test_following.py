@@ -96,6 +96,7 @@ async def make_events(running: Running, visitor: Visitor, count: int) -> None:
     await asyncio.gather(*(one(number) for number in range(count)))
 
 
+@pytest.mark.timeout(900)
 async def test_b163_followers_that_come_and_go_are_told_every_number_once(
     world: World, http: httpx.AsyncClient, pytestconfig: pytest.Config
 ) -> None:
@@ -111,7 +112,7 @@ async def test_b163_followers_that_come_and_go_are_told_every_number_once(
     async def make() -> None:
         await visitor.say("stopped", "to be stopped")
         assert (await visitor.post("/stop", {})).json() == {"stopped": 1}
-        await make_events(running, visitor, 600 if pytestconfig.getoption("--deep") else 120)
+        await make_events(running, visitor, 300 if pytestconfig.getoption("--deep") else 120)
         await world.settled()
         await visitor.history()  # Whoever looks brings the journal up to date.
 
