@@ -114,8 +114,7 @@ def _shown(text: str, options: Sequence[Button]) -> tuple[str, Mapping[str, obje
     if len(options) <= MOST_BUTTONS and _fit(options, BUTTON_TITLE_LIMIT, BUTTON_ID_LIMIT):
         replies = [{"type": "reply", "reply": {"id": o.data, "title": o.label}} for o in options]
         return "button", {"body": body, "action": {"buttons": replies}}
-    whole = ROW_TITLE_LIMIT + ROW_TEXT_LIMIT
-    if len(options) > MOST_ROWS or not _fit(options, whole, ROW_ID_LIMIT):
+    if len(options) > MOST_ROWS or not _fit(options, ROW_TEXT_LIMIT, ROW_ID_LIMIT):
         return None
     rows = [_row(option) for option in options]
     if len({row["title"] for row in rows}) < len(rows):

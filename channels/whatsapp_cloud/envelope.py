@@ -7,6 +7,8 @@ the body: one that can't be read costs none of the others, and is kept as a dead
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,30 +32,70 @@ from channels.whatsapp_cloud.parse import Place, events_of, status_of
 _OURS = "whatsapp_business_account"
 _KINDS = ("messages", "statuses", "errors")
 
+_MOST_DIGITS = 1000
+"""Python refuses a body for a number of more than 4,300."""
+_DEEPEST = 64
+"""Arrays and objects within each other; Meta's own are some 15."""
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
+"""A string, or where an array or object begins or ends."""
+
 
 def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
     """All that a verified body tells, messages in the order in which they were written. `numbers`
     are the ids of ours: what names none is for the only one."""
     text = clean(body.decode("utf-8", "replace"))
-    twice: list[str] = []
+    lost: list[str] = []
     try:
-        update = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, twice))
+        update = _read(text, lost)
         told = [
             payload for change in _changes(update, text) for payload in change.payloads(numbers)
         ]
     except (ValueError, RecursionError) as error:
         return [Payload(text, error=f"the body can't be read: {type(error).__name__}")]
-    if twice:
-        said = f"{one_line(twice[0])!r} stands twice in an object: the last one was read"
-        told.append(Payload(text, error=said))
+    if lost:
+        told.append(Payload(text, error=lost[0]))
     return sorted(told, key=_order) or [Payload(text, error="there is nothing in the body")]
 
 
-def _object(pairs: Sequence[tuple[str, object]], twice: list[str]) -> dict[str, object]:
+def _read(text: str, lost: list[str]) -> object:
+    """The value of a body; `lost` gets what of it was not read. Raises ValueError."""
+
+    def loads(text: str) -> object:
+        return json.loads(
+            text,
+            strict=False,
+            parse_int=lambda digits: int(digits) if len(digits) <= _MOST_DIGITS else digits,
+            object_pairs_hook=lambda pairs: _object(pairs, lost),
+        )
+
+    try:
+        return loads(text)
+    except RecursionError:
+        lost.insert(0, f"more than {_DEEPEST} deep: what is in there was not read")
+        return loads(_shallow(text))
+
+
+def _shallow(text: str) -> str:
+    """A body with `null` for all that is nested too deep."""
+    kept: list[str] = []
+    start = depth = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("[", "{"):
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept += text[start : token.start()], "null"
+        elif token[0] in ("]", "}"):
+            depth -= 1
+            if depth == _DEEPEST:
+                start = token.end()
+    return "".join([*kept, text[start:] if depth <= _DEEPEST else ""])
+
+
+def _object(pairs: Sequence[tuple[str, object]], lost: list[str]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice.append(next(name for name in names if names.count(name) > 1))
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        lost.append(f"{one_line(twice)!r} stands twice in an object: the last one was read")
     return found
 
 

@@ -77,16 +77,25 @@ _STATES = {
 }
 
 
+_MEMBER = ("recipient_participant_id", "recipient_participant_user_id")
+"""In a status: the one of a group whom it is about."""
+
+
 def status_of(raw: Raw, text: str) -> Payload:
     """The status of a message of ours. One of a kind that we do not know is kept, and proves all
-    the same that the message was taken."""
+    the same that the message was taken; so does a failure that is one member's of a group, whom
+    no second message to all would help."""
     wamid, named = string(raw, "id"), one_line(string(raw, "status"), 32)
     if not _WAMID.fullmatch(wamid):
         return Payload(text, (Ignored("a status that names no message"),))
     state = _STATES.get(named)
+    member = any(string(raw, key) for key in _MEMBER)
     part, attempt, began = parse_tag(string(raw, "biz_opaque_callback_data"))
     codes = [_digits(error, "code") for error in objs(raw, "errors")]
     code = next((c for c in codes if re.fullmatch("[0-9]{1,9}", c)), "")
+    if member and state is PartState.REFUSED:
+        taken = DeliveryStatus(wamid, PartState.SENT, "sent", part, attempt, began=began)
+        return Payload(text, (Ignored(f"failed for one of a group: {code}"),), status=taken)
     status = DeliveryStatus(wamid, state, named, part, attempt, code, began)
     if state is None:
         return Payload(text, (Ignored(f"unknown status: {named}"),), status=status)

@@ -179,13 +179,28 @@ def test_marks_that_no_database_stores_are_replaced_and_a_broken_byte_costs_a_le
     assert clean(found.text) == found.text
 
 
-def test_a_member_nested_without_end_costs_nobody_else_anything() -> None:
-    deep = "[" * 400 + "]" * 400
+@pytest.mark.parametrize(
+    ("odd", "kept"),
+    [
+        ("[" * 400 + "]" * 400, 0),
+        ("[" * 100_000 + "]" * 100_000, 1),
+        ('{"]":' * 2_000 + '"[\\""' + "}" * 2_000, 1),
+        ("9" * 5_000, 0),
+        ("-" + "9" * 5_000, 0),
+        ("1e999", 0),
+        ("NaN", 0),
+        ('"a\tb\n"', 0),
+    ],
+    ids=lambda value: repr(value)[:8],
+)
+def test_b141_a_value_that_no_reader_likes_costs_nobody_else_anything(odd: str, kept: int) -> None:
     body = payloads.raw(
         payloads.envelope(payloads.change(messages=[text(1, "one"), text(2, "two")]))
     )
-    found = parse(body.replace(b'"wamid.2",', b'"wamid.2","odd":' + deep.encode() + b","), NUMBERS)
+    whole = body.replace(b'"wamid.2",', b'"wamid.2","odd":' + odd.encode() + b",")
+    found = parse(whole, NUMBERS)
     assert words_of(found) == ["one", "two"]
+    assert [payload.text == whole.decode() for payload in found if payload.error] == [True] * kept
 
 
 def test_a_body_of_three_megabytes_is_read() -> None:

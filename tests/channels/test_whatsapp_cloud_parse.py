@@ -23,7 +23,7 @@ from bot.domain.message import (
 from bot.domain.plugin import Payload
 from bot.domain.ports import SendRef
 from channels.whatsapp_cloud.envelope import parse
-from channels.whatsapp_cloud.parse import parse_tag, request_id, tag
+from channels.whatsapp_cloud.parse import parse_tag, request_id, status_of, tag
 from tests.fakes.meta import payloads
 from tests.fakes.meta.payloads import DISPLAY, NUMBER, PERSON
 from tests.fakes.recording import Json
@@ -386,6 +386,20 @@ def test_a_status_of_later_days_still_proves_that_the_message_was_taken() -> Non
     assert payload.status is not None
     assert (payload.status.part, payload.status.state) == (41, None)
     assert payload.events == (Ignored("unknown status: teleported"),)
+
+
+@pytest.mark.parametrize("member", ["recipient_participant_id", "recipient_participant_user_id"])
+def test_a_failure_for_one_of_a_group_is_told_and_proves_that_the_message_was_taken(
+    member: str,
+) -> None:
+    raw = payloads.status("wamid.x", "failed", 1, to="GR.1", tag="ab1.7.1.1", code=131000)
+    found = status_of(raw | {"recipient_type": "group", member: "15550100182"}, "raw")
+    assert found.events == (Ignored("failed for one of a group: 131000"),)
+    assert found.status is not None
+    assert (found.status.state, found.status.part, found.status.code) == (PartState.SENT, 7, "")
+    whole = status_of(raw | {"recipient_type": "group"}, "raw").status
+    assert whole is not None
+    assert whole.state is PartState.REFUSED
 
 
 @pytest.mark.parametrize("wamid", [None, 7, "", "a b", "x" * 501, "wamid.\ud800"])
