@@ -190,6 +190,7 @@ class Revoked:
     address: Address
     request_id: str
     at: float
+    chat_kind: ChatKind = ChatKind.PRIVATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.delivery.finish import after_end
 from bot.domain.ending import Cause, Close, Ending
-from bot.domain.message import Inbound, Revoked
+from bot.domain.message import Inbound, InboundKind, Revoked, Sender
 from bot.intake.commands import PERSON
 from bot.leases.runtime import Runtime
 from storage import audit_log, chats, inbox, runs
@@ -59,3 +59,16 @@ def record_deletion(
         return stored, ()
     after_end(tx, rt, found, end, PERSON)
     return stored, (found.id,)
+
+
+def without_words(event: Revoked) -> Inbound:
+    """A message that its author deleted before it came, as it is kept when it comes."""
+    return Inbound(
+        request_id=event.request_id,
+        address=event.address,
+        chat_kind=event.chat_kind,
+        kind=InboundKind.TEXT,
+        text=inbox.REVOKED,
+        sender=Sender(event.address.chat),
+        provider_id="",
+    )

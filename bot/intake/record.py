@@ -33,7 +33,7 @@ from bot.domain.message import (
 )
 from bot.domain.run import Run
 from bot.intake.batching import place, with_its_bundle
-from bot.intake.changes import record_deletion, record_edit
+from bot.intake.changes import record_deletion, record_edit, without_words
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
@@ -151,10 +151,7 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             _keep(tx, arrival, message=known, ignored=unknown)
             return Recorded(Became.NOTED if known is None else Became.EDIT)
         case Revoked() as event:
-            known, stopped = record_deletion(tx, rt, arrival.account, event)
-            unknown = "a deletion of a message that was never recorded" if known is None else None
-            _keep(tx, arrival, message=known, ignored=unknown)
-            return Recorded(Became.NOTED, stopped=stopped, wake=bool(stopped))
+            return _record_deletion(tx, rt, arrival, event)
         case Membership() as event:
             _record_membership(tx, arrival.account, event)
             _keep(tx, arrival, ignored=f"not a message: {event.reason}")
@@ -175,6 +172,22 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             return Recorded(Became.IGNORED)
         case other:
             assert_never(other)
+
+
+def _record_deletion(tx: Tx, rt: Runtime, arrival: Arrival, event: Revoked) -> Recorded:
+    known, stopped = record_deletion(tx, rt, arrival.account, event)
+    unknown = None
+    if known is None:
+        # The message may be under way, here or at the platform: whoever is later meets a row.
+        message = without_words(event)
+        chat = _lock_chat(tx, arrival.account, message)
+        known, stopped = record_deletion(tx, rt, arrival.account, event)
+        if known is None:
+            unknown = "a deletion of a message that was never recorded"
+            row = NewMessage(arrival.account, chat.id, message, "", ignored=Unanswered.SERVICE)
+            inbox.store_messages(tx, [row])
+    _keep(tx, arrival, message=known, ignored=unknown)
+    return Recorded(Became.NOTED, stopped=stopped, wake=bool(stopped))
 
 
 def record_dead_letter(tx: Tx, arrival: Arrival, error: str) -> None:
@@ -249,7 +262,7 @@ def heard(chat: Chat, message: Inbound, now: float) -> Chat:
     """The chat after this message. A group speaks the language of whoever spoke to us last."""
     sender = message.sender
     language = "" if message.addressing is Addressing.NOT_US else sender.language
-    at = now if message.sent_at is None else message.sent_at
+    at = now if message.sent_at is None else min(message.sent_at, now)
     return chat.heard(at, message.chat_name or sender.name, language, message.address.chat)
 
 

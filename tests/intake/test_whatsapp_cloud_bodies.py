@@ -103,6 +103,17 @@ async def test_who_writes_in_one_body_is_answered_in_the_order_of_the_words(worl
     assert world.meta.texts() == ["0", "1", "2", "3", "4"]
 
 
+async def test_a_message_of_the_future_opens_the_window_for_no_longer_than_one_of_now(
+    world: World,
+) -> None:
+    await world.start(agent=repeats, **ALONE)
+    assert (await world.meta.deliver(posted(text(200_000_000_000, "hi")))).acknowledged
+    await world.settled()
+    assert world.meta.texts() == ["hi"]
+    ((late,),) = await world.rows("SELECT last_inbound_at <= created_at + 60 FROM chats")
+    assert late
+
+
 async def test_a_file_that_a_person_sends_is_handed_to_the_agent(world: World) -> None:
     async def agent(turn: Turn) -> str:
         (file,) = turn.messages[0].attachments

@@ -3,6 +3,8 @@ tells of our number itself."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bot.domain.turn import Turn
@@ -10,7 +12,7 @@ from storage import audit_log
 from storage.inbox import REVOKED
 from tests.fakes.meta import payloads
 from tests.fakes.recording import Json
-from tests.kit.agents import Held, repeats
+from tests.kit.agents import Echo, Held, repeats
 from tests.kit.whatsapp_cloud import ALONE
 from tests.world import World
 
@@ -122,6 +124,25 @@ async def test_b148_a_deletion_of_what_nobody_saw_is_kept_and_says_nothing(world
         ("a deletion of a message that was never recorded",)
     ]
     assert world.meta.messages() == []
+
+
+async def test_b148_what_was_deleted_before_it_came_is_neither_kept_nor_answered(
+    world: World,
+) -> None:
+    agent = Echo()
+    await world.start(agent=agent, **ALONE)
+    first, other = (text(name, SECRET, world.meta.now()) for name in (FIRST, "wamid.second"))
+    for _ in range(2):
+        await post(world, deletion(world, FIRST))
+    await post(world, first)
+    await post(world, text("wamid.third", "hello", world.meta.now()), first)
+    gone = deletion(world, "wamid.second", "wamid.other")
+    await asyncio.gather(*(post(world, said) for said in (other, gone, other, gone)))
+    await world.settled()
+    assert agent.calls["hello"] == 1
+    assert SECRET not in await kept(world)
+    assert await world.rows("SELECT count(*) FROM chats") == [(1,)]
+    assert await world.rows("SELECT count(*) FROM inbound") == [(3,)]
 
 
 @pytest.mark.parametrize("ours", [False, True])
