@@ -10,12 +10,14 @@ from dataclasses import dataclass
 import httpx
 
 from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, Resource, parsed
+from channels.whatsapp_common.errors import LONGEST_WAIT
 
 UPLOAD_TIMEOUT = 120.0
 READ_TIMEOUT = 5.0
 _BAD_PARAMETER = 100
 _NO_SUCH_OBJECT = 33
 _USAGE = "x-business-use-case-usage"
+_DIGITS = re.compile("[0-9]{1,9}")
 _ID = re.compile(r"[0-9A-Za-z_.=-]*[0-9A-Za-z]")
 
 
@@ -38,6 +40,8 @@ def _code(told: Resource) -> int | None:
 
 
 def _whole(value: object) -> int | None:
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -49,7 +53,8 @@ def _regain(usage: str) -> float | None:
         for account in used
         for row in rows(used, account)
     ]
-    return max(waits, default=0) * 60.0 or None
+    longest = min(max(waits, default=0), LONGEST_WAIT / 60)
+    return longest * 60.0 if longest > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,8 @@ def _change(message: Raw, kind: str, place: Place) -> Event:
     first = string(raw, "original_message_id")
     if kind == "revoke":
         name = request_id(place.number, first)
-        return Revoked(_Author.of(message, place).address, name, at)
+        author = _Author.of(message, place)
+        return Revoked(author.address, name, at, author.chat_kind)
     return Edited(_inbound(obj(raw, "message"), first, message, place), at)
 
 
@@ -190,7 +191,7 @@ def _inbound(said: Raw, wamid: str, message: Raw, place: Place) -> Inbound:
     return Inbound(
         request_id=name,
         address=author.address,
-        chat_kind=ChatKind.GROUP if author.group else ChatKind.PRIVATE,
+        chat_kind=author.chat_kind,
         kind=content.kind,
         text=content.text,
         sender=author.sender,
@@ -237,6 +238,10 @@ class _Author:
     @property
     def address(self) -> Address:
         return Address(self.group or self.phone or self.user)
+
+    @property
+    def chat_kind(self) -> ChatKind:
+        return ChatKind.GROUP if self.group else ChatKind.PRIVATE
 
     @property
     def aliases(self) -> tuple[str, ...]:

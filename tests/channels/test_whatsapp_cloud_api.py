@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import httpx
 import pytest
 
 from channels.http import CallFailed, ErrorAnswer, NoAnswer, NothingReached
@@ -79,12 +82,26 @@ async def test_the_wait_that_a_header_names_is_read_in_seconds() -> None:
 
 
 @pytest.mark.parametrize(
+    ("minutes", "seconds"),
+    [("5", 300.0), (-5, None), (0, None), (10**30, 86_400.0), (10**400, 86_400.0)],
+    ids=lambda value: str(value)[:9],
+)
+def test_a_number_may_be_a_string_and_no_wait_is_longer_than_a_day(
+    minutes: object, seconds: float | None
+) -> None:
+    usage = json.dumps({"1": [{"estimated_time_to_regain_access": minutes}]})
+    answer = httpx.Response(400, headers={"x-business-use-case-usage": usage})
+    error = GraphError(answer, {"error": {"code": "80007"}})
+    assert (error.code, error.regain) == (80007, seconds)
+
+
+@pytest.mark.parametrize(
     ("body", "usage"),
     [
         ('{"error": "a text"}', ""),
         ('{"error": {"code": true}}', "[]"),
         (
-            '{"error": {"code": "190"}}',
+            '{"error": {"code": "dead"}}',
             '{"1": 2, "3": [4, {"estimated_time_to_regain_access": "x"}]}',
         ),
         ("<html>", "{" * 5_000),
