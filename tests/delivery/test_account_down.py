@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
-from tests.fakes.server import Rule
+from storage import accounts
+from tests.fakes.faults import Rule
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.twilio import faults as twilio_faults
+from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo
 from tests.kit.conversation import ADA, BOB, PATIENT, post
@@ -22,7 +25,13 @@ from tests.world import Running, World, dies_at
 DOWN = "SELECT count(*) FROM accounts WHERE down_since IS NOT NULL"
 KEPT = "SELECT count(*) FROM runs WHERE replied AND state = 'ready' AND not_before > 1e11"
 PEOPLE = [Person(ADA + person) for person in range(10)]
+STATES = "SELECT state FROM outbox ORDER BY part"
 WAITING = "SELECT count(*) FROM runs WHERE state = 'waiting'"
+
+
+async def long(turn: Turn) -> str:
+    """More than one message holds."""
+    return "\n\n".join(f"{turn.text} ".ljust(3900, ".") for _ in range(3))
 
 
 async def by_telegram(world: World, running: Running, person: int, text: str) -> None:
@@ -115,3 +124,44 @@ async def test_a_death_while_an_account_is_down_costs_no_answer(
     assert world.telegram.texts(BOB) == ["re: hello"]
     assert agent.calls["before"] == 1
     assert agent.calls["hello"] == (2 if death is Checkpoint.AGENT_RETURNED else 1)
+
+
+async def test_a_reply_of_several_parts_stops_before_its_next_one(world: World) -> None:
+    held = world.telegram.fail("sendMessage", telegram_faults.held_after_storing())
+    running = await world.start(agent=long, telegram_read_timeout=600.0, **PATIENT)
+    await post(running, Person(ADA).text("tell me all"))
+    await world.telegram.wait_for(lambda: held.hits)
+    db = running.process.rt.db
+    [account] = [one for one in await db.read(accounts.listed) if one.channel == "telegram"]
+    await db.write(accounts.mark_down, account.id, "the token was revoked")
+    held.release()
+    await world.until(KEPT, lambda rows: rows == [(1,)])
+    states = await world.rows(STATES)
+    assert states[0] == ("sent",)
+    assert set(states[1:]) == {("pending",)}
+    assert len(world.telegram.calls_of("sendMessage")) == 1
+    await db.write(accounts.mark_up, account.id)
+    await settle(world)
+    assert len(world.telegram.texts(ADA)) == len(states) > 1
+
+
+async def test_what_may_have_arrived_is_not_looked_for_while_the_account_is_down(
+    world: World,
+) -> None:
+    world.twilio.plan = lambda _message: StatusPlan((), told=False)
+    world.twilio.fail("create", twilio_faults.hang_after_storing())
+    running = await world.start(agent=Echo(), **PATIENT)
+    await world.twilio.inbound("hello")
+    await world.until(STATES, lambda rows: rows == [("uncertain",)])
+    refused = world.twilio.fail("*", twilio_faults.unauthorized(), times=None)
+    db = running.process.rt.db
+    [account] = [one for one in await db.read(accounts.listed) if one.channel == "whatsapp"]
+    await db.write(accounts.mark_down, account.id, "the token was revoked")
+    world.advance(4)
+    await world.until(KEPT, lambda rows: rows == [(1,)])
+    assert refused.hits == []
+    refused.cancel()
+    await db.write(accounts.mark_up, account.id)
+    await settle(world)
+    assert world.twilio.texts() == ["re: hello"]
+    assert await world.rows(STATES) == [("sent",)]
