@@ -86,7 +86,7 @@ def set_menu(tx: Tx, account: int, digest: str) -> None:
 
 
 def mark_down(tx: Tx, account: int, reason: str) -> bool:
-    """up -> down: nothing of it is claimed until it is up. False: it was down already."""
+    """up -> down: nothing of it is sent until it is up. False: it was down already."""
     return tx.execute(_MARK_DOWN, {"account_id": account, "reason": reason}).rowcount == 1
 
 

@@ -18,6 +18,8 @@ violations: list[str] = []
 """What was locked out of order since the last test."""
 
 _UPDATES = re.compile(r"UPDATE (\w+)")
+_ASKS = re.compile(r"EXISTS \([^()]*\)")
+"""What a statement asks of another table beside the rows that it locks."""
 _LOCKS = re.compile(r"FROM (\w+).* FOR NO KEY UPDATE(?: OF (\w+))?( SKIP LOCKED)?", re.DOTALL)
 
 
@@ -47,7 +49,7 @@ class WatchedTx(Tx):
         self._note(self._unsent[-1][0], given, named)
 
     def _note(self, sql: str, given: Mapping[str, object], ids: list[Any]) -> None:
-        updated, locked = _UPDATES.match(sql), _LOCKS.search(sql)
+        updated, locked = _UPDATES.match(sql), _LOCKS.search(_ASKS.sub("", sql))
         if updated is not None:
             self._touch(updated[1], [given[k] for k in ("chat_id", "kept", "gone") if k in given])
         elif locked is not None:

@@ -57,7 +57,7 @@ def shape(record: DataclassInstance, without: str = "", **other: object) -> Shap
 
 
 def run_shape(run: RunLine) -> Shape:
-    return shape(run, "account replied not_before deadline_at", holder=run.holder or None)
+    return shape(run, "account replied not_before kept deadline_at", holder=run.holder or None)
 
 
 def part_shape(part: PartLine, *, text: bool) -> Shape:

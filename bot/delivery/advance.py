@@ -20,7 +20,7 @@ from bot.delivery.context import Shared
 from bot.delivery.finish import end_run
 from bot.delivery.outcome import receipt_of, reconsider, record
 from bot.domain.delivery import (
-    ChannelDown,
+    DOWN,
     ChatDoor,
     Forbidden,
     Hold,
@@ -143,6 +143,7 @@ def door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
         unreachable=chat.unreachable_reason or "",
         opted_out=chat.opted_out_at is not None,
         window_open=not rt.window_closed(chat.account, chat.last_inbound_at, now),
+        down=chat.down,
     )
 
 
@@ -191,8 +192,6 @@ def advance(tx: Tx, way: Way, result: Result | None) -> tuple[Next, bool]:
         case Result(outcome=Lookup.CANNOT_TELL) if not patience_ends(tx, way.rt, result.attempt):
             wait = way.rt.retry.look_again
             step = _give_back(tx, way, wait, "the provider's list can't be asked")
-        case Result(outcome=ChannelDown()):
-            step = _give_back(tx, way, 0.0, "the channel is down")
         case _:
             step = _decide(tx, way, chat)
     return step, doubled
@@ -231,16 +230,35 @@ def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
                 heard = Attempt(facts.id, facts.attempts, facts.looks)
                 lease = way.rt.terms.work.lease.seconds
                 outbox.wait_on(tx, heard, way.rt.retry.witness_step, lease)
-            case LookUp(facts):
-                return Look.read(tx, by_id[facts.id])
-            case Wait(until, why, awaited):
-                return _wait(tx, way, until - now, why, awaited)
-            case SendPart(facts):
-                return _begin(tx, way, chat, by_id[facts.id], parts, now)
+            case LookUp() | Wait() | SendPart() as move:
+                return _outward(tx, way, chat, by_id, move, now)
             case Close() as end:
                 return _finish(tx, way, by_id.values(), end)
             case other:
                 assert_never(other)
+
+
+def _outward(
+    tx: Tx,
+    way: Way,
+    chat: Chat,
+    parts: Mapping[int, Part],
+    move: LookUp | Wait | SendPart,
+    now: float,
+) -> Next:
+    """What needs the platform, or time; while the account is down, it waits for that alone."""
+    if chat.down:
+        runs.keep(tx, way.run.claim, DOWN)
+        return Stand.GAVE_BACK
+    match move:
+        case LookUp(facts):
+            return Look.read(tx, parts[facts.id])
+        case Wait(until, why, awaited):
+            return _wait(tx, way, until - now, why, awaited)
+        case SendPart(facts):
+            return _begin(tx, way, chat, parts[facts.id], [p.facts for p in parts.values()], now)
+        case other:
+            assert_never(other)
 
 
 def _left_sending(
@@ -406,7 +424,7 @@ def _ordinary(
             return end
         case SendPart() as move if may_begin(way.rt, chat, now):
             return move if way.placed else Stand.NEEDS_PLACE
-        case Wait(until, _, awaited):
+        case Wait(until, _, awaited) if not chat.down:
             return _in_place(way.rt, until - now, awaited)
         case _:
             return None

@@ -127,9 +127,10 @@ def _doubtful(tx: Tx, account: int, looks: Sequence[float]) -> list[tuple[Look, 
     """The parts whose next look is due."""
     now = clock.read(tx)
     return [
-        (Look.read(tx, part), chats.get(tx, part.chat))
+        (Look.read(tx, part), chat)
         for part in outbox.doubtful(tx, account, len(looks), _AT_ONCE)
         if now >= part.started_at + looks[part.looks]
+        if not (chat := chats.get(tx, part.chat)).down
     ]
 
 

@@ -143,8 +143,7 @@ def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus, 
         case LateRefusal.WINDOW:
             _leave_outside(tx, rt, chat, part)
         case LateRefusal.ACCOUNT_DOWN:
-            # Not at once: its turn may be under way still, and no claim keeps it back.
-            _send_again(tx, part, rt.retry.poll_refused)
+            _send_again(tx, part, 0.0)
             if accounts.mark_down(tx, part.account, why):
                 audit_log.note(tx, PLATFORM, "channel down", why)
         case LateRefusal.RESEND_ONCE:

@@ -148,7 +148,8 @@ class ChatDoor:
     """The chat's side of the gate. Times in epoch seconds.
 
     `held_until` is when the platform's own limit of the chat ends; `unreachable` is why nothing
-    reaches the chat; `window_open` says that the platform takes free text now.
+    reaches the chat; `window_open` says that the platform takes free text now, `down` that the
+    account can't send at all.
     """
 
     paused_until: float | None = None
@@ -156,6 +157,7 @@ class ChatDoor:
     unreachable: str = ""
     opted_out: bool = False
     window_open: bool = True
+    down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,8 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not now. `until` in epoch seconds; None: until an operator resumes the chat."""
+    """Not now. `until` in epoch seconds; None: until an operator resumes the chat, or the account
+    is up again."""
 
     until: float | None
     reason: str
@@ -185,6 +188,9 @@ class Forbidden:
     end: Close
 
 
+DOWN = "the channel is down"
+
+
 def sendable(
     part: Outgoing, chat: ChatDoor, now: float, answer_max_age: float
 ) -> Hold | Forbidden | None:
@@ -195,6 +201,8 @@ def sendable(
     paused = chat.paused_until is not None and chat.paused_until > now
     if paused and not part.standalone:
         return Hold(None, "the chat is paused")
+    if chat.down:
+        return Hold(None, DOWN)
     if chat.held_until > now:
         return Hold(chat.held_until, "the platform limits this chat")
     if chat.opted_out and not part.own_notice:

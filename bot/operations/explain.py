@@ -79,6 +79,9 @@ def _where(line: RunLine, evidence: Evidence) -> tuple[str, str]:
             return f"it is set aside: {line.set_aside}", f"answerback runs requeue {line.id}"
         case RunState.WAITING:
             return "it waits behind another run of its chat", f"answerback chats show {line.chat}"
+        case RunState.READY if line.kept:
+            act = "answerback doctor  # says what is wrong with the account"
+            return "it is answered and waits for its account to send again", act
         case RunState.READY if late > 0:
             act = f"answerback runs requeue {line.id}  # makes it due at once"
             return f"it is ready and due in {late:.0f} s", act

@@ -123,10 +123,6 @@ def _unclaimed(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
             why = "it is due and no worker is alive"
             act = "answerback serve  # starts one; it takes what is due"
             yield Stuck(Trouble.WORKER_GONE, fact.id, fact.since, why, act)
-        elif fact.says:
-            why = f"its channel is down: {fact.says}"
-            act = "answerback doctor  # says what is wrong with the account"
-            yield Stuck(Trouble.UNCLAIMED, fact.id, fact.since, why, act)
         else:
             why = "it is due, and the workers are full or do not serve its account"
             act = f"answerback runs why {fact.id}  # then `answerback top` for the workers"
@@ -193,4 +189,7 @@ def _channels(tx: Tx) -> Iterator[Stuck]:
         yield Stuck(Trouble.CUT_OFF, fact.id, fact.since, f"nothing comes in: {fact.says}", act)
     for fact in diagnostics.accounts_down(tx):
         act = "answerback doctor  # says what is wrong; a restart tries the account again"
-        yield Stuck(Trouble.CHANNEL_DOWN, fact.id, fact.since, f"it can't send: {fact.says}", act)
+        more = "+" if fact.count == diagnostics.AT_MOST else ""
+        kept = f"; {fact.count}{more} run(s) are answered and wait for it" if fact.count else ""
+        why = f"it can't send: {fact.says}{kept}"
+        yield Stuck(Trouble.CHANNEL_DOWN, fact.id, fact.since, why, act)

@@ -73,10 +73,10 @@ async def _show_work(ctx: WorkerContext, case: Case, waited: float) -> None:
 
 
 async def _type(ctx: WorkerContext, case: Case) -> None:
-    """Show the indicator while the lease holds."""
+    """Show the indicator while the lease holds, if the account can."""
     channel = ctx.rt.channels[case.run.account]
     every = channel.traits.typing_every
-    while ctx.lease.holds():
+    while ctx.lease.holds() and not case.chat.down:
         await channel.typing(case.recipient)
         if every is None:
             return

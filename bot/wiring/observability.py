@@ -51,7 +51,12 @@ async def refresh(rt: Runtime) -> None:
         _log.debug("gauges not refreshed: %s", error)
         return
     rt.observer.stand(
-        {"ready": seen.ready, "running": seen.running, "waiting": seen.waiting},
+        {
+            "ready": seen.ready,
+            "running": seen.running,
+            "waiting": seen.waiting,
+            "kept": seen.kept,
+        },
         {"ready": seen.oldest_ready, "waiting": seen.oldest_waiting},
     )
     rt.observer.uncertain_parts.set(seen.uncertain)

@@ -16,12 +16,12 @@ from storage.engine.entity import Entity
 from storage.engine.insert import InsertOrSkip, insert_rows, nobody_makes
 from storage.engine.sets import Rows, among
 from storage.engine.tx import Tx
-from storage.schema.tables import chat_addresses, chats
+from storage.schema.tables import accounts, chat_addresses, chats
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One row of `chats`. Times in epoch seconds."""
+    """One row of `chats`. Times in epoch seconds. `down`: its account can't send."""
 
     id: int
     account: int
@@ -35,6 +35,7 @@ class Chat:
     opted_out_at: float | None
     not_before: float
     offered: str | None
+    down: bool
 
     @property
     def silenced(self) -> Close | None:
@@ -62,7 +63,10 @@ class Chat:
         return self.paused_until is not None and self.paused_until > now
 
 
-CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address))
+_down = sa.exists(
+    sa.select(1).where(accounts.c.id == chats.c.account, accounts.c.down_since.is_not(None))
+).correlate(chats)
+CHAT = Entity(Chat, chats, address=Entity(Address, chats, chat=chats.c.address), down=_down)
 IS_CHAT = chats.c.id == CHAT_ID
 
 _GET = sa.select(*CHAT.columns, chats.c.merged_into).where(IS_CHAT)

@@ -4,9 +4,10 @@
     waiting                   -> ready | running             promote
     ready                     -> waiting                     step_back, merge
     ready                     -> running                     claim
-    running                   -> ready                       unclaim, give_back, retry_later,
-                                                             fail, set_aside, owe_apology,
-                                                             release_dead, release_own
+    running                   -> ready                       unclaim, give_back, keep,
+                                                             retry_later, fail, set_aside,
+                                                             owe_apology, release_dead,
+                                                             release_own
     running                   -> ended                       settle
     waiting | ready | running -> ended                       end_live
 
@@ -52,6 +53,7 @@ from storage.runs.moves import (
     give_back,
     hasten,
     hold,
+    keep,
     make_due,
     mark_replied_each,
     owe_apology,

@@ -2,7 +2,9 @@
 
 A claim looks at the ready runs of one account in the order in which they became due, and takes
 the first that nobody else is taking just now: what it costs depends on how many it takes, not
-on how many wait, or ever were.
+on how many wait, or ever were. Whether the account can send is no question to an agent. Only runs
+that were kept because it can't (`keep`) wait for it, behind all that is due in the index; they
+are claimed once it can, and no move of theirs is needed for that.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from storage.engine.clock import now
 from storage.engine.literals import is_in, word
 from storage.engine.sets import among, within
 from storage.engine.tx import Tx
-from storage.runs.rows import READY, RUN
+from storage.runs.rows import KEPT, READY, RUN
 from storage.schema.tables import accounts, runs
 
 
@@ -65,20 +67,32 @@ _earliest = (
 _has_suspect = sa.exists(
     sa.select(1).where(runs.c.account == accounts.c.id, READY, runs.c.quarantined == sa.true())
 ).correlate(accounts)
+_has_kept = sa.exists(sa.select(1).where(runs.c.account == accounts.c.id, READY, KEPT)).correlate(
+    accounts
+)
 _heads = (
-    sa.select(accounts.c.id, _earliest.label("due"), _has_suspect.label("has_suspect"))
-    .where(
-        among(accounts.c.id, "account_ids"),
-        accounts.c.down_since.is_(None),
+    sa.select(
+        accounts.c.id,
+        _earliest.label("due"),
+        _has_suspect.label("has_suspect"),
+        sa.and_(accounts.c.down_since.is_(None), _has_kept).label("has_kept"),
     )
+    .where(among(accounts.c.id, "account_ids"))
     .subquery()
 )
 _DUE_ACCOUNTS = (
-    sa.select(_heads.c.id, _heads.c.has_suspect).where(_heads.c.due <= now).order_by(_heads.c.due)
+    sa.select(_heads.c.id, _heads.c.has_suspect, _heads.c.has_kept)
+    .where(sa.or_(_heads.c.due <= now, _heads.c.has_kept))
+    .order_by(sa.case((_heads.c.has_kept, 0.0), else_=_heads.c.due))
 )
+_IS_DUE = runs.c.not_before <= now
 
 
-def _claim_of(quarantined: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]) -> sa.Update:
+def _claim_of(
+    due: sa.ColumnElement[bool],
+    quarantined: sa.ColumnElement[bool],
+    *order: sa.ColumnElement[Any],
+) -> sa.Update:
     # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
     # What it locked is ready, and stays so until it is claimed here.
     chosen = (
@@ -86,7 +100,7 @@ def _claim_of(quarantined: sa.ColumnElement[bool], *order: sa.ColumnElement[Any]
         .where(
             runs.c.account == ACCOUNT_ID,
             READY,
-            runs.c.not_before <= now,
+            due,
             runs.c.set_aside.is_(None),
             runs.c.quarantined == quarantined,
         )
@@ -113,16 +127,19 @@ _QUARANTINE_TAKEN = sa.exists(
         _mine.c.quarantined == sa.true(),
     )
 )
-_CLAIM = _claim_of(sa.false(), runs.c.not_before, runs.c.id)
-_CLAIM_SUSPECT = _claim_of(sa.true(), runs.c.failures, runs.c.order_at, runs.c.id).where(
+_CLAIM, _CLAIM_KEPT = (
+    _claim_of(which, sa.false(), runs.c.not_before, runs.c.id) for which in (_IS_DUE, KEPT)
+)
+_CLAIM_SUSPECT = _claim_of(_IS_DUE, sa.true(), runs.c.failures, runs.c.order_at, runs.c.id).where(
     ~_QUARANTINE_TAKEN
 )
 
 
 def claim(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence[Run]:
-    """ready -> running, for at most `room` due runs of those of the accounts that can send,
-    first due first, and of each account no more than its own of the `rooms`. At most one of them
-    is a suspect, and none while the holder has one: suspects are claimed one at a time.
+    """ready -> running, for at most `room` due runs, first due first, and of each account no more
+    than its own of the `rooms`. Before them those that were kept while their account was down, if
+    it is up. At most one is a suspect, and none while the holder has one: suspects are claimed one
+    at a time.
     """
     due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(rooms)}).all()
     claimed: list[Run] = []
@@ -135,9 +152,10 @@ def claim(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence
         if account.has_suspect and not claimed and room > 0:
             take(_CLAIM_SUSPECT, account.id, 1)
     for account in due:
-        own = rooms[account.id] - sum(run.account == account.id for run in claimed)
-        if (at_most := min(own, room - len(claimed))) > 0:
-            take(_CLAIM, account.id, at_most)
+        for move in (_CLAIM_KEPT, _CLAIM) if account.has_kept else (_CLAIM,):
+            own = rooms[account.id] - sum(run.account == account.id for run in claimed)
+            if (at_most := min(own, room - len(claimed))) > 0:
+                take(move, account.id, at_most)
     return claimed
 
 

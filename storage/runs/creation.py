@@ -23,7 +23,7 @@ from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.runs.claims import Claimant
 from storage.runs.rows import IS_RUN, RUN
-from storage.schema.tables import accounts, holders, inbound, runs
+from storage.schema.tables import holders, inbound, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,7 @@ class NewRun:
     """A run to be made. `order_at` in epoch seconds; `wait` delays its start, in seconds.
 
     `head`: nothing is before it, so that it is ready, and not waiting. With `by` it is born
-    running, if it is the head, due at once, its account can send, and that holder is alive and
-    not draining.
+    running, if it is the head, due at once, and that holder is alive and not draining.
     """
 
     account: int
@@ -63,10 +62,7 @@ _at_work = sa.and_(
     holder_rows.alive(holders.c.id, _new.c.lease_seconds),
     ~holders.c.draining,
 )
-_up = sa.and_(accounts.c.id == _new.c.account, accounts.c.down_since.is_(None))
-_may_run = sa.and_(
-    _new.c.head, _new.c.wait == 0, holders.c.id.is_not(None), accounts.c.id.is_not(None)
-)
+_may_run = sa.and_(_new.c.head, _new.c.wait == 0, holders.c.id.is_not(None))
 
 
 def _if_running(value: Any, otherwise: Any) -> sa.ColumnElement[Any]:
@@ -79,7 +75,7 @@ _ZERO: sa.ColumnElement[int] = sa.literal_column("0")
 _CREATE = insert_rows(
     runs,
     _new,
-    joined=_new.table.outerjoin(holders, _at_work).outerjoin(accounts, _up),
+    joined=_new.table.outerjoin(holders, _at_work),
     state=_if_running(word(RunState.RUNNING), _ready),
     holder=_if_running(holders.c.id, sa.null()),
     fence=_if_running(_ONE, _ZERO),

@@ -19,7 +19,7 @@ from storage.engine.sets import among, within
 from storage.engine.tx import Tx
 from storage.runs.claims import CLAIMED, Claimant
 from storage.runs.rows import HEADS, IS_RUN, LIVE, OPEN, PAUSED, READY, RUN, WAITING, of_chat
-from storage.schema.tables import accounts, chats, runs
+from storage.schema.tables import chats, runs
 
 _head = runs.alias("head")
 
@@ -57,7 +57,6 @@ _goes_on = sa.and_(
     runs.c.not_before <= now,
     runs.c.set_aside.is_(None),
     runs.c.quarantined == sa.false(),
-    within(runs.c.account, sa.select(accounts.c.id).where(accounts.c.down_since.is_(None))),
     holder_rows.alive(HOLDER_ID, LEASE_SECONDS),
 )
 _PROMOTED = {
@@ -95,7 +94,7 @@ def promote_each(
 ) -> Mapping[int, Run]:
     """As `promote`, for several chats; returns the runs that moved, by their chats. In the chats
     that are `going_on` waiting -> running by this claimant, where a claim could take the run at
-    once: it is due and no suspect, its account can send, and the holder is alive."""
+    once: it is due and no suspect, and the holder is alive."""
     if not of:
         return {}
     values = by.values | {"chat_ids": list(of), "going_on": list(going_on)}

@@ -21,7 +21,7 @@ from storage.engine.clock import moved, now, waited
 from storage.engine.literals import is_in, unindexed, word
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
-from storage.runs.rows import ENDED, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
+from storage.runs.rows import ENDED, FOR_EVER, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
 from storage.schema.tables import runs
 
 _HOLDER = unindexed(runs.c.holder)
@@ -66,6 +66,12 @@ def give_back(tx: Tx, claim: Claim, wait: float, reason: str) -> None:
     """running -> ready, due in `wait` seconds, counting nothing. The agent's clock stands
     still from now on. The chat is locked. Raises StaleLease."""
     _move(tx, _GIVE_BACK, claim, _BEFORE_BACK, wait=wait, reason=reason, failed=0, worked=0.0)
+
+
+def keep(tx: Tx, claim: Claim, reason: str) -> None:
+    """running -> ready, due when its account is up again: its answer is stored. The chat is locked.
+    Raises StaleLease."""
+    give_back(tx, claim, FOR_EVER, reason)
 
 
 def retry_later(tx: Tx, claim: Claim, wait: float, reason: str) -> None:

@@ -27,6 +27,10 @@ RUNNING = is_in(runs.c.state, RunState.RUNNING)
 LIVE = is_not(runs.c.state, RunState.ENDED)
 ENDED = is_in(runs.c.state, RunState.ENDED)
 IS_RUN = runs.c.id == RUN_ID
+FOR_EVER = 1e12
+"""Seconds after which no run is due by itself."""
+KEPT = runs.c.not_before > sa.literal_column("1e11", sa.Double)
+"""Its answer is stored and its account was down (`keep`): due as soon as the account is up."""
 HEADS = (RunState.READY, RunState.RUNNING)
 HEAD = is_in(runs.c.state, *HEADS)
 OPEN = (WAITING, HEAD)

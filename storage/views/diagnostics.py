@@ -4,7 +4,7 @@ holders, live runs, doubtful parts), never the whole history, and is bounded."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,12 +13,14 @@ from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
+from storage.engine.binds import ACCOUNT_ID
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.literals import is_in, is_not
 from storage.engine.name_lock import is_held
 from storage.engine.sets import within
 from storage.engine.tx import Tx
 from storage.holders import HolderRow, alive, listed
+from storage.runs.rows import KEPT
 from storage.schema.tables import Watched, accounts, chats, holders, outbox, payloads, runs
 
 AT_MOST = 200
@@ -112,17 +114,16 @@ def runs_set_aside(tx: Tx) -> Sequence[Fact]:
 
 
 def unclaimed_runs(tx: Tx, older: float) -> Sequence[Fact]:
-    """Ready runs that are due for `older` s, oldest first; says why their account is down."""
+    """Ready runs that are due for `older` s, oldest first."""
     return _facts(
         tx,
         sa.select(
             runs.c.id,
             now - _later(runs.c.not_before, runs.c.idle_since),
-            sa.func.coalesce(accounts.c.down_reason, ""),
+            runs.c.detail,
             runs.c.id,
             runs.c.account,
         )
-        .join(accounts, accounts.c.id == runs.c.account)
         .where(
             _READY_ONES,
             runs.c.set_aside.is_(None),
@@ -142,6 +143,7 @@ def put_off_runs(tx: Tx, older: float) -> Sequence[Fact]:
             _READY_ONES,
             runs.c.set_aside.is_(None),
             runs.c.not_before > now,
+            ~KEPT,
             runs.c.created_at <= now - older,
         )
         .order_by(runs.c.created_at)
@@ -269,9 +271,16 @@ def unparsed_payloads(tx: Tx) -> Fact | None:
     return Fact(newest, since, error or "", count=count)
 
 
+_KEPT = sa.select(runs.c.id).where(runs.c.account == ACCOUNT_ID, _READY, KEPT).limit(AT_MOST)
+
+
 def accounts_down(tx: Tx) -> Sequence[Fact]:
-    """Accounts that can't send."""
-    return _account_facts(tx, accounts.c.down_since, accounts.c.down_reason)
+    """Accounts that can't send; counts the runs whose answers are stored and wait for them, up
+    to AT_MOST."""
+    return [
+        replace(fact, count=len(tx.scalars(_KEPT, {"account_id": fact.id}).all()))
+        for fact in _account_facts(tx, accounts.c.down_since, accounts.c.down_reason)
+    ]
 
 
 def accounts_cut_off(tx: Tx) -> Sequence[Fact]:

@@ -12,7 +12,9 @@ from bot.domain.run import RunState
 from storage.engine.binds import SECONDS
 from storage.engine.clock import now
 from storage.engine.literals import is_in
+from storage.engine.sets import within
 from storage.engine.tx import Tx
+from storage.runs.rows import KEPT
 from storage.schema.tables import Watched, accounts, inbound, outbox, runs
 
 COUNTED = 10_000
@@ -21,11 +23,13 @@ COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Counts go up to COUNTED; ages in seconds, 0 when there is nothing."""
+    """Counts go up to COUNTED; ages in seconds, 0 when there is nothing. `kept` are answered and
+    wait for their account to be up again."""
 
     ready: int
     running: int
     waiting: int
+    kept: int
     uncertain: int
     standalone: int
     down: int
@@ -59,6 +63,12 @@ _GAUGES = sa.select(
     _ready,
     _up_to(is_in(runs.c.state, RunState.RUNNING)),
     _waiting,
+    _up_to(
+        # By account: so the index has them apart from all that is due.
+        within(runs.c.account, sa.select(accounts.c.id)),
+        is_in(runs.c.state, RunState.READY),
+        KEPT,
+    ),
     _up_to(is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)),
     _up_to(is_in(outbox.c.watched, Watched.DUE)),
     _up_to(accounts.c.down_since.is_not(None)),

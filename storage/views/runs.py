@@ -17,7 +17,7 @@ from storage.engine.literals import is_in
 from storage.engine.sets import among
 from storage.engine.tx import Tx
 from storage.holders import alive
-from storage.runs.rows import OPEN, of_chat
+from storage.runs.rows import KEPT, OPEN, of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
 
 
@@ -26,7 +26,8 @@ class RunLine:
     """A run as operators see it. `age` in seconds since it was made; times in epoch seconds.
 
     `requests` are the ids of all its messages; `holder` is the name of the process that has
-    it, and `holder_alive` says whether that process may be believed alive.
+    it, and `holder_alive` says whether that process may be believed alive. `kept`: its answer is
+    stored and waits for its account to be up again.
     """
 
     id: int
@@ -49,6 +50,7 @@ class RunLine:
     age: float
     created_at: float
     not_before: float
+    kept: bool
     deadline_at: float | None
     ended_at: float | None
     request_id: str
@@ -63,6 +65,7 @@ _LINE = Entity(
     topic=chats.c.topic,
     set_aside=sa.func.coalesce(runs.c.set_aside, ""),
     holder=sa.func.coalesce(holders.c.name, ""),
+    kept=sa.case((KEPT, sa.true()), else_=sa.false()),
     holder_alive=alive(runs.c.holder, LEASE_SECONDS),
     age=now - runs.c.created_at,
 )

@@ -31,6 +31,7 @@ def judged(part: Outgoing, chat: ChatDoor) -> str:
 PAUSED = replace(OPEN, paused_until=NOW + 60)
 HELD = replace(OPEN, held_until=NOW + 7)
 BLOCKED = replace(OPEN, unreachable="blocked")
+DOWN = replace(OPEN, down=True)
 SILENT = replace(OPEN, opted_out=True)
 CLOSED = replace(OPEN, window_open=False)
 OLD = replace(ALONE, posted_at=NOW - DAY - 1)
@@ -47,6 +48,9 @@ OLD = replace(ALONE, posted_at=NOW - DAY - 1)
         (OF_RUN, HELD, "in 7 s"),
         (ALONE, HELD, "in 7 s"),
         (OF_RUN, replace(BLOCKED, held_until=NOW + 7), "in 7 s"),
+        (OF_RUN, DOWN, "until resumed"),
+        (ALONE, DOWN, "until resumed"),
+        (OWN, replace(BLOCKED, down=True), "until resumed"),
         (OF_RUN, BLOCKED, "CHAT UNREACHABLE"),
         (OWN, BLOCKED, "CHAT UNREACHABLE"),
         (OF_RUN, SILENT, "CONSENT OPTED_OUT"),

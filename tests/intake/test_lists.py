@@ -31,7 +31,7 @@ from bot.schedule import CronCalendar
 from bot.supervisor import Supervisor
 from bot.texts import Words
 from channels.console import ConsoleChannel
-from storage import chats, runs
+from storage import accounts, chats, runs
 from storage.engine import postgres
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.lane import Left
@@ -222,7 +222,7 @@ def test_who_dies_between_any_two_statements_of_a_list_has_recorded_nothing(hand
 
 def test_a_run_of_a_list_is_ready_where_this_process_may_not_claim(hand: Hand) -> None:
     down = hand.new_account("other")
-    hand.do(lambda tx: tx.run(f"UPDATE accounts SET down_since = 1 WHERE id = {down}"))
+    hand.do(accounts.mark_down, down, "the token was revoked")
     rt = runtime(hand)
     rt = replace(rt, channels={**rt.channels, down: ConsoleChannel(None)})
     elsewhere = replace(entry(hand, said(1, "b")), arrival=Arrival(down, "{}"))
@@ -231,7 +231,7 @@ def test_a_run_of_a_list_is_ready_where_this_process_may_not_claim(hand: Hand) -
     made = [one for one in outcomes if isinstance(one, Recorded)]
     assert [(one.run and one.run.state, one.wake) for one in made] == [
         (RunState.RUNNING, False),
-        (RunState.READY, True),
+        (RunState.RUNNING, False),
         (RunState.READY, True),
     ]
     hand.mark_dead(hand.holder)

@@ -15,7 +15,7 @@ SELECT (SELECT count(*) FROM runs WHERE state <> 'ended'),
         WHERE o.standalone AND o.state = 'uncertain' AND o.looks < 5
           AND a.channel IN ('whatsapp', 'file')),
        (SELECT count(*) FROM runs WHERE state = 'running'),
-       coalesce((SELECT min(not_before) FROM runs WHERE state = 'ready'), 0),
+       coalesce((SELECT min(not_before) FROM runs WHERE state = 'ready' AND not_before < 1e11), 0),
        coalesce((SELECT min(not_before) FROM outbox WHERE standalone AND state = 'pending'), 0)
 """
 

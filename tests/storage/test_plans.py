@@ -14,7 +14,7 @@ from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
 from bot.domain.terms import IntakeTerms
-from storage import chats, holders, inbox, outbox, runs
+from storage import accounts, chats, holders, inbox, outbox, runs
 from storage.chats import NewChat
 from storage.engine.chat_rows import START
 from storage.inbox import NewMessage, NewPayload
@@ -34,6 +34,10 @@ PAGES = 120
 CASES: dict[str, tuple[Ask, set[str]]] = {
     "claim": (
         lambda hand: reading(hand, runs.claim, hand.claimant(), {hand.account: 5}, 5),
+        {"ix_runs_ready"},
+    ),
+    "claim what was kept": (
+        lambda hand: reading(hand, runs.claim, hand.claimant(), {_other(hand): 5}, 5),
         {"ix_runs_ready"},
     ),
     "oldest_due": (lambda hand: reading(hand, runs.oldest_due), {"ix_runs_ready"}),
@@ -214,6 +218,10 @@ def _answer(run: Run) -> NewParts:
     )
 
 
+def _other(hand: Hand) -> int:
+    return hand.new_account("other")
+
+
 def _chat(hand: Hand) -> int:
     found: int = hand.value("SELECT id FROM chats WHERE address = 'past-7'")
     return found
@@ -240,6 +248,29 @@ def test_moves_find_what_they_move_by_index_however_long_past_and_backlog(full: 
         if found.whole_tables & BIG or found.pages > PAGES or not wanted <= _known(full, found):
             wrong[name] = found
     assert wrong == {}
+
+
+_KEPT = """
+INSERT INTO runs (account, chat, state, order_at, idle_since, created_at, attempts, replied,
+    not_before) SELECT account, id, 'ready', 1, 1, 1, 1, true, 1e12 FROM chats
+    WHERE address LIKE 'past-%' AND id >= (SELECT min(id) + 300 FROM chats)
+"""
+
+
+@pytest.mark.parametrize(("down", "taken"), [(True, 2), (False, 5)])
+def test_a_claim_reads_what_it_takes_however_many_were_kept(
+    hand: Hand, down: bool, taken: int
+) -> None:
+    fill(hand, ended=100, waiting=100)
+    hand.do(lambda tx: tx.run(_KEPT.replace("%", "%%") if not hand.db.is_sqlite else _KEPT))
+    fresh = [hand.ready(hand.new_chat()).id for _ in range(2)]
+    if down:
+        hand.do(accounts.mark_down, hand.account, "the token was revoked")
+    found = reading(hand, runs.claim, hand.claimant(), {hand.account: 5}, 5)
+    assert (found.whole_tables & BIG, found.pages <= PAGES) == (set(), True), found
+    claimed = hand.claim(room=5)
+    assert len(claimed) == taken
+    assert not down or [run.id for run in claimed] == fresh
 
 
 def test_moves_for_lists_find_each_member_by_index(full: Hand) -> None:

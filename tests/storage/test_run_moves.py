@@ -69,13 +69,62 @@ def test_a_run_that_waits_behind_another_is_not_claimed(hand: Hand) -> None:
     assert hand.claim() == []
 
 
-def test_nobody_claims_for_an_account_that_is_down_or_not_theirs(hand: Hand) -> None:
+def test_nobody_claims_for_an_account_that_is_not_theirs(hand: Hand) -> None:
     hand.ready(hand.new_chat())
     assert hand.do(runs.claim, hand.claimant(), {hand.new_account("other"): 5}, 5) == []
+
+
+def test_while_an_account_is_down_all_is_claimed_but_what_was_kept_until_it_is_up(
+    hand: Hand,
+) -> None:
+    kept = [hand.running() for _ in range(3)]
     hand.do(accounts.mark_down, hand.account, "the token was revoked")
+    for run in kept:
+        hand.do(runs.keep, run.claim, "the channel is down")
+    fresh = hand.ready(hand.new_chat())
+    assert [run.id for run in hand.claim()] == [fresh.id]
+    hand.advance(3600)
+    hand.do(holders.renew, hand.holder)
     assert hand.claim() == []
     hand.do(accounts.mark_up, hand.account)
-    assert len(hand.claim()) == 1
+    newer = hand.ready(hand.new_chat())
+    assert [run.id for run in hand.claim(room=2)] == [run.id for run in kept[:2]]
+    assert [run.id for run in hand.claim()] == [kept[2].id, newer.id]
+    assert [hand.find(run).failures for run in kept] == [0, 0, 0]
+
+
+def test_what_is_kept_is_claimed_though_it_was_given_back_after_the_account_was_up(
+    hand: Hand,
+) -> None:
+    """Whoever keeps it may have read the account's state a moment before."""
+    run = hand.running()
+    hand.do(runs.keep, run.claim, "the channel is down")
+    assert [claimed.id for claimed in hand.claim()] == [run.id]
+
+
+def test_a_kept_run_of_a_paused_chat_stays_kept_when_it_is_resumed(hand: Hand) -> None:
+    run = hand.running()
+    hand.do(accounts.mark_down, hand.account, "the token was revoked")
+    hand.do(chats.pause, run.chat, None)
+    hand.do(runs.keep, run.claim, "the channel is down")
+    assert hand.find(run).state is RunState.WAITING
+    hand.do(chats.resume, run.chat)
+    assert hand.do(runs.promote, run.chat) == run.id
+    assert hand.claim() == []
+    hand.do(accounts.mark_up, hand.account)
+    assert [claimed.id for claimed in hand.claim()] == [run.id]
+
+
+def test_what_is_kept_stays_kept_when_the_clock_is_set(hand: Hand) -> None:
+    run = hand.running()
+    hand.do(accounts.mark_down, hand.account, "the token was revoked")
+    hand.do(runs.keep, run.claim, "the channel is down")
+    for step in (-86_400.0, 86_400.0):
+        hand.do(chats.follow_clock, step)
+        hand.do(runs.follow_clock, step)
+    assert hand.claim() == []
+    hand.do(accounts.mark_up, hand.account)
+    assert [claimed.id for claimed in hand.claim()] == [run.id]
 
 
 def test_claims_take_the_first_due_first_and_no_more_than_there_is_room_for(hand: Hand) -> None:
@@ -116,10 +165,11 @@ def test_a_holder_that_is_gone_gives_birth_to_no_running_run(hand: Hand) -> None
     assert (run.state, run.holder, run.fence) == (RunState.READY, None, 0)
 
 
-def test_an_account_that_is_down_gives_birth_to_no_running_run(hand: Hand) -> None:
+def test_a_run_is_born_running_also_while_its_account_is_down(hand: Hand) -> None:
     hand.do(accounts.mark_down, hand.account, "the token was revoked")
     run = hand.insert(hand.new_chat(), head=True, by=hand.claimant())
-    assert run.state is RunState.READY
+    assert run.state is RunState.RUNNING
+    assert hand.do(chats.lock, run.chat).down
 
 
 def test_a_run_that_gathers_is_not_born_running(hand: Hand) -> None:
