@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 
 from bot.domain.message import (
     Edited,
@@ -31,6 +32,9 @@ from channels.whatsapp_cloud.parse import Place, events_of, status_of
 
 _OURS = "whatsapp_business_account"
 _KINDS = ("messages", "statuses", "errors")
+_UPDATE, _ENTRY, _AROUND = {"object"}, {"id", "time"}, {"messaging_product", "metadata", "contacts"}
+"""The fields that stand around them. What else does is kept with the first alone: each of a
+thousand messages would bring it along."""
 
 _MOST_DIGITS = 1000
 """Python refuses a body for a number of more than 4,300."""
@@ -114,9 +118,15 @@ def _order(payload: Payload) -> tuple[float, int]:
 
 
 def _changes(update: object, whole: str) -> Iterator[_Change]:
-    for entry in _members(update, "entry"):
-        for change in _members(entry, "changes"):
-            yield _Change(whole, update, entry, change)
+    for place, entry in enumerate(_members(update, "entry")):
+        for nth, change in enumerate(_members(entry, "changes")):
+            alone = _lean(update, _UPDATE) if place or nth else update
+            yield _Change(whole, alone, _lean(entry, _ENTRY) if nth else entry, change)
+
+
+def _lean(raw: object, names: Collection[str]) -> object:
+    """An object with these fields alone; anything else as it is."""
+    return {n: said for n, said in raw.items() if n in names} if isinstance(raw, Mapping) else raw
 
 
 def _members(raw: object, key: str) -> Sequence[object]:
@@ -149,10 +159,14 @@ class _Change:
         place = Place.of(value, numbers)
         if place is None:
             return [self._dead("it does not say for which number it is")]
+        members = [(kind, member) for kind in _KINDS for member in _members(value, kind)]
+        rest = {"field": field, "value": _lean(value, {*_AROUND, *_KINDS})}
+        lean = replace(self, update=_lean(update, _UPDATE), entry=_lean(self.entry, _ENTRY))
         told = [
-            replace(self._member(change, place, kind, member), account=place.number)
-            for kind in _KINDS
-            for member in _members(value, kind)
+            replace(by.member(around, place, kind, member), account=place.number)
+            for by, around, (kind, member) in zip(
+                chain([self], repeat(lean)), chain([change], repeat(rest)), members, strict=False
+            )
         ]
         if place.number not in numbers and "messages" not in value:
             return [self._one(Ignored("a status of a number that is not configured"))]
@@ -176,7 +190,7 @@ class _Change:
         except RecursionError:
             return self.whole
 
-    def _member(self, around: Raw, place: Place, kind: str, member: object) -> Payload:
+    def member(self, around: Raw, place: Place, kind: str, member: object) -> Payload:
         """One message, status or error."""
         value = obj(around, "value")
         alone = {name: said for name, said in value.items() if name not in _KINDS}

@@ -80,6 +80,18 @@ def test_each_member_has_a_piece_of_its_own_with_its_own_contact() -> None:
     assert [list(one) for one in again] == [[payload] for payload in found]
 
 
+def test_what_stands_around_a_thousand_messages_is_kept_once() -> None:
+    members = [text(n, f"message {n}") for n in range(1000)]
+    change = payloads.change(messages=members)
+    change["value"] |= {"new": "n" * 5000, "metadata": {**change["value"]["metadata"]}}
+    body = payloads.envelope(change | {"later": "l" * 5000}, payloads.change(messages=[text(1001)]))
+    body["entry"][0]["other"] = "o" * 5000
+    told = read(body | {"around": "a" * 5000})
+    assert len(words_of(told)) == 1001
+    for kept in ("n", "l", "o", "a"):
+        assert [kept * 5000 in payload.text for payload in told].count(True) == 1
+
+
 def test_messages_come_in_the_order_in_which_they_were_written() -> None:
     late, early = text(1, "late", AT + 9), text(2, "early", AT)
     bodies = [payloads.change(messages=[late]), payloads.change(messages=[early])]
