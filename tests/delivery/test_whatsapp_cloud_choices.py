@@ -57,4 +57,4 @@ async def test_an_apology_has_a_button_that_tries_again(world: World) -> None:
     await world.meta.person_writes(kind="interactive", content=press(again))
     await world.settled()
     assert asked == ["please", "please"]
-    assert world.meta.texts()[-1] == "here you are"
+    assert "here you are" in world.meta.texts()
