@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from bot.delivery.status import record_status
 from bot.domain.clients import App
+from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.message import Ignored, shortened
@@ -57,13 +58,13 @@ class Site:
     pages: Mapping[str, App] = field(default_factory=dict)
     prefix: str = ""
 
-    def account_of(self, payload: Payload, route: int) -> int | None:
+    def account_of(self, payload: Payload, receiver: int) -> int | None:
         """The row of the account that a payload is about; None for one that is not configured.
-        `route` is that of the account whose route it came by."""
+        `receiver` is that of the account by whose route it came."""
         if not payload.account:
-            return route
+            return receiver
         channels = self.rt.channels
-        name = channels[route].name
+        name = channels[receiver].name
         rows = (r for r, c in channels.items() if (c.name, c.account) == (name, payload.account))
         return next(rows, None)
 
@@ -237,35 +238,41 @@ async def _take_all(site: Site, account: int, payloads: Sequence[Payload]) -> No
         raise failed[0]
 
 
-async def _take(site: Site, route: int, payload: Payload) -> None:
+async def _take(site: Site, receiver: int, payload: Payload) -> None:
     """Commit what the payload says. Raises DatabaseUnavailable."""
-    account = site.account_of(payload, route)
+    account = site.account_of(payload, receiver)
     if account is None:
         whose = shortened(payload.account)
         _log.error("a message for %s, which is not configured: it is kept as a dead letter", whose)
-        error = f"for {whose}, which is not configured"
-        await site.intake.take_dead_letter(Arrival(route, payload.text), error)
-        return
-    arrival, events = Arrival(account, payload.text), payload.events
-    error = payload.error
-    if payload.status is not None:
-        try:
-            async with in_time():
-                known = await record_status(site.rt, account, payload.status)
-        except DatabaseUnavailable:
+        payload = Payload(payload.text, error=f"for {whose}, which is not configured")
+        account = receiver
+    elif payload.status is not None:
+        payload = await _take_status(site.rt, account, payload, payload.status)
+    arrival = Arrival(account, payload.text)
+    if payload.error:
+        await site.intake.take_dead_letter(arrival, payload.error)
+    elif payload.events:
+        await site.intake.take(arrival, payload.events)
+
+
+async def _take_status(
+    rt: Runtime, account: int, payload: Payload, status: DeliveryStatus
+) -> Payload:
+    """Record the status, and return the payload with what is left of it to keep. Raises
+    DatabaseUnavailable."""
+    try:
+        async with in_time():
+            known = await record_status(rt, account, status)
+    except DatabaseUnavailable:
+        raise
+    except Exception as broke:
+        if not payload.text:
             raise
-        except Exception as broke:
-            if not payload.text:
-                raise
-            _log.exception("a status for account %s was not recorded", account)
-            error = f"could not be recorded: {type(broke).__name__}"
-        else:
-            if known is None and payload.text and not events:
-                events = (Ignored("a status of nobody's message"),)
-    if error:
-        await site.intake.take_dead_letter(arrival, error)
-    elif events:
-        await site.intake.take(arrival, events)
+        _log.exception("a status for account %s was not recorded", account)
+        return replace(payload, error=f"could not be recorded: {type(broke).__name__}")
+    if known is None and payload.text and not payload.events:
+        return replace(payload, events=(Ignored("a status of nobody's message"),))
+    return payload
 
 
 async def _posted(request: Request, route: Route) -> Posted | Response:

@@ -17,13 +17,11 @@ import httpx
 
 from bot.domain.errors import AnswerbackError, AttachmentUnavailable
 from bot.domain.ports import STILL_OURS
+from channels.raw import Raw
 
 _WRITING = ".send_request_headers.started"
 """The end of the event in which httpcore's trace tells that a request begins to leave."""
 _CONNECT_TIMEOUT = 5.0
-
-Resource = Mapping[str, object]
-"""An object of a provider's API as its answer has it."""
 
 
 class CallFailed(AnswerbackError):
@@ -108,7 +106,7 @@ class OneExchange:
             raise failure(type(error).__name__) from None
 
 
-def parsed(text: str) -> Resource:
+def parsed(text: str) -> Raw:
     """The object in an answer; an empty one for what is none."""
     try:
         value = json.loads(text)
@@ -117,15 +115,19 @@ def parsed(text: str) -> Resource:
     return value if isinstance(value, dict) else {}
 
 
+def too_large(largest: int) -> AttachmentUnavailable:
+    """The refusal of a file of more than so many bytes."""
+    return AttachmentUnavailable(f"the file is larger than {largest // (1024 * 1024)} MB")
+
+
 async def bounded(answer: httpx.Response, largest: int) -> bytes:
     """A file's bytes, at most so many. Raises AttachmentUnavailable."""
-    too_large = f"the file is larger than {largest // (1024 * 1024)} MB"
     told = answer.headers.get("content-length", "")
     if told.isdigit() and int(told) > largest:
-        raise AttachmentUnavailable(too_large)
+        raise too_large(largest)
     body = bytearray()
     async for chunk in answer.aiter_bytes():
         body += chunk
         if len(body) > largest:
-            raise AttachmentUnavailable(too_large)
+            raise too_large(largest)
     return bytes(body)

@@ -1,11 +1,14 @@
-"""JSON that a platform sent, read without trusting its shape: a part that is missing or odd reads
-as empty."""
+"""JSON of a platform's, read without trusting its shape: a part that is missing or odd reads as
+empty."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from bot.domain.message import LONGEST_TITLE, clean, one_line
+
+_DIGITS = re.compile("[0-9]{1,9}")
 
 Raw = Mapping[str, object]
 """A JSON object as it came."""
@@ -42,6 +45,14 @@ def integer(raw: Raw, key: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
         return None
     return value
+
+
+def whole(raw: Raw, key: str) -> int | None:
+    """An integer of any size, be it written as a string of a few digits."""
+    value = raw.get(key)
+    if isinstance(value, str):
+        return int(value) if _DIGITS.fullmatch(value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def flag(raw: Raw, key: str) -> bool:

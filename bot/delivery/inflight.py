@@ -159,9 +159,9 @@ class InFlightSends:
                 _report(rt, channel, span, outcome)
         except Exception:  # noqa: BLE001 - what is told of a call must not lose its outcome
             _log.exception("telling of the send of part %s broke", part.id)
-        if isinstance(outcome, NotSent) and outcome.limited:
+        if isinstance(outcome, NotSent) and outcome.limited is not None:
             wait = outcome.retry_after or 0.0
-            await self._limiters[part.account].refused(to, wait, account=outcome.account)
+            await self._limiters[part.account].refused(to, wait, outcome.limited)
         await rt.reached(Checkpoint.STANDALONE_AFTER_SEND if alone else Checkpoint.AFTER_SEND)
         return outcome
 
@@ -244,5 +244,5 @@ def _report(rt: Runtime, channel: Channel, span: Span, outcome: Outcome) -> None
     level = logging.DEBUG if isinstance(outcome, Sent) else logging.INFO
     _log.log(level, "the provider said: %s%s", name, f" ({code})" if code else "")
     rt.observer.sends.labels(channel.name, name).inc()
-    if isinstance(outcome, NotSent) and outcome.limited:
+    if isinstance(outcome, NotSent) and outcome.limited is not None:
         rt.observer.limit_wait.labels(channel.name).observe(outcome.retry_after or 0.0)

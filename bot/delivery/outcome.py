@@ -113,7 +113,7 @@ def _not_sent(tx: Tx, attempt: Attempt, failed: NotSent, chat: Chat) -> None:
         # A group became a supergroup: the same conversation under its new address.
         migrate(tx, chat.account, chat.address, Address(failed.moved_to, chat.address.topic))
         wait = 0.0
-    if failed.limited:
+    if failed.limited is not None:
         chats.hold_back(tx, chat.id, wait)
     outbox.not_sent(tx, attempt, wait, failed.reason, failed.code)
 

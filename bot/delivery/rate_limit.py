@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
+from bot.domain.delivery import LimitOf
 from bot.domain.message import ChatKind
 from bot.domain.ports import Clock, Pace, Recipient
 
@@ -302,16 +303,15 @@ class RateLimiter:
         if shared is not None:
             shared.give_back(limits)
 
-    async def refused(self, to: Recipient, wait: float, *, account: bool | None) -> None:
+    async def refused(self, to: Recipient, wait: float, limit: LimitOf) -> None:
         """The platform said that a limit was reached: hold the whole account for `wait` seconds
-        if it is the `account`'s, which the refusal says or, where it does not (None), several
-        chats at once show."""
-        if account is False:
+        if it is the account's, which the refusal says or several chats at once show."""
+        if limit is LimitOf.CHAT:
             return
         now = self._clock.monotonic()
         self._refused = {c: at for c, at in self._refused.items() if at > now - _REFUSED_WITHIN}
         self._refused[to.address.chat] = now
-        if account or len(self._refused) >= _REFUSED_CHATS:
+        if limit is LimitOf.ACCOUNT or len(self._refused) >= _REFUSED_CHATS:
             self._held_until = max(self._held_until, now + wait)
             self._local.hold(self._account(), self._held_until)
             if self._shared is not None:

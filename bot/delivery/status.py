@@ -26,7 +26,7 @@ _SAME_TIME = 2.0
 
 _TOO_LATE = "refused after it had arrived"
 _WEEK = 7 * 86_400.0
-"""Seconds for which a platform may repeat a report."""
+"""Seconds for which a platform may repeat a status."""
 
 _log = logging.getLogger("answerback.delivery")
 

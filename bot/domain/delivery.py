@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import Enum, StrEnum, auto
 
 from bot.domain.ending import Cause, Close, Ending
 
@@ -50,20 +50,27 @@ class Sent:
     receipt: str
 
 
+class LimitOf(Enum):
+    """The one whose rate limit was reached."""
+
+    ACCOUNT = auto()
+    CHAT = auto()
+    UNTOLD = auto()
+    """The platform does not tell: several chats at once show that it is the account's."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotSent:
     """Proven not to have been sent: the same part may go again.
 
-    `retry_after` in seconds when the provider named a wait; `limited` says that it was a
-    rate limit, `account` whether it is the whole account's or this chat's alone, None where the
-    provider does not tell; `moved_to` is the chat's new address when that is why.
+    `retry_after` in seconds when the provider named a wait; `limited` says whose rate limit was
+    reached, if that is why; `moved_to` is the chat's new address when that is.
     """
 
     reason: str
     code: str = ""
     retry_after: float | None = None
-    limited: bool = False
-    account: bool | None = None
+    limited: LimitOf | None = None
     moved_to: str = ""
 
 

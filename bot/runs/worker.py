@@ -33,7 +33,7 @@ _LOOK_EVERY = 2.0
 _AHEAD = 0.3
 """Seconds of work that waits here for its place: more than a settlement or a claim takes. Half of
 them are left to runs that follow in their chats, which cost no claim."""
-_STUCK = 1.0
+_AHEAD_AT_MOST = 1.0
 """Seconds after which a run that was claimed ahead is let go: the agents became slow."""
 
 
@@ -50,7 +50,7 @@ class Worker:
         """The runs that wait for a place, which came first first. Told False, they are let go."""
         self._freed = _Rate()
         self._kept_since: dict[int, float] = {}
-        """When the place of each turn was given to its chat."""
+        """The times at which the turns were taken, from which their chats keep places."""
         self._expected, self._keeping = 0, 0
         self._wake = asyncio.Event()
         self._standalone = asyncio.Event()
@@ -321,7 +321,7 @@ class Worker:
             ):
                 came = rt.clock.monotonic()
                 if not (place.result() if place.done() else await self._begins(place)):
-                    await self._ctx.persist(_let_go, run)
+                    await self._ctx.persist(_unclaim, run)
                     rt.wakeups.tell(READY)
                     return
                 if case is None:
@@ -342,7 +342,7 @@ class Worker:
     async def _begins(self, place: asyncio.Future[bool]) -> bool:
         """Wait for a place. False when none became free in time, or we leave."""
         try:
-            async with asyncio.timeout(_STUCK):
+            async with asyncio.timeout(_AHEAD_AT_MOST):
                 return await place
         except TimeoutError:
             return False
@@ -380,7 +380,7 @@ def _claim_cases(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> S
     return gather(tx, runs.claim(tx, by, rooms, room))
 
 
-def _let_go(tx: Tx, run: Run) -> None:
+def _unclaim(tx: Tx, run: Run) -> None:
     chats.lock(tx, run.chat)
     runs.unclaim(tx, run.claim)
 

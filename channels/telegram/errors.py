@@ -11,7 +11,16 @@ import re
 import httpx
 from telegram.error import NetworkError, TelegramError
 
-from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
+from bot.domain.delivery import (
+    ChannelDown,
+    LimitOf,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Sent,
+    Unknown,
+)
 from bot.domain.errors import AnswerbackError, PollConflict, PollRefused, PollUnavailable
 from channels.telegram.api import Rejected, Unreadable
 
@@ -115,7 +124,7 @@ def _rejected(error: Rejected) -> Outcome:
     reason, code = reason_of(error), str(error.status)
     match error.status:
         case 429:
-            return NotSent("too many requests", code, error.retry_after, limited=True)
+            return NotSent("too many requests", code, error.retry_after, LimitOf.UNTOLD)
         case 400 if error.moved_to is not None:
             return NotSent(reason, code, moved_to=str(error.moved_to))
         case 400 if _says(error, _TOPIC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +11,8 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.message import Inbound, shortened
 from bot.domain.plugin import Known
 from bot.domain.ports import Clock
-from channels.http import CallFailed, ErrorAnswer, Resource
+from channels.http import CallFailed, ErrorAnswer
+from channels.raw import Raw, obj, string
 from channels.whatsapp import records
 from channels.whatsapp.api import TwilioApi, TwilioHttp
 from channels.whatsapp.parse import TwilioMessage, delivery_status_of
@@ -67,13 +68,12 @@ class TwilioAccount:
         """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, and
         ConfigurationError when the account has no such sender."""
         row = await self._sender()
-        found = row.get("webhook")
-        webhook: Resource = found if isinstance(found, Mapping) else {}
+        webhook = obj(row, "webhook")
         return WebhookInfo(
-            status=str(row.get("status") or ""),
-            callback_url=str(webhook.get("callback_url") or ""),
-            fallback_url=str(webhook.get("fallback_url") or ""),
-            status_callback_url=str(webhook.get("status_callback_url") or ""),
+            status=string(row, "status"),
+            callback_url=string(webhook, "callback_url"),
+            fallback_url=string(webhook, "fallback_url"),
+            status_callback_url=string(webhook, "status_callback_url"),
         )
 
     async def webhook_set(self, url: str, fallback: str = "", status: str = "") -> None:
@@ -89,11 +89,11 @@ class TwilioAccount:
             "status_callback_method": "POST",
         }
         try:
-            await self._api.update_webhook(str(row.get("sid") or ""), webhook)
+            await self._api.update_webhook(string(row, "sid"), webhook)
         except CallFailed as failure:
             raise TwilioUnavailable(f"the webhook is not set: {failure}", failure) from None
 
-    async def _sender(self) -> Resource:
+    async def _sender(self) -> Raw:
         if self.sandbox:
             raise ConfigurationError(
                 "the sandbox has no webhook that can be set from here: in Twilio's console, under "

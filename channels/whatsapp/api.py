@@ -15,7 +15,8 @@ import httpx
 from twilio.http.response import Response
 from twilio.rest import Client
 
-from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, Resource, parsed
+from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, parsed
+from channels.raw import Raw, integer, string
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.settings import TwilioSettings
 
@@ -51,9 +52,7 @@ class TwilioHttp(OneExchange):
             text = (await answer.aread()).decode("utf-8", "replace")
         if not answer.is_success:
             wait = answer.headers.get("retry-after", "")
-            code = parsed(text).get("code")
-            named = code if isinstance(code, int) and not isinstance(code, bool) else None
-            raise ErrorAnswer(answer.status_code, named, wait)
+            raise ErrorAnswer(answer.status_code, integer(parsed(text), "code"), wait)
         return Response(answer.status_code, text, answer.headers)
 
 
@@ -89,7 +88,7 @@ _NOT_FROM_ENVIRONMENT = {"TWILIO_REGION": "", "TWILIO_EDGE": ""}
 class Page:
     """Rows of a list, and where the next page is (empty at the end)."""
 
-    rows: Sequence[Resource]
+    rows: Sequence[Raw]
     next_url: str = ""
 
 
@@ -120,9 +119,7 @@ class TwilioApi:
             asked["Body"] = wire.body
         if status_callback:
             asked["StatusCallback"] = status_callback
-        created = await self._post(f"{self._messages}.json", asked)
-        sid = created.get("sid")
-        return sid if isinstance(sid, str) else ""
+        return string(await self._post(f"{self._messages}.json", asked), "sid")
 
     async def now(self, sender: str) -> float | None:
         """Twilio's clock in epoch seconds, by the answer to a question about one message; None
@@ -142,11 +139,11 @@ class TwilioApi:
         """The page after `page`."""
         return await self._page(page.next_url, "messages", None)
 
-    async def message(self, sid: str) -> Resource:
+    async def message(self, sid: str) -> Raw:
         """One message's resource."""
         return await self._get(f"{self._messages}/{quote(sid)}.json")
 
-    async def media_of(self, sid: str) -> Sequence[Resource]:
+    async def media_of(self, sid: str) -> Sequence[Raw]:
         """The files of one message."""
         url = f"{self._messages}/{quote(sid)}/Media.json"
         return (await self._page(url, "media_list", {"PageSize": "50"})).rows
@@ -160,7 +157,7 @@ class TwilioApi:
         url = f"{self._settings.twilio_messaging_base}/v2/Indicators/Typing.json"
         await self._post(url, {"channel": "whatsapp", "messageId": message}, timeout)
 
-    async def senders(self) -> Sequence[Resource]:
+    async def senders(self) -> Sequence[Raw]:
         """The account's WhatsApp senders."""
         url = f"{self._settings.twilio_messaging_base}/v2/Channels/Senders"
         return (await self._page(url, "senders", {"Channel": "whatsapp", "PageSize": "1000"})).rows
@@ -181,7 +178,7 @@ class TwilioApi:
             raise NoAnswer(f"the list has no {rows}")
         return Page(found, self._next(answer))
 
-    def _next(self, answer: Resource) -> str:
+    def _next(self, answer: Raw) -> str:
         """The next page's URL, which must stay in our account: our token goes with it."""
         uri = answer.get("next_page_uri")
         if not isinstance(uri, str) or not uri:
@@ -193,17 +190,17 @@ class TwilioApi:
 
     async def _post(
         self, url: str, form: Mapping[str, object], timeout: float | None = None
-    ) -> Resource:
+    ) -> Raw:
         """The answer to a form; an empty answer is an empty resource."""
         answer = await self._client.request_async("POST", url, data=dict(form), timeout=timeout)
         return _resource(answer.text) if answer.text else {}
 
-    async def _get(self, url: str, asked: Mapping[str, str] | None = None) -> Resource:
+    async def _get(self, url: str, asked: Mapping[str, str] | None = None) -> Raw:
         answer = await self._client.request_async("GET", url, params=asked)
         return _resource(answer.text)
 
 
-def _resource(text: str) -> Resource:
+def _resource(text: str) -> Raw:
     found = parsed(text)
     if not found:
         raise NoAnswer("the answer is not what the API gives")

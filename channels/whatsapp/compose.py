@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from bot.domain.ports import OutsideWindow
 from bot.domain.reply import Button, FileOut, PartBody, Reply
-from channels.markdown import Span, Style, Styled
+from channels.markdown import Styled
 from channels.text import cleaned, is_blank, utf16_len
 from channels.whatsapp.settings import TwilioSettings
 from channels.whatsapp_common import markup, templates
 from channels.whatsapp_common.choices import listed, options_among
-from channels.whatsapp_common.markup import cut
+from channels.whatsapp_common.markup import cut, titled
 from channels.whatsapp_common.templates import REPLY
+from channels.whatsapp_common.wire import StoredWire
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(StoredWire):
     """The content of one create.
 
     `fallback` is sent instead when Twilio refuses the file or the content. With `content`
     (an `HX...` template) `body` is only what the person will read, where that is known.
-    `options` are the choices that were offered, each with the data that we want back.
     """
 
     body: str = ""
@@ -32,21 +31,6 @@ class Wire:
     fallback: str = ""
     content: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
-    options: tuple[Button, ...] = ()
-
-    def dumps(self) -> str:
-        stored = {name: value for name, value in asdict(self).items() if value}
-        return json.dumps(stored, ensure_ascii=False, sort_keys=True)
-
-    @classmethod
-    def loads(cls, stored: str) -> Wire:
-        """Raises ValueError when this is not one of ours."""
-        value = json.loads(stored)
-        try:
-            options = tuple(Button(**o) for o in value.pop("options", ()))
-            return cls(**value, options=options)
-        except (TypeError, AttributeError) as error:
-            raise ValueError("not a stored part of this channel") from error
 
 
 LIMIT = 1600
@@ -109,12 +93,9 @@ def _file(file: FileOut) -> list[PartBody]:
     captions = pieces(file.caption)
     name = file.name or file.kind
     if not file.url:
-        content = file.content
-        if is_blank(content):
+        if is_blank(file.content):
             return _bodies(captions)
-        title = Span(Style.BOLD, 0, len(name))
-        block = Span(Style.PRE, len(name) + 1, len(name) + 1 + len(content))
-        return _bodies([*captions, *cut(Styled(f"{name}\n{content}", (title, block)), LIMIT)])
+        return _bodies([*captions, *cut(titled(name, file.content), LIMIT)])
     if urlsplit(file.url).scheme not in ("http", "https"):
         return _bodies([*captions, *cut(Styled(f"{name}: {file.url}"), LIMIT)])
     fits = len(captions) == 1 and utf16_len(captions[0]) <= CAPTION_LIMIT

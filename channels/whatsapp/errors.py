@@ -5,15 +5,24 @@ The table follows Twilio's error dictionary and its map of WhatsApp errors.
 
 from __future__ import annotations
 
-from bot.domain.delivery import ChannelDown, LateRefusal, NotSent, Outcome, Refused, Scope, Unknown
+from bot.domain.delivery import (
+    ChannelDown,
+    LateRefusal,
+    LimitOf,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Unknown,
+)
 from channels.whatsapp_common.errors import ErrorTable, Proof, Rule
 
-_P, _S, _C = Proof, Scope, LateRefusal
+_P, _S, _C, _L = Proof, Scope, LateRefusal, LimitOf
 
 _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((20003, 20005, 20006), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account or its token is refused")),
     ((20404,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account is not found")),
-    ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests", account=True)),
+    ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests", limit=_L.ACCOUNT)),
     ((20500, 20503), Rule(_P.UNKNOWN, _C.UNKNOWN, "an error inside Twilio")),
     ((21211, 21217, 21604, 21612, 21614),
      Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person's address can't be reached")),
@@ -38,11 +47,11 @@ _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
     ((63015,), Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person has not joined the sandbox")),
     ((63016,), Rule(_S.WINDOW, _C.WINDOW, "window closed: the last word is over 24 hours old")),
     ((63017,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "WhatsApp's rate limit", 30.0)),
-    ((63018,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "WhatsApp's rate limit", 30.0, account=True)),
+    ((63018,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "WhatsApp's rate limit", 30.0, _L.ACCOUNT)),
     ((63032,), Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp keeps it from this person")),
     ((63037,), Rule(_P.UNKNOWN, _C.NONE, "the file is uploaded again by Twilio")),
     ((63038,), Rule(
-        _P.NOT_SENT, _C.RESEND_ONCE, "the daily limit is used up", 3600.0, account=True)),
+        _P.NOT_SENT, _C.RESEND_ONCE, "the daily limit is used up", 3600.0, _L.ACCOUNT)),
     ((63049,), Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, "WhatsApp limits templates to this person")),
     ((63051,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "WhatsApp locked the business account")),
     ((63062,), Rule(_S.WINDOW, _C.CONFIGURATION, "the terms for marketing are not accepted")),
@@ -60,9 +69,9 @@ def outcome_of_code(status: int, code: int | None, retry_after: float | None = N
     shown = str(code or status)
     if status == 429:
         if rule is None:
-            return NotSent("too many requests", shown, retry_after, limited=True)
+            return NotSent("too many requests", shown, retry_after, LimitOf.UNTOLD)
         wait = rule.wait if retry_after is None else retry_after
-        return NotSent(rule.why, shown, wait, limited=True, account=rule.account)
+        return NotSent(rule.why, shown, wait, rule.limit)
     if not 400 <= status < 500 or status == 408:
         return Unknown(f"Twilio answered with status {status}", shown)
     if rule is not None:

@@ -16,7 +16,7 @@ from bot.domain.errors import AttachmentUnavailable
 from channels.http import CallFailed, bounded
 from channels.whatsapp.api import TwilioHttp, basic
 from channels.whatsapp.settings import TWILIO_API, TwilioSettings
-from channels.whatsapp_common.media import NotYet, patiently
+from channels.whatsapp_common.media import NotYet, failure_of, patiently
 
 LARGEST = 16 * 1024 * 1024
 """Bytes; WhatsApp's own limit."""
@@ -91,10 +91,8 @@ async def _get(request: httpx.Request, http: TwilioHttp) -> bytes | httpx.URL:
             location = answer.headers.get("location", "")
             if answer.status_code in (301, 302, 303, 307, 308) and location:
                 return httpx.URL(location)
-            if answer.status_code in (404, 429) or answer.status_code >= 500:
-                raise NotYet(f"status {answer.status_code}")
-            if answer.status_code != 200:
-                raise AttachmentUnavailable(f"Twilio refuses the file ({answer.status_code})")
+            if answer.status_code != httpx.codes.OK:
+                raise failure_of(answer.status_code, "Twilio", answer.status_code)
             return await bounded(answer, LARGEST)
     except CallFailed as error:
         raise NotYet(str(error)) from None

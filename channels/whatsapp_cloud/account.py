@@ -7,15 +7,17 @@ wins over the app's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from bot.domain.errors import RecordsUnavailable
 from bot.domain.ports import Clock
-from channels.http import CallFailed, ErrorAnswer, Resource
-from channels.whatsapp_cloud import NAME, errors
-from channels.whatsapp_cloud.api import GraphApi, rows
+from channels.http import CallFailed, ErrorAnswer
+from channels.raw import Raw, obj, objs, string
+from channels.whatsapp_cloud import NAME
+from channels.whatsapp_cloud.api import GraphApi
+from channels.whatsapp_cloud.errors import TABLE
 from channels.whatsapp_cloud.settings import MetaSettings
 
 MESSAGES = "messages"
@@ -43,7 +45,7 @@ class MetaUnavailable(RecordsUnavailable):
         said = "" if code is None else str(code)
         self.refused = code in _DEAD_TOKEN
         verb = "refuses" if isinstance(failure, ErrorAnswer) else "does not answer for"
-        why = errors.explain(said) if said else str(failure)
+        why = TABLE.explain(said) if said else str(failure)
         super().__init__(f"Meta {verb} {NAME} {number}: {why}")
 
 
@@ -67,7 +69,7 @@ class NumberInfo:
 
     status: str
     quality: str
-    name: str
+    name_status: str
     throughput: str
     limit: str
     health: str
@@ -110,31 +112,31 @@ class CloudNumber:
     async def info(self) -> NumberInfo:
         """The number now. Raises MetaUnavailable, like all of these."""
         said = await self._told(self._api.get(self.account, fields=_NUMBER_FIELDS))
-        health = _object(said, "health_status")
-        hook = _object(said, "webhook_configuration")
-        parts = rows(health, "entities")
-        ids = {_word(part, "entity_type"): _word(part, "id") for part in parts}
+        health = obj(said, "health_status")
+        hook = obj(said, "webhook_configuration")
+        parts = objs(health, "entities")
+        ids = {string(part, "entity_type"): string(part, "id") for part in parts}
         return NumberInfo(
-            status=_word(said, "status"),
-            quality=_word(said, "quality_rating"),
-            name=_word(said, "name_status"),
-            throughput=_word(_object(said, "throughput"), "level"),
-            limit=_word(said, "whatsapp_business_manager_messaging_limit"),
-            health=_word(health, "can_send_message"),
+            status=string(said, "status"),
+            quality=string(said, "quality_rating"),
+            name_status=string(said, "name_status"),
+            throughput=string(obj(said, "throughput"), "level"),
+            limit=string(said, "whatsapp_business_manager_messaging_limit"),
+            health=string(health, "can_send_message"),
             troubles=[trouble for part in parts for trouble in _troubles(part)],
             app=ids.get("APP", ""),
             business=ids.get("WABA", ""),
             callbacks=Callbacks(
-                _word(hook, "phone_number"),
-                _word(hook, "whatsapp_business_account"),
-                _word(hook, "application"),
+                string(hook, "phone_number"),
+                string(hook, "whatsapp_business_account"),
+                string(hook, "application"),
             ),
         )
 
     async def token_info(self) -> TokenInfo:
         """The number's token now."""
         said = await self._told(self._api.get("debug_token", input_token=self._token))
-        data = _object(said, "data")
+        data = obj(said, "data")
         ends = (data.get("expires_at"), data.get("data_access_expires_at"))
         scopes = data.get("scopes")
         return TokenInfo(
@@ -149,8 +151,8 @@ class CloudNumber:
         """The ids of the apps that hear of this business account."""
         said = await self._told(self._api.get(f"{business}/subscribed_apps"))
         return [
-            _word(_object(row, "whatsapp_business_api_data") or row, "id")
-            for row in rows(said, "data")
+            string(obj(row, "whatsapp_business_api_data") or row, "id")
+            for row in objs(said, "data")
         ]
 
     async def subscribe(self, business: str) -> None:
@@ -165,12 +167,12 @@ class CloudNumber:
         await self._told(self._api.post(self.account, {"webhook_configuration": hook}))
 
     async def app_subscription(self, app: str) -> AppSubscription:
-        """What the app wants; nothing where it was never set up."""
+        """The fields that the app wants; none where it was never set up."""
         said = await self._as_app(app, lambda token: self._api.get(f"{app}/subscriptions", token))
-        for row in rows(said, "data"):
+        for row in objs(said, "data"):
             if row.get("object") == _OBJECT:
-                fields = frozenset(_word(field, "name") for field in rows(row, "fields"))
-                return AppSubscription(_word(row, "callback_url"), fields)
+                fields = frozenset(string(field, "name") for field in objs(row, "fields"))
+                return AppSubscription(string(row, "callback_url"), fields)
         return AppSubscription()
 
     async def subscribe_app(self, app: str, url: str, fields: frozenset[str]) -> None:
@@ -189,7 +191,7 @@ class CloudNumber:
         path = f"{app}/subscriptions"
         await self._as_app(app, lambda t: self._api.delete(path, t, object=_OBJECT))
 
-    async def _as_app(self, app: str, call: Callable[[str], Awaitable[Resource]]) -> Resource:
+    async def _as_app(self, app: str, call: Callable[[str], Awaitable[Raw]]) -> Raw:
         """Call with the app's own token, by whichever of our secrets Meta takes."""
         *others, last = self.settings.meta_app_secrets
         for secret in others:
@@ -206,18 +208,8 @@ class CloudNumber:
             raise MetaUnavailable(self.account, failure) from None
 
 
-def _object(said: Resource, name: str) -> Resource:
-    value = said.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _word(said: Resource, name: str) -> str:
-    value = said.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _troubles(part: Resource) -> Iterator[str]:
+def _troubles(part: Raw) -> Iterator[str]:
     """Meta's words on what keeps a part of the way from sending, and what it would do."""
-    for error in rows(part, "errors"):
-        said = (_word(error, "error_description"), _word(error, "possible_solution"))
-        yield f"{_word(part, 'entity_type')} {error.get('error_code')}: {' '.join(said)}".strip()
+    for error in objs(part, "errors"):
+        said = (string(error, "error_description"), string(error, "possible_solution"))
+        yield f"{string(part, 'entity_type')} {error.get('error_code')}: {' '.join(said)}".strip()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
 
-from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, Resource, parsed
+from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, parsed
+from channels.raw import Raw, obj, objs, string, whole
 from channels.whatsapp_common.errors import LONGEST_WAIT
 
 UPLOAD_TIMEOUT = 120.0
@@ -17,7 +18,6 @@ READ_TIMEOUT = 5.0
 _BAD_PARAMETER = 100
 _NO_SUCH_OBJECT = 33
 _USAGE = "x-business-use-case-usage"
-_DIGITS = re.compile("[0-9]{1,9}")
 _ID = re.compile(r"[0-9A-Za-z_.=-]*[0-9A-Za-z]")
 
 
@@ -25,33 +25,25 @@ class GraphError(ErrorAnswer):
     """Meta answered outside 2xx. `code` alone says why; `regain` are the seconds after which it
     lets the account call again, None where it names none."""
 
-    def __init__(self, answer: httpx.Response, said: Resource) -> None:
-        error = said.get("error")
-        told: Resource = error if isinstance(error, Mapping) else {}
+    def __init__(self, answer: httpx.Response, said: Raw) -> None:
         wait = answer.headers.get("retry-after", "")
-        super().__init__(answer.status_code, _code(told), wait)
+        super().__init__(answer.status_code, _code(obj(said, "error")), wait)
         self.regain = _regain(answer.headers.get(_USAGE, ""))
 
 
-def _code(told: Resource) -> int | None:
+def _code(error: Raw) -> int | None:
     """Meta's code; of a number that is not there, or that the token has no part in, 33."""
-    code, subcode = _whole(told.get("code")), told.get("error_subcode")
+    code, subcode = whole(error, "code"), whole(error, "error_subcode")
     return _NO_SUCH_OBJECT if code == _BAD_PARAMETER and subcode == _NO_SUCH_OBJECT else code
-
-
-def _whole(value: object) -> int | None:
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _regain(usage: str) -> float | None:
     """The longest wait that the header names, which counts minutes."""
     used = parsed(usage)
     waits = [
-        _whole(row.get("estimated_time_to_regain_access")) or 0
+        whole(row, "estimated_time_to_regain_access") or 0
         for account in used
-        for row in rows(used, account)
+        for row in objs(used, account)
     ]
     longest = min(max(waits, default=0), LONGEST_WAIT / 60)
     return longest * 60.0 if longest > 0 else None
@@ -63,7 +55,6 @@ class Media:
     `sha256` in hex digits or Base64, as it came."""
 
     url: str
-    mime_type: str
     sha256: str
     size: int | None
 
@@ -87,15 +78,14 @@ class GraphApi(OneExchange):
     async def send(self, body: Mapping[str, object]) -> str:
         """Send one message; its id, empty when a good answer names none."""
         answer = await self._message(body, self._timeout)
-        found = next((row.get("id") for row in rows(answer, "messages")), None)
-        return found if isinstance(found, str) else ""
+        return next((string(row, "id") for row in objs(answer, "messages")), "")
 
     async def read(self, message: str, *, typing: bool) -> None:
         """Mark a person's message as read, and show the typing indicator."""
         shown = {"typing_indicator": {"type": "text"}} if typing else {}
         await self._message({"status": "read", "message_id": message, **shown}, READ_TIMEOUT)
 
-    async def _message(self, body: Mapping[str, object], timeout: float) -> Resource:
+    async def _message(self, body: Mapping[str, object], timeout: float) -> Raw:
         url = f"{self._base}/{self._phone_id}/messages"
         whole = {"messaging_product": "whatsapp", **body}
         return await self._call(_request("POST", url, self.authorization, whole), timeout)
@@ -109,32 +99,25 @@ class GraphApi(OneExchange):
             data={"messaging_product": "whatsapp", "type": content_type},
             files={"file": (name, data, content_type)},
         )
-        found = (await self._call(request, UPLOAD_TIMEOUT)).get("id")
-        return found if isinstance(found, str) else ""
+        return string(await self._call(request, UPLOAD_TIMEOUT), "id")
 
     async def media(self, media: str) -> Media:
         """The place of a person's file, by its id."""
         said = await self.get(media, phone_number_id=self._phone_id)
-        url, size = said.get("url"), said.get("file_size")
-        if not isinstance(url, str):
+        url = string(said, "url")
+        if not url:
             raise NoAnswer("the answer names no address")
-        bare = str(size)
-        return Media(
-            url,
-            str(said.get("mime_type") or ""),
-            str(said.get("sha256") or ""),
-            int(bare) if bare.isascii() and bare.isdigit() else None,
-        )
+        return Media(url, string(said, "sha256"), whole(said, "file_size"))
 
-    async def get(self, path: str, token: str = "", **asked: str) -> Resource:
+    async def get(self, path: str, token: str = "", **asked: str) -> Raw:
         """An object or a list; `token` is another than the number's own."""
         return await self._ask("GET", path, token, asked, None)
 
-    async def post(self, path: str, body: Mapping[str, object], token: str = "") -> Resource:
+    async def post(self, path: str, body: Mapping[str, object], token: str = "") -> Raw:
         """Change an object."""
         return await self._ask("POST", path, token, {}, body)
 
-    async def delete(self, path: str, token: str = "", **asked: str) -> Resource:
+    async def delete(self, path: str, token: str = "", **asked: str) -> Raw:
         """Take something away."""
         return await self._ask("DELETE", path, token, asked, None)
 
@@ -145,14 +128,14 @@ class GraphApi(OneExchange):
         token: str,
         asked: Mapping[str, str],
         body: Mapping[str, object] | None,
-    ) -> Resource:
+    ) -> Raw:
         if not all(_ID.fullmatch(step) for step in path.split("/")):
             raise NothingReached("the id is none of Meta's")
         headers = _bearer(token or self._token)
         request = _request(method, f"{self._base}/{path}", headers, body, asked)
         return await self._call(request, self._timeout)
 
-    async def _call(self, request: httpx.Request, timeout: float) -> Resource:
+    async def _call(self, request: httpx.Request, timeout: float) -> Raw:
         async with self.exchange(request, timeout) as answer:
             text = (await answer.aread()).decode("utf-8", "replace")
         said = parsed(text)
@@ -181,9 +164,3 @@ def _request(
         )
     except (httpx.InvalidURL, UnicodeError) as error:
         raise NothingReached(type(error).__name__) from None
-
-
-def rows(said: Resource, name: str) -> Sequence[Resource]:
-    """The members of a list in an answer that are objects."""
-    value = said.get(name)
-    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

@@ -16,7 +16,7 @@ from bot.domain.delivery import (
     Unknown,
 )
 from bot.domain.message import Attachment, ChatKind, Inbound
-from bot.domain.ports import Clock, Pace, Recipient, SendRef
+from bot.domain.ports import Clock, Recipient, SendRef
 from bot.domain.reply import PartBody, Reply
 from channels.http import CallFailed, NothingReached
 from channels.whatsapp_cloud import NAME, compose, media
@@ -57,7 +57,7 @@ class WhatsAppCloudChannel(CloudNumber):
             typing_every=_TYPING_EVERY,
             witness_wait=_WITNESS_WAIT,
             outside_window=compose.outside_window(settings),
-            pace=Pace(per_chat=1 / 6, chat_burst=45, overall=80.0),
+            pace=replace(TRAITS.pace, per_chat=1 / 6, chat_burst=45),
         )
 
     async def open(self) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from bot.domain.ports import OutsideWindow
 from bot.domain.reply import Button, FileOut, PartBody, Reply
-from channels.markdown import Span, Style, Styled
+from channels.markdown import Styled
 from channels.text import cleaned, is_blank, shorten, utf16_len
 from channels.whatsapp_cloud.settings import MetaSettings
 from channels.whatsapp_common import templates
 from channels.whatsapp_common.choices import listed, options_among
-from channels.whatsapp_common.markup import cut, pieces
+from channels.whatsapp_common.markup import cut, pieces, titled
 from channels.whatsapp_common.templates import REPLY
+from channels.whatsapp_common.wire import StoredWire
 
 LIMIT = 4096
 """UTF-16 units of a text; so are all of these."""
@@ -36,31 +36,15 @@ _TYPES = {"photo": "image", "video": "video", "voice": "audio", "audio": "audio"
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(StoredWire):
     """One message: its `type`, and the object that Graph takes under that name. `fallback` are
     the words that are sent instead when its file or its choices are refused. `upload` is text that
-    is handed over as a file first. `options` are the choices that were offered, each with the
-    data that we want back."""
+    is handed over as a file first."""
 
     type: str
     content: Mapping[str, object]
     fallback: str = ""
     upload: str = ""
-    options: tuple[Button, ...] = ()
-
-    def dumps(self) -> str:
-        stored = {name: value for name, value in asdict(self).items() if value}
-        return json.dumps(stored, ensure_ascii=False, sort_keys=True)
-
-    @classmethod
-    def loads(cls, stored: str) -> Wire:
-        """Raises ValueError when this is not one of ours."""
-        value = json.loads(stored)
-        try:
-            options = tuple(Button(**o) for o in value.pop("options", ()))
-            return cls(**value, options=options)
-        except (TypeError, AttributeError) as error:
-            raise ValueError("not a stored part of this channel") from error
 
 
 def words(text: str, options: tuple[Button, ...] = ()) -> Wire:
@@ -151,17 +135,14 @@ def _file(file: FileOut) -> list[PartBody]:
         {"link": file.url, **named, **content},
         fallback=link if utf16_len(link) <= LIMIT else "",
     )
-    shown = f"{caption}\n[{name}]" if caption else f"[{name}]"
-    return [*_bodies([] if caption else captions), _part(wire, shown)]
+    return _with_file(wire, name, caption, captions)
 
 
 def _text_file(file: FileOut, captions: list[str], name: str) -> list[PartBody]:
     """Text as a document, or as words where it is short or Meta refuses it."""
     if is_blank(file.content):
         return _bodies(captions)
-    title = Span(Style.BOLD, 0, len(name))
-    block = Span(Style.PRE, len(name) + 1, len(name) + 1 + len(file.content))
-    plain = cut(Styled(f"{name}\n{file.content}", (title, block)), LIMIT)
+    plain = cut(titled(name, file.content), LIMIT)
     content, caption = _captioned("document", captions)
     wire = Wire(
         "document",
@@ -169,6 +150,11 @@ def _text_file(file: FileOut, captions: list[str], name: str) -> list[PartBody]:
         fallback=plain[0] if len(plain) == 1 else "",
         upload=file.content,
     )
+    return _with_file(wire, name, caption, captions)
+
+
+def _with_file(wire: Wire, name: str, caption: str, captions: list[str]) -> list[PartBody]:
+    """A file, behind the words that it does not carry itself."""
     shown = f"{caption}\n[{name}]" if caption else f"[{name}]"
     return [*_bodies([] if caption else captions), _part(wire, shown)]
 

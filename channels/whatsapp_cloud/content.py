@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from bot.domain.message import Attachment, InboundKind, PayloadError, one_line
-from channels.raw import Raw, joined, obj, objs, string, title
+from channels.raw import Raw, joined, obj, objs, shown_number, string, title
 from channels.whatsapp_common.content import (
     DESCRIPTIONS,
     Content,
@@ -56,10 +56,7 @@ def type_of(message: Raw) -> str:
 
 def number(raw: Raw, key: str) -> str:
     """A number as it is shown; Meta writes some as strings."""
-    value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return ""
-    return one_line(string(raw, key) if isinstance(value, str) else repr(value), 40)
+    return one_line(string(raw, key) or shown_number(raw, key), 40)
 
 
 def _text(message: Raw) -> Content:

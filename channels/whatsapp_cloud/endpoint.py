@@ -30,17 +30,17 @@ def connect(settings: MetaSettings, host: Host) -> Sequence[Endpoint]:
         Endpoint(
             channel,
             carrier=channel,
-            routes=[] if place else [route],
+            routes=[] if index else [route],
             webhook=NumberWebhook(channel),
             examine=partial(examine, channel),
         )
-        for place, channel in enumerate(channels)
+        for index, channel in enumerate(channels)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """What Meta asks and posts at our path."""
+    """Our path, at which Meta asks and posts."""
 
     settings: MetaSettings
 

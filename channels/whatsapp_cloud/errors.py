@@ -1,11 +1,20 @@
 """Meta's errors: each one's proof about a send, and the reaction to it in a status.
 
-Everything hangs on the code: HTTP's status and Meta's titles change.
+The code decides; HTTP's status only where there is none that we know, and Meta's titles never.
 """
 
 from __future__ import annotations
 
-from bot.domain.delivery import ChannelDown, LateRefusal, NotSent, Outcome, Refused, Scope, Unknown
+from bot.domain.delivery import (
+    ChannelDown,
+    LateRefusal,
+    LimitOf,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Unknown,
+)
 from channels.whatsapp_common.errors import ErrorTable, Proof, Rule
 
 PAIR_LIMIT = "131056"
@@ -21,6 +30,10 @@ def _down(why: str) -> Rule:
 
 def _ours(why: str) -> Rule:
     return Rule(_S.PAYLOAD, _C.PERMANENT_PAYLOAD, why)
+
+
+def _slower(why: str, wait: float, limit: LimitOf = LimitOf.ACCOUNT) -> Rule:
+    return Rule(_P.NOT_SENT, _C.RESEND_ONCE, why, wait, limit)
 
 
 TABLE = ErrorTable("Meta", (
@@ -39,13 +52,12 @@ TABLE = ErrorTable("Meta", (
     ((131037,), _down("the display name is not approved: see the number in WhatsApp Manager, "
                       "then restart")),
     ((1, 2, 131000, 131016, 133004), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an error inside Meta")),
-    ((131057,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the number is being upgraded", 30.0, True)),
-    ((4, 80007), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many calls of the account", 60.0, True)),
-    ((130429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "the number's throughput is used up", 5.0, True)),
-    ((131048,), Rule(_P.NOT_SENT, _C.RESEND_ONCE,
-                     "people report the number as spam: see its quality in WhatsApp Manager",
-                     3600.0, True)),
-    ((131056,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many messages to this person", 6.0, False)),
+    ((131057,), _slower("the number is being upgraded", 30.0)),
+    ((4, 80007), _slower("too many calls of the account", 60.0)),
+    ((130429,), _slower("the number's throughput is used up", 5.0)),
+    ((131048,),
+     _slower("people report the number as spam: see its quality in WhatsApp Manager", 3600.0)),
+    ((131056,), _slower("too many messages to this person", 6.0, LimitOf.CHAT)),
     ((131047,), Rule(_S.WINDOW, _C.WINDOW, "window closed: the last word is over 24 hours old")),
     ((131026,), Rule(_S.CHAT, _C.PERMANENT_CHAT, "the person can't be reached on WhatsApp")),
     ((130403,), Rule(_S.CHAT, _C.PERMANENT_CHAT, "the number blocked this person")),
@@ -61,8 +73,6 @@ TABLE = ErrorTable("Meta", (
     ((137000,), _ours("the person's identity changed")),
     ((131020, 131041, *range(131200, 131300)), _ours("the group refuses it")),
 ))  # fmt: skip
-
-explain = TABLE.explain
 
 
 def outcome_of(
@@ -82,7 +92,7 @@ def outcome_of(
 
 def _unlisted(status: int, code: int | None, shown: str, wait: float | None) -> Outcome:
     if status == 429:
-        return NotSent("too many requests", shown, wait, limited=True)
+        return NotSent("too many requests", shown, wait, LimitOf.UNTOLD)
     if not 400 <= status < 500 or status == 408:
         return Unknown(f"Meta answered with status {status}", shown)
     if code is None and status in (401, 403, 404):

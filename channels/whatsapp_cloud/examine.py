@@ -65,8 +65,9 @@ def of_number(name: str, info: NumberInfo) -> Iterator[Finding]:
     if info.quality in ("YELLOW", "RED"):
         fix = "people block or report it: see WhatsApp Manager, Phone numbers"
         yield warning(f"{name} quality", f"it is {info.quality}", fix)
-    if info.name in ("DECLINED", "EXPIRED"):
-        yield warning(f"{name} name", f"its display name is {info.name}", "WhatsApp Manager")
+    if info.name_status in ("DECLINED", "EXPIRED"):
+        fix = "see WhatsApp Manager, Phone numbers"
+        yield warning(f"{name} name", f"its display name is {info.name_status}", fix)
 
 
 async def _subscriptions(name: str, number: CloudNumber, info: NumberInfo) -> Sequence[Finding]:

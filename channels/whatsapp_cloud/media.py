@@ -14,9 +14,9 @@ from functools import partial
 import httpx
 
 from bot.domain.errors import AttachmentUnavailable
-from channels.http import CallFailed, ErrorAnswer, bounded
+from channels.http import CallFailed, ErrorAnswer, bounded, too_large
 from channels.whatsapp_cloud.api import GraphApi
-from channels.whatsapp_common.media import NotYet, patiently
+from channels.whatsapp_common.media import NotYet, failure_of, patiently
 
 LARGEST = 100 * 1024 * 1024
 """Bytes; WhatsApp's own limit for documents."""
@@ -48,12 +48,10 @@ async def _once(media: str, digest: str, base: str, api: GraphApi) -> bytes:
     try:
         file = await api.media(media)
         if file.size is not None and file.size > LARGEST:
-            raise AttachmentUnavailable(f"the file is larger than {LARGEST // (1024 * 1024)} MB")
+            raise too_large(LARGEST)
         content = await _bytes_at(file.url, base, api)
     except ErrorAnswer as error:
-        if error.status in (404, 429) or error.status >= 500:
-            raise NotYet(f"status {error.status}") from None
-        raise AttachmentUnavailable(f"Meta refuses the file ({error})") from None
+        raise failure_of(error.status, "Meta", error) from None
     except CallFailed as error:
         raise NotYet(str(error)) from None
     if not all(_is_of(content, named) for named in (digest, file.sha256) if named):
@@ -70,10 +68,8 @@ async def _bytes_at(address: str, base: str, api: GraphApi) -> bytes:
         raise AttachmentUnavailable("the file is not at an address of Meta's")
     request = httpx.Request("GET", url, headers=api.authorization)
     async with api.exchange(request, TIME_LIMIT) as answer:
-        if answer.status_code in (404, 429) or answer.status_code >= 500:
-            raise NotYet(f"status {answer.status_code}")
         if answer.status_code != httpx.codes.OK:
-            raise AttachmentUnavailable(f"Meta refuses the file ({answer.status_code})")
+            raise failure_of(answer.status_code, "Meta", answer.status_code)
         return await bounded(answer, LARGEST)
 
 

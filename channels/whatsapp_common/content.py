@@ -20,7 +20,7 @@ DESCRIPTIONS = {
 }
 
 SENT_TOGETHER = frozenset({InboundKind.PHOTO, InboundKind.VIDEO, InboundKind.DOCUMENT})
-"""What people pick several of at once. Each comes by itself, and nothing says how many."""
+"""People pick several of these at once. Each comes by itself, and nothing says how many."""
 
 
 @dataclass(frozen=True, slots=True)

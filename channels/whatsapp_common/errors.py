@@ -16,6 +16,7 @@ from typing import assert_never
 from bot.domain.delivery import (
     ChannelDown,
     LateRefusal,
+    LimitOf,
     NotSent,
     Outcome,
     Refused,
@@ -39,22 +40,21 @@ class Proof(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line of the table. `wait` is in seconds, used where the provider names no time;
-    `account` says whose a limit is: every chat's of the account (True), this one's, or nobody
-    tells (None)."""
+    """One line of the table. `wait` is in seconds, used where the provider names no time; `limit`
+    counts where nothing was sent."""
 
     proof: Proof | Scope
-    callback: LateRefusal
+    reaction: LateRefusal
     why: str
     wait: float | None = None
-    account: bool | None = None
+    limit: LimitOf = LimitOf.UNTOLD
 
     def outcome(self, code: str, retry_after: float | None) -> Outcome:
         """The outcome of a send that was answered so; `retry_after` in seconds."""
         match self.proof:
             case Proof.NOT_SENT:
                 wait = self.wait if retry_after is None else retry_after
-                return NotSent(self.why, code, wait, limited=True, account=self.account)
+                return NotSent(self.why, code, wait, limited=self.limit)
             case Proof.DOWN:
                 return ChannelDown(self.why, code)
             case Proof.UNKNOWN:
@@ -78,7 +78,7 @@ class ErrorTable:
     def reaction(self, code: str) -> LateRefusal:
         """The reaction that a status with this error code asks for."""
         rule = self.rule(code)
-        return rule.callback if rule else LateRefusal.UNKNOWN
+        return rule.reaction if rule else LateRefusal.UNKNOWN
 
     def resend_after(self, code: str) -> float:
         """Seconds to wait before the one more send that RESEND_ONCE allows."""

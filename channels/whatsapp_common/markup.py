@@ -38,6 +38,13 @@ def cut(styled: Styled, limit: int) -> list[str]:
     return [_marked(flat.clip(start, end)).strip("\n") for start, end in ranges]
 
 
+def titled(name: str, content: str) -> Styled:
+    """A text file as words: its name, and what is in it as a block."""
+    start = len(name) + 1
+    spans = Span(Style.BOLD, 0, len(name)), Span(Style.PRE, start, start + len(content))
+    return Styled(f"{name}\n{content}", spans)
+
+
 def _guarded(styled: Styled) -> Styled:
     """With words such as `__init__.py` as code, whose signs WhatsApp would take for marks."""
     spans = list(styled.spans)

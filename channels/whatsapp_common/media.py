@@ -14,6 +14,13 @@ class NotYet(Exception):
     """This try failed in a way that passes; the text says how."""
 
 
+def failure_of(status: int, provider: str, said: object) -> Exception:
+    """The failure of a question for a file that was answered so: one that passes, or a refusal."""
+    if status in (404, 429) or status >= 500:
+        return NotYet(f"status {status}")
+    return AttachmentUnavailable(f"{provider} refuses the file ({said})")
+
+
 async def patiently(
     fetch: Callable[[], Awaitable[bytes]], sleep: Callable[[float], Awaitable[None]]
 ) -> bytes:

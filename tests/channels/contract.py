@@ -82,7 +82,7 @@ def _is_proven(trouble: Trouble, outcome: Outcome) -> bool:
         case Trouble.UNREACHABLE:
             return isinstance(outcome, NotSent) and not outcome.limited
         case Trouble.RATE_LIMITED:
-            return isinstance(outcome, NotSent) and outcome.limited and bool(outcome.retry_after)
+            return isinstance(outcome, NotSent) and bool(outcome.limited and outcome.retry_after)
         case Trouble.PERSON_GONE:
             return isinstance(outcome, Refused) and outcome.scope is Scope.CHAT
         case Trouble.PAYLOAD:

@@ -8,7 +8,16 @@ import httpx
 import pytest
 from telegram.error import NetworkError, TelegramError, TimedOut
 
-from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
+from bot.domain.delivery import (
+    ChannelDown,
+    LimitOf,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Sent,
+    Unknown,
+)
 from channels.telegram.api import Rejected
 from channels.telegram.errors import TOPIC_GONE, outcome_of
 from tests.channels.telegram_kit import line, private
@@ -27,11 +36,11 @@ def json(status: int, text: str, *headers: tuple[str, str], stores: bool = False
 
 
 NOT_SENT: list[tuple[Misbehaviour, Outcome]] = [
-    (faults.too_many(37), NotSent("too many requests", "429", 37.0, limited=True)),
-    (faults.too_many_unnamed(), NotSent("too many requests", "429", None, limited=True)),
+    (faults.too_many(37), NotSent("too many requests", "429", 37.0, LimitOf.UNTOLD)),
+    (faults.too_many_unnamed(), NotSent("too many requests", "429", None, LimitOf.UNTOLD)),
     (
         json(429, "busy", ("Retry-After", "5")),
-        NotSent("too many requests", "429", 5.0, limited=True),
+        NotSent("too many requests", "429", 5.0, LimitOf.UNTOLD),
     ),
     (
         faults.migrated(-1007000000301),
@@ -218,7 +227,7 @@ async def test_b43_a_rate_limit_names_its_wait_and_the_same_part_goes_later() ->
         at.fake.fail("sendMessage", faults.too_many(37))
         first = await at.send()
         assert isinstance(first, NotSent)
-        assert (first.retry_after, first.limited) == (37.0, True)
+        assert (first.retry_after, first.limited) == (37.0, LimitOf.UNTOLD)
         assert isinstance(await at.send(), Sent)
         assert len(at.fake.messages(CHAT)) == 1
 

@@ -7,6 +7,7 @@ import pytest
 from bot.domain.delivery import (
     ChannelDown,
     LateRefusal,
+    LimitOf,
     NotSent,
     Outcome,
     Refused,
@@ -90,7 +91,7 @@ def test_b146_each_refusal_by_the_pair_limit_waits_four_times_as_long(
 ) -> None:
     outcome = answered(400, 131056, attempt=attempt)
     assert isinstance(outcome, NotSent)
-    assert (outcome.retry_after, outcome.limited, outcome.account) == (wait, True, False)
+    assert (outcome.retry_after, outcome.limited) == (wait, LimitOf.CHAT)
     later = outcome_of(429, 131056, None, attempt, 0.99)
     assert isinstance(later, NotSent)
     assert later.retry_after is not None
@@ -101,7 +102,7 @@ def test_b146_each_refusal_by_the_pair_limit_waits_four_times_as_long(
 def test_b146_other_limits_slow_the_whole_number(code: int) -> None:
     outcome = answered(400, code)
     assert isinstance(outcome, NotSent)
-    assert outcome.account
+    assert outcome.limited is LimitOf.ACCOUNT
     assert outcome.retry_after
     told = answered(400, code, wait=120.0)
     assert isinstance(told, NotSent)

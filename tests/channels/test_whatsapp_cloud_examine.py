@@ -15,7 +15,7 @@ BOTH = frozenset({"whatsapp_business_messaging", "whatsapp_business_management"}
 WELL: dict[str, Any] = {
     "status": "CONNECTED",
     "quality": "GREEN",
-    "name": "APPROVED",
+    "name_status": "APPROVED",
     "throughput": "STANDARD",
     "limit": "TIER_2K",
     "health": "AVAILABLE",
@@ -54,7 +54,7 @@ def test_a_token_is_judged_by_its_end_and_its_permissions(
         ({"health": "BLOCKED"}, Level.PROBLEM, "can't send"),
         ({"troubles": ("WABA 141006: no payment method",)}, Level.WARNING, "141006"),
         ({"quality": "RED"}, Level.WARNING, "RED"),
-        ({"name": "DECLINED"}, Level.WARNING, "DECLINED"),
+        ({"name_status": "DECLINED"}, Level.WARNING, "DECLINED"),
         ({"status": "", "quality": "", "limit": "", "throughput": ""}, Level.OK, "unknown"),
     ],
 )

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from bot.domain.delivery import ChannelDown, NotSent, Outcome, Refused, Scope, Sent, Unknown
+from bot.domain.delivery import (
+    ChannelDown,
+    LimitOf,
+    NotSent,
+    Outcome,
+    Refused,
+    Scope,
+    Sent,
+    Unknown,
+)
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import Button, FileOut, PartBody, Reply
@@ -137,7 +146,7 @@ async def test_the_time_that_the_usage_header_names_is_kept() -> None:
         at.fake.fail("send", faults.busy_account(minutes=3))
         outcome = await at.send(Reply("hi"))
         assert isinstance(outcome, NotSent)
-        assert (outcome.retry_after, outcome.account) == (180.0, True)
+        assert (outcome.retry_after, outcome.limited) == (180.0, LimitOf.ACCOUNT)
 
 
 async def test_a_refused_file_goes_as_words_and_a_closed_window_does_not() -> None:

@@ -57,7 +57,7 @@ def test_the_same_reply_is_composed_to_the_same_bytes() -> None:
 
 
 def test_what_is_stored_is_what_is_read_back() -> None:
-    wire = Wire("b", "m", "f", "HX1", {"1": "ä"}, (Button("l", "d"),))
+    wire = Wire("b", "m", "f", "HX1", {"1": "ä"}, options=(Button("l", "d"),))
     assert Wire.loads(wire.dumps()) == wire
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from bot.domain.delivery import (
     ChannelDown,
+    LimitOf,
     NotSent,
     Outcome,
     Refused,
@@ -119,7 +120,7 @@ def test_an_answer_that_proves_nothing_is_unknown(status: int) -> None:
 def test_429_was_never_processed(code: int | None) -> None:
     outcome = outcome_of_code(429, code, 7.0)
     assert isinstance(outcome, NotSent)
-    assert (outcome.limited, outcome.retry_after) == (True, 7.0)
+    assert (outcome.limited is not None, outcome.retry_after) == (True, 7.0)
 
 
 def test_a_limit_without_a_named_wait_has_its_codes_or_a_growing_one() -> None:
@@ -129,7 +130,8 @@ def test_a_limit_without_a_named_wait_has_its_codes_or_a_growing_one() -> None:
 
 def test_a_limit_of_the_whole_account_says_so() -> None:
     limits = [outcome_of_code(429, code) for code in (None, 21611, 63017, 20429, 63018, 63038)]
-    assert [m.account for m in limits if isinstance(m, NotSent)] == [None] * 3 + [True] * 3
+    said = [LimitOf.UNTOLD] * 3 + [LimitOf.ACCOUNT] * 3
+    assert [m.limited for m in limits if isinstance(m, NotSent)] == said
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

@@ -10,6 +10,7 @@ import pytest
 
 from bot.domain.delivery import (
     ChannelDown,
+    LimitOf,
     NotSent,
     Outcome,
     Refused,
@@ -107,7 +108,7 @@ async def test_a_rate_limit_was_never_processed_and_names_its_wait() -> None:
     async with line() as at:
         at.fake.fail("create", faults.too_many(37))
         outcome = await send(at)
-        assert outcome == NotSent("too many requests", "20429", 37.0, limited=True, account=True)
+        assert outcome == NotSent("too many requests", "20429", 37.0, LimitOf.ACCOUNT)
         assert at.fake.texts() == []
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bot.delivery.notices import to_chat
-from bot.domain.delivery import NotSent, Outcome, Sent
+from bot.domain.delivery import LimitOf, NotSent, Outcome, Sent
 from bot.domain.ports import STILL_OURS, Recipient, SendRef
 from bot.domain.reply import PartBody
 from storage import chats, outbox
@@ -76,7 +76,7 @@ async def test_a_limit_that_names_no_wait_is_retried_at_growing_moments(
     channel = running.process.rt.channels[part.account]
 
     async def limited(_to: Recipient, _body: PartBody, _ref: SendRef) -> Outcome:
-        return NotSent("too many requests", "20429", limited=True)
+        return NotSent("too many requests", "20429", limited=LimitOf.UNTOLD)
 
     monkeypatch.setattr(type(channel), "send", lambda _self, *args: limited(*args))
     waits = []

@@ -15,6 +15,7 @@ import pytest
 from bot.api import Turn
 from bot.clock import SystemClock
 from bot.delivery.rate_limit import RateLimiter
+from bot.domain.delivery import LimitOf
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Pace, Recipient
 from bot.domain.terms import Burst
@@ -237,9 +238,9 @@ async def test_three_chats_refused_within_a_second_hold_the_whole_account() -> N
     clock, left = SleepersClock(), list[float]()
     limiter = RateLimiter(TELEGRAM, clock)
     for number in range(2):
-        await limiter.refused(chat(number), 20.0, account=None)
+        await limiter.refused(chat(number), 20.0, LimitOf.UNTOLD)
     assert (await limiter.place(chat(9))).taken
-    await limiter.refused(chat(2), 20.0, account=None)
+    await limiter.refused(chat(2), 20.0, LimitOf.UNTOLD)
     assert (await limiter.place(chat(10), 3.0)).wait == pytest.approx(20.0)
     await clock.run(leaving(limiter, chat(11), left))
     assert left[0] >= 20.0
@@ -248,7 +249,7 @@ async def test_three_chats_refused_within_a_second_hold_the_whole_account() -> N
 async def test_limits_that_are_said_to_be_of_their_chats_hold_up_nobody_else() -> None:
     limiter = RateLimiter(TELEGRAM, SleepersClock())
     for number in range(5):
-        await limiter.refused(chat(number), 20.0, account=False)
+        await limiter.refused(chat(number), 20.0, LimitOf.CHAT)
     assert (await limiter.place(chat(9))).taken
 
 
@@ -265,7 +266,7 @@ async def test_who_stands_in_line_when_the_account_is_held_waits_for_its_end() -
     async def refused() -> None:
         await clock.sleep(0.5)
         for number in range(3):
-            await limiter.refused(chat(number), 20.0, account=None)
+            await limiter.refused(chat(number), 20.0, LimitOf.UNTOLD)
 
     await clock.run(refused(), *(leaving(limiter, chat(n), left) for n in range(60)))
     assert len(left) == 60
@@ -275,7 +276,7 @@ async def test_who_stands_in_line_when_the_account_is_held_waits_for_its_end() -
 
 async def test_a_limit_that_is_the_accounts_holds_it_at_once() -> None:
     limiter = RateLimiter(Pace(overall=80.0), SleepersClock())
-    await limiter.refused(chat(1), 30.0, account=True)
+    await limiter.refused(chat(1), 30.0, LimitOf.ACCOUNT)
     assert (await limiter.place(chat(2), 3.0)).wait == pytest.approx(30.0)
 
 
@@ -319,7 +320,7 @@ async def test_with_redis_a_hold_and_the_moments_of_return_are_shared(valkey_url
     shared = [SharedRateLimit(valkey_url, "telegram:2", clock) for _ in range(2)]
     limiters = [RateLimiter(TELEGRAM, clock, one) for one in shared]
     held = clock.monotonic()
-    await limiters[0].refused(chat(1), 300.0, account=True)
+    await limiters[0].refused(chat(1), 300.0, LimitOf.ACCOUNT)
     told: list[tuple[float, float]] = []
     """The earliest and the latest moment that was meant: an answer may take its time."""
     for n in range(10):
@@ -341,8 +342,8 @@ async def test_a_hold_outlives_an_emptied_redis_and_a_shorter_refusal(
     clock = SystemClock()
     shared = [SharedRateLimit(valkey_url, "telegram:5", clock) for _ in range(2)]
     limiters = [RateLimiter(Pace(overall=10.0), clock, one) for one in shared]
-    await limiters[0].refused(chat(1), 300.0, account=True)
-    await limiters[0].refused(chat(2), 1.0, account=True)
+    await limiters[0].refused(chat(1), 300.0, LimitOf.ACCOUNT)
+    await limiters[0].refused(chat(2), 1.0, LimitOf.ACCOUNT)
     assert (await limiters[1].place(chat(3))).wait > 100.0
     valkey.flush()
     await limiters[0].place(chat(3))
