@@ -49,17 +49,8 @@ def list_(
         return chat_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
     found = shown(in_session(lambda session: session.rt.db.read(ask)), whole=addresses)
-    head = (
-        "id",
-        "channel",
-        "account",
-        "address",
-        "kind",
-        "name",
-        "last heard",
-        "live runs",
-        "state",
-    )
+    who = ("id", "channel", "account", "address", "kind", "name")
+    head = (*who, "last heard", "live runs", "state")
     render.listing(found, chat_shape, head, _row, json=json)
 
 

@@ -71,11 +71,8 @@ def _settings(process: Examined) -> Sequence[Finding]:
     found = [fine("settings", "they fit together")]
     if not process.has_platform:
         fix = f"set {process.ways_to_configure}"
-        found.append(
-            warning(
-                "platforms", "none is configured: there is only the chat of `answerback up`", fix
-            )
-        )
+        says = "none is configured: there is only the chat of `answerback up`"
+        found.append(warning("platforms", says, fix))
     found += process.left_off
     public = settings.public_url
     if public and not public.startswith("https://"):
