@@ -1,11 +1,19 @@
 """The smallest agents. Run one: AGENT=examples.echo_function:reply answerback chat"""
 
+import asyncio
+
 from bot.api import Button, Reply, Turn, wait
 
 
 async def reply(turn: Turn) -> str:
     """One string is a whole answer; Markdown is shown as the platform can."""
     return f"You said: {turn.text}"
+
+
+async def slowly(turn: Turn) -> str:
+    """The same after ten seconds, in which the program can be killed and started again."""
+    await asyncio.sleep(10)
+    return await reply(turn)
 
 
 async def choose(turn: Turn) -> Reply | None:

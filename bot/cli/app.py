@@ -14,7 +14,7 @@ from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.exit import to_the_end
-from bot.wiring import Role, configured, read_settings
+from bot.wiring import Role, configured, left_off, read_settings
 
 app = typer.Typer(
     name="answerback",
@@ -52,9 +52,12 @@ def up() -> None:
 
     For example: up
     """
-    if configured(read_settings()):
+    settings = read_settings()
+    if configured(settings):
         serve()
     else:
+        for off in left_off(settings):
+            typer.echo(f"{off.name}: {off.says}; {off.fix}", err=True)
         from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
 
         uvloop.run(to_the_end(talk(settings_with_logs("WARNING"), pages=True)))

@@ -49,14 +49,15 @@ def list_(
         return chat_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
 
     found = shown(in_session(lambda session: session.rt.db.read(ask)), whole=addresses)
-    head = ("id", "channel", "address", "kind", "name", "last heard", "live runs", "state")
+    who = ("id", "channel", "account", "address", "kind", "name")
+    head = (*who, "last heard", "live runs", "state")
     render.listing(found, chat_shape, head, _row, json=json)
 
 
 def _row(chat: ChatLine) -> tuple[object, ...]:
     heard = "" if chat.last_inbound_at is None else moment(chat.last_inbound_at)
     address = f"{chat.address}/{chat.topic}" if chat.topic else chat.address
-    who = (chat.id, chat.channel, address, chat.kind, chat.name)
+    who = (chat.id, chat.channel, chat.account, address, chat.kind, chat.name)
     return (*who, heard, chat.live, _state(chat))
 
 
@@ -89,7 +90,8 @@ def show(chat: options.Chat, *, json: options.Json = False) -> None:
             }
         )
         return
-    render.lines([f"chat {line.id}: {line.channel} {line.address} {line.name}", _state(line)])
+    who = f"{line.channel} {line.account}, {line.address} {line.name}"
+    render.lines([f"chat {line.id}: {who}", *filter(None, [_state(line)])])
     rows = [(r.id, r.request_id, state_of(r), span(r.age)) for r in newest]
     render.table(("run", "request", "state", "age"), rows)
     print_course(course, text=False)

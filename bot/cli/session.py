@@ -91,5 +91,6 @@ def _only(found: Sequence[int], name: str, kind: str) -> int:
         raise CommandFailed(f"no {kind} is named {name}; `{kind}s list` shows what there is")
     if len(found) > 1:
         several = ", ".join(map(str, found))
-        raise CommandFailed(f"{name} names {len(found)} {kind}s: {several}; give the number")
+        way = f"give the number; `{kind}s list` tells them apart"
+        raise CommandFailed(f"{name} names {len(found)} {kind}s: {several}; {way}")
     return found[0]

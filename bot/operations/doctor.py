@@ -42,6 +42,7 @@ class Examined:
     clock: Clock
     has_platform: bool
     ways_to_configure: str
+    left_off: Sequence[Finding]
     session: Callable[[], AbstractAsyncContextManager[OperatorSession]]
     close_agent: Callable[[], Awaitable[None]]
 
@@ -70,7 +71,9 @@ def _settings(process: Examined) -> Sequence[Finding]:
     found = [fine("settings", "they fit together")]
     if not process.has_platform:
         fix = f"set {process.ways_to_configure}"
-        found.append(warning("platforms", "none is configured: only `chat` works", fix))
+        says = "none is configured: there is only the chat of `answerback up`"
+        found.append(warning("platforms", says, fix))
+    found += process.left_off
     public = settings.public_url
     if public and not public.startswith("https://"):
         fix = "use https, with a certificate that the platforms trust"

@@ -2,7 +2,7 @@
 
 from bot.operations.session import OperatorSession, database_exists, schema_problem
 from bot.settings import Settings
-from bot.wiring.channels import configured, read_settings
+from bot.wiring.channels import configured, left_off, read_settings
 from bot.wiring.operator import operator_session
 from bot.wiring.process import Parts, Process, Role, running, site, typed
 
@@ -14,6 +14,7 @@ __all__ = [
     "Settings",
     "configured",
     "database_exists",
+    "left_off",
     "operator_session",
     "read_settings",
     "running",

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from bot.domain.errors import ConfigurationError
+from bot.domain.findings import Finding, warning
 from bot.domain.plugin import ChannelPlugin, Endpoint, Host
 from bot.domain.ports import Clock
 from bot.settings import ChannelList, Settings, read, settings_of
@@ -73,6 +74,20 @@ def configured(settings: Settings) -> Sequence[ChannelPlugin[Any]]:
 def ways_to_configure(settings: Settings) -> str:
     """The variables that would turn a channel on, for a person."""
     return ", or ".join(p.turned_on_by for p in plugins(settings.channels) if p.turned_on_by)
+
+
+def left_off(settings: Settings) -> Sequence[Finding]:
+    """The channels that are off although a secret of theirs is set: a name may be missing, or
+    spelled otherwise."""
+    found = []
+    for plugin in plugins(settings.channels):
+        fields = {} if plugin.settings is None else plugin.settings.model_fields
+        secrets = [n.upper() for n, f in fields.items() if not f.repr and getattr(settings, n)]
+        served = plugin.configured(settings) or plugin.beside_terminal(settings)
+        if secrets and not served:
+            fix = f"set {plugin.turned_on_by}, or empty {' and '.join(secrets)}"
+            found.append(warning(plugin.name, f"it is off although {secrets[0]} is set", fix))
+    return found
 
 
 def connect(

@@ -14,7 +14,13 @@ from bot.operations.stuck import Stuck, database_troubles
 from bot.schedule import CronCalendar
 from bot.settings import Settings
 from bot.wiring.agents import build_agent, words_of
-from bot.wiring.channels import configured, connect, read_settings, ways_to_configure
+from bot.wiring.channels import (
+    configured,
+    connect,
+    left_off,
+    read_settings,
+    ways_to_configure,
+)
 from bot.wiring.process import make_ready
 
 
@@ -68,6 +74,7 @@ async def examine() -> Sequence[Finding]:
             clock,
             has_platform=bool(configured(settings)),
             ways_to_configure=ways_to_configure(settings),
+            left_off=left_off(settings),
             session=lambda: operator_session(settings),
             close_agent=close_agent,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -18,8 +20,8 @@ _PAGE = """<!doctype html>
 <h1>Answerback</h1>
 <p>The button in the corner opens the chat. Ask something, close this tab or kill the server in the
 middle of the answer, come back: the answer is there.</p>
-<p>One line brings it to a page of yours:</p>
-<pre>&lt;script src="http://this.server/web/answerback.js" defer&gt;&lt;/script&gt;</pre>
+<p>One line brings it to a page of yours, whose origin stands in WEB_ORIGINS:</p>
+<pre>&lt;script src="SERVER/web/answerback.js" defer&gt;&lt;/script&gt;</pre>
 </body>
 </html>
 """
@@ -35,6 +37,7 @@ _HEADERS = {
 }
 
 
-async def demo_page(_request: Request) -> HTMLResponse:
-    """The page."""
-    return HTMLResponse(_PAGE, headers=_HEADERS)
+async def demo_page(request: Request) -> HTMLResponse:
+    """The page, with the address at which the browser found this server."""
+    server = escape(f"{request.url.scheme}://{request.url.netloc}")
+    return HTMLResponse(_PAGE.replace("SERVER", server), headers=_HEADERS)

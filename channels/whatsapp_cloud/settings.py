@@ -100,6 +100,11 @@ class MetaSettings(BaseSettings, defer_build=True):
     def _meta_fits_together(self) -> MetaSettings:
         if not self.meta_phone_number_id:
             return self
+        if not self.meta_access_token:
+            raise ValueError(
+                "META_ACCESS_TOKEN is empty: set the token of a system user, or for a first try "
+                "the one in the app's API Setup"
+            )
         ids, tokens = _split(self.meta_phone_number_id), _split(self.meta_access_token)
         if len(tokens) not in (1, len(ids)):
             raise ValueError(

@@ -19,10 +19,12 @@ from storage.schema.tables import accounts, chats, events, inbound, outbox, payl
 
 @dataclass(frozen=True, slots=True)
 class ChatLine:
-    """A chat as operators see it. Times in epoch seconds; `live` counts its unended runs."""
+    """A chat as operators see it. `account` is our own name at the platform. Times in epoch
+    seconds; `live` counts its unended runs."""
 
     id: int
     channel: ChannelName
+    account: str
     address: str
     topic: str
     kind: str
@@ -41,6 +43,7 @@ _LINE = Entity(
     ChatLine,
     chats,
     channel=(accounts.c.channel, ChannelName),
+    account=accounts.c.account,
     live=sa.select(sa.func.count())
     .where(runs.c.chat == chats.c.id, is_not(runs.c.state, RunState.ENDED))
     .correlate(chats)

@@ -42,6 +42,7 @@ async def test_the_functions_of_the_smallest_example_answer() -> None:
     assert await reply(turn("hello")) == "You said: hello"
     offer = Reply("Tea or coffee?", buttons=(Button("Tea", "tea"), Button("Coffee", "coffee")))
     assert await choose(turn("hello")) == offer
+    assert callable(load("examples.echo_function:slowly", Threads(1)))
     assert await choose(turn("Thanks ")) is None
     pressed = FakeTurn((message("Tea", InboundKind.BUTTON, button="tea"),))
     assert await choose(pressed) == Reply("You chose tea.")

@@ -71,6 +71,7 @@ async def test_acts_take_the_short_form_where_it_names_one_chat(sqlite_ground: G
     several = await call(ground, "chats", "pause", "+1…0022")
     assert several.code == 1
     assert f"names 2 chats: {', '.join(map(str, sorted(numbers)))}" in several.err
+    assert "`chats list` tells them apart" in several.err
     for words in ("+4…5678", "whatsapp:+4...5678", IDA):
         paused = await call(ground, "chats", "pause", words, "--for", "5")
         assert paused.code == 0, paused.err

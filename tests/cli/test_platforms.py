@@ -228,6 +228,22 @@ async def test_the_doctor_names_what_is_wrong_and_the_fix(
     assert TOKEN not in str(found)
 
 
+async def test_the_doctor_names_a_platform_that_is_set_up_by_half(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    environment.setenv("TWILIO_ACCOUNT_SID", "")
+    environment.setenv("META_ACCESS_TOKEN", "EAAtoken")
+    found = await examined()
+    for name, missing, given in (
+        ("whatsapp", "TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN"),
+        ("whatsapp-cloud", "META_PHONE_NUMBER_ID", "META_ACCESS_TOKEN"),
+    ):
+        assert found[name].level is Level.WARNING
+        assert given in found[name].says
+        assert missing in found[name].fix
+    assert "EAAtoken" not in str(found)
+
+
 async def test_the_doctor_reads_an_old_schema(
     environment: pytest.MonkeyPatch, blank_sqlite_url: str, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ RUN = """id request_id requests channel chat address topic state ending cause de
     attempts failures deaths holder holder_alive age_s created_at ended_at"""
 PART = """id run chat channel address kind part state receipt attempts error code provider_status
     since_s"""
-CHAT = """id channel address topic kind name language last_inbound_at paused_until
+CHAT = """id channel account address topic kind name language last_inbound_at paused_until
     unreachable_since unreachable_reason opted_out_at live_runs"""
 
 

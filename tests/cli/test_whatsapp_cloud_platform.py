@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.cli.shapes import chat_shape
 from bot.domain.errors import RecordsUnavailable
 from bot.domain.findings import Finding, Level
 from bot.operations.stuck import Trouble, find_stuck
@@ -19,6 +20,7 @@ from bot.operations.webhooks import (
 from bot.wiring import operator_session
 from bot.wiring.observability import refresh
 from bot.wiring.operator import examine
+from storage.views.chats import chats_listed
 from tests.fakes.meta import faults, payloads
 from tests.fakes.meta.server import NUMBER, OTHER_NUMBER
 from tests.kit.whatsapp_cloud import ALONE, TWO
@@ -57,6 +59,15 @@ async def test_a_number_that_is_refused_keeps_no_other_from_being_set_up(world: 
             await set_webhooks(made.endpoints, PUBLIC, drop_pending=False)
     assert all(part in str(caught.value) for part in (NUMBER, "190", f"{OTHER_NUMBER} delivers"))
     assert world.meta.callback_of(OTHER_NUMBER) == HOOK
+
+
+async def test_the_chats_of_one_person_with_two_numbers_can_be_told_apart(world: World) -> None:
+    running = await world.start(**TWO)
+    for number in (NUMBER, OTHER_NUMBER):
+        await world.meta.person_writes("hello", number=number)
+    found = await running.process.rt.db.read(chats_listed)
+    assert len({chat.address for chat in found}) == 1
+    assert {chat_shape(chat)["account"] for chat in found} == {NUMBER, OTHER_NUMBER}
 
 
 async def examined(world: World, environment: pytest.MonkeyPatch) -> Sequence[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 import signal
@@ -39,6 +40,7 @@ async def test_without_credentials_the_agent_is_met_in_a_browser_too(
     page = await page_of(program)
     shown = await ground.client.get(page)
     assert shown.status_code == 200
+    assert f'src="{page}answerback.js"' in html.unescape(shown.text), "a line to copy works"
     [script] = re.findall(r'<script src="([^"]+)"', shown.text)
     served = await ground.client.get(httpx.URL(page).join(script))
     assert served.headers["content-type"].startswith("text/javascript")
@@ -64,6 +66,16 @@ async def test_a_pipe_gets_its_answers_and_nothing_else(
     assert await program.ended() == 0
     assert program.printed == ["re: hello"]
     assert ("/web/" in program.output) == (not changes)
+
+
+async def test_a_platform_without_its_name_is_told_beside_the_terminal(
+    sqlite_ground: Ground,
+) -> None:
+    program = await sqlite_ground.talk("up", lines="hello\n", META_ACCESS_TOKEN="EAAtoken")
+    assert await program.ended() == 0
+    assert program.printed == ["re: hello"]
+    assert "META_PHONE_NUMBER_ID" in program.output
+    assert "EAAtoken" not in program.output
 
 
 async def test_where_the_port_is_taken_the_page_is_at_another(sqlite_ground: Ground) -> None:

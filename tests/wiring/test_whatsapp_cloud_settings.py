@@ -60,7 +60,7 @@ def test_each_sender_at_twilio_is_an_account_and_the_first_has_the_paths() -> No
     ("changes", "named"),
     [
         ({"meta_access_token": "a,b,c"}, "META_ACCESS_TOKEN"),
-        ({"meta_access_token": ""}, "META_ACCESS_TOKEN"),
+        ({"meta_access_token": ""}, "META_ACCESS_TOKEN is empty"),
         ({"meta_access_token": "to ken,b"}, "META_ACCESS_TOKEN"),
         ({"meta_access_token": "tökén"}, "META_ACCESS_TOKEN"),
         ({"meta_phone_number_id": "+15550100900"}, "META_PHONE_NUMBER_ID"),
