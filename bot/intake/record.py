@@ -219,7 +219,7 @@ def _record_message(
         tx, [NewMessage(arrival.account, chat.id, message, arrival.body)]
     )[0].id
     if not message.sender.is_bot:
-        chat = heard(chat, message, met.now)
+        chat = heard(rt, chat, message, met.now)
         chats.heard(tx, [chat])
     message = with_its_bundle(tx, rt, chat, message)
     command = _command(tx, rt, chat, message)
@@ -258,11 +258,13 @@ def known_otherwise(
     return {sought[other]: message for other, message in found.items()}
 
 
-def heard(chat: Chat, message: Inbound, now: float) -> Chat:
+def heard(rt: Runtime, chat: Chat, message: Inbound, now: float) -> Chat:
     """The chat after this message. A group speaks the language of whoever spoke to us last."""
     sender = message.sender
     language = "" if message.addressing is Addressing.NOT_US else sender.language
-    at = now if message.sent_at is None else min(message.sent_at, now)
+    at = now if message.sent_at is None else message.sent_at
+    if rt.channels[chat.account].traits.free_text_window is not None:
+        at = min(at, now)  # A message of the future would keep the window open for longer.
     return chat.heard(at, message.chat_name or sender.name, language, message.address.chat)
 
 

@@ -122,7 +122,7 @@ def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
         one.becomes = _Known(others[name]) if name in others else _decision(tx, rt, one, met)
     _join(tx, said)
     _begin(tx, said)
-    _store(tx, said)
+    _store(tx, rt, said)
     if known := [one.becomes.message for one in said if isinstance(one.becomes, _Known)]:
         inbox.count_deliveries(tx, known)
 
@@ -201,7 +201,7 @@ def _begin(tx: Tx, said: Sequence[_Said]) -> None:
             one.run = made[one.here.id]
 
 
-def _store(tx: Tx, said: Sequence[_Said]) -> None:
+def _store(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
     """Store the messages that are new, each with its run, or with the reason for having none."""
     new = [one for one in said if not isinstance(one.becomes, Left | _Known)]
     if not new:
@@ -210,7 +210,7 @@ def _store(tx: Tx, said: Sequence[_Said]) -> None:
     for one, stored in zip(new, rows, strict=True):
         one.stored = stored
         if not one.message.sender.is_bot:
-            one.chat = heard(one.here, one.message, one.now)
+            one.chat = heard(rt, one.here, one.message, one.now)
     chats.heard(tx, [one.here for one in new if not one.message.sender.is_bot])
 
 

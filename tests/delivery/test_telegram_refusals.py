@@ -95,7 +95,6 @@ async def test_a_told_block_stops_what_was_on_its_way_and_an_unblock_frees_the_c
 async def test_a_block_that_is_told_late_does_not_park_who_wrote_since(world: World) -> None:
     process = await world.start(agent=repeats)
     ada = Person(CHAT)
-    ada.at -= 60
     block = ada.member("kicked")
     ada.at += 60
     await process.post_update(ada.text("hello"))
