@@ -15,7 +15,7 @@ from tests.kit.web import Visitor
 from tests.limits import until
 
 FROZEN, DROPPED = 300, 50
-MOST = 64_000
+MOST = 96_000
 """Bytes that each may cost."""
 SETTINGS = {
     **NO_PLATFORM,
