@@ -9,6 +9,7 @@ that shows them to us. No platform is in between, since platforms limit how fast
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -134,4 +135,5 @@ async def main(part: str, database: str, redis: str, job: Job) -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # As `answerback` has it.
     uvloop.run(main(sys.argv[1], sys.argv[2], sys.argv[3], Job.read(sys.argv[4])))

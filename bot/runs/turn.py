@@ -50,7 +50,16 @@ from storage.views.evidence import Case, address_now
 _log = logging.getLogger("answerback.turn")
 
 
-async def work(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
+async def prepare(ctx: WorkerContext, case: Case) -> TurnContext:
+    """Read what the agent of this run will need, while others are at theirs. Raises
+    DatabaseUnavailable."""
+    turn = TurnContext(ctx, case)
+    if ctx.reads_history and not case.run.replied:
+        await turn.read_history()
+    return turn
+
+
+async def work(ctx: WorkerContext, signs: WorkSigns, case: Case, turn: TurnContext) -> None:
     """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
     rt, run = ctx.rt, case.run
     await rt.reached(Checkpoint.CLAIMED)
@@ -63,7 +72,7 @@ async def work(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
         case Apologise() as owed:
             await _apologise(ctx, case, owed)
         case Think():
-            await _think(ctx, signs, case)
+            await _think(ctx, signs, case, turn)
         case other:
             assert_never(other)
 
@@ -85,12 +94,12 @@ def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> bool:
     return end_run(tx, rt, run, end)
 
 
-async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
+async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case, turn: TurnContext) -> None:
     rt, run = ctx.rt, case.run
     began = rt.clock.monotonic()
     signs.begin(case)
     try:
-        thought = await _ask(ctx, case)
+        thought = await _ask(ctx, case, turn)
     finally:
         ctx.places.agent_done(run)
         await signs.end(run.id)
@@ -115,11 +124,8 @@ async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case) -> None:
             assert_never(other)
 
 
-async def _ask(ctx: WorkerContext, case: Case) -> Thought:
+async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
     """Call the agent within the time that is left; whatever it does becomes a value."""
-    turn = TurnContext(ctx, case)
-    if ctx.reads_history:
-        await turn.read_history()
     limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
     try:
         async with limit:

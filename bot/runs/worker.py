@@ -16,7 +16,7 @@ from bot.domain.retry import RetryPolicy
 from bot.domain.run import Run
 from bot.observability.context import bind
 from bot.runs.reconcile import Reconciler
-from bot.runs.turn import work
+from bot.runs.turn import prepare, work
 from bot.runs.typing import WorkSigns
 from bot.supervisor import Supervisor
 from storage import audit_log, chats, runs
@@ -26,7 +26,7 @@ from storage.runs import Claimant
 from storage.views.evidence import Case, gather, gather_one
 
 _log = logging.getLogger("answerback.worker")
-_KEPT = 2.0
+_KEPT = 0.5
 """Seconds for which a chat with more to answer keeps its place, though others wait for one."""
 _LOOK_EVERY = 2.0
 """Seconds between looks for standalone messages that may have arrived."""
@@ -39,13 +39,15 @@ _AHEAD_AT_MOST = 1.0
 
 class Worker:
     """Runs turns of this process, at most `concurrency` of them at their agents at a time, and at
-    most twice as many with those that wait for a place and those whose answers leave."""
+    most three times as many with those that wait for a place and those whose answers leave."""
 
     def __init__(self, ctx: WorkerContext) -> None:
         self._ctx = ctx
         self._turns: dict[int, asyncio.Task[None]] = {}
         self._at_agents: set[int] = set()
         """The runs that have a place: their turns are before the end of their agents' calls."""
+        self._coming: set[int] = set()
+        """The runs whose turns begin: what an agent needs is read before it has a place."""
         self._ahead: dict[int, asyncio.Future[bool]] = {}
         """The runs that wait for a place, which came first first. Told False, they are let go."""
         self._freed = _Rate()
@@ -81,7 +83,7 @@ class Worker:
 
     def room(self) -> int:
         """The number of turns that may begin here now, or will in a moment."""
-        turns = 2 * self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected
+        turns = 3 * self._ctx.rt.terms.work.concurrency - len(self._turns) - self._expected
         return max(0, min(self._idle(ahead=_AHEAD / 2), turns))
 
     def _idle(self, *, ahead: float) -> int:
@@ -91,8 +93,8 @@ class Worker:
             return 0
         places = self._ctx.rt.terms.work.concurrency
         soon = min(places, int(self._freed.rate(self._ctx.rt.clock.monotonic()) * ahead))
-        taken = len(self._at_agents) + len(self._ahead) + self._expected + self._keeping
-        return places + soon - taken
+        taken = len(self._at_agents) + len(self._ahead) + len(self._coming)
+        return places + soon - taken - self._expected - self._keeping
 
     def _rooms(self) -> dict[int, int]:
         """The accounts whose line at their platform is short enough, and for how many turns."""
@@ -117,11 +119,9 @@ class Worker:
         """Work on a run that is claimed by us. Its case is read where it is not given."""
         if self._closed:
             return  # The last claim's answer came too late: the run is given back.
-        place = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(self._turn(run, case, place), name=f"run-{run.id}")
+        task = asyncio.create_task(self._turn(run, case), name=f"run-{run.id}")
         self._turns[run.id] = task
-        self._ahead[run.id] = place
-        self._seat()
+        self._coming.add(run.id)
         self._kept_since[run.id] = self._ctx.rt.clock.monotonic()
         self._ctx.limiters[run.account].turns += 1
         self._ctx.rt.observer.in_flight.set(len(self._at_agents))
@@ -299,6 +299,7 @@ class Worker:
         self._ctx.limiters[run.account].turns -= 1
         if self._turns.get(run.id) is task:
             del self._turns[run.id], self._kept_since[run.id]
+            self._coming.discard(run.id)
             self._ahead.pop(run.id, None)
             self._at_agents.discard(run.id)
         self._pass_on()
@@ -310,7 +311,7 @@ class Worker:
         if self._more_due & self._rooms().keys():
             self._wake.set()
 
-    async def _turn(self, run: Run, case: Case | None, place: asyncio.Future[bool]) -> None:
+    async def _turn(self, run: Run, case: Case | None) -> None:
         rt, names = self._ctx.rt, self._ctx.rt.names(run.account, run.chat)
         bind(run=run.id, attempt=run.attempts, **names)
         story = rt.story(run.account, run.id)
@@ -319,17 +320,15 @@ class Worker:
                 self._ctx.limiters[run.account].turn(),
                 rt.tracer.span("run", story, run=run.id, attempt=run.attempts, **names),
             ):
+                case = await rt.db.read(gather_one, run) if case is None else case
                 came = rt.clock.monotonic()
-                if not (place.result() if place.done() else await self._begins(place)):
+                bind(request_id=case.messages[0].request_id if case.messages else None)
+                turn = await prepare(self._ctx, case)
+                if not await self._begins(run):
                     await self._ctx.persist(_unclaim, run)
                     rt.wakeups.tell(READY)
                     return
-                if case is None:
-                    case = await rt.db.read(gather_one, run)
-                else:
-                    case = case.after(rt.clock.monotonic() - came)
-                bind(request_id=case.messages[0].request_id if case.messages else None)
-                await work(self._ctx, self._signs, case)
+                await work(self._ctx, self._signs, case.after(rt.clock.monotonic() - came), turn)
         except StaleLease as error:
             _log.info("run %s: %s", run.id, error)
             self._wake.set()  # Whoever took it from us may have made it ready.
@@ -339,8 +338,16 @@ class Worker:
             _log.exception("run %s broke its turn", run.id)
             await self._broke(run)
 
-    async def _begins(self, place: asyncio.Future[bool]) -> bool:
+    async def _begins(self, run: Run) -> bool:
         """Wait for a place. False when none became free in time, or we leave."""
+        self._coming.discard(run.id)
+        if self.draining:
+            return False
+        place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._ahead[run.id] = place
+        self._seat()
+        if place.done():
+            return place.result()
         try:
             async with asyncio.timeout(_AHEAD_AT_MOST):
                 return await place
