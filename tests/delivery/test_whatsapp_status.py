@@ -217,7 +217,7 @@ async def test_a_setting_that_one_message_lacks_does_not_take_the_channel_down(
     world.twilio.plan = lambda _message: StatusPlan(("sent", "failed"), code)
     await world.start(agent=echo)
     await world.twilio.inbound("hello")
-    await world.until("SELECT ending FROM runs", lambda rows: rows[0][0] not in (None, "answered"))
+    await world.until("SELECT 1 FROM events WHERE what = 'refused after it was taken'", bool)
     assert await world.rows("SELECT down_since FROM accounts WHERE channel = 'whatsapp'") == [
         (None,)
     ]
