@@ -2,7 +2,7 @@
 # Words after a target's own options: ARGS='tests/intake -k stop', PYTHON=python3.12, VENV=.venv312.
 
 VENV ?= .venv
-WORKERS ?= 4
+WORKERS ?= 6
 ARGS ?=
 UV_VERSION := 0.13.9
 
