@@ -9,6 +9,16 @@ import psycopg
 from bot.clock import SystemClock
 
 
+class Ticker:
+    """The time of a fake, in epoch seconds, as a test sets it."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def __call__(self) -> float:
+        return self.at
+
+
 class ShiftedClock(SystemClock):
     """The machine's clock plus `offset` seconds; sleepers wake when it is set forward.
 

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from tests.clocks import Ticker
 from tests.fakes.clients import http, patience
 from tests.fakes.faults import Fault
 from tests.fakes.meta import FakeMeta, faults
@@ -35,19 +36,9 @@ NOON = 1_800_000_000.0
 DESCRIBED = pytest.mark.skipif(description() is None, reason="no description of the API here")
 
 
-class Ticker:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.at = NOON
-
-    def __call__(self) -> float:
-        return self.at
-
-
 @pytest.fixture
 def now() -> Ticker:
-    return Ticker()
+    return Ticker(NOON)
 
 
 @pytest_asyncio.fixture

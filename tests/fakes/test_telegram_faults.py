@@ -20,6 +20,7 @@ from telegram.error import (
     TimedOut,
 )
 
+from tests.clocks import Ticker
 from tests.fakes.clients import patience, telegram_bot, telegram_http
 from tests.fakes.faults import Fault
 from tests.fakes.telegram import FakeTelegram, faults
@@ -29,19 +30,9 @@ from tests.limits import PATIENCE
 ADA = 700_100_209
 
 
-class Ticker:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.at = 1_800_003_600.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
 @pytest.fixture
 def now() -> Ticker:
-    return Ticker()
+    return Ticker(1_800_003_600.0)
 
 
 @pytest_asyncio.fixture

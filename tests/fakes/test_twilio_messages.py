@@ -13,6 +13,7 @@ import pytest_asyncio
 import requests
 from twilio.base.exceptions import TwilioRestException
 
+from tests.clocks import Ticker
 from tests.fakes.clients import TwilioClient, patience, twilio_client, twilio_http
 from tests.fakes.faults import Fault
 from tests.fakes.recording import Json
@@ -27,19 +28,9 @@ NOON = datetime(2027, 1, 15, 12, tzinfo=UTC).timestamp()
 DESCRIBED = pytest.mark.skipif(description() is None, reason="no description of Twilio's API here")
 
 
-class Ticker:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.at = NOON
-
-    def __call__(self) -> float:
-        return self.at
-
-
 @pytest.fixture
 def now() -> Ticker:
-    return Ticker()
+    return Ticker(NOON)
 
 
 @pytest_asyncio.fixture
