@@ -137,7 +137,7 @@ class Running:
 
     @property
     def dead(self) -> bool:
-        """Whether it died."""
+        """Tell whether it died."""
         db = self.process.rt.db
         assert isinstance(db, MortalDatabase)
         return db.dead
@@ -313,7 +313,7 @@ class World:
             set_database(self.database_url, self.clock)
 
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
-        """What a query answers, asked beside the processes."""
+        """The rows of a query, asked beside the processes."""
 
         def ask(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()

@@ -202,7 +202,7 @@ class RateLimiter:
 
     @property
     def room(self) -> int:
-        """How many more turns of this account may begin here: as many as are at their agents,
+        """The number of turns of this account that may begin here: as many as are at their agents,
         their commits and their calls, or in line, while the account is used at its rate. 0 while
         they are too few to claim."""
         if self._pace.overall is None or self._turn_takes is None:

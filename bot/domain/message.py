@@ -170,7 +170,7 @@ class Inbound:
 
     @property
     def gathers(self) -> bool:
-        """Whether more is to be expected that belongs to it."""
+        """Tell whether more is to be expected that belongs to it."""
         return self.goes_on or bool(self.album)
 
 

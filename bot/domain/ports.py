@@ -184,7 +184,7 @@ class ReportingChannel(Protocol):
         """`text` in the form that may leave in a closed window; None when there is none."""
 
     def leaves_outside(self, body: PartBody) -> bool:
-        """Whether this part is in that form."""
+        """Tell whether this part is in that form."""
 
     def offered(self, parts: Sequence[PartBody]) -> str:
         """The choices that these parts offer in words, for `choice_of`; empty for none."""

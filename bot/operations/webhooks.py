@@ -75,7 +75,8 @@ def webhook_finding(state: WebhookState) -> Finding:
 
 
 def cut_off(state: WebhookState) -> str:
-    """Why nothing comes in by this webhook until somebody acts; empty where something does."""
+    """The reason that nothing comes in by this webhook until somebody acts; empty where something
+    does."""
     elsewhere = not state.by_hand and state.url != state.wanted
     return webhook_finding(state).says if state.refused or elsewhere else ""
 

@@ -82,9 +82,9 @@ class Role(StrEnum):
 
 
 class DatabaseCheck:
-    """Whether the database answers and takes writes, and how long the oldest due run waits. It is
-    asked at most once a second: who asks meanwhile hears the last answer, or waits for the one on
-    its way."""
+    """Tell whether the database answers and takes writes, and how long the oldest due run waits. It
+    is asked at most once a second: who asks meanwhile hears the last answer, or waits for the one
+    on its way."""
 
     def __init__(self, url: str, db: Database, clock: Clock) -> None:
         self._url = url
@@ -188,7 +188,7 @@ class Process:
 
     @property
     def cut_off(self) -> Sequence[str]:
-        """Why nothing comes in, for each account of which it is so."""
+        """The reason that nothing comes in, for each account of which it is so."""
         reasons = (door.cut_off or door.failing for door in self.doors)
         return [reason for reason in reasons if reason]
 

@@ -59,7 +59,7 @@ class Chat:
         )
 
     def paused(self, now: float) -> bool:
-        """Whether an operator keeps the chat's runs from starting."""
+        """Tell whether an operator keeps the chat's runs from starting."""
         return self.paused_until is not None and self.paused_until > now
 
 

@@ -29,8 +29,8 @@ lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 
 
 def waited(due: ColumnElement[float]) -> ColumnElement[bool]:
-    """Whether something waited for this when the clock was set by STEP. What was written since then
-    is due no earlier than it was set, a moment ago."""
+    """Tell whether something waited for this when the clock was set by STEP. What was written since
+    then is due no earlier than it was set, a moment ago."""
     forward = and_(due > now - STEP, due < now - STEP / 2)
     return or_(and_(STEP < 0, due > now), and_(STEP > 0, forward))
 

@@ -143,7 +143,7 @@ class Tx:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is SQLite, and not PostgreSQL."""
+        """Tell whether it is SQLite, and not PostgreSQL."""
         return self.dialect is SQLITE
 
     def execute(

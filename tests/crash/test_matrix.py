@@ -37,7 +37,7 @@ class Case:
 
     @property
     def doubtful(self) -> frozenset[int]:
-        """How many parts may be on their way at that moment that nobody can ask about."""
+        """The number of parts that may be on their way at that moment that nobody can ask about."""
         if self.channel in _TELL or self.death not in MARKED:
             return frozenset({0})
         if self.channel in _REPORT and self.death in _DID_ARRIVE:

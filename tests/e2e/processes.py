@@ -162,8 +162,8 @@ class Ground:
     programs: list[Program] = field(default_factory=list)
 
     def environment(self, **changes: str) -> dict[str, str]:
-        """What a process of ours gets to see; an empty value unsets a variable. COMMIT_WITHIN is
-        for `tests.e2e.ancestor`."""
+        """The environment that a process of ours gets to see; an empty value unsets a variable.
+        COMMIT_WITHIN is for `tests.e2e.ancestor`."""
         values = {
             "PATH": os.defpath,
             "HOME": str(self.folder),

@@ -27,12 +27,12 @@ class Page:
 
     @property
     def shown(self) -> Sequence[str]:
-        """What it shows of ours."""
+        """The elements of ours that it shows."""
         return [told.data["text"] for told in self.told if told.kind in ("message", "notice")]
 
     @property
     def numbers_missing(self) -> bool:
-        """Whether a number is missing, or came twice."""
+        """Tell whether a number is missing, or came twice."""
         return [told.id for told in self.told] != list(range(1, len(self.told) + 1))
 
     def has_ended(self, name: str) -> bool:

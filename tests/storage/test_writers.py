@@ -124,7 +124,7 @@ def _definitions(package: str) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    """What it refers to; a parameter is no reference to a function of its name."""
+    """The names that it refers to; a parameter is no reference to a function of its name."""
     own = {argument.arg for argument in ast.walk(node) if isinstance(argument, ast.arg)}
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} - own
 

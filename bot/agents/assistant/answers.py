@@ -14,7 +14,7 @@ from bot.agents.assistant.prompt import is_blank
 
 
 class ModelAnswer(Enum):
-    """What came of asking a model. `happens` and `follows` are a row of the table; `remark` is
+    """One outcome of asking a model. `happens` and `follows` are a row of the table; `remark` is
     what `runs show` tells of an answer that is not the model's whole one."""
 
     def __init__(self, happens: str, follows: str, remark: str = "") -> None:
