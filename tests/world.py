@@ -61,7 +61,7 @@ META = {
     "meta_app_secret": META_SECRET,
     "meta_verify_token": VERIFY_TOKEN,
 }
-"""What turns Meta's channel on, with one number."""
+"""The settings that turn Meta's channel on, with one number."""
 PUBLIC = "https://bot.example.test"
 
 

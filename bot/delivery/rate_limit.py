@@ -47,7 +47,7 @@ it."""
 _WORTH = 0.25
 """The part of that line for which a claim is worth its statements."""
 _SLOWER = 1.25
-"""How much longer turns may take than lately without a gap in the line."""
+"""The factor by which turns may take longer than lately without a gap in the line."""
 _LATELY = 16
 """So many turns tell how long they take."""
 _ANY_NUMBER = 1_000_000

@@ -94,10 +94,10 @@ class WebhookWatch:
 
     webhook: Webhook
     cut_off: str = ""
-    """Why nothing comes in until somebody acts; empty as long as it was never ours."""
+    """The reason that nothing comes in until somebody acts; empty as long as it was never ours."""
     failing: str = ""
-    """Why nothing comes in just now. Readiness only names it: who turns away from a process for
-    a delivery that failed would make the next one fail."""
+    """The reason that nothing comes in just now. Readiness only names it: who turns away from a
+    process for a delivery that failed would make the next one fail."""
     _was_ours: bool = False
     _told: object = None
 

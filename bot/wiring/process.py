@@ -141,7 +141,7 @@ class Process:
     tasks: Supervisor
     last_sweep: float = 0.0
     doors: list[Poller | WebhookWatch] = field(default_factory=list)
-    """Where messages come in, by asking or by being asked."""
+    """The doors of messages, by asking or by being asked."""
     _repaired: int = 0
     desks: Mapping[int, ClientDesk] = field(init=False)
     _heard: DatabaseCheck = field(init=False)

@@ -13,7 +13,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 METHODS = "GET, POST, DELETE"
 HEADERS = "Authorization, Content-Type, Last-Event-ID"
 READABLE = "Retry-After"
-"""What a page of another origin may send and read besides the ordinary."""
+"""The headers that a page of another origin may send and read besides the ordinary."""
 _PREFLIGHT_AGE = "7200"
 
 

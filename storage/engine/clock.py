@@ -25,7 +25,7 @@ lease_now = getattr(func, LEASE_NOW_FUNCTION)(type_=Double)
 """Seconds of the lease clock."""
 
 lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
-"""Which lease clock `lease_now` is on; holders of another clock are dead."""
+"""The lease clock that `lease_now` is on; holders of another clock are dead."""
 
 
 def waited(due: ColumnElement[float]) -> ColumnElement[bool]:

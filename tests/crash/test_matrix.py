@@ -60,12 +60,12 @@ MARKED = frozenset(
         Checkpoint.STANDALONE_AFTER_SEND,
     }
 )
-"""Where a part is marked as being sent."""
+"""The checkpoints at which a part is marked as being sent."""
 _DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.STANDALONE_AFTER_SEND})
 _TELL = ("whatsapp", "file", "web")
-"""Whose provider can be asked what arrived."""
+"""The channels whose provider can be asked what arrived."""
 _REPORT = ("whatsapp_cloud",)
-"""Whose provider tells of whatever arrived, and can't be asked about what did not."""
+"""The channels whose provider tells of whatever arrived, and can't be asked about what did not."""
 _FURTHER = (
     Checkpoint.MESSAGE_COMMITTED,
     Checkpoint.CLAIMED,

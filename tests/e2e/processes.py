@@ -235,7 +235,7 @@ class Ground:
 
 
 CLOUD = {name.upper(): value for name, value in META.items()}
-"""What turns Meta's channel on."""
+"""The settings that turn Meta's channel on."""
 NO_PLATFORM = {"TELEGRAM_BOT_TOKEN": "", "TWILIO_ACCOUNT_SID": "", "PUBLIC_URL": ""}
 
 

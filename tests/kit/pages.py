@@ -22,7 +22,8 @@ class Page:
     told: list[Told] = field(default_factory=list)
     """The events that it was told, over all its streams."""
     begun_anew: int = 0
-    """How often it was given a snapshot instead of what came behind its last number."""
+    """The number of times that it was given a snapshot instead of what came behind its last
+    number."""
     _tried: set[str] = field(default_factory=set)
 
     @property

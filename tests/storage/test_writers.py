@@ -41,7 +41,7 @@ FOLDERS = {
 """Table -> the package or module under storage/ that has every writer of it."""
 
 WRITING = {"insert", "update", "delete", "insert_or_skip", "InsertOrSkip", "MoveChat", "Blank"}
-"""What makes a statement that writes, ours and SQLAlchemy's."""
+"""The names that make a statement that writes, ours and SQLAlchemy's."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

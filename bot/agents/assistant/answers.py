@@ -151,7 +151,7 @@ _IN_WORDS = (
     ),
     (ModelAnswer.FILTERED, re.compile(r"content.?(filter|policy)|moderation|flagged")),
 )
-"""What a rejection says, where no status and no type of the library's tells it."""
+"""The words of a rejection, where no status and no type of the library's tells it."""
 
 
 def of_error(error: exceptions.AgentRunError) -> ModelAnswer:

@@ -41,7 +41,7 @@ _ABILITIES = {
 _INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SAID = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON})
 _NOBODY = "Somebody"
-"""Who speaks in a group without a visible name."""
+"""The name of who speaks in a group without a visible name."""
 MAX_QUOTE = 2000
 """Characters of a quoted message."""
 _TOKENS_A_MESSAGE = 4

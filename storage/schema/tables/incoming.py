@@ -76,7 +76,7 @@ payloads = Table(
         "uq_payloads_dead_letter", "account", "digest", unique=True, **where("error IS NOT NULL")
     ),
 )
-"""What arrived and made no message, as it arrived: a message's own payload stands in its row. A row
+"""Payloads that made no message, as they arrived: a message's own payload stands in its row. A row
 with an `error` is a dead letter."""
 
 edits = Table(
