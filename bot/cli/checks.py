@@ -9,12 +9,13 @@ from typing import Annotated, NoReturn, TypeVar
 import typer
 
 from bot.cli import options, render
+from bot.cli.layout import Column, Place
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
 from bot.cli.shapes import Shape, shape
-from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
+from bot.operations.times import span
 from bot.operations.webhooks import (
     REFUSALS,
     delete_webhooks,
@@ -44,8 +45,15 @@ def doctor(*, json: options.Json = False) -> None:
 
 
 def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
-    head = ("", "what", "says", "fix")
-    render.listing(found, shape, head, lambda f: (f.level.value, f.name, f.says, f.fix), json=json)
+    level, what = Column("", Place.TITLE), Column("what", Place.TITLE)
+    render.listing(
+        found,
+        shape,
+        (level, what, Column("says", Place.PROSE), Column("fix", Place.PROSE)),
+        lambda f: (f.level.value, f.name, f.says, f.fix),
+        none="nothing was examined",
+        json=json,
+    )
     _exit_by(found)
 
 
@@ -109,8 +117,12 @@ def info(*, json: options.Json = False) -> None:
     For example: webhook info --json
     """
     states = _at_platforms(lambda session: webhook_states(session.endpoints))
-    head = ("channel", "url", "should be", "pending", "last error", "state")
-    render.listing(states, _hook_shape, head, _hook_row, json=json)
+    columns = (
+        *(Column("channel", Place.TITLE), Column("state", Place.PROSE), Column("url")),
+        *(Column("should be"), Column("pending"), Column("last error", Place.PROSE)),
+    )
+    none = "no platform is configured: the variables of one in .env turn it on"
+    render.listing(states, _hook_shape, columns, _hook_row, none=none, json=json)
     _exit_by(map(webhook_finding, states))
 
 
@@ -124,7 +136,7 @@ def _hook_row(state: WebhookState) -> tuple[object, ...]:
     age = "" if state.error_age is None else f" ({span(state.error_age)} ago)"
     error = f"{state.error}{age}" if state.error else ""
     says = webhook_finding(state).says
-    return state.channel, state.url, state.wanted, state.pending, error, says
+    return state.channel, says, state.url, state.wanted, state.pending, error
 
 
 @agent.command()

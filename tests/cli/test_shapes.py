@@ -57,7 +57,7 @@ def _some(hint: Any) -> object:
             shapes.holder_shape(made(HolderRow)),
             "id name host pid role lease_age_s draining alive",
         ),
-        (shapes.shape(made(Stuck)), "kind id since_s why act"),
+        (shapes.stuck_shape(made(Stuck)), "kind id since_s why act"),
         (shapes.shape(made(TurnAnswer)), "request_id status queued ending answer text"),
         (shapes.shape(made(Acted), "wake"), "subject result said"),
         (shapes.shape(made(Finding)), "name level says fix"),
