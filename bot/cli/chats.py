@@ -30,7 +30,7 @@ from storage.views.conversation import Heard, Said, conversation
 from storage.views.runs import RunFilter, RunLine
 from storage.views.timeline import Moment
 
-app = typer.Typer(no_args_is_help=True, help="Conversations, and taking one over by hand.")
+app = typer.Typer(no_args_is_help=True, help="Chats, and taking one over by hand.")
 _NEWEST = 20
 
 
@@ -47,7 +47,7 @@ def list_(
 ) -> None:
     """List chats, those heard last first; phone numbers are cut short.
 
-    For example: chats list --paused
+    For example: answerback chats list --paused
     """
 
     def ask(tx: Tx) -> tuple[Sequence[ChatLine], Seen]:
@@ -96,7 +96,7 @@ def _states(chat: ChatLine, seen: Seen) -> Sequence[str]:
 def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json = False) -> None:
     """Show a chat: what was said in it last, and what happened to it.
 
-    For example: chats show -1001234567890123 --text
+    For example: answerback chats show -1001234567890123 --text
     """
     found = in_session(
         lambda session: session.rt.db.read(_whole, chat, session.settings.lease_seconds)
@@ -180,7 +180,7 @@ def pause(
     """Stop the agent in chats, so that a person can answer by hand. What comes meanwhile is
     recorded and waits.
 
-    For example: chats pause -1001234567890123 --for 60
+    For example: answerback chats pause -1001234567890123 --for 60
     """
     seconds = None if minutes is None else minutes * 60
     apply_to(named(given(chat), one_chat), partial(chats.pause, seconds=seconds), acting)
@@ -199,7 +199,7 @@ def resume(
     """Let the agent answer again. What waited is answered in order, unless somebody answered
     it by hand; --drop cancels it.
 
-    For example: chats resume -1001234567890123
+    For example: answerback chats resume -1001234567890123
     """
     apply_to(named(given(chat), one_chat), partial(chats.resume, drop=drop), acting)
 
@@ -208,13 +208,18 @@ def resume(
 @options.grouped(without=["yes"])
 def reply(
     chat: options.Chat,
-    text: Annotated[str, typer.Argument(help="What is sent (Markdown); - reads it.")],
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="The words (Markdown); - reads them from standard input.", metavar="TEXT"
+        ),
+    ],
     *,
     acting: options.Acting,
 ) -> None:
     """Write to a chat by hand. What the person wrote before then counts as answered.
 
-    For example: chats reply 12 "Your order left today."
+    For example: answerback chats reply 12 "Your order left today."
     """
     words = sys.stdin.read() if text == "-" else text
     apply_to(named([chat], one_chat), partial(chats.reply, text=words), acting)
@@ -226,7 +231,7 @@ def forget(chat: options.Chat, *, acting: options.Acting) -> None:
     """Delete everything that was said in a chat, for ever. Who, when and what became of it
     stay for the audit; so does the address.
 
-    For example: chats forget whatsapp:+15551234567 --yes
+    For example: answerback chats forget whatsapp:+15551234567 --yes
     """
 
     async def work(session: OperatorSession) -> int:

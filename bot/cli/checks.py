@@ -39,7 +39,7 @@ def doctor(*, json: options.Json = False) -> None:
     """Examine settings, database, Redis, platforms, agent and disk. Each line says what is
     wrong and the fix. The exit code is 1 when something does not work; warnings leave it 0.
 
-    For example: doctor
+    For example: answerback doctor
     """
     _report(asyncio.run(examine()), json=json)
 
@@ -72,7 +72,7 @@ def set_(
     """Point the platforms at PUBLIC_URL; what their APIs can't do is printed, to be entered by
     hand. Meta asks the address at once, so the service must run.
 
-    For example: webhook set
+    For example: answerback webhook set
     """
 
     _change(
@@ -86,7 +86,7 @@ def set_(
 def delete() -> None:
     """Take our webhooks away. What waits at Telegram stays there for polling.
 
-    For example: webhook delete
+    For example: answerback webhook delete
     """
     _change(lambda session: delete_webhooks(session.endpoints))
 
@@ -114,7 +114,7 @@ def _change(act: Callable[[OperatorSession], Awaitable[Sequence[str]]]) -> None:
 def info(*, json: options.Json = False) -> None:
     """Show the webhooks as the platforms have them: URL, what waits, the last error.
 
-    For example: webhook info --json
+    For example: answerback webhook info --json
     """
     states = _at_platforms(lambda session: webhook_states(session.endpoints))
     columns = (
@@ -141,14 +141,14 @@ def _hook_row(state: WebhookState) -> tuple[object, ...]:
 
 @agent.command()
 def check(
-    url: Annotated[str, typer.Argument(help="The agent's address, else AGENT.")] = "",
+    url: Annotated[str, typer.Argument(help="The agent's URL, else AGENT.", metavar="URL")] = "",
     *,
     json: options.Json = False,
 ) -> None:
     """Ask an HTTP agent what a life of turns would ask it, and say what would go wrong.
     The exit code is 1 when turns would fail.
 
-    For example: agent check http://127.0.0.1:8000/turn
+    For example: answerback agent check http://127.0.0.1:8000/turn
     """
     _report(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)
 
@@ -158,7 +158,7 @@ def upgrade() -> None:
     """Bring the database to this version's schema; a file of SQLite is made. A start does the
     same by itself, one process at a time.
 
-    For example: db upgrade
+    For example: answerback db upgrade
     """
     revision = upgrade_database(settings_with_logs("WARNING"))
     render.lines([f"the database is at schema {revision}"])
@@ -168,7 +168,7 @@ def upgrade() -> None:
 def current(*, json: options.Json = False) -> None:
     """Show the database's schema and this version's. The exit code is 1 when they differ.
 
-    For example: db current
+    For example: answerback db current
     """
     url = settings_with_logs("WARNING").database_url
     if not database_exists(url):

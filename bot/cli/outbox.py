@@ -31,8 +31,14 @@ letters = typer.Typer(no_args_is_help=True, help="Dead letters: payloads that no
 @app.command("list")
 def list_(
     *,
-    state: Annotated[list[PartState] | None, typer.Option(help="Only in this state.")] = None,
-    kind: Annotated[list[PartKind] | None, typer.Option(help="Only of this kind.")] = None,
+    state: Annotated[
+        list[PartState] | None,
+        typer.Option(help=f"Only in this state: {options.one_of(PartState)}.", metavar="STATE"),
+    ] = None,
+    kind: Annotated[
+        list[PartKind] | None,
+        typer.Option(help=f"Only of this kind: {options.one_of(PartKind)}.", metavar="KIND"),
+    ] = None,
     run: Annotated[list[int] | None, typer.Option(help="Only of this run.")] = None,
     chat: options.OfChats = None,
     error: options.Error = "",
@@ -42,9 +48,9 @@ def list_(
     addresses: options.Addresses = False,
     json: options.Json = False,
 ) -> None:
-    """List outgoing messages, newest first; phone numbers are cut short.
+    """List the parts that went out or shall, newest first; phone numbers are cut short.
 
-    For example: outbox list --state uncertain
+    For example: answerback outbox list --state uncertain
     """
 
     chosen = any((state, kind, run, chat, error, before))
@@ -104,16 +110,17 @@ def _row(part: PartLine, seen: Seen) -> tuple[object, ...]:
 @options.grouped()
 def resolve(
     part: Annotated[
-        list[str], typer.Argument(help="Parts by number; - reads them.", metavar="ID...")
+        list[str],
+        typer.Argument(help="Parts by number; - reads them from standard input.", metavar="ID..."),
     ],
     *,
     delivered: Annotated[bool, typer.Option("--delivered", help="It arrived.")] = False,
     lost: Annotated[bool, typer.Option("--lost", help="It did not: send it again.")] = False,
     acting: options.Acting,
 ) -> None:
-    """Say what became of messages that may have arrived, after a look at the chat.
+    """Say what became of uncertain parts, after a look at the chat.
 
-    For example: outbox resolve 31 --delivered --reason "seen in the chat"
+    For example: answerback outbox resolve 31 --delivered --reason "seen in the chat"
     """
     if delivered == lost:
         raise CommandFailed("say either --delivered or --lost", MISUSED)
@@ -133,7 +140,7 @@ def list_letters(
 ) -> None:
     """List dead letters, newest first; --text shows what came.
 
-    For example: letters list
+    For example: answerback letters list
     """
 
     def ask(tx: Tx) -> tuple[Sequence[DeadLetter], Seen]:
@@ -163,14 +170,17 @@ _LETTER = (
 @options.grouped()
 def dismiss(
     letter: Annotated[
-        list[str], typer.Argument(help="Letters by number; - reads them.", metavar="ID...")
+        list[str],
+        typer.Argument(
+            help="Dead letters by number; - reads them from standard input.", metavar="ID..."
+        ),
     ],
     *,
     acting: options.Acting,
 ) -> None:
     """Take dead letters off the list of what is stuck; they stay stored.
 
-    For example: letters dismiss 7 --reason "a test of ours"
+    For example: answerback letters dismiss 7 --reason "a test of ours"
     """
     apply_to(named(given(letter), _number), dead_letters.dismiss, acting, tells=False)
 

@@ -65,7 +65,7 @@ def stuck(
     """Show everything that needs eyes, worst first, with its cause and the next command.
     The exit code is 0 when there is nothing, else 1.
 
-    For example: stuck --older 10 --json
+    For example: answerback stuck --older 10 --json
     """
     settings = settings_with_logs("WARNING")
     if watch:
@@ -135,7 +135,7 @@ def recover(*, acting: options.Acting) -> None:
     """Do one recovery pass now: release what dead processes held, let waiting chats begin.
     A process that is merely late gets two heartbeats to say so.
 
-    For example: recover
+    For example: answerback recover
     """
     by = operator_of(acting)
 
@@ -173,7 +173,7 @@ def top(
     """Show rates, what is in flight, what waits, each channel, each process and the last
     errors, until Ctrl-C.
 
-    For example: top --every 5
+    For example: answerback top --every 5
     """
 
     async def work(session: OperatorSession) -> None:
@@ -225,7 +225,6 @@ def _drawn(picture: _Picture) -> render.Picture:
     figures = [
         (_FIGURES.get(name, name.replace("_", " ")), span(value) if type(value) is float else value)
         for name, value in asdict(gauges_).items()
-        if value or type(value) is int
     ]
     return [
         *render.sentences([f"last minute: {rates.recorded} messages recorded; ended: {ended}"]),

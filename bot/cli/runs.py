@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn, get_args
 
 import typer
 
@@ -32,7 +32,7 @@ from storage.views.runs import RunFilter, RunLine
 from storage.views.timeline import Moment
 from storage.views.usage import Usage
 
-app = typer.Typer(no_args_is_help=True, help="The obligations to answer, and what may be done.")
+app = typer.Typer(no_args_is_help=True, help="Runs: the obligations to answer, and acts on them.")
 AT_MOST = 1000
 """Runs that one act changes at most."""
 
@@ -49,7 +49,7 @@ def list_(
 ) -> None:
     """List runs, newest first; phone numbers are cut short.
 
-    For example: runs list --ending failed --newer 3600
+    For example: answerback runs list --ending failed --newer 3600
     """
 
     async def work(session: OperatorSession) -> tuple[Sequence[RunLine], Seen]:
@@ -131,7 +131,7 @@ def show(
 ) -> None:
     """Show one run and everything that happened to it, in one time line.
 
-    For example: runs show tg-700100201-42 --text
+    For example: answerback runs show tg-700100201-42 --text
     """
     found = in_session(
         lambda session: session.rt.db.read(_whole, run, session.settings.lease_seconds)
@@ -218,7 +218,7 @@ def _whole(tx: Tx, name: str, lease: float) -> _Whole:
 def why(run: options.Run, *, json: options.Json = False) -> None:
     """Say what may be done with a run now and what shows it. Nothing is changed.
 
-    For example: runs why 12
+    For example: answerback runs why 12
     """
 
     async def work(session: OperatorSession) -> Explained:
@@ -249,20 +249,23 @@ def requeue(
     """Let runs be worked on again: take them from a dead process, end their waiting, send what
     is stored, or work on their messages anew. What was answered is refused.
 
-    For example: runs requeue 12 --reason "the model is back"
+    For example: answerback runs requeue 12 --reason "the model is back"
     """
     _apply(run, choice, partial(runs.requeue, may_duplicate=may_duplicate), acting)
 
 
 As = Literal[ByHand, "apologise"]
 """Ways to close a run by hand: an ending, or an apology that ends it."""
+_BY_HAND = options.one_of([*get_args(ByHand), "apologise"])
 
 
 @app.command()
 @options.grouped()
 def close(
     *,
-    wanted_as: Annotated[As, typer.Option("--as", help="How it ends.")],
+    wanted_as: Annotated[
+        As, typer.Option("--as", help=f"The ending: {_BY_HAND}.", metavar="ENDING")
+    ],
     run: options.Runs = None,
     choice: options.Choice,
     acting: options.Acting,
@@ -270,7 +273,7 @@ def close(
     """End runs by hand. Nothing of them is sent any more; `answered` needs that somebody
     answered, or --reason. `apologise` is `runs apologise`.
 
-    For example: runs close 12 --as cancelled
+    For example: answerback runs close 12 --as cancelled
     """
     by_hand: Action = (
         runs.apologise
@@ -285,7 +288,7 @@ def close(
 def apologise(*, run: options.Runs = None, choice: options.Choice, acting: options.Acting) -> None:
     """Give runs up: the person is told once, and asked to send the message again.
 
-    For example: runs apologise --state ready --older 3600 --dry-run
+    For example: answerback runs apologise --state ready --older 3600 --dry-run
     """
     _apply(run, choice, runs.apologise, acting)
 
@@ -307,7 +310,9 @@ def _apply(
 
 
 def status(
-    request_id: Annotated[str, typer.Argument(help="As in tg-<chat>-<message>.")],
+    request_id: Annotated[
+        str, typer.Argument(help="A message, by its request id.", metavar="REQUEST")
+    ],
     *,
     text: Annotated[bool, typer.Option("--text", help="Show the stored answer.")] = False,
     json: options.Json = False,
@@ -315,7 +320,7 @@ def status(
     """Say what became of a message and what to do now. The exit code is 1 when the right
     reaction is to send it again, else 0.
 
-    For example: status tg-700100201-42
+    For example: answerback status tg-700100201-42
     """
     found = in_session(
         lambda session: session.rt.db.read(_status, request_id, session.settings.lease_seconds)
@@ -360,7 +365,7 @@ def _tell_status(found: _Status, *, text: bool) -> None:
 def explain(*, json: options.Json = False) -> None:
     """Print every way in which a run may end, what it means and who acts then.
 
-    For example: explain
+    For example: answerback explain
     """
     rows = [(e.value, e.rule.says, e.rule.reaction.value) for e in Ending]
     if json:
