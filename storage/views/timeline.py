@@ -43,10 +43,13 @@ def _messages(tx: Tx, run: int) -> Iterator[Moment]:
 
 def _moves(tx: Tx, run: int) -> Iterator[Moment]:
     row = tx.execute(sa.select(runs).where(runs.c.id == run)).one()
-    yield Moment(row.created_at, "intake", "run made")
+    heard = sa.select(sa.func.min(inbound.c.received_at)).where(inbound.c.run == run)
+    # Intake writes the run first, in the transaction that records its first message.
+    made = max(row.created_at, tx.scalars(heard).one() or 0.0)
+    yield Moment(made, "intake", "run made")
     if row.claimed_at is not None:
         times = f"attempt {row.attempts}, failures {row.failures}, deaths {row.deaths}"
-        yield Moment(row.claimed_at, "worker", "last claimed", times)
+        yield Moment(max(row.claimed_at, made), "worker", "last claimed", times)
 
 
 def _end(tx: Tx, run: int) -> Iterator[Moment]:
