@@ -17,7 +17,7 @@ from rich.text import Text
 from bot.cli.wording import safe
 
 GAP = "  "
-_READABLE = 28
+_READABLE = 24
 """Columns that prose has at least in a table, if it is that long."""
 _INDENT = "    "
 _QUOTE = "> "

@@ -79,9 +79,8 @@ def stuck(
 
 
 def _row(item: Stuck, seen: Seen) -> Sequence[object]:
-    what = item.what or item.id
     account = seen.account_of_several(item.account)
-    return item.kind.value, what, seen.ago(item.since), account, item.why, item.act
+    return item.kind.value, item.named, seen.ago(item.since), account, item.why, item.act
 
 
 _Found = tuple[Sequence[Stuck], Seen]
@@ -265,7 +264,7 @@ _DOUBT = (Column("what", Place.TITLE), Column("since", Place.TITLE), Column("nex
 def _doubts(picture: _Picture) -> render.Picture:
     if not picture.uncertain:
         return []
-    rows = [(d.what, picture.seen.ago(d.since), d.act) for d in picture.uncertain]
+    rows = [(d.named, picture.seen.ago(d.since), d.act) for d in picture.uncertain]
     more = picture.gauges.uncertain - len(rows)
     rest = render.sentences([f"and {more} more: answerback stuck"]) if more > 0 else []
     return [*render.section("uncertain", _DOUBT, rows, ""), *rest]

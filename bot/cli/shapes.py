@@ -83,7 +83,8 @@ def moment_shape(happened: Moment, *, text: bool) -> Shape:
 
 
 def stuck_shape(item: Stuck) -> Shape:
-    return shape(item, "what account")
+    of = f" (run {item.run})" if item.run else ""
+    return shape(item, "what account run", why=f"{item.why}{of}")
 
 
 def said_shape(one: Heard | Said, *, text: bool) -> Shape:

@@ -131,7 +131,10 @@ def _where(line: RunLine, evidence: Evidence) -> tuple[str, str]:
 
 
 def _facts(line: RunLine, e: Evidence) -> Sequence[tuple[str, str]]:
-    deadline = "not begun" if e.deadline_at is None else when(e.deadline_at, e.now)
+    if line.ending is not None:
+        deadline = "none: it has ended"
+    else:
+        deadline = "not begun" if e.deadline_at is None else when(e.deadline_at, e.now)
     parts = ", ".join(f"{p.number} (part {p.id}): {p.state.value}" for p in e.parts) or "none"
     alive = " (alive)" if line.holder_alive else " (dead)"
     return [

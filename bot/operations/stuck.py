@@ -53,7 +53,8 @@ class Stuck:
     """One thing that stands still since `since` seconds. `id` names the run, part, chat,
     payload or account; `act` is the command that helps and what it does.
 
-    `what` says in words what `id` names, and `account` is the number of its account, 0 for none.
+    `what` says in words what `id` names, `run` is the run whose part it is, and `account` its
+    account, both by number and 0 for none.
     """
 
     kind: Trouble
@@ -63,6 +64,14 @@ class Stuck:
     act: str
     what: str = ""
     account: int = 0
+    run: int = 0
+
+    @property
+    def named(self) -> str:
+        """The thing in words, as lists of all runs name it."""
+        return (
+            f"{self.what or self.id} of run {self.run}" if self.run else self.what or str(self.id)
+        )
 
 
 def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
@@ -96,8 +105,7 @@ def stuck_of_run(tx: Tx, run: RunLine, lease: float) -> Sequence[Stuck]:
 
 def told_of_run(item: Stuck, run: int) -> str:
     """The cause, as a screen says it that is about this run."""
-    what = item.what.removesuffix(f" of run {run}")
-    return item.why if what == f"run {run}" else f"{what}: {item.why}"
+    return item.why if item.what == f"run {run}" else f"{item.what}: {item.why}"
 
 
 def uncertain(tx: Tx) -> Sequence[Stuck]:
@@ -142,8 +150,8 @@ def _run(kind: Trouble, fact: Fact, why: str, act: str) -> Stuck:
 
 
 def _part(kind: Trouble, fact: Fact, why: str, act: str) -> Stuck:
-    what = f"part {fact.id}" + ("" if fact.run is None else f" of run {fact.run}")
-    return Stuck(kind, fact.id, fact.since, why, act, what, fact.account)
+    what, run = f"part {fact.id}", fact.run or 0
+    return Stuck(kind, fact.id, fact.since, why, act, what, fact.account, run)
 
 
 def _runs(tx: Tx, older: float, lease: float, only: int | None = None) -> Iterator[Stuck]:

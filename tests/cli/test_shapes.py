@@ -67,6 +67,19 @@ def test_the_keys_are_those_that_are_promised(shown: shapes.Shape, keys: str) ->
     assert set(shown) == set(keys.split())
 
 
+def test_a_part_that_stands_still_says_of_which_run_it_is() -> None:
+    told = shapes.stuck_shape(made(Stuck, why="unknown", run=12))
+    assert told["why"] == "unknown (run 12)"
+    assert shapes.stuck_shape(made(Stuck, why="unknown", run=0))["why"] == "unknown"
+
+
+def test_a_part_that_is_tried_again_says_when_as_programs_read_it() -> None:
+    told = shapes.moment_shape(made(Moment, detail="limited", due=1_800_003_600.0), text=False)
+    assert told["detail"] == "limited, due again at 2027-01-15T09:00:00.000Z"
+    told = shapes.moment_shape(made(Moment, detail="limited", due=None), text=False)
+    assert told["detail"] == "limited"
+
+
 def test_times_are_iso_or_null_and_a_pause_may_have_no_end() -> None:
     chat = made(ChatLine, paused_until=1e12, opted_out_at=None, last_inbound_at=1_800_003_600.25)
     shown = shapes.chat_shape(chat)
