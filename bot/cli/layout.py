@@ -60,7 +60,7 @@ class Column:
 
 
 def quoted(text: str) -> str:
-    """What somebody wrote, each line marked, so that it can't pass for ours."""
+    """Somebody's words with each line marked, so that none can pass for ours."""
     return "\n".join(_QUOTE + line for line in text.split("\n")) if text else ""
 
 

@@ -112,6 +112,9 @@ def _width() -> int | None:
 
 def _print(printed: Picture) -> None:
     console = _console()
+    if console.color_system is None:
+        sys.stdout.write("".join(f"{line.plain}\n" for line in printed))
+        return
     for line in printed:
         console.print(line, soft_wrap=True)
 

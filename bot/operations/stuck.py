@@ -91,8 +91,8 @@ def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
 
 
 def stuck_of_run(tx: Tx, run: RunLine, lease: float) -> Sequence[Stuck]:
-    """What of it concerns one run, however short it stands still: every screen that shows the run
-    has its causes and its next command from here."""
+    """All of it that concerns one run, however short it stands still: every screen that shows the
+    run has its causes and its next command from here."""
     waits = run.state is RunState.WAITING
     found = [
         *_runs(tx, 0.0, lease, run.id),

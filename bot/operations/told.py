@@ -1,4 +1,4 @@
-"""The note that the ending of a run owes the person: what became of it, and nothing beyond that."""
+"""The note that the ending of a run owes the person, and its way as far as it is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation of a chat as operators read it: what came in and what went out, in order."""
+"""The conversation of a chat as operators read it: messages and parts in one order."""
 
 from __future__ import annotations
 

@@ -90,12 +90,12 @@ class Terminal(io.StringIO):
 
     @property
     def plain(self) -> str:
-        """What was written, without colours."""
+        """The written text without its colours."""
         return plain(self.getvalue())
 
 
 def plain(written: str) -> str:
-    """What was written, without colours."""
+    """The written text without its colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", written)
 
 
@@ -138,8 +138,7 @@ def seed(folder: Path) -> None:
 
 
 def drawn(screen: str, width: str) -> str:
-    """What a person sees who calls this on a terminal of so many columns, or what goes into a pipe,
-    and the exit code."""
+    """The screen on a terminal of so many columns, or as it goes into a pipe, and the exit code."""
     app = typer.Typer()
     add_operators(app)
     shown = io.StringIO() if width == PIPE else Terminal()
