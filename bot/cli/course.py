@@ -81,5 +81,5 @@ def _said(one: Said, long: str) -> tuple[str, str]:
 
 
 def _words(what: str, text: str) -> str:
-    """What happened, and under it, marked as such, the words of people."""
+    """The event, and under it, marked as such, the words of people."""
     return "\n".join(filter(None, (safe(what), quoted(text))))

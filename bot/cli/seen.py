@@ -35,7 +35,7 @@ class Seen:
 
 
 UNSEEN = Seen(0.0, {})
-"""Where the database could not be asked."""
+"""Nothing seen, because the database could not be asked."""
 
 
 def look(tx: Tx) -> Seen:
