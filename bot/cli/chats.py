@@ -156,7 +156,7 @@ class _Whole:
 def _whole(tx: Tx, name: str, lease: float) -> _Whole:
     chat = one_chat(tx, name)
     talk = conversation(tx, chat, _NEWEST)
-    sent = {one.id for one in talk if isinstance(one, Said)}
+    sent = {one.id for one in talk if one.direction == "out"}
     return _Whole(
         chat_views.chats_listed(tx, [chat])[0],
         run_views.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease),

@@ -56,7 +56,7 @@ def print_conversation(talk: Sequence[Heard | Said], now: float, *, text: bool) 
     rows = []
     for one in talk:
         long = "" if text else f", {len(one.text)} characters"
-        who, what = _heard(one, long) if isinstance(one, Heard) else _said(one, long)
+        who, what = _heard(one, long) if one.direction == "in" else _said(one, long)
         run = "" if one.run is None else f"run {one.run}"
         rows.append((when(one.at, now), who, run, _words(what, one.text if text else "")))
     render.table(_TALK, rows)

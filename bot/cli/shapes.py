@@ -89,8 +89,7 @@ def stuck_shape(item: Stuck) -> Shape:
 
 def said_shape(one: Heard | Said, *, text: bool) -> Shape:
     """A line of a conversation: `direction` tells a person's messages from ours."""
-    shown = shape(one, "" if text else "text")
-    return {"direction": "in" if isinstance(one, Heard) else "out", **shown}
+    return shape(one, "" if text else "text")
 
 
 def letter_shape(letter: DeadLetter, *, text: bool) -> Shape:

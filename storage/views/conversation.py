@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import sqlalchemy as sa
 
@@ -33,6 +34,7 @@ class Heard:
     state: RunState | None
     ending: Ending | None
     text: str
+    direction: Literal["in"] = "in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Said:
     state: PartState
     error: str
     text: str
+    direction: Literal["out"] = "out"
 
 
 _HEARD = Entity(Heard, inbound, at=inbound.c.received_at, state=runs.c.state, ending=runs.c.ending)
@@ -75,4 +78,4 @@ def conversation(tx: Tx, chat: int, limit: int) -> Sequence[Heard | Said]:
     heard = _HEARD.all(tx.execute(_NEWEST_HEARD, asked))
     said = _SAID.all(tx.execute(_NEWEST_SAID, asked))
     both: list[Heard | Said] = [*heard, *said]
-    return sorted(both, key=lambda one: (one.at, isinstance(one, Said), one.id))[-limit:]
+    return sorted(both, key=lambda one: (one.at, one.direction, one.id))[-limit:]

@@ -16,6 +16,7 @@ from bot.operations.actions import Acted
 from bot.operations.stuck import Stuck
 from storage.holders import HolderRow
 from storage.views.chats import ChatLine
+from storage.views.conversation import Heard, Said
 from storage.views.parts import DeadLetter, PartLine
 from storage.views.runs import RunLine
 from storage.views.timeline import Moment
@@ -26,6 +27,8 @@ PART = """id run chat channel address kind part state receipt attempts error cod
     since_s"""
 CHAT = """id channel account address topic kind name language last_inbound_at paused_until
     unreachable_since unreachable_reason opted_out_at live_runs"""
+
+HEARD = "direction id at run request_id kind ignored state ending"
 
 
 def made(kind: type[Any], **given: object) -> Any:
@@ -51,6 +54,9 @@ def _some(hint: Any) -> object:
         (shapes.chat_shape(made(ChatLine)), CHAT),
         (shapes.moment_shape(made(Moment), text=False), "at who what detail"),
         (shapes.moment_shape(made(Moment), text=True), "at who what detail text"),
+        (shapes.said_shape(made(Heard), text=False), HEARD),
+        (shapes.said_shape(made(Heard), text=True), f"{HEARD} text"),
+        (shapes.said_shape(made(Said), text=False), "direction id at run kind state error"),
         (shapes.letter_shape(made(DeadLetter), text=False), "id channel age_s error bytes"),
         (shapes.letter_shape(made(DeadLetter), text=True), "id channel age_s error bytes body"),
         (
