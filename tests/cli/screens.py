@@ -13,9 +13,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import structlog
 import typer
@@ -137,10 +138,16 @@ def seed(folder: Path) -> None:
         db.close()
 
 
-def drawn(screen: str, width: str) -> str:
-    """The screen on a terminal of so many columns, or as it goes into a pipe, and the exit code."""
+@cache
+def commands() -> Any:
+    """The commands for operators."""
     app = typer.Typer()
     add_operators(app)
+    return get_command(app)
+
+
+def drawn(screen: str, width: str) -> str:
+    """The screen on a terminal of so many columns, or as it goes into a pipe, and the exit code."""
     shown = io.StringIO() if width == PIPE else Terminal()
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -148,10 +155,7 @@ def drawn(screen: str, width: str) -> str:
         redirect_stderr(shown),
     ):
         patch.setenv("COLUMNS", "80" if width == PIPE else width)
-        try:
-            code = get_command(app).main(screen.split(), standalone_mode=False) or 0
-        except click.exceptions.Exit as end:
-            code = end.exit_code
+        code = commands().main(screen.split(), standalone_mode=False) or 0
     return f"$ answerback {screen}\n{plain(shown.getvalue())}[{code}]\n"
 
 
