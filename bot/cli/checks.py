@@ -15,7 +15,7 @@ from bot.cli.shapes import Shape, shape
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
-from bot.operations.times import span
+from bot.operations.phrases import span
 from bot.operations.webhooks import (
     REFUSALS,
     delete_webhooks,
@@ -45,6 +45,12 @@ def doctor(*, json: options.Json = False) -> None:
 
 
 def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
+    tell(found, json=json)
+    _exit_by(found)
+
+
+def tell(found: Sequence[Finding], *, json: bool) -> None:
+    """Print findings, each with its fix."""
     level, what = Column("", Place.TITLE), Column("what", Place.TITLE)
     render.listing(
         found,
@@ -54,7 +60,6 @@ def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
         none="nothing was examined",
         json=json,
     )
-    _exit_by(found)
 
 
 def _exit_by(found: Iterable[Finding]) -> NoReturn:

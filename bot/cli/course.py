@@ -8,7 +8,7 @@ from bot.cli import render
 from bot.cli.layout import Column, Place, quoted
 from bot.cli.wording import safe
 from bot.domain.reply import PartKind
-from bot.operations.times import when
+from bot.operations.phrases import when
 from storage.views.conversation import Heard, Said
 from storage.views.timeline import Moment
 

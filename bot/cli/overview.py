@@ -19,6 +19,7 @@ from bot.cli.shapes import Shape, holder_shape, shape, shortened_in, stuck_shape
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import shortened
 from bot.leases import recovery
+from bot.operations.phrases import counted, span
 from bot.operations.stuck import (
     Stuck,
     Trouble,
@@ -27,7 +28,6 @@ from bot.operations.stuck import (
     in_order,
     uncertain,
 )
-from bot.operations.times import span
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
 from bot.wiring.operator import unfit_database
@@ -149,8 +149,12 @@ def recover(*, acting: options.Acting) -> None:
     if acting.json:
         render.as_json({"released": released, "uncertain": doubted, "promoted": promoted})
         return
-    said = f"{released} run(s) released, {doubted} part(s) uncertain, {promoted} chat(s) go on"
-    render.lines([said])
+    told = (
+        ("released", released, "run"),
+        ("uncertain", doubted, "part"),
+        ("going on", promoted, "chat"),
+    )
+    render.lines(["; ".join(f"{what}: {counted(count, noun)}" for what, count, noun in told)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.domain.message import shortened
-from bot.operations.times import when
+from bot.operations.phrases import when
 from storage import accounts
 from storage.engine import clock
 from storage.engine.tx import Tx

@@ -26,8 +26,8 @@ from bot.domain.verdict import (
     plan,
 )
 from bot.leases.runtime import Runtime
+from bot.operations.phrases import when
 from bot.operations.stuck import stuck_of_run, told_of_run
-from bot.operations.times import when
 from bot.operations.told import what_was_told
 from storage import audit_log, runs
 from storage.engine.tx import Tx
@@ -57,9 +57,9 @@ def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Expla
     stuck = stuck_of_run(tx, line, lease_seconds)
     if line.ending is not None:
         word = line.ending.value
-        causes = "; ".join(told_of_run(one, number) for one in stuck) or line.ending.rule.says
-        told = what_was_told(tx, line)
-        sentence = f"it ended as {word}: {causes.removesuffix('.')}. {told}".rstrip()
+        causes = [told_of_run(one, number) for one in stuck] or [line.ending.rule.says]
+        sentence = "; ".join([f"it ended as {word}", *causes]).removesuffix(".")
+        sentence = f"{sentence}. {what_was_told(tx, line)}".rstrip()
         act = f"answerback runs show {number}  # what happened"
     else:
         word, may = _in_words(evidence, rt.policy(run.account))

@@ -10,7 +10,7 @@ from enum import Enum
 from bot.domain.findings import Level
 from bot.domain.ports import Clock
 from bot.domain.run import RunState
-from bot.operations.times import span, when
+from bot.operations.phrases import counted, span, when
 from storage.engine import clock as database_clock
 from storage.engine.demands import facts_of, judge
 from storage.engine.tx import Tx
@@ -209,7 +209,7 @@ def _parts(tx: Tx, older: float, lease: float, only: int | None = None) -> Itera
 def _uncertain(fact: Fact) -> Stuck:
     why = f"it may or may not have arrived: {fact.says or 'nobody told'}"
     act = (
-        f"answerback outbox resolve {fact.id} --delivered  # after a look at the chat;"
+        f"answerback outbox resolve {fact.id} --delivered  # after a look at chat {fact.chat};"
         " --lost sends it once more"
     )
     return _part(Trouble.UNCERTAIN, fact, why, act)
@@ -230,7 +230,8 @@ def _after_refusal(fact: Fact) -> str:
 
 
 def _queue(queue: Queue) -> Stuck:
-    wait = f"{queue.waiting} run(s) wait, the oldest for {span(queue.since)}"
+    waits = "waits" if queue.waiting == 1 else "wait"
+    wait = f"{counted(queue.waiting, 'run')} {waits}, the oldest for {span(queue.since)}"
     if queue.paused:
         act = f"answerback chats resume {queue.chat}  # answers what waits; --drop cancels it"
         return _chat(Trouble.PAUSED, queue, f"{wait}: the chat is paused", act)
@@ -249,7 +250,8 @@ def _chat(kind: Trouble, queue: Queue, why: str, act: str) -> Stuck:
 
 def _channels(tx: Tx) -> Iterator[Stuck]:
     if fact := diagnostics.unparsed_payloads(tx):
-        why = f"{fact.count} dead letter(s), payloads that nobody could read; last: {fact.says}"
+        letters = counted(fact.count, "dead letter")
+        why = f"{letters}, payloads that nobody could read; last: {fact.says}"
         act = "answerback letters list  # then `letters dismiss`"
         yield Stuck(Trouble.DEAD_LETTER, fact.id, fact.since, why, act, f"letter {fact.id}")
     for fact in diagnostics.accounts_cut_off(tx):
@@ -257,8 +259,9 @@ def _channels(tx: Tx) -> Iterator[Stuck]:
         yield _account(Trouble.CUT_OFF, fact, f"nothing comes in: {fact.says}", act)
     for fact in diagnostics.accounts_down(tx):
         act = "answerback doctor  # says what is wrong; a restart tries the account again"
-        more = "+" if fact.count == diagnostics.AT_MOST else ""
-        kept = f"; {fact.count}{more} run(s) are answered and wait for it" if fact.count else ""
+        most = "at least " if fact.count == diagnostics.AT_MOST else ""
+        answers = f"{most}{counted(fact.count, 'stored answer')}"
+        kept = f"; kept for it: {answers}" if fact.count else ""
         yield _account(Trouble.CHANNEL_DOWN, fact, f"it can't send: {fact.says}{kept}", act)
 
 

@@ -44,6 +44,7 @@ class Fact:
     account: int = 0
     count: int = 1
     wait: float = 0.0
+    chat: int = 0
 
 
 # The conditions of the indexes that these questions read, in their words.
@@ -210,6 +211,9 @@ def _part_facts(
         outbox.c.error,
         outbox.c.run,
         outbox.c.account,
+        _ONE,
+        sa.literal(0.0, sa.Double),
+        outbox.c.chat,
     ).where(*conditions)
     return _facts(tx, question if only is None else question.where(outbox.c.run == only))
 

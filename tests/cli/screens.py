@@ -22,8 +22,10 @@ import structlog
 import typer
 from typer.main import get_command
 
+from bot.cli import checks
 from bot.cli.app import add_operators
 from bot.clock import SystemClock
+from bot.domain.findings import Finding, Level
 from storage.engine.database import Database, DatabaseSettings
 from storage.schema.migrate import upgrade
 from tests.cli.seeded import BOOT, LONG_REQUEST, NOW, SINCE_BOOT, fill
@@ -73,7 +75,21 @@ SCREENS = {
     "outbox-resolve": "outbox resolve 32 --delivered --dry-run --who ann@desk",
     "letters-list": "letters list --text",
 }
+FINDINGS = (
+    Finding("settings", Level.OK, "they fit together"),
+    Finding(
+        "platforms",
+        Level.WARNING,
+        "none is configured: there is only the chat of `answerback up`",
+        "set TELEGRAM_BOT_TOKEN, or TWILIO_ACCOUNT_SID and its companions, or WEB",
+    ),
+    Finding(
+        "database", Level.PROBLEM, "there is no file data/answerback.db", "answerback db upgrade"
+    ),
+)
+"""Findings of `doctor`, which looks at the machine."""
 EMPTY = {
+    "webhook-info-nothing": "webhook info",
     "stuck-nothing": "stuck --offline",
     "top-nothing": "top --once",
     "runs-list-nothing": "runs list",
@@ -159,8 +175,19 @@ def drawn(screen: str, width: str) -> str:
     return f"$ answerback {screen}\n{plain(shown.getvalue())}[{code}]\n"
 
 
+def drawn_findings(width: str) -> str:
+    """The findings of a doctor, as `drawn` would tell them."""
+    shown = io.StringIO() if width == PIPE else Terminal()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(shown):
+        patch.setenv("COLUMNS", "80" if width == PIPE else width)
+        checks.tell(FINDINGS, json=False)
+    return f"$ answerback doctor\n{plain(shown.getvalue())}"
+
+
 def all_screens() -> Iterator[tuple[Path, str]]:
     """Every screen as it is now, with the path of its golden."""
+    for width in (*WIDTHS, *ELSEWHERE):
+        yield GOLDENS / width / "doctor.txt", drawn_findings(width)
     for screens, filled in ((EMPTY, False), (SCREENS, True)):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)

@@ -9,7 +9,7 @@ import pytest
 from bot.cli import render
 from bot.cli.layout import Column, Place
 from bot.cli.wording import moment, safe
-from bot.operations.times import span, when
+from bot.operations.phrases import span, when
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Times as people read them: one form for a span, one for a moment."""
+"""Times and counts as people read them: one form for each."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def when(at: float, now: float) -> str:
     near = abs(at - now) < _DAY
     clock = f"{stamp:%H:%M:%S}Z" if near else f"{stamp:%Y-%m-%d %H:%M}Z"
     return f"{clock} ({_told(now - at, 1)} ago)" if at <= now else f"{clock} (in {span(at - now)})"
+
+
+def counted(count: int, noun: str) -> str:
+    """So many of these."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _told(seconds: float, units: int) -> str:
