@@ -155,14 +155,12 @@ class _Whole:
 
 def _whole(tx: Tx, name: str, lease: float) -> _Whole:
     chat = one_chat(tx, name)
-    talk = conversation(tx, chat, _NEWEST)
-    sent = {one.id for one in talk if one.direction == "out"}
     return _Whole(
         chat_views.chats_listed(tx, [chat])[0],
         run_views.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease),
         timeline.chat_events(tx, chat, _NEWEST),
-        talk,
-        [item for item in uncertain(tx) if item.id in sent],
+        conversation(tx, chat, _NEWEST),
+        uncertain(tx, chat),
         look(tx),
     )
 

@@ -116,6 +116,9 @@ def wrap(lines: Sequence[str], width: int) -> list[str]:
 
 
 def _wrapped(line: str, width: int) -> Iterator[str]:
+    if cell_len(line) <= width:
+        yield line
+        return
     mark = _QUOTE if line.startswith(_QUOTE) else ""
     told = ""
     for word in line.removeprefix(mark).split(" "):

@@ -102,7 +102,7 @@ def _row(part: PartLine, seen: Seen) -> tuple[object, ...]:
         seen.when(seen.now - part.since),
         part.attempts,
         part.receipt,
-        part.error if part.code in part.error else f"{part.error} ({part.code})",
+        part.error if part.code in part.error else f"{part.error} ({part.code})".strip(),
     )
 
 

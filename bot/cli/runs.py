@@ -15,8 +15,9 @@ from bot.cli.course import print_course
 from bot.cli.layout import Column, Place, quoted
 from bot.cli.seen import Seen, look
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
-from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shown
+from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shortened_in, shown
 from bot.domain.ending import ByHand, Ending
+from bot.domain.message import shortened
 from bot.domain.turn_answer import TurnAnswer
 from bot.intake.status import turn_status
 from bot.operations import runs
@@ -149,7 +150,8 @@ def show(
         )
         return
     stuck = shown(found.stuck, whole=addresses)
-    render.lines(_head(found, line, [told_of_run(item, line.id) for item in stuck]))
+    told = found.told if addresses else shortened(found.told)
+    render.lines(_head(found, line, [told_of_run(item, line.id) for item in stuck], told))
     print_course(course, found.seen.now, text=text)
     if stuck:
         render.next_step(stuck[0].act)
@@ -157,11 +159,11 @@ def show(
         render.next_step(f"answerback runs why {line.id}  # says what may be done with it")
 
 
-def _head(found: _Whole, line: RunLine, causes: Sequence[str]) -> Sequence[str]:
+def _head(found: _Whole, line: RunLine, causes: Sequence[str], told: str) -> Sequence[str]:
     said = line.set_aside or line.detail
     twice = not said or any(said in cause for cause in causes)
     means = [line.ending.rule.says] if line.ending is not None and not causes else []
-    means += [found.told] if found.told else []
+    means += [told] if told else []
     made = f"made {found.seen.when(line.created_at)} in chat {chat_of(line)}"
     return [
         _stands(line) + ("" if twice else f": {said}"),
@@ -225,7 +227,7 @@ def why(run: options.Run, *, json: options.Json = False) -> None:
         rt, lease = session.rt, session.settings.lease_seconds
         return await rt.db.read(lambda tx: explain_run(tx, rt, one_run(tx, run), lease))
 
-    found = in_session(work, speaks=True)
+    found = shortened_in(in_session(work, speaks=True))
     if json:
         render.as_json(shape(found, evidence=dict(found.evidence)))
         return

@@ -108,9 +108,10 @@ def told_of_run(item: Stuck, run: int) -> str:
     return item.why if item.what == f"run {run}" else f"{item.what}: {item.why}"
 
 
-def uncertain(tx: Tx) -> Sequence[Stuck]:
-    """The parts that may or may not have arrived and that nobody looks after any more."""
-    return in_order([_uncertain(fact) for fact in diagnostics.uncertain_parts(tx)])
+def uncertain(tx: Tx, chat: int | None = None) -> Sequence[Stuck]:
+    """The parts, of one chat or of all, that may or may not have arrived and that nobody looks
+    after any more."""
+    return in_order([_uncertain(fact) for fact in diagnostics.uncertain_parts(tx, chat=chat)])
 
 
 def database_troubles(url: str, clock: Clock) -> Sequence[Stuck]:

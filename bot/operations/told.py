@@ -15,6 +15,8 @@ from storage.views.parts import PartFilter, PartLine
 from storage.views.runs import RunLine
 
 _NOTICES = {Note.UNCERTAIN: Notice.UNCERTAIN, Note.TOO_OLD: Notice.TOO_OLD}
+_OWED = (Cause.UNCONFIRMED, Cause.TOO_OLD)
+"""The causes with which an ending owes its note."""
 _AT_MOST = 20
 """Notices and parts of an apology that a run has at most."""
 
@@ -31,14 +33,11 @@ def told(ending: Ending, cause: Cause | None, notes: Sequence[PartLine]) -> str:
     """The sentence, from the notices and the apology of a run."""
     if ending is Ending.APOLOGISED:
         return " ".join(_became("The apology", n) for n in notes if n.kind is PartKind.APOLOGY)
-    note = ending.rule.note
-    if note is None or cause is Cause.OPERATOR:
-        return ""
-    number = _NOTICES.get(note)
+    number = None if ending.rule.note is None else _NOTICES.get(ending.rule.note)
     found = [n for n in notes if n.kind is PartKind.NOTICE and n.part == number]
     if found:
         return _became("The note about it to the person", found[0])
-    return "" if number is None else "The person was told nothing of it."
+    return "The person was told nothing of it." if number and cause in _OWED else ""
 
 
 def _became(what: str, part: PartLine) -> str:

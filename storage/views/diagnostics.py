@@ -244,9 +244,10 @@ UNCERTAIN = (
 """The one meaning of an uncertain part that needs eyes: for every list, count and sentence."""
 
 
-def uncertain_parts(tx: Tx, only: int | None = None) -> Sequence[Fact]:
-    """Parts that may have arrived and that no process looks after any more."""
-    return _part_facts(tx, *UNCERTAIN, only=only)
+def uncertain_parts(tx: Tx, only: int | None = None, chat: int | None = None) -> Sequence[Fact]:
+    """Parts that may have arrived and that no process looks after any more; of one run or chat."""
+    of_chat = () if chat is None else (outbox.c.chat == chat,)
+    return _part_facts(tx, *UNCERTAIN, *of_chat, only=only)
 
 
 def refused_parts(tx: Tx, newer: float, only: int | None = None) -> Sequence[Fact]:

@@ -78,7 +78,7 @@ def _parts(tx: Tx, run: int) -> Iterator[Moment]:
             yield Moment(begun, "outbox", f"{name} sending", f"attempt {row.attempts}")
         if row.sent_at is None and row.attempts:
             due = row.not_before if row.not_before > row.created_at else None
-            error = row.error if row.code in row.error else f"{row.error} ({row.code})"
+            error = row.error if row.code in row.error else f"{row.error} ({row.code})".strip()
             yield Moment(begun, "outbox", f"{name} is {row.state}", error, due=due)
         elif row.sent_at is not None and row.provider_status:
             status = f"the provider says {row.provider_status}"

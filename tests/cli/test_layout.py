@@ -71,6 +71,10 @@ def test_wide_script_is_broken_between_characters_and_stays_marked() -> None:
     assert "".join(line.removeprefix("> ") for line in lines) == "你好" * 30
 
 
+def test_a_line_that_fits_keeps_its_spaces() -> None:
+    assert wrap(["    indented", "a  b", ""], 20) == ["    indented", "a  b", ""]
+
+
 def test_a_command_stays_whole_and_its_meaning_stands_below() -> None:
     columns = (Column("what", Place.TITLE), Column("next", Place.COMMAND))
     act = "answerback outbox resolve 31 --delivered  # after a look at the chat, or not"

@@ -156,3 +156,5 @@ def test_a_note_is_told_as_far_as_it_came(state: PartState, said: str) -> None:
 def test_where_no_note_was_sent_none_is_claimed() -> None:
     assert told(Ending.UNCERTAIN, Cause.UNCONFIRMED, []) == "The person was told nothing of it."
     assert told(Ending.EXPIRED, Cause.TOO_OLD, []) == "The person was told nothing of it."
+    assert told(Ending.UNCERTAIN, Cause.SENT_AGAIN, []) == "", "none was owed"
+    assert told(Ending.UNDELIVERABLE, Cause.WINDOW_CLOSED, []) == ""

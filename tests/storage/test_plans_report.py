@@ -45,6 +45,7 @@ def _of_one_run(tx: Tx, run: int) -> None:
     diagnostics.unclaimed_runs(tx, 0.0, run)
     diagnostics.orphan_parts(tx, LEASE, run)
     diagnostics.uncertain_parts(tx, run)
+    diagnostics.uncertain_parts(tx, chat=1)
     diagnostics.refused_parts(tx, 604_800.0, run)
     diagnostics.unsent_words(tx, 0.0, run)
     diagnostics.delayed_parts(tx, 0.0, run)
