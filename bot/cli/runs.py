@@ -90,7 +90,7 @@ async def _listed(
     return await session.rt.db.read(run_views.runs_listed, wanted, session.settings.lease_seconds)
 
 
-def state_of(run: RunLine) -> str:
+def _state_of(run: RunLine) -> str:
     """The run's ending, or its state while it has none."""
     return run.state.value if run.ending is None else run.ending.value
 
@@ -107,9 +107,9 @@ def _row(run: RunLine, seen: Seen) -> tuple[object, ...]:
     return (
         run.id,
         f"{run.request_id}{more}",
-        state_of(run),
+        _state_of(run),
         seen.labels.get(run.account, run.channel),
-        chat_of(run),
+        _chat_of(run),
         seen.when(run.created_at),
         run.attempts,
         run.holder + ("" if run.holder_alive or not run.holder else " (dead)"),
@@ -117,7 +117,7 @@ def _row(run: RunLine, seen: Seen) -> tuple[object, ...]:
     )
 
 
-def chat_of(run: RunLine) -> str:
+def _chat_of(run: RunLine) -> str:
     """The run's chat: its number, and where it is on its platform."""
     return f"{run.chat} ({run.address}{f'/{run.topic}' if run.topic else ''})"
 
@@ -164,7 +164,7 @@ def _head(found: _Whole, line: RunLine, causes: Sequence[str], told: str) -> Seq
     twice = not said or any(said in cause for cause in causes)
     means = [line.ending.rule.says] if line.ending is not None and not causes else []
     means += [told] if told else []
-    made = f"made {found.seen.when(line.created_at)} in chat {chat_of(line)}"
+    made = f"made {found.seen.when(line.created_at)} in chat {_chat_of(line)}"
     return [
         _stands(line) + ("" if twice else f": {said}"),
         *causes,

@@ -20,6 +20,8 @@ from storage.views.runs import RunLine
 
 _LATE = 2 / 3
 """Of a lease: a process that renews at all has done so by then."""
+_AT_ONCE = 5.0
+"""Seconds in which a worker takes what is due, if one can."""
 _REFUSALS = 7 * 86_400.0
 """Seconds for which a refused part is listed."""
 
@@ -91,13 +93,13 @@ def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
 
 
 def stuck_of_run(tx: Tx, run: RunLine, lease: float) -> Sequence[Stuck]:
-    """All of it that concerns one run, however short it stands still: every screen that shows the
-    run has its causes and its next command from here."""
+    """All of it that concerns one run, from when no worker was at once at hand: every screen that
+    shows the run has its causes and its next command from here."""
     waits = run.state is RunState.WAITING
     found = [
         *_runs(tx, 0.0, lease, run.id),
-        *_unclaimed(tx, 0.0, lease, run.id),
-        *_parts(tx, 0.0, lease, run.id),
+        *_unclaimed(tx, _AT_ONCE, lease, run.id),
+        *_parts(tx, _AT_ONCE, lease, run.id),
         *(map(_queue, diagnostics.waiting_chats(tx, 0.0, run.chat)) if waits else ()),
     ]
     return in_order(found)
