@@ -17,6 +17,7 @@ from bot.cli.layout import Column, Place
 from bot.cli.seen import Seen, look
 from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
 from bot.cli.shapes import FOR_EVER, chat_shape, moment_shape, run_shape, said_shape, shown
+from bot.cli.wording import TO_BEGIN
 from bot.domain.run import RunState
 from bot.operations import chats
 from bot.operations.stuck import Stuck, uncertain
@@ -57,11 +58,12 @@ def list_(
     listed, seen = in_session(lambda session: session.rt.db.read(ask))
     found = shown(listed, whole=addresses)
     chosen = paused or unreachable
-    none = "no such chat; `answerback chats list` shows all" if chosen else _NONE_YET
+    none = (
+        "no such chat; `answerback chats list` shows all" if chosen else f"no chats yet: {TO_BEGIN}"
+    )
     render.listing(found, chat_shape, _COLUMNS, partial(_row, seen=seen), none=none, json=json)
 
 
-_NONE_YET = "no chats yet: the first message to the bot makes one"
 _COLUMNS = (
     *(Column("chat", Place.NUMBER), Column("channel", Place.TITLE), Column("address", Place.TITLE)),
     *(Column(name) for name in ("account", "kind", "last heard", "live runs")),

@@ -70,7 +70,7 @@ def list_(
 
     listed, seen = in_session(work)
     found = shown(listed, whole=addresses)
-    none = _NONE_MATCHES if chosen else "nothing was sent yet: the first answer will stand here"
+    none = _NONE_MATCHES if chosen else _NONE_YET
     render.listing(
         found,
         partial(part_shape, text=text),
@@ -83,6 +83,7 @@ def list_(
         render.lines([f"more: --before {found[-1].id}"])
 
 
+_NONE_YET = "nothing was to be sent yet; `answerback runs list` shows what is worked on"
 _NONE_MATCHES = "no part matches; `answerback outbox list` without a filter shows the newest"
 _COLUMNS = (
     *(Column("part", Place.NUMBER), Column("state", Place.TITLE), Column("kind", Place.TITLE)),

@@ -253,7 +253,7 @@ _CHANNELS = (
     *(Column("channel", Place.TITLE), Column("account", Place.TITLE), Column("state", Place.TITLE)),
     *(Column("since"), Column("why", Place.PROSE)),
 )
-_NO_CHANNEL = "none was ever connected: `answerback serve` connects those that .env configures"
+_NO_CHANNEL = "none was ever connected: `answerback serve` connects those that are configured"
 _PROCESSES = (
     *(Column("name", Place.TITLE), Column("state", Place.TITLE), Column("role")),
     *(Column("pid"), Column("renewed")),

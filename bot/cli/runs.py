@@ -16,6 +16,7 @@ from bot.cli.layout import Column, Place, quoted
 from bot.cli.seen import Seen, look
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
 from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shortened_in, shown
+from bot.cli.wording import TO_BEGIN
 from bot.domain.ending import ByHand, Ending
 from bot.domain.message import shortened
 from bot.domain.turn_answer import TurnAnswer
@@ -60,17 +61,13 @@ def list_(
     listed, seen = in_session(work)
     found = shown(listed, whole=addresses)
     chosen = choice != options.Choice() or before is not None
-    none = _NONE_MATCHES if chosen else _NONE_YET
+    none = _NONE_MATCHES if chosen else f"no runs yet: {TO_BEGIN}"
     render.listing(found, run_shape, _COLUMNS, partial(_row, seen=seen), none=none, json=json)
     if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 
 _NONE_MATCHES = "no run matches; `answerback runs list` without a filter shows the newest"
-_NONE_YET = (
-    "no runs yet: the first message to the bot makes one; `answerback doctor` says what keeps"
-    " messages away"
-)
 
 
 async def _listed(

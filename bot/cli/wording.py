@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from datetime import UTC, datetime
 
+TO_BEGIN = "`answerback chat` tries the agent, `answerback doctor` says what keeps messages away"
+"""The next thing to do where nobody wrote yet."""
 _JOINERS = "\u200c\u200d"
 """Needed inside emoji and in several scripts; they move nothing around them."""
 _ACTING = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
