@@ -82,6 +82,7 @@ class Settings(ChannelList):
     texts_file: Path | None = None
     language: str = "en"
     holder_name: str = ""
+    development: bool = False
 
     agent: str = "echo"
     agent_secret: str = Field("", repr=False)

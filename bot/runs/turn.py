@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -15,7 +16,7 @@ from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
-from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
@@ -35,6 +36,7 @@ from bot.domain.verdict import (
 )
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
+from bot.observability.faults import Fault
 from bot.runs.turn_context import TurnContext
 from bot.runs.typing import WorkSigns
 from bot.texts import Text
@@ -48,6 +50,9 @@ from storage.outbox import NewParts, Notice, Part, PartOwner
 from storage.views.evidence import Case, address_now
 
 _log = logging.getLogger("answerback.turn")
+_AWAIT = "write `await turn.step(...)`, or in a plain function `wait(turn.step(...))`"
+_COROUTINE = re.compile("<coroutine object .* at 0x")
+"""A step in the place of its result, in the text of an answer."""
 
 
 async def prepare(ctx: WorkerContext, case: Case) -> TurnContext:
@@ -131,7 +136,9 @@ async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
         async with limit:
             answer = await ctx.agent(turn)
     except TimeoutError as error:
-        return OutOfTime() if limit.expired() else Failed(_describe(error))
+        if limit.expired():
+            return OutOfTime()
+        return _failed(case, turn, error)
     except Retry as error:
         return Later(error.after, clean(str(error)))
     except GiveUp as error:
@@ -139,17 +146,24 @@ async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
     except StaleLease:
         raise
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
-        _log.warning("run %s: the agent failed", case.run.id, exc_info=error)
-        return Failed(_describe(error))
+        return _failed(case, turn, error)
     reply = Reply(answer) if isinstance(answer, str) else answer
+    if left := turn.end():
+        said = f"{left} step(s) were never awaited and are not done: {_AWAIT}"
+        if reply is not None and _COROUTINE.search(reply.text):
+            return _failed(case, turn, AgentFailed(said))
+        _log.warning("run %s: %s", case.run.id, said)
     return Answer(None if reply is None or reply.silent else reply)
 
 
-def _describe(error: Exception) -> str:
-    """An error for operators. Only our own errors' words are kept: others may quote a chat."""
+def _failed(case: Case, turn: TurnContext, error: Exception) -> Failed:
+    """A failure, as the log tells it and operators read it. Of an agent's words only those are
+    kept that quote nobody."""
+    fault = Fault(error, turn.spoken)
+    _log.warning("run %s: the agent failed", case.run.id, extra={"fault": fault})
     if isinstance(error, AnswerbackError):
-        return clean(f"{type(error).__name__}: {error}")
-    return type(error).__name__
+        return Failed(clean(f"{type(error).__name__}: {error}"))
+    return Failed(clean(str(fault)))
 
 
 def _put_back(tx: Tx, run: Run, back: PutBack) -> None:

@@ -9,6 +9,7 @@ from bot.agents.echo import EchoAgent
 from bot.agents.function import load
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
 from bot.agents.http.conformance import Trial, check
+from bot.agents.rehearsal import rehearse
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level
@@ -64,14 +65,21 @@ def _http_config(settings: Settings, url: str) -> HttpAgentConfig:
 
 
 async def examine_agent(settings: Settings, url: str) -> Sequence[Finding]:
-    """Ask the server at `url`, or at AGENT. Raises ConfigurationError."""
-    place = url or settings.agent
-    if not place.startswith(("http://", "https://")):
-        raise ConfigurationError("name the address of an agent, or set AGENT to one")
-    return [_finding(trial) for trial in await check(_http_config(settings, place), SystemClock())]
+    """Ask the server at `url`, or the agent of AGENT. Raises ConfigurationError."""
+    place, clock = url or settings.agent, SystemClock()
+    if place.startswith(("http://", "https://")):
+        return [_finding(trial) for trial in await check(_http_config(settings, place), clock)]
+    if url:
+        raise ConfigurationError(f"{url} is no address: write http://... or https://...")
+    built = build_agent(settings, words_of(settings), clock)
+    try:
+        trials = await rehearse(built.agent, clock, settings.run_deadline)
+        return [_finding(trial) for trial in trials]
+    finally:
+        await built.close()
 
 
 def _finding(trial: Trial) -> Finding:
     took = "" if trial.seconds is None else f" ({trial.seconds:.2f} s)"
-    fix = "" if trial.level is Level.OK else "see docs/agents.md, An agent over HTTP"
+    fix = "" if trial.level is Level.OK else "see docs/agents.md"
     return Finding(trial.name, trial.level, f"{trial.detail}{took}", fix)
