@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from inspect import getdoc
 from typing import Annotated
 
@@ -13,8 +14,9 @@ import uvloop
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.findings import Finding, Level
 from bot.exit import to_the_end
-from bot.wiring import Role, configured, left_off, read_settings
+from bot.wiring import Role, configured, read_settings, remarks
 
 app = typer.Typer(
     name="answerback",
@@ -43,7 +45,16 @@ def chat() -> None:
     """
     from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
 
-    uvloop.run(to_the_end(talk(settings_with_logs("WARNING"))))
+    settings = settings_with_logs("WARNING")
+    _tell(remarks(settings, terminal=True))
+    uvloop.run(to_the_end(talk(settings)))
+
+
+def _tell(remarked: Sequence[Finding]) -> None:
+    """Say above the chat what a serving process logs."""
+    for found in remarked:
+        if found.level is not Level.OK:
+            typer.echo(f"{found.name}: {found.says}; {found.fix}", err=True)
 
 
 @app.command()
@@ -56,8 +67,7 @@ def up() -> None:
     if configured(settings):
         serve()
     else:
-        for off in left_off(settings):
-            typer.echo(f"{off.name}: {off.says}; {off.fix}", err=True)
+        _tell(remarks(settings))
         from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
 
         uvloop.run(to_the_end(talk(settings_with_logs("WARNING"), pages=True)))

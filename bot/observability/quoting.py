@@ -53,8 +53,8 @@ _QUOTED_PRINTABLE = re.compile(r"(?:=[0-9A-F]{2})+")
 
 
 class Spoken:
-    """The words that people wrote and were answered, as far as an agent has it: texts, names, addresses,
-    files. More may be heard while it works."""
+    """The words that people wrote and were answered, as far as an agent has them: texts, names,
+    addresses, files. More may be heard while it works."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts: list[str] = []
