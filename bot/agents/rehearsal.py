@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from bot.agents.http.conformance import SLOW_SECONDS, Probe, Trial, described, kinds
 from bot.domain.errors import GiveUp, ReminderRefused, Retry, StepResultInvalid
 from bot.domain.findings import Level
+from bot.domain.forgotten import Forgotten
 from bot.domain.ports import Clock
 from bot.domain.reminders import Reminder, Reminders
 from bot.domain.reply import Reply
@@ -41,7 +42,7 @@ async def rehearse(agent: Agent, clock: Clock, seconds: float) -> list[Trial]:
     return [*trials, Trial("time", level, f"the slowest answer took {slowest:.1f} s", slowest)]
 
 
-async def _ask(agent: Agent, clock: Clock, name: str, probe: Probe) -> Trial:
+async def _ask(agent: Agent, clock: Clock, name: str, probe: InProcess) -> Trial:
     began = clock.monotonic()
     level = Level.PROBLEM
     limit = asyncio.timeout(probe.deadline - clock.wall())
@@ -49,6 +50,8 @@ async def _ask(agent: Agent, clock: Clock, name: str, probe: Probe) -> Trial:
         async with limit:
             answer = await agent(probe)
         level, detail = Level.OK, described(Reply(answer) if isinstance(answer, str) else answer)
+        if said := probe.forgotten.told():
+            level, detail = Level.PROBLEM, said
     except Retry as error:
         level, detail = Level.WARNING, f"asked to be tried again ({error.after or 'no time'} s)"
     except GiveUp:
@@ -88,6 +91,7 @@ class InProcess(Probe):
     """A turn whose steps are done here, once each."""
 
     results: dict[str, str] = field(default_factory=dict)
+    forgotten: Forgotten = field(default_factory=Forgotten)
 
     @staticmethod
     def of(probe: Probe) -> InProcess:
@@ -102,14 +106,17 @@ class InProcess(Probe):
     def reminders(self) -> Reminders:
         return NoReminders(self.messages[0].sent_at)
 
-    async def step(
+    def step(
         self,
         key: str,
         call: Callable[[], Awaitable[Any] | Any],
         *,
         safe_to_repeat: bool = False,
         cost: Callable[[Any], Cost] | None = None,
-    ) -> Any:
+    ) -> Coroutine[Any, Any, Any]:
+        return self.forgotten.watch(self._take(key, call))
+
+    async def _take(self, key: str, call: Callable[[], Awaitable[Any] | Any]) -> Any:
         if key not in self.results:
             on_loop = inspect.iscoroutinefunction(call)
             value = call() if on_loop else await Threads(1).run(call)

@@ -60,6 +60,7 @@ class Spoken:
         self._texts: list[str] = []
         self._characters = 0
         self._unknown = False
+        self._compared: _Plain | None = None
         for text in texts:
             self.hear(text)
 
@@ -69,6 +70,7 @@ class Spoken:
         self._unknown = self._unknown or self._characters > _MOST_SPOKEN
         if text and not self._unknown:
             self._texts.append(text)
+            self._compared = None
 
     def hear_file(self, content: bytes) -> None:
         """Add a file. One that is no text says things that can't be compared (a scan, a voice):
@@ -90,7 +92,7 @@ class Spoken:
             return False
         if self._unknown or len(text) > _LONGEST:
             return True
-        spoken = _Plain(" \n ".join(self._texts))
+        spoken = self._compared = self._compared or _Plain(" \n ".join(self._texts))
         return any(_shares(_Plain(reading), spoken) for reading in _readings(text))
 
 
@@ -115,13 +117,16 @@ def spoken_in(
     return spoken
 
 
+def _folded(text: str) -> str:
+    shown = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return "".join(c for c in shown if unicodedata.category(c) not in ("Mn", "Cf"))
+
+
 class _Plain:
     """A text as it is compared: letters and digits without case, accents or look-alikes."""
 
     def __init__(self, text: str) -> None:
-        shown = unicodedata.normalize("NFKD", text).casefold()
-        shown = unicodedata.normalize("NFKD", shown)
-        self.text = "".join(c for c in shown if unicodedata.category(c) not in ("Mn", "Cf"))
+        self.text = text.casefold() if text.isascii() else _folded(text)
 
     @cached_property
     def words(self) -> list[str]:

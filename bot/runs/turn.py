@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -17,6 +16,7 @@ from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
 from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.forgotten import shows_a_step
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
@@ -50,9 +50,6 @@ from storage.outbox import NewParts, Notice, Part, PartOwner
 from storage.views.evidence import Case, address_now
 
 _log = logging.getLogger("answerback.turn")
-_AWAIT = "write `await turn.step(...)`, or in a plain function `wait(turn.step(...))`"
-_COROUTINE = re.compile("<coroutine object .* at 0x")
-"""A step in the place of its result, in the text of an answer."""
 
 
 async def prepare(ctx: WorkerContext, case: Case) -> TurnContext:
@@ -148,9 +145,8 @@ async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
         return _failed(case, turn, error)
     reply = Reply(answer) if isinstance(answer, str) else answer
-    if left := turn.end():
-        said = f"{left} step(s) were never awaited and are not done: {_AWAIT}"
-        if reply is not None and _COROUTINE.search(reply.text):
+    if said := turn.forgotten.told():
+        if reply is not None and shows_a_step(reply.text):
             return _failed(case, turn, AgentFailed(said))
         _log.warning("run %s: %s", case.run.id, said)
     return Answer(None if reply is None or reply.silent else reply)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any
 
 from bot.delivery.context import WorkerContext
+from bot.domain.forgotten import Forgotten
 from bot.domain.message import Attachment, ChannelName
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 from bot.observability.quoting import Spoken, spoken_in
@@ -55,7 +55,7 @@ class TurnContext:
             language=chat.language,
         )
         self._heard = Spoken()
-        self._steps_made: list[Coroutine[Any, Any, Any]] = []
+        self.forgotten = Forgotten()
         self.messages: Sequence[TurnMessage] = tuple(
             _message(ctx, case.run.account, stored, self._heard.hear_file)
             for stored in case.messages
@@ -118,16 +118,7 @@ class TurnContext:
         safe_to_repeat: bool = False,
         cost: Callable[[Any], Cost] | None = None,
     ) -> Coroutine[Any, Any, Any]:
-        taking = self._take(Step(key, call, safe_to_repeat, cost))
-        self._steps_made.append(taking)
-        return taking
-
-    def end(self) -> int:
-        """The number of steps that the agent never awaited, and that are therefore not done."""
-        left = [c for c in self._steps_made if getcoroutinestate(c) == CORO_CREATED]
-        for taking in left:
-            taking.close()  # or Python warns of it too, wherever it is collected
-        return len(left)
+        return self.forgotten.watch(self._take(Step(key, call, safe_to_repeat, cost)))
 
     async def _take(self, step: Step) -> Any:
         result = await self._steps.take(step)

@@ -45,6 +45,14 @@ async def test_an_exception_is_told_with_its_words_and_place() -> None:
     assert trial.detail.startswith(said)
 
 
+async def test_a_step_that_was_not_awaited_is_a_problem() -> None:
+    async def agent(turn: Turn) -> str:
+        return f"{turn.step('look', lambda: 1)}"
+
+    [trial] = (await rehearsed(agent)).values()
+    assert (trial.level, trial.detail[:29]) == (Level.PROBLEM, "1 step(s) were never awaited ")
+
+
 async def test_what_only_some_messages_break_is_named_by_them() -> None:
     async def agent(turn: Turn) -> str | None:
         if turn.messages[0].attachments:
