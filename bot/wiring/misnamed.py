@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Sequence
-from itertools import chain
 
 from bot.domain.findings import Finding, Level, warning
 from bot.settings import Line
@@ -28,7 +27,7 @@ _REST_ALIKE = 0.6
 OTHERS = frozenset(
     {
         "AGENT_ID", "AGENT_OS", "AGENT_NAME", "AGENT_VERSION", "WEB_CONCURRENCY", "LOG_DIR",
-        "TELEGRAM_CHAT_ID", "TELEGRAM_API_ID", "TELEGRAM_API_HASH", "META_API_KEY",
+        "TELEGRAM_CHAT_ID", "TELEGRAM_API_ID", "TELEGRAM_API_HASH", "META_API_KEY", "META_APP_ID",
         "TWILIO_API_KEY", "TWILIO_API_SECRET", "TWILIO_REGION", "TWILIO_EDGE",
     }
 )  # fmt: skip
@@ -43,7 +42,7 @@ HANDED_ON_END = ("_API_KEY", "_BASE_URL")
 HANDED_ON = frozenset(
     {"HF_TOKEN", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "TZ", "LANG", "PATH"}
 )
-"""Names in `.env` that are for compose, for providers' packages or for Python: never told."""
+"""Names in `.env` that are for compose, for providers' packages or for Python: known, not told."""
 
 MEANT = {
     "ALLOWED_USERS": "ALLOWED",
@@ -58,7 +57,6 @@ MEANT = {
     "LLM_SYSTEM_PROMPT": "LLM_SYSTEM_PROMPT_FILE",
     "LLM_URL": "LLM_BASE_URL",
     "LOGLEVEL": "LOG_LEVEL",
-    "META_APP_ID": "META_APP_SECRET",
     "META_PHONE_ID": "META_PHONE_NUMBER_ID",
     "META_TOKEN": "META_ACCESS_TOKEN",
     "META_WEBHOOK_VERIFY_TOKEN": "META_VERIFY_TOKEN",
@@ -95,36 +93,39 @@ def misnamed(
     """The names that no setting has, and lines that say nothing. `known` are the settings' names,
     in capitals; so are those of the file, and the environment's where they were given a value."""
     given = {line.name for line in file if line.given} | set(environment)
-    in_file = {line.name for line in file}
-    found = [
-        *chain.from_iterable(_of_line(line, known, given) for line in file),
-        *_twice(file),
-        *_others(file, known),
-    ]
-    for name in sorted(set(environment) - in_file):
-        meant = _meant_by(name, known)
-        if meant and meant not in given:
-            found.append(_told(name, "the environment", meant))
-        elif not meant and _is_ours(name, known):
-            says = "no setting has this name"
-            found.append(warning(name, says, "see .env.example for the names, or take it away"))
-    return found
+    told: list[Finding] = []
+    others = []
+    for line in file:
+        place = f".env, line {line.number}"
+        if not line.name:
+            told.append(
+                warning(place, "it can't be read", "write NAME=value, and # before a remark")
+            )
+        elif line.name not in known and not _is_handed_on(line.name):
+            found = _judged(line.name, _near(line.name, known), place, given)
+            told += found
+            others += [] if found else [f"{line.name} (line {line.number})"]
+    told += _twice(file)
+    for name in sorted(set(environment) - {line.name for line in file} - set(known)):
+        if name.startswith(OURS_ALONE + SHARED) and not _is_anothers(name):
+            told += _judged(name, _near(name, known), "the environment", given)
+    if others:
+        told.append(Finding(".env", Level.OK, f"no settings of Answerback: {', '.join(others)}"))
+    return told
 
 
-def _of_line(line: Line, known: Collection[str], given: Collection[str]) -> Sequence[Finding]:
-    place = f".env, line {line.number}"
-    if not line.name:
-        return [warning(place, "it can't be read", "write NAME=value, and # before a remark")]
-    if line.name in known or _is_handed_on(line.name):
+def _judged(name: str, meant: str, place: str, given: Collection[str]) -> Sequence[Finding]:
+    """A name that no setting has, if it must be told. Where the right one has a value too, it is
+    another program's."""
+    if meant:
+        says, fix = f"{place} sets it, and nothing reads it", f"did you mean {meant}?"
+        return [] if meant in given else [warning(name, says, fix)]
+    if not name.startswith(OURS_ALONE):
         return []
-    meant = _near(line.name, known)
-    if meant and meant not in given:
-        return [_told(line.name, place, meant)]
-    return []
-
-
-def _told(name: str, place: str, meant: str) -> Finding:
-    return warning(name, f"{place} sets it, and nothing reads it", f"did you mean {meant}?")
+    fix = "see .env.example for the names, or take it away"
+    if name.endswith("_API_KEY"):
+        fix = "a model's key has the name that its provider gives it, such as OPENAI_API_KEY"
+    return [warning(name, f"{place} sets it, and no setting has this name", fix)]
 
 
 def _twice(file: Sequence[Line]) -> Sequence[Finding]:
@@ -138,43 +139,15 @@ def _twice(file: Sequence[Line]) -> Sequence[Finding]:
     return found
 
 
-def _others(file: Sequence[Line], known: Collection[str]) -> Sequence[Finding]:
-    """All names of the file that are no settings and like none, in one line: an agent may read
-    them."""
-    names = [
-        f"{line.name} (line {line.number})"
-        for line in file
-        if line.name
-        and line.name not in known
-        and not _is_handed_on(line.name)
-        and not _near(line.name, known)
-    ]
-    if not names:
-        return []
-    says = f"no settings of Answerback: {', '.join(names)}"
-    return [Finding(".env", Level.OK, says)]
-
-
-def _meant_by(name: str, known: Collection[str]) -> str:
-    """The setting that a name of the environment may stand for; empty for none, or where the name
-    is somebody else's."""
-    if name in known or _is_anothers(name):
-        return ""
-    return _near(name, known) if name.startswith(OURS_ALONE + SHARED) else ""
-
-
-def _is_ours(name: str, known: Collection[str]) -> bool:
-    return name.startswith(OURS_ALONE) and name not in known and not _is_anothers(name)
-
-
 def _is_anothers(name: str) -> bool:
     return name in OTHERS or name.endswith(OTHERS_END) or "_PORT_" in name
 
 
 def _is_handed_on(name: str) -> bool:
-    return (
-        name in HANDED_ON or name.startswith(HANDED_ON_BEGIN) or name.endswith(HANDED_ON_END)
-    ) and name not in MEANT
+    if name in MEANT or (name.startswith(OURS_ALONE) and name not in OTHERS):
+        return False
+    begins = name.startswith(HANDED_ON_BEGIN) or name.endswith(HANDED_ON_END)
+    return begins or name in HANDED_ON or name in OTHERS
 
 
 def _near(name: str, known: Collection[str]) -> str:

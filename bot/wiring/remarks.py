@@ -17,9 +17,10 @@ FREE = frozenset({"echo", "demo"})
 
 def remarks(settings: Settings, *, terminal: bool = False) -> Sequence[Finding]:
     """Variables that nobody reads and, unless only the terminal is wanted, channels that are off
-    by mistake, and who can spend the owner's money. What is only good to know has the level OK."""
+    by mistake, who can spend the owner's money, and who can read what people wrote. What is only
+    good to know has the level OK."""
     names = _names(settings.channels)
-    return names if terminal else [*names, *left_off(settings), *_open_to_all(settings)]
+    return names if terminal else [*names, *left_off(settings), *_open(settings)]
 
 
 def read_settings(**overrides: object) -> Settings:
@@ -46,11 +47,17 @@ def _names(channels: tuple[str, ...]) -> Sequence[Finding]:
     return misnamed(known, environment_names(), file_lines())
 
 
-def _open_to_all(settings: Settings) -> Sequence[Finding]:
-    """One line where strangers can have an agent work that costs money."""
-    bounded = settings.allowed or settings.chat_turns_per_day
-    if not configured(settings) or settings.agent in FREE or bounded:
-        return []
-    says = "empty, and CHAT_TURNS_PER_DAY is 0: whoever finds the bot can spend your money"
-    fix = "set ALLOWED to those who may use it, or CHAT_TURNS_PER_DAY to what a chat may cost a day"
-    return [warning("ALLOWED", says, fix)]
+def _open(settings: Settings) -> Sequence[Finding]:
+    """One line where strangers can have an agent work that costs money, and one where people's
+    words end up in the log."""
+    found: list[Finding] = []
+    if not configured(settings):
+        return found
+    if settings.agent not in FREE and not settings.allowed and not settings.chat_turns_per_day:
+        says = "empty, and CHAT_TURNS_PER_DAY is 0: whoever finds the bot can spend your money"
+        fix = "name in ALLOWED who may use it, or set CHAT_TURNS_PER_DAY to what a chat may cost"
+        found.append(warning("ALLOWED", says, fix))
+    if settings.development:
+        says = "on: what an agent raises is logged whole, with the words of people"
+        found.append(warning("DEVELOPMENT", says, "turn it off where a bot is used by others"))
+    return found

@@ -64,7 +64,14 @@ def test_a_name_that_is_nearly_ours_is_told_with_the_right_one(name: str, meant:
 
 def test_a_name_of_ours_alone_is_told_though_nothing_is_like_it() -> None:
     [found] = in_environment("TELEGRAM_FOOBAR")
-    assert (found.says, found.level) == ("no setting has this name", Level.WARNING)
+    says = "the environment sets it, and no setting has this name"
+    assert (found.says, found.level) == (says, Level.WARNING)
+
+
+def test_a_models_key_under_a_name_of_ours_is_told_where_it_belongs() -> None:
+    for found in (*in_environment("LLM_API_KEY"), *in_file("LLM_API_KEY")):
+        assert found.fix.endswith("the name that its provider gives it, such as OPENAI_API_KEY")
+    assert len([*in_environment("LLM_API_KEY"), *in_file("LLM_API_KEY")]) == 2
 
 
 @pytest.mark.parametrize(
@@ -114,6 +121,13 @@ def test_in_the_file_every_unknown_name_is_told_by_its_line() -> None:
         ),
     ]
     assert in_file(*HANDED_ON) == []
+
+
+def test_in_the_file_a_name_beside_the_right_one_is_listed_too() -> None:
+    [found] = in_file("BOT_TOKEN", "TELEGRAM_BOT_TOKEN")
+    assert (found.level, found.says) == (Level.OK, "no settings of Answerback: BOT_TOKEN (line 1)")
+    [found] = in_file("TELEGRAM_FOOBAR")
+    assert (found.level, found.name) == (Level.WARNING, "TELEGRAM_FOOBAR")
 
 
 def test_a_file_of_any_editor_is_read_with_its_lines(dotenv: Path) -> None:

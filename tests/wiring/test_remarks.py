@@ -60,6 +60,11 @@ def test_a_setting_of_a_channel_that_is_off_is_told(
     assert told(**settings)[channel].says == says
 
 
+def test_words_in_the_log_of_a_bot_are_told() -> None:
+    assert told(**TELEGRAM, development=True)["DEVELOPMENT"].says.startswith("on: what an agent")
+    assert "DEVELOPMENT" not in told(development=True)
+
+
 def test_a_channel_that_was_turned_off_by_name_is_meant_to_be() -> None:
     assert "web" not in told(web=False, web_origins="https://www.example.com")
 
