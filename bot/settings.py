@@ -30,8 +30,6 @@ from bot.domain.verdict import Policy, UncertainDelivery
 T = TypeVar("T", bound="ChannelList")
 DEFAULT_DATABASE = "sqlite:///data/answerback.db"
 FILE = ".env"
-_ENCODING = "utf-8-sig"
-"""UTF-8, with or without the mark that some editors put in front."""
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _QUOTED = "stands in quotes, which would be a part of it: take them off"
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]+)|([0-9]+(?:[, ][0-9]+)+)")
@@ -71,7 +69,6 @@ class ChannelList(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_file=FILE,
-        env_file_encoding=_ENCODING,
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
@@ -335,7 +332,7 @@ def environment_names() -> frozenset[str]:
 def file_lines() -> Sequence[Line]:
     """The lines of `.env`; none where there is no such file."""
     try:
-        text = Path(FILE).read_text(encoding=_ENCODING)
+        text = Path(FILE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return []  # Reading the settings told it.
     lines = []
@@ -354,7 +351,7 @@ def lend_to_packages() -> None:
     """Put what `.env` says where other people's packages, and agents, look for their keys. What
     the environment has stays as it is, but for line breaks and blanks around a key. Raises
     ConfigurationError for a key in quotes."""
-    for name, value in {**dotenv_values(FILE, encoding=_ENCODING), **os.environ}.items():
+    for name, value in {**dotenv_values(FILE), **os.environ}.items():
         if not value or (name in os.environ and not name.endswith("_API_KEY")):
             continue
         bare = value.strip()

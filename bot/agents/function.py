@@ -77,8 +77,8 @@ class FunctionAgent:
 
         A cancelled one that goes on regardless is left alone until it ends: it runs on
         unseen, and whatever it still gives counts for nothing. An exit, an interrupt, or a
-        cancellation that nobody asked for would end this process or this task; each becomes a
-        RuntimeError.
+        cancellation that nobody asked for would end this process or this task; each becomes an
+        error.
         """
 
         async def without_exits() -> object:
@@ -105,7 +105,7 @@ class FunctionAgent:
                 )
             raise
         if task.cancelled():
-            raise RuntimeError(f"{self.name} cancelled itself")
+            raise AgentFailed(f"{self.name} cancelled itself")
         return task.result()
 
 

@@ -1,7 +1,8 @@
 """An exception out of a builder's code: the places in it, and as much of the words as may be told.
 
 A builder at a terminal sees it whole. In a log that others keep it is told by its type, by the
-places in the builder's own files, and by its words where none of the turn's are among them.
+places in the builder's own files, and by its words where none of the turn's are among them. One
+that came through none of these files keeps its words to itself: a provider's may quote anything.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from bot.domain.errors import ForOperators
+from bot.domain.errors import AnswerbackError, ForOperators
 from bot.observability.quoting import Spoken
 from bot.observability.redaction import explain, frames, is_installed, is_ours, led_to, scrub
 
@@ -33,13 +34,13 @@ class Fault:
     @property
     def said(self) -> str:
         """The type, and the words where they may be told."""
-        return _told(self.error, self.spoken)
+        return self._told(self.error)
 
     @property
     def causes(self) -> str:
         """The errors that led to it, told likewise."""
         led = islice(led_to(self.error), _MOST_CAUSES)
-        return " < ".join(_told(error, self.spoken) for error in led)
+        return " < ".join(map(self._told, led))
 
     @property
     def places(self) -> str:
@@ -49,6 +50,21 @@ class Fault:
     def __str__(self) -> str:
         where = places(self.error)
         return f"{self.said} ({where})" if where else self.said
+
+    def _told(self, error: BaseException) -> str:
+        known = explain(error)
+        if isinstance(error, ForOperators) or known != type(error).__qualname__:
+            return known
+        if not isinstance(error, AnswerbackError) and not places(self.error):
+            return known
+        try:
+            words = str(error)
+        except Exception:  # noqa: BLE001 - the agent's edge: an exception that can't be told
+            return known
+        if not words.strip() or self.spoken.quoted_in(words):
+            return known
+        line = " ".join(words.split())
+        return f"{known}: {scrub(line if len(line) <= _LONGEST else f'{line[:_LONGEST]}...')}"
 
 
 def places(error: BaseException) -> str:
@@ -78,19 +94,6 @@ def whole(error: BaseException) -> str:
         began = began.tb_next
     lines = traceback.TracebackException(type(error), error, began or error.__traceback__).format()
     return "".join(lines).rstrip()
-
-
-def _told(error: BaseException, spoken: Spoken) -> str:
-    known = explain(error)
-    if isinstance(error, ForOperators) or known != type(error).__qualname__:
-        return known
-    try:
-        words = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - the agent's edge: an exception that can't be told
-        return known
-    if not words or spoken.quoted_in(str(error)):
-        return known
-    return f"{known}: {scrub(words if len(words) <= _LONGEST else f'{words[:_LONGEST]}...')}"
 
 
 def _is_builders(module: str, file: str) -> bool:

@@ -32,8 +32,8 @@ OTHERS = frozenset(
     }
 )  # fmt: skip
 """Names of other programs: build servers, hosts, providers' own packages."""
-OTHERS_END = ("_SERVICE_HOST", "_SERVICE_PORT", "_PORT_TCP", "_TCP_ADDR", "_TCP_PORT", "_TCP_PROTO")
-"""Endings of what orchestrators set for every service, whatever it is called."""
+OTHERS_END = ("_SERVICE_HOST", "_SERVICE_PORT", "_PORT")
+"""Endings, or `_PORT_` within, of what orchestrators set for every service."""
 HANDED_ON_BEGIN = (
     "AWS_", "AZURE_", "CADDY_", "COMPOSE_", "DOCKER_", "GOOGLE_", "OPENAI_", "OLLAMA_", "OTEL_",
     "POSTGRES_", "PYTHON", "UV_", "UVICORN_",
@@ -42,7 +42,7 @@ HANDED_ON_END = ("_API_KEY", "_BASE_URL")
 HANDED_ON = frozenset(
     {"HF_TOKEN", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "TZ", "LANG", "PATH"}
 )
-"""Names in `.env` that are for compose, for providers' packages or for Python: known, not told."""
+"""Names in `.env` for compose, for providers' packages or for Python: known, so not told."""
 
 MEANT = {
     "ALLOWED_USERS": "ALLOWED",

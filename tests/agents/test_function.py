@@ -188,7 +188,7 @@ async def test_cancelling_the_turn_reaches_a_coroutine(module: Module) -> None:
 
 async def test_a_coroutine_that_cancels_itself_is_only_a_failure(module: Module) -> None:
     name = module("import asyncio\nasync def reply(turn): raise asyncio.CancelledError")
-    with pytest.raises(RuntimeError, match="cancelled itself"):
+    with pytest.raises(AgentFailed, match="cancelled itself"):
         await loaded(f"{name}:reply")(turn(""))
 
 

@@ -83,7 +83,7 @@ def test_a_models_key_under_a_name_of_ours_is_told_where_it_belongs() -> None:
         "WEB_PORT_80_TCP_ADDR", "WEB_CONCURRENCY", "WEB_SERVICE_PORT", "AGENT_NAME", "AGENT_ID",
         "AGENT_WORKFOLDER", "AGENT_JOBSTATUS", "LOG_DIR", "LOGNAME", "HOSTNAME", "PORTS",
         "TOOLSDIR", "LANGUAGES", "TELEGRAM_CHAT_ID", "TWILIO_API_KEY", "OPENAI_API_KEY",
-        "CHANNEL", "TIMEZONES",
+        "CHANNEL", "TIMEZONES", "TELEGRAM_SERVICE_HOST", "TELEGRAM_PORT", "META_PORT_80_TCP_ADDR",
     ],
 )  # fmt: skip
 def test_a_machines_other_variables_are_left_alone(name: str) -> None:
