@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import assert_never
 
 from bot.delivery import notices
@@ -33,7 +34,7 @@ from bot.domain.message import (
 )
 from bot.domain.run import Run
 from bot.intake.batching import place, with_its_bundle
-from bot.intake.changes import record_deletion, record_edit, without_words
+from bot.intake.changes import not_come, record_deletion, record_edit, without_words
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
@@ -140,16 +141,8 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
     match entry.event:
         case Inbound() as message:
             return _record_message(tx, rt, arrival, message, entry.by)
-        case Edited(message, edited_at):
-            may_change = invited(names_of(message), rt.terms.intake.allowed)
-            known, deleted = record_edit(
-                tx, arrival.account, message, edited_at, may_change=may_change
-            )
-            if deleted:
-                return Recorded(Became.IGNORED)
-            unknown = "an edit of a message that was never recorded" if known is None else None
-            _keep(tx, arrival, message=known, ignored=unknown)
-            return Recorded(Became.NOTED if known is None else Became.EDIT)
+        case Edited() as event:
+            return _record_edit(tx, rt, arrival, event)
         case Revoked() as event:
             return _record_deletion(tx, rt, arrival, event)
         case Membership() as event:
@@ -172,6 +165,29 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             return Recorded(Became.IGNORED)
         case other:
             assert_never(other)
+
+
+def _record_edit(tx: Tx, rt: Runtime, arrival: Arrival, event: Edited) -> Recorded:
+    message, at = event.message, event.edited_at
+    record = partial(record_edit, tx, arrival.account, message, at)
+    may_change = invited(names_of(message), rt.terms.intake.allowed)
+    known, deleted = record(may_change=may_change)
+    unknown = known is None
+    if unknown and rt.channels[arrival.account].traits.edits_overtake:
+        # As with a deletion: whoever is later meets a row.
+        chat = _lock_chat(tx, arrival.account, message)
+        known, deleted = record(may_change=may_change)
+        unknown = known is None
+        if unknown:
+            awaited = not_come(message)
+            row = NewMessage(arrival.account, chat.id, awaited, "", ignored=Unanswered.AWAITED)
+            inbox.store_messages(tx, [row])
+            known, deleted = record(may_change=may_change)
+    if deleted:
+        return Recorded(Became.IGNORED)
+    reason = "an edit of a message that was never recorded" if unknown else None
+    _keep(tx, arrival, message=known, ignored=reason)
+    return Recorded(Became.NOTED if unknown else Became.EDIT)
 
 
 def _record_deletion(tx: Tx, rt: Runtime, arrival: Arrival, event: Revoked) -> Recorded:
@@ -213,16 +229,17 @@ def _record_message(
         message = rt.channels[chat.account].recall(message, sent_before)
     message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
-    if met.known is not None:
+    new = NewMessage(arrival.account, chat.id, message, arrival.body)
+    edited = None if met.known is None else inbox.arrive(tx, met.known, new)
+    if met.known is not None and edited is None:
         return _record_duplicate(tx, arrival, chat, message, met)
-    stored = inbox.store_messages(
-        tx, [NewMessage(arrival.account, chat.id, message, arrival.body)]
-    )[0].id
+    stored = met.known or inbox.store_messages(tx, [new])[0].id
     if not message.sender.is_bot:
         chat = heard(rt, chat, message, met.now)
         chats.heard(tx, [chat])
     message = with_its_bundle(tx, rt, chat, message)
-    command = _command(tx, rt, chat, message)
+    command = _command(tx, rt, chat, message)  # By its first words: one in an edit has no effect.
+    message = message if edited is None else replace(message, text=edited.text)
     names = chats.names(tx, chat.id) if rt.terms.intake.allowed else frozenset()
     reason = admit(message, command, met.facts(chat, names), rt.terms.intake)
     if reason is not None:

@@ -2,10 +2,12 @@
 
 from storage.inbox.edits import store_edit
 from storage.inbox.messages import (
+    OF_AN_EDIT,
     NewMessage,
     StoredMessage,
     adopt_album,
     album_began,
+    arrive,
     assign,
     count_deliveries,
     enrich,

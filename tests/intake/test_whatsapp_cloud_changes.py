@@ -4,6 +4,8 @@ tells of our number itself."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -13,6 +15,7 @@ from storage.inbox import REVOKED
 from tests.fakes.meta import payloads
 from tests.fakes.recording import Json
 from tests.kit.agents import Echo, Held, repeats
+from tests.kit.whatsapp import CALM
 from tests.kit.whatsapp_cloud import ALONE
 from tests.world import World
 
@@ -40,10 +43,10 @@ def deletion(world: World, of: str, wamid: str = "wamid.deletion") -> Json:
     return payloads.message(wamid, world.meta.now(), "revoke", {"original_message_id": of})
 
 
-def edit(world: World, of: str, words: str) -> Json:
+def edit(world: World, of: str, words: str, wamid: str = "wamid.edit", later: float = 0) -> Json:
     said = {"type": "text", "text": {"body": words}}
     raw = {"original_message_id": of, "message": said}
-    return payloads.message("wamid.edit", world.meta.now(), "edit", raw)
+    return payloads.message(wamid, world.meta.now() + later, "edit", raw)
 
 
 async def kept(world: World) -> str:
@@ -143,6 +146,71 @@ async def test_b148_what_was_deleted_before_it_came_is_neither_kept_nor_answered
     assert SECRET not in await kept(world)
     assert await world.rows("SELECT count(*) FROM chats") == [(1,)]
     assert await world.rows("SELECT count(*) FROM inbound") == [(3,)]
+
+
+async def test_an_edit_that_comes_first_is_used_and_alone_makes_no_run(world: World) -> None:
+    agent = Held()
+    agent.go.set()
+    await world.start(agent=agent, **ALONE)
+    changed = edit(world, FIRST, "for four", later=5)
+    await post(world, changed)
+    await world.settled()
+    assert await world.rows("SELECT text, run, ignored FROM inbound") == [
+        ("for four", None, "awaited")
+    ]
+    for said in (text(FIRST, "for two", world.meta.now()), changed):
+        await post(world, said, said)
+    await world.settled()
+    assert agent.texts == ["for four"]
+    assert agent.turns[0].messages[0].edited
+    assert await world.rows("SELECT deliveries FROM inbound") == [(2,)]
+    assert len(world.meta.messages()) == 1
+
+
+async def test_a_command_in_an_edit_that_comes_first_has_no_effect(world: World) -> None:
+    agent = Held()
+    await world.start(agent=agent, **ALONE)
+    await post(world, text("wamid.0", "think hard", world.meta.now()))
+    await agent.begun.wait()
+    await post(world, edit(world, FIRST, "stop", later=5))
+    await post(world, text(FIRST, "go on", world.meta.now()))
+    agent.go.set()
+    await world.settled()
+    assert agent.texts == ["think hard", "stop"]
+
+
+async def test_whatever_the_order_and_however_often_the_newest_words_are_answered(
+    world: World,
+) -> None:
+    agent = Held()
+    await world.start(agent=agent, **{**ALONE, **CALM, "burst": "each"})
+    await post(world, text("wamid.0", "hello", world.meta.now()))
+    await agent.begun.wait()
+    orders = [*permutations("mde"), *permutations("mef"), *permutations("mefd")]
+    for n, order in enumerate(orders):
+        name = f"wamid.{n}.m"
+        what = {
+            "m": text(name, f"old {n}", world.meta.now()),
+            "e": edit(world, name, f"new {n}", f"wamid.{n}.e", 2),
+            "f": edit(world, name, f"newest {n}", f"wamid.{n}.f", 3),
+            "d": deletion(world, name, f"wamid.{n}.d"),
+        }
+        for place, event in enumerate(order):
+            await post(world, *[what[event]] * (1 + (n + place) % 2))
+        await post(world, what[order[n % len(order)]])
+    agent.go.set()
+    await world.settled()
+    kept_orders = [n for n, order in enumerate(orders) if "d" not in order]
+    assert Counter(agent.texts) == Counter(["hello", *(f"newest {n}" for n in kept_orders)])
+    assert await world.rows("SELECT count(*) FROM inbound") == [(len(orders) + 1,)]
+    left = await kept(world)
+    assert not any(
+        f"{word} {n}{end}" in left
+        for n, order in enumerate(orders)
+        if "d" in order
+        for word in ("old", "new", "newest")
+        for end in ('"', " ")
+    )
 
 
 @pytest.mark.parametrize("ours", [False, True])

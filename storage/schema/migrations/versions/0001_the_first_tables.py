@@ -170,7 +170,7 @@ CREATE TABLE inbound (
         'dice', 'button', 'rich', 'service', 'reminder', 'other')),
     CONSTRAINT ck_inbound_ignored CHECK (ignored IN ('bot', 'broadcast', 'not_addressed',
         'other_bot', 'service', 'command', 'not_allowed', 'opted_out', 'too_fast',
-        'too_many_waiting', 'daily_limit')),
+        'too_many_waiting', 'daily_limit', 'awaited')),
     CONSTRAINT ck_inbound_command CHECK (command IN ('start', 'help', 'stop', 'status', 'retry',
         'resend', 'opt_out', 'opt_in')),
     CONSTRAINT ck_inbound_one_outcome CHECK (run IS NULL OR ignored IS NULL)
