@@ -45,6 +45,16 @@ async def record_status(rt: Runtime, account: int, status: DeliveryStatus) -> in
     return part
 
 
+async def record_early(rt: Runtime) -> None:
+    """Record the statuses that came before their message was known as ours. Raises
+    DatabaseUnavailable; what was recorded by then is recorded again, which changes nothing."""
+    found, any_old = await rt.db.read(outbox.early, list(rt.carriers))
+    for account, status in found:
+        await record_status(rt, account, status)
+    if found or any_old:
+        await rt.db.write(outbox.drop_early, found)
+
+
 async def ask(rt: Runtime, awaited: int) -> None:
     """Ask the platform where a part stands that nobody has reported on, and record its answer.
     No answer, and a database that is away, are left for the next time."""
@@ -69,6 +79,8 @@ def _apply(
     out of order or before our own call returned, are harmless."""
     found = _part_of(tx, account, status)
     if found is None:
+        if status.state is not None:
+            outbox.keep_early(tx, account, status)
         return None
     if found.receipt == status.receipt and found.state in ARRIVED and status.state in ARRIVED:
         # The common case changes nothing but this row, unless its run waits for the report.

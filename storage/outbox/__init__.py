@@ -22,6 +22,7 @@ counts whoever holds the run by now, and a second one for a part is kept and rep
 """
 
 from storage.outbox.delivery_status import confirm, confirm_sent, refuse_sent, send_again
+from storage.outbox.early import EarlyStatus, drop_early, early, keep_early
 from storage.outbox.moves import (
     Attempt,
     NewParts,

@@ -189,7 +189,8 @@ CREATE TABLE payloads (
 );
 CREATE INDEX ix_payloads_inbound ON payloads (inbound, id);
 CREATE INDEX ix_payloads_received_at ON payloads (received_at);
-CREATE UNIQUE INDEX uq_payloads_dead_letter ON payloads (account, digest) WHERE error IS NOT NULL;
+CREATE UNIQUE INDEX uq_payloads_digest ON payloads (account, digest) WHERE digest <> '';
+CREATE INDEX ix_payloads_dead_letter ON payloads (id) WHERE error IS NOT NULL;
 
 CREATE TABLE edits (
     inbound BIGINT NOT NULL CONSTRAINT fk_edits_inbound REFERENCES inbound (id),
@@ -250,6 +251,19 @@ CREATE TABLE receipts (
     CONSTRAINT pk_receipts PRIMARY KEY (outbox, receipt)
 );
 CREATE INDEX ix_receipts_receipt ON receipts (receipt);
+
+CREATE TABLE early_statuses (
+    account BIGINT NOT NULL,
+    receipt TEXT NOT NULL,
+    provider_status TEXT NOT NULL,
+    state TEXT,
+    code TEXT NOT NULL,
+    at FLOAT8 NOT NULL,
+    CONSTRAINT pk_early_statuses PRIMARY KEY (account, receipt, provider_status),
+    CONSTRAINT ck_early_statuses_state CHECK (state IN ('pending', 'sending', 'sent', 'delivered',
+        'read', 'uncertain', 'refused', 'dropped'))
+);
+CREATE INDEX ix_early_statuses_at ON early_statuses (at);
 
 CREATE TABLE journal (
     chat BIGINT NOT NULL CONSTRAINT fk_journal_chat REFERENCES chats (id),
