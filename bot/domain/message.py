@@ -136,7 +136,8 @@ class Inbound:
     says that what its sender writes next may belong to it, without a common name: a text as
     long as the pieces into which clients cut, one of several forwarded messages or files.
     `sent_at` is the provider's time in epoch seconds, None when the provider tells none.
-    `aliases` are further addresses of the same person (WhatsApp: phone and scoped user id).
+    `aliases` are further addresses of the same person (WhatsApp: phone and scoped user id), and
+    `person` that of them which is the author's own, where numbers pass from one to another.
     `quoted_request` is the request id of the quoted message, should a person have written it.
     """
 
@@ -161,6 +162,7 @@ class Inbound:
     button: str = ""
     callback_id: str = ""
     aliases: tuple[str, ...] = ()
+    person: str = ""
     extra: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -315,12 +315,31 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
 def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
     """The chat of a message, made if it is new, locked, with its further addresses known."""
     addresses = addresses_of(message)
+    if message.person and len(addresses) > 1:
+        _part(tx, account, message)
     found = chats.locate(tx, account, addresses)
     if found is None:
         chats.create(tx, [new_chat(account, message)])
         found = chats.locate(tx, account, addresses)
         assert found is not None
     return chats.link(tx, account, found, addresses)
+
+
+def _part(tx: Tx, account: int, message: Inbound) -> None:
+    """The number of a message leaves the chat in which another person wrote from it last: nobody
+    told us that they have a new id, so it is a stranger who has their number now."""
+    number, person = message.address, Address(message.person)
+    before = chats.locate(tx, account, [number])
+    if before is None or before == chats.locate(tx, account, [person]):
+        return
+    known = chats.lock(tx, before)
+    wrote = inbox.author_at(tx, known.id, number.chat)
+    if wrote in ("", person.chat):
+        return
+    if known.address == number:
+        chats.migrate(tx, account, number, Address(wrote))
+    chats.leave_address(tx, account, number)
+    audit_log.note(tx, PLATFORM, "the number is somebody else's now", chat=known.id)
 
 
 def _record_duplicate(

@@ -205,6 +205,7 @@ def _inbound(said: Raw, wamid: str, message: Raw, place: Place) -> Inbound:
         forwarded_from="somebody" if forwarded else "",
         button=content.button,
         aliases=author.aliases,
+        person="" if author.group else author.user,
         extra=extras(said),
     )
 

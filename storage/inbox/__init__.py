@@ -9,6 +9,7 @@ from storage.inbox.messages import (
     album_began,
     arrive,
     assign,
+    author_at,
     count_deliveries,
     enrich,
     fill_sent_times,

@@ -322,6 +322,26 @@ def words(tx: Tx, account: int, chat: int, request_id: str) -> str | None:
     return text
 
 
+_FROM = sa.bindparam("from_address", type_=sa.Text)
+_AUTHOR_AT = (
+    sa.select(inbound.c.sender_id)
+    .where(
+        _OF_CHAT,
+        inbound.c.address == _FROM,
+        inbound.c.sender_id != _FROM,
+        inbound.c.sender_id != sa.literal_column("''"),
+    )
+    .order_by(inbound.c.received_at.desc(), inbound.c.id.desc())
+    .limit(sa.literal_column("1"))
+)
+
+
+def author_at(tx: Tx, chat: int, address: str) -> str:
+    """The id of whoever wrote last in a chat from this address and had an id besides it; empty
+    where nobody did."""
+    return str(tx.scalar(_AUTHOR_AT, {"chat_id": chat, "from_address": address}) or "")
+
+
 _ANSWERED = (
     sa.select(inbound.c.address, inbound.c.sender_id, inbound.c.extra)
     .where(_OF_CHAT, inbound.c.run.is_not(None), inbound.c.sender_id != sa.literal_column("''"))

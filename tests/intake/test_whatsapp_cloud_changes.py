@@ -272,6 +272,37 @@ async def test_b145_who_gets_the_number_that_somebody_left_is_another_person(
     assert await world.rows("SELECT count(*) FROM chats WHERE merged_into IS NULL") == [(2,)]
 
 
+async def test_b145_a_known_number_under_another_id_is_another_person_until_meta_says_otherwise(
+    world: World,
+) -> None:
+    seen: list[list[str]] = []
+
+    async def agent(turn: Turn) -> str:
+        seen.append([line.text for line in turn.history if line.role == "user"])
+        return "yes"
+
+    await world.start(agent=agent, **ALONE)
+    writers = {
+        FIRST: ("one", "US.1"),
+        "wamid.2": ("two", "US.3"),
+        "wamid.3": ("three", ""),
+        "wamid.4": ("four", "US.1"),
+        "wamid.5": ("five", "US.3"),
+    }
+    for wamid, (words, person) in writers.items():
+        who = {"from_user_id": person} if person else {}
+        gone = {"from": ""} if words == "four" else {}
+        await post(world, text(wamid, words, world.meta.now(), **who) | gone)
+        await world.settled()
+    assert seen == [[], [], ["two"], ["one"], ["two", "three"]]
+    assert [message.to for message in world.meta.messages()][3] == "US.1"
+    moved = {"type": "user_changed_user_id", "previous_user_id": "US.1", "user_id": "US.3"}
+    await post(world, payloads.message("wamid.s", world.meta.now(), "system", moved))
+    await post(world, text("wamid.6", "six", world.meta.now(), from_user_id="US.3"))
+    await world.settled()
+    assert seen[-1] == ["one", "two", "three", "four", "five"]
+
+
 async def test_b148_another_agent_that_has_the_number_is_told_to_operators_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
