@@ -120,7 +120,9 @@ def _ours(part: Part, status: DeliveryStatus) -> bool:
 
 
 def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus) -> None:
-    """The platform took it and could not bring it."""
+    """The platform took it and could not bring it. What we did not send we don't send again."""
+    if not part.attempts:
+        return
     carrier = rt.carriers[part.account]
     reaction = carrier.reaction(status.code)
     if reaction is LateRefusal.NONE:

@@ -196,6 +196,18 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredByHand:
+    """A person of ours wrote to a chat with a device of their own, beside us. `at` in epoch
+    seconds; `aliases` as of a message."""
+
+    address: Address
+    text: str
+    provider_id: str
+    at: float
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Membership:
     """The bot was blocked, removed, or let back in. `at` in epoch seconds."""
 
@@ -229,7 +241,7 @@ class Reported:
     reason: str
 
 
-Event = Inbound | Edited | Revoked | Membership | Migrated | Reported | Ignored
+Event = Inbound | Edited | Revoked | AnsweredByHand | Membership | Migrated | Reported | Ignored
 
 
 class PayloadError(ForOperators):

@@ -23,6 +23,8 @@ from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
     Addressing,
+    AnsweredByHand,
+    ChatKind,
     Edited,
     Event,
     Ignored,
@@ -34,6 +36,7 @@ from bot.domain.message import (
 )
 from bot.domain.run import Run
 from bot.intake.batching import place, with_its_bundle
+from bot.intake.by_hand import end_answered, record_answer
 from bot.intake.changes import not_come, record_deletion, record_edit, without_words
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
@@ -127,7 +130,7 @@ class Entry:
                 return self.arrival.account, address
             case Edited(message):
                 return self.arrival.account, message.address
-            case Revoked(address):
+            case Revoked(address) | AnsweredByHand(address):
                 return self.arrival.account, address
             case Ignored() | Reported():
                 return id(self)
@@ -145,6 +148,8 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             return _record_edit(tx, rt, arrival, event)
         case Revoked() as event:
             return _record_deletion(tx, rt, arrival, event)
+        case AnsweredByHand() as event:
+            return _record_answer(tx, rt, arrival, event)
         case Membership() as event:
             _record_membership(tx, arrival.account, event)
             _keep(tx, arrival, ignored=f"not a message: {event.reason}")
@@ -206,6 +211,16 @@ def _record_deletion(tx: Tx, rt: Runtime, arrival: Arrival, event: Revoked) -> R
     return Recorded(Became.NOTED, stopped=stopped, wake=bool(stopped))
 
 
+def _record_answer(tx: Tx, rt: Runtime, arrival: Arrival, event: AnsweredByHand) -> Recorded:
+    addresses = _all_of(event.address, event.aliases)
+    kind = ChatKind.PRIVATE
+    chat = _at(tx, NewChat(arrival.account, event.address, kind, "", ""), addresses)
+    is_new, ended = record_answer(tx, rt, chat, event)
+    if not is_new:
+        return Recorded(Became.DUPLICATE)
+    return Recorded(Became.NOTED, stopped=ended, wake=bool(ended))
+
+
 def record_dead_letter(tx: Tx, arrival: Arrival, error: str) -> None:
     """Keep a payload that can't be parsed, once."""
     inbox.store_payloads(tx, [arrival.payload(error=error)])
@@ -250,9 +265,19 @@ def _record_message(
         handled = run_command(tx, rt, chat, message, command)
         done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
     else:
-        made, wake = place(tx, rt, chat, message, stored, by)
-        done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
+        done = _owe(tx, rt, chat, message, stored, by)
     return replace(done, callback_id=message.callback_id)
+
+
+def _owe(
+    tx: Tx, rt: Runtime, chat: Chat, message: Inbound, stored: int, by: Claimant | None
+) -> Recorded:
+    """Put the message into a run. One that a person of ours answered before it came is over."""
+    answered = chat.answered_at if chat.answered(message.sent_at) else None
+    made, wake = place(tx, rt, chat, message, stored, by if answered is None else None)
+    if made is not None and answered is not None and end_answered(tx, rt, made, answered):
+        made = None
+    return Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
 
 
 def known_otherwise(
@@ -287,8 +312,11 @@ def heard(rt: Runtime, chat: Chat, message: Inbound, now: float) -> Chat:
 
 def addresses_of(message: Inbound) -> Sequence[Address]:
     """The addresses of the sender of a message, that of this message first."""
-    topic = message.address.topic
-    return list(dict.fromkeys((message.address, *(Address(a, topic) for a in message.aliases))))
+    return _all_of(message.address, message.aliases)
+
+
+def _all_of(address: Address, aliases: Sequence[str]) -> Sequence[Address]:
+    return list(dict.fromkeys((address, *(Address(a, address.topic) for a in aliases))))
 
 
 def new_chat(account: int, message: Inbound) -> NewChat:
@@ -317,12 +345,17 @@ def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
     addresses = addresses_of(message)
     if message.person and len(addresses) > 1:
         _part(tx, account, message)
-    found = chats.locate(tx, account, addresses)
+    return _at(tx, new_chat(account, message), addresses)
+
+
+def _at(tx: Tx, new: NewChat, addresses: Sequence[Address]) -> Chat:
+    """The chat at these addresses, made if there is none, locked."""
+    found = chats.locate(tx, new.account, addresses)
     if found is None:
-        chats.create(tx, [new_chat(account, message)])
-        found = chats.locate(tx, account, addresses)
+        chats.create(tx, [new])
+        found = chats.locate(tx, new.account, addresses)
         assert found is not None
-    return chats.link(tx, account, found, addresses)
+    return chats.link(tx, new.account, found, addresses)
 
 
 def _part(tx: Tx, account: int, message: Inbound) -> None:

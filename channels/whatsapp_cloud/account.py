@@ -22,10 +22,12 @@ from channels.whatsapp_cloud.settings import MetaSettings
 
 MESSAGES = "messages"
 FIELDS = frozenset({
-    MESSAGES, "account_alerts", "account_update", "phone_number_quality_update", "standby",
+    MESSAGES, "account_alerts", "account_update", "phone_number_quality_update",
+    "smb_message_echoes", "standby",
 })  # fmt: skip
 """The fields that our app wants, at least: what people write and what becomes of answers, what
-another bot took from us, and what restricts the number or the account."""
+another bot took from us or a person of ours answered, and what restricts the number or the
+account."""
 
 _OBJECT = "whatsapp_business_account"
 _NUMBER_FIELDS = (

@@ -15,6 +15,7 @@ from bot.domain.delivery import DeliveryStatus, PartState
 from bot.domain.message import (
     Address,
     Addressing,
+    AnsweredByHand,
     ChatKind,
     Edited,
     Event,
@@ -163,6 +164,20 @@ def events_of(message: Raw, place: Place) -> tuple[Event, ...]:
         return (_change(message, kind, place),)
     return (_inbound(message, string(message, "id"), message, place),)
 
+
+def answer_of(echo: Raw) -> Event:
+    """A message that a person of ours wrote with the WhatsApp Business app. Raises PayloadError
+    for a text without words."""
+    kind = type_of(echo)
+    if kind in _NO_ANSWERS:
+        return Ignored(f"by hand, {kind}: it answers nothing")
+    wamid, to, at = string(echo, "id"), _names(echo, "to", "to_user_id"), _written_at(echo)
+    if not _WAMID.fullmatch(wamid) or not to or at is None:
+        return Ignored("by hand: it does not say to whom, or when")
+    return AnsweredByHand(Address(to[0]), content_of(echo).text, wamid, at, tuple(to))
+
+
+_NO_ANSWERS = frozenset({"reaction", "edit", "revoke", "system"})
 
 _UNANSWERED = {
     "reaction": "reactions are not answered",

@@ -50,6 +50,7 @@ from storage.outbox.moves import (
     not_sent,
     page,
     post,
+    post_sent,
     receive,
     receive_first,
     refuse,

@@ -128,4 +128,4 @@ early_statuses = Table(
     one_of("state", PartState),
     Index("ix_early_statuses_at", "at"),
 )
-"""Statuses of messages that are nobody's as yet: the answer that names one of ours may come later."""
+"""Statuses of messages that nobody knows as ours: the answer to a send may name one later."""

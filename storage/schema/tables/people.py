@@ -48,6 +48,7 @@ chats = Table(
     Column("language", Text, nullable=False, server_default=""),
     Column("created_at", Double, nullable=False),
     Column("last_inbound_at", Double),
+    Column("answered_at", Double),
     Column("paused_until", Double),
     Column("unreachable_since", Double),
     Column("unreachable_reason", Text),

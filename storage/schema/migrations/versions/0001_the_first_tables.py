@@ -44,7 +44,7 @@ CREATE TABLE chats (
     kind TEXT NOT NULL,
     name TEXT NOT NULL DEFAULT '', language TEXT NOT NULL DEFAULT '',
     created_at FLOAT8 NOT NULL,
-    last_inbound_at FLOAT8,
+    last_inbound_at FLOAT8, answered_at FLOAT8,
     paused_until FLOAT8,
     unreachable_since FLOAT8, unreachable_reason TEXT,
     opted_out_at FLOAT8,
