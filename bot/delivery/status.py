@@ -158,7 +158,7 @@ def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus, 
             _leave_outside(tx, rt, chat, part)
         case LateRefusal.ACCOUNT_DOWN:
             _send_again(tx, part, 0.0)
-            if accounts.mark_down(tx, part.account, why):
+            if accounts.mark_down(tx, part.account, why, status.code):
                 audit_log.note(tx, PLATFORM, "channel down", why)
         case LateRefusal.RESEND_ONCE:
             _send_again(tx, part, carrier.resend_after(status.code))

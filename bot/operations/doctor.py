@@ -171,7 +171,7 @@ async def _holders(session: OperatorSession) -> Sequence[Finding]:
 
 async def _sending(session: OperatorSession) -> Sequence[Finding]:
     """The accounts that a platform lets send nothing, in the words that a send met."""
-    fix = "put it right, then restart: that tries the account again at once"
+    fix = "put it right; a restart and `answerback webhook set` try the account again at once"
     down = await session.rt.db.read(diagnostics.accounts_down)
     return [problem("sending", fact.says or "", fix) for fact in down]
 

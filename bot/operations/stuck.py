@@ -188,7 +188,7 @@ def _channels(tx: Tx) -> Iterator[Stuck]:
         act = "answerback doctor  # says more; what waits at the platform comes in afterwards"
         yield Stuck(Trouble.CUT_OFF, fact.id, fact.since, f"nothing comes in: {fact.says}", act)
     for fact in diagnostics.accounts_down(tx):
-        act = "answerback doctor  # says what is wrong; a restart tries the account again"
+        act = "answerback doctor  # says what is wrong; a restart or `webhook set` tries it again"
         more = "+" if fact.count == diagnostics.AT_MOST else ""
         kept = f"; {fact.count}{more} run(s) are answered and wait for it" if fact.count else ""
         why = f"it can't send: {fact.says}{kept}"

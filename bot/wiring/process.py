@@ -18,6 +18,7 @@ from bot.clients.desk import ClientDesk
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
+from bot.delivery.reopening import LOOK_EVERY, Reopening
 from bot.delivery.status import record_early
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
@@ -255,6 +256,10 @@ class Process:
         tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
         tasks.every("share", min(_SHARE_EVERY, beat), self.share_rate_limits)
+        asks = {row: e.recovered for row, e in self.endpoints.items() if e.recovered is not None}
+        if asks:
+            reopening = Reopening(self.rt, self.lease, asks)
+            tasks.every("accounts down", LOOK_EVERY, reopening.look)
         for introduction in self.introductions:
             tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 

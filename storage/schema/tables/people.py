@@ -29,6 +29,7 @@ accounts = Table(
     Column("menu", Text, nullable=False, server_default=""),
     Column("down_since", Double),
     Column("down_reason", Text),
+    Column("down_code", Text),
     Column("cut_off_since", Double),
     Column("cut_off_reason", Text),
     Column("poller", BigInteger),

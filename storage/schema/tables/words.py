@@ -39,7 +39,7 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
 say what was wrong with a message."""
 
 NO_WORDS: Mapping[Table, str] = {
-    accounts: "channel account name menu down_reason cut_off_reason",
+    accounts: "channel account name menu down_reason down_code cut_off_reason",
     chats: "address topic kind language unreachable_reason",
     chat_addresses: "address topic",
     told: "what",

@@ -31,7 +31,7 @@ CREATE TABLE accounts (
     account TEXT NOT NULL,
     name TEXT NOT NULL DEFAULT '',
     menu TEXT NOT NULL DEFAULT '',
-    down_since FLOAT8, down_reason TEXT, cut_off_since FLOAT8, cut_off_reason TEXT,
+    down_since FLOAT8, down_reason TEXT, down_code TEXT, cut_off_since FLOAT8, cut_off_reason TEXT,
     poller BIGINT,
     catchup_mark FLOAT8,
     CONSTRAINT uq_accounts_channel_account UNIQUE (channel, account)
