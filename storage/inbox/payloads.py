@@ -47,7 +47,8 @@ _STORE = insert_rows(payloads, _new, received_at=now).on_conflict_do_nothing()
 def store_payloads(tx: Tx, new: Sequence[NewPayload]) -> None:
     """Keep what arrived, once however often it is delivered."""
     # In one order: lists that keep the same wait for each other in a line, not in a ring.
-    tx.later(_STORE, _new.of(sorted(new, key=lambda payload: payload.digest)))
+    in_order = sorted(new, key=lambda payload: payload.digest)
+    tx.later(_STORE, _new.of(in_order))
 
 
 _DISMISS = (
