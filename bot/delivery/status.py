@@ -12,7 +12,7 @@ from bot.domain.delivery import ARRIVED, DeliveryStatus, LateRefusal, PartState,
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
-from storage import accounts, audit_log, chats, outbox, runs
+from storage import accounts, audit_log, chats, early_statuses, outbox, runs
 from storage.chats import Chat
 from storage.engine.tx import Tx
 from storage.notify import READY, part_topic
@@ -48,11 +48,11 @@ async def record_status(rt: Runtime, account: int, status: DeliveryStatus) -> in
 async def record_early(rt: Runtime) -> None:
     """Record the statuses that came before their message was known as ours. Raises
     DatabaseUnavailable; what was recorded by then is recorded again, which changes nothing."""
-    found, any_old = await rt.db.read(outbox.early, list(rt.carriers))
+    found, any_old = await rt.db.read(early_statuses.matched, list(rt.carriers))
     for account, status in found:
         await record_status(rt, account, status)
     if found or any_old:
-        await rt.db.write(outbox.drop_early, found)
+        await rt.db.write(early_statuses.drop, found)
 
 
 async def ask(rt: Runtime, awaited: int) -> None:
@@ -80,7 +80,7 @@ def _apply(
     found = _part_of(tx, account, status)
     if found is None:
         if status.state is not None:
-            outbox.keep_early(tx, account, status)
+            early_statuses.keep(tx, account, status)
         return None
     if found.receipt == status.receipt and found.state in ARRIVED and status.state in ARRIVED:
         # The common case changes nothing but this row, unless its run waits for the report.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +46,8 @@ _FIXES = {
 
 async def webhook_states(endpoints: Sequence[Endpoint]) -> Sequence[WebhookState]:
     """Every platform's webhook. A platform that can't be asked is a state too."""
-    return [await e.webhook.state() for e in endpoints if e.webhook is not None]
+    webhooks = [e.webhook for e in endpoints if e.webhook is not None]
+    return await asyncio.gather(*(webhook.state() for webhook in webhooks))
 
 
 def webhook_finding(state: WebhookState) -> Finding:

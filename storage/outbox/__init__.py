@@ -2,6 +2,7 @@
 
     (reply)                           -> pending | sending     store_parts
     (notice, operator's words)        -> pending               post
+    (words that left by another way)  -> sent                  post_sent
     pending                           -> sending               mark_sending, claim
     sending | uncertain               -> pending               not_sent
     sending | uncertain               -> refused               refuse
@@ -22,7 +23,6 @@ counts whoever holds the run by now, and a second one for a part is kept and rep
 """
 
 from storage.outbox.delivery_status import confirm, confirm_sent, refuse_sent, send_again
-from storage.outbox.early import EarlyStatus, drop_early, early, keep_early
 from storage.outbox.moves import (
     Attempt,
     NewParts,

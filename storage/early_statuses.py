@@ -61,7 +61,7 @@ class EarlyStatus(NamedTuple):
     status: DeliveryStatus
 
 
-def keep_early(tx: Tx, account: int, status: DeliveryStatus) -> None:
+def keep(tx: Tx, account: int, status: DeliveryStatus) -> None:
     """Keep a status of a message that is nobody's as yet."""
     _KEEP.run(
         tx,
@@ -75,7 +75,7 @@ def keep_early(tx: Tx, account: int, status: DeliveryStatus) -> None:
     )
 
 
-def early(tx: Tx, accounts: Sequence[int]) -> tuple[Sequence[EarlyStatus], bool]:
+def matched(tx: Tx, accounts: Sequence[int]) -> tuple[Sequence[EarlyStatus], bool]:
     """Some of the statuses that were kept whose message is one of ours by now, and whether there
     are any that nobody waits for any more."""
     found = [
@@ -93,7 +93,7 @@ def early(tx: Tx, accounts: Sequence[int]) -> tuple[Sequence[EarlyStatus], bool]
     return found, bool(tx.scalar(_ANY_OLD))
 
 
-def drop_early(tx: Tx, done: Sequence[EarlyStatus]) -> None:
+def drop(tx: Tx, done: Sequence[EarlyStatus]) -> None:
     """Forget these statuses, which were recorded, and those that nobody waits for any more."""
     for account, status in done:
         its = {"its_receipt": status.receipt, "its_status": status.provider_status}
