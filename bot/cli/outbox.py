@@ -12,7 +12,7 @@ from bot.cli import options, render
 from bot.cli.apply import apply_to, given, named
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.cli.shapes import letter_shape, part_shape, shown
-from bot.cli.wording import span
+from bot.cli.wording import span, without_numbers
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from bot.operations import dead_letters
@@ -64,14 +64,15 @@ def list_(
         found,
         partial(part_shape, text=text),
         [*head, *(["text"] if text else [])],
-        lambda part: (*_row(part), *([part.text] if text else [])),
+        lambda part: (*_row(part, whole=addresses), *([part.text] if text else [])),
         json=json,
     )
     if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 
-def _row(part: PartLine) -> tuple[object, ...]:
+def _row(part: PartLine, *, whole: bool) -> tuple[object, ...]:
+    receipt = part.receipt if whole else without_numbers(part.receipt or "")
     error = " ".join(filter(None, (part.error, part.code)))
     return (
         part.id,
@@ -80,7 +81,7 @@ def _row(part: PartLine) -> tuple[object, ...]:
         part.kind.value,
         part.part,
         part.state.value,
-        part.receipt,
+        receipt,
         part.attempts,
         span(part.since),
         error,

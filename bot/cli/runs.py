@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Annotated, Literal, NoReturn
 
@@ -13,7 +13,7 @@ from bot.cli import options, render
 from bot.cli.apply import Action, apply_to, given, named
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
 from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shown
-from bot.cli.wording import moment, span
+from bot.cli.wording import moment, span, without_numbers
 from bot.domain.ending import ByHand, Ending
 from bot.intake.status import turn_status
 from bot.operations import runs
@@ -110,6 +110,8 @@ def show(
     )
     [line], course = shown([line], whole=addresses), shown(course, whole=addresses)
     sent = shown(sent, whole=addresses)
+    if not addresses:
+        course = [replace(moment, what=without_numbers(moment.what)) for moment in course]
     if json:
         render.as_json(
             {

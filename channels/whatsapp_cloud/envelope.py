@@ -42,6 +42,8 @@ _UPDATE, _ENTRY, _AROUND = {"object"}, {"id", "time"}, {"messaging_product", "me
 """The fields that stand around them. What else does is kept with the first alone: each of a
 thousand messages would bring it along."""
 
+_MARK = "\ufeff"
+"""Some writers begin with it, and no reader of JSON takes it."""
 _MOST_DIGITS = 1000
 """Python refuses a body for a number of more than 4,300."""
 _DEEPEST = 64
@@ -53,7 +55,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
 def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
     """All that a verified body tells, messages in the order in which they were written. `numbers`
     are the ids of ours: what names none is for the only one."""
-    text = clean(body.decode("utf-8", "replace"))
+    text = clean(body.decode("utf-8", "replace").removeprefix(_MARK))
     lost: list[str] = []
     try:
         update = _read(text, lost)

@@ -37,7 +37,7 @@ from channels.whatsapp_common.content import SENT_TOGETHER
 _WAMID = re.compile(r"[!-~]{1,500}")
 _PHONE = re.compile(r"\+?([0-9]{5,20})")
 _ORNAMENTS = re.compile(r"[ ().-]")
-_USER = re.compile(r"[!-*,-~][!-~]{0,149}")
+_USER = re.compile(r"[!-*,-~][!-~]{0,499}")
 """A person's id within a business, which begins like no phone number."""
 _UNNAMED = "M0"
 """Meta's id of a message that it does not name."""
@@ -92,7 +92,8 @@ def status_of(raw: Raw, text: str) -> Payload:
     state = _STATES.get(named)
     member = any(string(raw, key) for key in _MEMBER)
     part, attempt, began = parse_tag(string(raw, "biz_opaque_callback_data"))
-    codes = [_digits(error, "code") for error in objs(raw, "errors")]
+    errors = objs(raw, "errors") or [obj(raw, "errors")]  # A list, by Meta's description.
+    codes = [_digits(error, "code") for error in errors]
     code = next((c for c in codes if re.fullmatch("[0-9]{1,9}", c)), "")
     if member and state is PartState.REFUSED:
         taken = DeliveryStatus(wamid, PartState.SENT, "sent", part, attempt, began=began)
@@ -112,7 +113,7 @@ def phone(raw: Raw, key: str) -> str:
 def user_id(raw: Raw, key: str) -> str:
     """A person's id within a business; empty for anything else."""
     value = string(raw, key)
-    return value if _USER.fullmatch(value) and not _PHONE.fullmatch(value) else ""
+    return value if _USER.fullmatch(value) and not value.isdigit() else ""
 
 
 def _digits(raw: Raw, key: str) -> str:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bot.cli import render
-from bot.cli.wording import moment, safe, span
+from bot.cli.wording import moment, safe, span, without_numbers
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,10 @@ def test_ages_are_told_in_two_units(seconds: float, words: str) -> None:
 
 def test_moments_are_told_in_utc() -> None:
     assert moment(1_800_003_600.25) == "2027-01-15T09:00:00.250Z"
+
+
+def test_a_name_that_holds_a_phone_number_is_cut() -> None:
+    wamid = "wamid.HBgLMTU1NTAxMDAxODEVAgARGBIwMDAwMDAwMDAwMDAwMDAwNUEA"
+    assert without_numbers(f"receipt {wamid}, part 1") == "receipt wamid.…AwNUEA, part 1"
+    assert without_numbers(without_numbers(wamid)) == without_numbers(wamid)
+    assert without_numbers("SM0123456789") == "SM0123456789"
