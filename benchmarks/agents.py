@@ -10,7 +10,7 @@ from bot.api import Turn
 
 
 async def stamp(turn: Turn) -> str:
-    """When the turn began here."""
+    """The time at which the turn began here."""
     return f"{turn.text} {time.monotonic()!r}"
 
 

@@ -149,7 +149,7 @@ class _People:
         }
 
     def looks(self) -> dict[str, Look]:
-        """What is asked besides, each by its name."""
+        """The other questions, each by its name."""
         db, limit = self.process.rt.db, self.process.rt.terms.work.history_runs
 
         async def last_turns() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be done. `at_once` chats hand in together; `rate` messages a second, 0 for as
+    """The job. `at_once` chats hand in together; `rate` messages a second, 0 for as
     many as are taken; `agent` seconds for an answer, of which `concurrency` go on together."""
 
     messages: int = 5000
@@ -62,7 +62,7 @@ class Answers:
         return len(self.shown) >= self.job.messages
 
     def result(self) -> dict[str, Any]:
-        """What became of the job: `p50_ms` and `p99_ms` from the hand-over to the answer."""
+        """The outcome of the job: `p50_ms` and `p99_ms` from the hand-over to the answer."""
         seen, last, out_of_order, seconds = set(), dict[str, int](), 0, []
         for text, at in self.shown:
             chat, number, began = text.split()

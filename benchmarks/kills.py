@@ -151,7 +151,7 @@ def cloud_chat(stage: Stage, _storm: Storm, index: int, texts: list[str]) -> Cha
 
 @dataclass
 class Found:
-    """What became of the messages, by kind, and which ones need an explanation."""
+    """The outcome of the messages, by kind, and the ones that need an explanation."""
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)

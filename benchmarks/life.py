@@ -67,7 +67,7 @@ async def _woken(servers: Servers, redis: str, messages: int) -> float:
 
 
 async def _began(stage: Stage, person: Person) -> float:
-    """When the turn began whose stamp the person was sent."""
+    """The time at which the turn began whose stamp the person was sent."""
     async with asyncio.timeout(_LONGEST):
         while not (texts := await stage.texts(person.number)):
             await asyncio.sleep(0.05)

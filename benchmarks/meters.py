@@ -80,7 +80,7 @@ class Counter:
         self._began = (self.trips, self.commits, written_bytes())
 
     def result(self) -> dict[str, int]:
-        """What was counted."""
+        """The counts."""
         trips, commits, written = self._began
         return {
             "trips": self.trips - trips,

@@ -152,7 +152,7 @@ async def _followers(servers: Servers, count: int) -> Figures:
 
 
 async def _hears(client: Client, kind: bytes) -> float:
-    """When the client was told of such an event."""
+    """The times at which the client was told of such an event."""
     async with asyncio.timeout(_PATIENCE):
         while True:
             at, data = await client.told.get()

@@ -20,7 +20,8 @@ _ENDED_APART = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is in the database: chats, runs that wait behind a head that is not due, ended runs."""
+    """The content of the database: chats, runs that wait behind a head that is not due, ended
+    runs."""
 
     chats: int = 100
     waiting: int = 0

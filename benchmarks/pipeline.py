@@ -42,7 +42,7 @@ class Program:
         self.process.stdin.write(b"\n")
 
     async def result(self) -> Figures:
-        """What it has to tell. Raises RuntimeError when it ended without."""
+        """Its report. Raises RuntimeError when it ended without."""
         told: Figures = json.loads(await self._line())
         return told
 

@@ -122,7 +122,7 @@ def _spread_row(kind: str, what: str, ours: Figures) -> Row:
 
 
 def _way_rows(kind: str, ours: Figures) -> Iterator[Row]:
-    """How long it was taken in, and the stages from there on, each after the one before."""
+    """The time until it was taken in, and the stages from there on, each after the one before."""
     yield _spread_row(kind, "taken", ours)
     for stage in ("claimed", "stored", "sent", "settled"):
         name = f"{KINDS[kind]}, {stage} after that, p50 / p99 ms"

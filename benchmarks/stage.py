@@ -190,7 +190,7 @@ class Stage:
         await self.client.post(f"{self.meta_url}/_fake/do/configure", json=asked)
 
     async def shown(self, fake_url: str) -> list[dict[str, Any]]:
-        """What people see at a fake, in order."""
+        """Everything that people see at a fake, in order."""
         answer = await self.client.get(f"{fake_url}/_fake/messages", timeout=60.0)
         found: list[dict[str, Any]] = answer.json()
         return found
@@ -202,11 +202,11 @@ class Stage:
         return found
 
     async def texts(self, chat: int) -> list[str]:
-        """What a person sees in a Telegram chat."""
+        """Everything that a person sees in a Telegram chat."""
         return [m["text"] for m in await self.shown(self.telegram_url) if m["chat"] == chat]
 
     def rows(self, sql: str) -> list[Row]:
-        """What a query on PostgreSQL answers."""
+        """The rows of a query on PostgreSQL."""
         with psycopg.connect(self.database_url) as connection:
             return connection.execute(sql).fetchall()
 

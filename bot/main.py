@@ -169,7 +169,7 @@ class Serving:
         self._server = _Server(config)
         self._closing = False
         self.broken = False
-        """Whether it ended by itself."""
+        """True where it ended by itself."""
         self._task: asyncio.Task[None] | None = None
         if listener is not None:
             serving = self._server.serve(sockets=[listener])

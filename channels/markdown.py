@@ -162,7 +162,8 @@ class _Page:
                 self.inline(node.children)
 
     def _fence(self, node: SyntaxTreeNode) -> None:
-        """What is no language behind the opening fence is text that would vanish there."""
+        """Move words behind an opening fence that name no language to a line of their own, where
+        they are seen."""
         info, content = node.info.strip(), node.content.removesuffix("\n")
         if content and _LANGUAGE.fullmatch(info):
             self._block_of_code(content, info)

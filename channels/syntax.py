@@ -17,7 +17,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline.state_inline import Delimiter
 
 NESTING = 100
-"""What is nested deeper is shown as it was written."""
+"""The deepest nesting: what is deeper is shown as it was written."""
 
 
 class _Parser(MarkdownIt):
@@ -115,7 +115,7 @@ _BEFORE_END = r"(?: [\s\p{Ps}\\<|&@] | (?<! ://\S{0,300} )/ )"
 _AFTER_END = (
     r"""(?: \Z | [\s\p{Cf}\p{Pe}\p{Pf}\p{Pd}\p{So}_~`<\[【（] | [\p{Po}--[/\\@&#%.]] | \.(?!\w) )"""
 )
-"""What styled words may begin with, what can't be their end, and what may follow them. Two
+"""The letters that may begin styled words, can't be their end, and may follow them. Two
 signs together are hardly ever meant otherwise, so `_OPENS` and `_CLOSES` ask less of them."""
 _LONGEST = 3
 """The most signs in a row that are marks; more are a blank to fill in, or a hidden word."""

@@ -59,7 +59,7 @@ Arrows = Mapping[str, set[str]]
 
 
 def rooms() -> Arrows:
-    """Which room imports which, read from the code."""
+    """The rooms that each room imports, read from the code."""
     graph = grimp.build_graph("bot", "channels", "storage")
     arrows: dict[str, set[str]] = {}
     for module in graph.modules:

@@ -58,7 +58,7 @@ async def call_courier(web: httpx.AsyncClient, order: str) -> str:
 
 
 async def find_courier(web: httpx.AsyncClient, order: str) -> str | None:
-    """Whether a courier is on the way already."""
+    """Tell whether a courier is on the way already."""
     answer = await web.get("/couriers", params={"order": order})
     found = answer.raise_for_status().json()
     return str(found[0]["name"]) if found else None

@@ -108,7 +108,7 @@ def cut_off(tx: Tx, account: int, reason: str) -> bool:
 
 
 def comes_in(tx: Tx, account: int) -> bool:
-    """What people write comes in again. False: it did."""
+    """Record that messages come in again. False: they did before."""
     return tx.execute(_COMES_IN, {"account_id": account}).rowcount == 1
 
 
@@ -150,7 +150,7 @@ def move_mark(tx: Tx, account: int, mark: float) -> None:
 
 
 def begin_mark(tx: Tx, account: int) -> float:
-    """Where the account's next listing begins, in epoch seconds. The first one begins now, in
-    whole seconds as platforms tell them: what was written before is nobody's to answer."""
+    """The place where the account's next listing begins, in epoch seconds. The first one begins
+    now, in whole seconds as platforms tell them: what was written before is nobody's to answer."""
     begins = {"account_id": account, "moment": floor(clock.read(tx))}
     return float(tx.scalars(_BEGIN_MARK, begins).one())

@@ -24,7 +24,7 @@ from storage.schema.tables import Watched, holders, outbox, runs
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which process this is. `boot` is unique for each of its sessions."""
+    """The identity of this process. `boot` is unique for each of its sessions."""
 
     name: str
     boot: str
@@ -161,5 +161,5 @@ _LIVE_WORKERS = sa.select(sa.func.count()).where(_NOT_GONE, ~_overdue(), holders
 
 
 def live_workers(tx: Tx, lease_seconds: float) -> int:
-    """How many holders that send are alive; at least 1, which is the one who asks."""
+    """The number of living holders that send; at least 1, which is the one who asks."""
     return max(1, tx.scalars(_LIVE_WORKERS, {"lease_seconds": lease_seconds}).one())

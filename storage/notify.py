@@ -64,7 +64,7 @@ class Wakeups:
 
     @property
     def shared(self) -> bool:
-        """Whether hints are meant to reach other processes."""
+        """Tell whether hints are meant to reach other processes."""
         return self._redis_url is not None
 
     def tell(self, topic: str) -> None:

@@ -80,7 +80,7 @@ return 1
 
 
 class Rate(Protocol):
-    """What is limited: messages under `name`, `interval` seconds apart but for `slack`."""
+    """A limit: messages under `name`, `interval` seconds apart but for `slack`."""
 
     @property
     def name(self) -> str: ...

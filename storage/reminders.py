@@ -108,7 +108,7 @@ def waiting(tx: Tx, chat: int) -> Sequence[StoredReminder]:
 
 
 def count_waiting(tx: Tx, chat: int) -> int:
-    """How many reminders of this chat are still to come."""
+    """The number of reminders of this chat that are still to come."""
     return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
 
 
@@ -118,7 +118,7 @@ def cancel(tx: Tx, chat: int, reminder: int) -> bool:
 
 
 def due(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[StoredReminder]:
-    """What is due now on these accounts, oldest first."""
+    """The reminders of these accounts that are due now, oldest first."""
     values = {"account_ids": list(account_ids), "at_most": limit}
     return _REMINDER.all(tx.execute(_DUE, values))
 

@@ -75,8 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays: looking through it for garbage took a fifth of that
-    time, and of every test's some more."""
+    """Collect without looking for garbage: what is imported and collected stays, and looking
+    through it for garbage took a fifth of that time, and of every test's some more."""
     gc.disable()
     try:
         return (yield)

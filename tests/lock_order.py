@@ -15,11 +15,11 @@ from sqlalchemy import Dialect, Executable
 from storage.engine.tx import Result, Row, Tx
 
 violations: list[str] = []
-"""What was locked out of order since the last test."""
+"""The locks taken out of order since the last test."""
 
 _UPDATES = re.compile(r"UPDATE (\w+)")
 _ASKS = re.compile(r"EXISTS \([^()]*\)")
-"""What a statement asks of another table beside the rows that it locks."""
+"""The part of a statement that asks another table beside the rows that it locks."""
 _LOCKS = re.compile(r"FROM (\w+).* FOR NO KEY UPDATE(?: OF (\w+))?( SKIP LOCKED)?", re.DOTALL)
 
 

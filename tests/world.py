@@ -61,7 +61,7 @@ META = {
     "meta_app_secret": META_SECRET,
     "meta_verify_token": VERIFY_TOKEN,
 }
-"""What turns Meta's channel on, with one number."""
+"""The settings that turn Meta's channel on, with one number."""
 PUBLIC = "https://bot.example.test"
 
 
@@ -137,7 +137,7 @@ class Running:
 
     @property
     def dead(self) -> bool:
-        """Whether it died."""
+        """Tell whether it died."""
         db = self.process.rt.db
         assert isinstance(db, MortalDatabase)
         return db.dead
@@ -313,7 +313,7 @@ class World:
             set_database(self.database_url, self.clock)
 
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
-        """What a query answers, asked beside the processes."""
+        """The rows of a query, asked beside the processes."""
 
         def ask(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()

@@ -26,7 +26,7 @@ PAGE = Path(__file__).with_name("README.md")
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What one says of the order within a chat, of a message that comes twice, and of an answer
+    """Its own words on the order within a chat, of a message that comes twice, and of an answer
     that was sent when the process was killed, before that was recorded."""
 
     order: str

@@ -91,7 +91,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]], width: int) ->
 
 
 def _unbroken(widths: Sequence[int], width: int) -> set[int]:
-    """Which columns keep their lines whole: the short ones, as long as the rest can be read."""
+    """The columns that keep their lines whole: the short ones, as long as the rest can be read."""
     left = width - 2 * len(widths)
     whole: set[int] = set()
     for at in sorted(range(len(widths)), key=lambda at: widths[at]):

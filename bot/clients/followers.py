@@ -99,7 +99,7 @@ class Follower:
 
     @property
     def idle(self) -> bool:
-        """Whether it has been given everything."""
+        """Tell whether it has been given everything."""
         return not self._pieces
 
     def give(self, piece: bytes) -> None:

@@ -148,7 +148,7 @@ def door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
 
 
 def may_begin(rt: Runtime, chat: Chat, now: float) -> bool:
-    """Whether nothing keeps a part of a run's answer from leaving now."""
+    """Tell whether nothing keeps a part of a run's answer from leaving now."""
     max_age = rt.terms.policy.answer_max_age
     return sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age) is None
 
@@ -198,7 +198,7 @@ def advance(tx: Tx, way: Way, result: Result | None) -> tuple[Next, bool]:
 
 
 def patience_ends(tx: Tx, rt: Runtime, attempt: Attempt) -> bool:
-    """Whether nobody asks the provider any more about an attempt: then it stays uncertain."""
+    """Tell whether nobody asks the provider any more about an attempt: then it stays uncertain."""
     part = outbox.get(tx, attempt.part)
     if part is None or clock.read(tx) < part.started_at + rt.retry.look_patience:
         return False
@@ -246,7 +246,8 @@ def _outward(
     move: LookUp | Wait | SendPart,
     now: float,
 ) -> Next:
-    """What needs the platform, or time; while the account is down, it waits for that alone."""
+    """The moves that need the platform, or time; while the account is down, it waits for that
+    alone."""
     if chat.down:
         runs.keep(tx, way.run.claim, DOWN)
         return Stand.GAVE_BACK
@@ -418,7 +419,7 @@ def _received(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFact
 def _ordinary(
     way: Way, chat: Chat, parts: Sequence[PartFacts], now: float
 ) -> Close | SendPart | Pause | Stand | None:
-    """What follows where it is the end of an answer, its next part, or a wait in place."""
+    """The move that follows where it is the end of an answer, its next part, or a wait in place."""
     match plan(parts, now, way.rt.policy(way.run.account)):
         case Close(Ending.ANSWERED) as end:
             return end

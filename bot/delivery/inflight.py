@@ -88,7 +88,7 @@ class InFlightSends:
         return frozenset(attempt.part for attempt in tuple(self._calls))
 
     def calls(self, part: int) -> bool:
-        """Whether this part is among them; from any thread."""
+        """Tell whether this part is among them; from any thread."""
         return part in self.calling
 
     async def over(self, part: int, seconds: float) -> None:
@@ -166,8 +166,8 @@ class InFlightSends:
         return outcome
 
     def _marked_by_us(self, part: Part) -> bool:
-        """Whether the very holder that marked the part still has its lease: an earlier session of
-        this process may not send what a later one took over."""
+        """Tell whether the very holder that marked the part still has its lease: an earlier session
+        of this process may not send what a later one took over."""
         try:
             return self._lease.holder() == part.holder
         except StaleLease:
@@ -237,7 +237,7 @@ def _span(rt: Runtime, part: Part, names: dict[str, Fact]) -> AbstractContextMan
 
 
 def _report(rt: Runtime, channel: Channel, span: Span, outcome: Outcome) -> None:
-    """What the provider said, by its code: its words may quote the message."""
+    """The provider's answer, by its code: its words may quote the message."""
     code = "" if isinstance(outcome, Sent) else outcome.code
     name = type(outcome).__name__
     span.tell(outcome=name, code=code)

@@ -47,7 +47,7 @@ it."""
 _WORTH = 0.25
 """The part of that line for which a claim is worth its statements."""
 _SLOWER = 1.25
-"""How much longer turns may take than lately without a gap in the line."""
+"""The factor by which turns may take longer than lately without a gap in the line."""
 _LATELY = 16
 """So many turns tell how long they take."""
 _ANY_NUMBER = 1_000_000
@@ -202,7 +202,7 @@ class RateLimiter:
 
     @property
     def room(self) -> int:
-        """How many more turns of this account may begin here: as many as are at their agents,
+        """The number of turns of this account that may begin here: as many as are at their agents,
         their commits and their calls, or in line, while the account is used at its rate. 0 while
         they are too few to claim."""
         if self._pace.overall is None or self._turn_takes is None:

@@ -193,7 +193,7 @@ _SCOPES = {
 
 
 def _alone(tx: Tx, part: Part) -> bool:
-    """Whether no run looks after this part any more, so that it goes out by itself."""
+    """Tell whether no run looks after this part any more, so that it goes out by itself."""
     if part.standalone or part.run is None:
         return True
     found = runs.find(tx, part.run)
@@ -201,6 +201,6 @@ def _alone(tx: Tx, part: Part) -> bool:
 
 
 def _wanted(tx: Tx, part: Part) -> bool:
-    """Whether these words may still leave: not what the person or an operator stopped."""
+    """Tell whether these words may still leave: not what the person or an operator stopped."""
     found = None if part.run is None else runs.find(tx, part.run)
     return found is None or found.ending is None or not found.ending.stopped

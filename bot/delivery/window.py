@@ -59,7 +59,7 @@ def invite(tx: Tx, rt: Runtime, chat: Chat) -> None:
 
 
 def _template(tx: Tx, rt: Runtime, part: Part) -> PartBody | None:
-    """What the part and those behind it say, in a template; notices are not worth one."""
+    """The words of the part and those behind it, in a template; notices are not worth one."""
     carrier = rt.carriers.get(part.account)
     carries = rt.channels[part.account].traits.outside_window is OutsideWindow.ANSWER
     if carrier is None or not carries or part.kind is PartKind.NOTICE:

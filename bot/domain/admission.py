@@ -82,7 +82,7 @@ def names_of(message: Inbound) -> frozenset[str]:
 
 
 def invited(names: Iterable[str], allowed: frozenset[str]) -> bool:
-    """Whether the list of a private bot has one of these names (addresses, ids, @usernames).
+    """Tell whether the list of a private bot has one of these names (addresses, ids, @usernames).
     Every door asks here; an empty list lets everybody in."""
     folded = {name.casefold() if name.startswith("@") else name for name in names}
     spelled = folded | {name.partition(":")[2] for name in folded}
@@ -102,8 +102,9 @@ def wait_for_more(message: Inbound, terms: IntakeTerms) -> float:
 
 
 def belongs(message: Inbound, began: float | None, now: float, terms: IntakeTerms) -> bool:
-    """Whether the message belongs to the album that began then, or goes on with what its sender
-    wrote then; None for neither. Only an album has a name of its own: the other is soon over."""
+    """Tell whether the message belongs to the album that began then, or goes on with what its
+    sender wrote then; None for neither. Only an album has a name of its own: the other is soon
+    over."""
     return began is not None and (bool(message.album) or now - began <= terms.album_longest)
 
 

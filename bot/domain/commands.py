@@ -116,10 +116,9 @@ def _opens(message: Inbound) -> bool:
 
 
 def needs_subject(command: Command, message: Inbound) -> bool:
-    """Whether this command is an ordinary message when there is nothing that it could act on.
+    """Tell whether this command is an ordinary message when there is nothing that it could act on.
 
-    True for the stop, retry and resend words of WhatsApp; a slash command never is one.
-    """
+    True for the stop, retry and resend words of WhatsApp; a slash command never is one."""
     slash = bool(message.command) or message.text.lstrip().startswith("/")
     return command in _SUBJECT and not slash
 

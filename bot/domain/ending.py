@@ -196,16 +196,16 @@ class Ending(StrEnum):
 
     @property
     def needs_eyes(self) -> bool:
-        """Whether something is still owed, so that operators see it listed."""
+        """Tell whether something is still owed, so that operators see it listed."""
         return self.rule.reaction is not Reaction.NOTHING
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody wanted nothing more of it to be sent."""
+        """Tell whether somebody wanted nothing more of it to be sent."""
         return self.rule.status is TurnStatus.WITHDRAWN
 
     def correctable_to(self, other: Ending) -> bool:
-        """Whether an operator may have the last word with `other`."""
+        """Tell whether an operator may have the last word with `other`."""
         return other.value in self.rule.correctable_to
 
 

@@ -172,7 +172,7 @@ class Inbound:
 
     @property
     def gathers(self) -> bool:
-        """Whether more is to be expected that belongs to it."""
+        """Tell whether more is to be expected that belongs to it."""
         return self.goes_on or bool(self.album)
 
 
@@ -261,7 +261,7 @@ _JOINERS = "\u200c\u200d"
 _UNSEEN = {"Cf": "", **dict.fromkeys(("Cc", "Co", "Cs", "Zl", "Zp"), " ")}
 """By category, what stands for a mark that nobody sees."""
 _ROLES = frozenset({"ai", "assistant", "developer", "function", "human", "system", "tool", "user"})
-"""What a model takes for the side that speaks."""
+"""The words that a model takes for the side that speaks."""
 _LOOKALIKES = str.maketrans(
     "\u0430\u0435\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0455\u0456\u0475\u0501\u04bb"
     "\u03b1\u03b5\u03b9\u03bd\u03bf\u03c1\u03c4\u03c5",

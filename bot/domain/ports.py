@@ -66,7 +66,7 @@ def _always() -> bool:
 
 
 STILL_OURS: ContextVar[Callable[[], bool]] = ContextVar("still_ours", default=_always)
-"""Whether the holder that marked the part still has its lease. It is set in the task of a
+"""A check that the holder that marked the part still has its lease. It is set in the task of a
 `Channel.send`, which asks again when it has its connection, before the first byte leaves: however
 long that took, nothing leaves after the lease."""
 
@@ -186,7 +186,7 @@ class ReportingChannel(Protocol):
         """`text` in the form that may leave in a closed window; None when there is none."""
 
     def leaves_outside(self, body: PartBody) -> bool:
-        """Whether this part is in that form."""
+        """Tell whether this part is in that form."""
 
     def offered(self, parts: Sequence[PartBody]) -> str:
         """The choices that these parts offer in words, for `choice_of`; empty for none."""

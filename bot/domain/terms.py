@@ -58,7 +58,7 @@ class IntakeTerms:
     waiting_max: int = 100
     turns_per_day: int = 0
     words: bool = True
-    """Whether whole messages such as "cancel" are commands on WhatsApp."""
+    """True where whole messages such as "cancel" are commands on WhatsApp."""
     allowed: frozenset[str] = frozenset()
 
 

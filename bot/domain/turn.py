@@ -156,5 +156,5 @@ def safe_to_repeat(function: F) -> F:
 
 
 def is_safe_to_repeat(function: Callable[..., Any]) -> bool:
-    """Whether the tool's author declared it so."""
+    """Tell whether the tool's author declared it so."""
     return getattr(function, _SAFE, False) is True

@@ -24,5 +24,5 @@ class TurnAnswer:
 
     @property
     def send_again(self) -> bool:
-        """Whether the right reaction is to send the message again."""
+        """Tell whether the right reaction is to send the message again."""
         return self.status in (TurnStatus.INTERRUPTED, TurnStatus.UNKNOWN)

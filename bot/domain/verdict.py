@@ -163,7 +163,7 @@ def judge(evidence: Evidence, policy: Policy) -> Verdict:
 
 
 def window_closed(opened_at: float, now: float, policy: Policy) -> bool:
-    """Whether free text is forbidden: the person's last message is too long ago."""
+    """Tell whether free text is forbidden: the person's last message is too long ago."""
     return policy.free_text_window is not None and now >= opened_at + policy.free_text_window
 
 

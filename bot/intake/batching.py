@@ -92,6 +92,7 @@ def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) ->
 
 
 def _began(tx: Tx, run: Run, message: Inbound) -> float | None:
-    """When the message's album began in the run, or what goes on without a name came last."""
+    """The time at which the message's album began in the run, or what goes on without a name came
+    last."""
     find = inbox.album_began if message.album else inbox.last_of_bundle
     return find(tx, run.id, message.bundle)

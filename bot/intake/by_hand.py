@@ -1,4 +1,4 @@
-"""What a person of ours writes to a chat with a device of their own, beside us."""
+"""Words that a person of ours writes to a chat with a device of their own, beside us."""
 
 from __future__ import annotations
 

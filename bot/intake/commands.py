@@ -35,7 +35,7 @@ class Handled:
 
 
 def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
-    """Whether there is something that this command could act on now."""
+    """Tell whether there is something that this command could act on now."""
     match command:
         case Command.STOP:
             return bool(runs.live_in_chat(tx, chat.id))

@@ -45,9 +45,9 @@ class Poller:
     account: int
     source: Updates
     cut_off: str = ""
-    """Why nothing comes in until somebody acts; empty while another process polls."""
+    """The reason that nothing comes in until somebody acts; empty while another process polls."""
     failing: str = ""
-    """Why nothing comes in just now."""
+    """The reason that nothing comes in just now."""
     _offset: int | None = None
     _failures: int = 0
 

@@ -57,7 +57,7 @@ class _Join:
 
 
 _Decision = Left | _Known | Unanswered | _Join | NewRun
-"""What becomes of a message."""
+"""The fate of a message."""
 
 
 @dataclass(slots=True, eq=False)

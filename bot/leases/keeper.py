@@ -54,7 +54,7 @@ class TrustWindow:
         return TrustWindow(began + terms.seconds - terms.margin)
 
     def holds(self, monotonic: float) -> bool:
-        """Whether the holder may still begin a move or a send."""
+        """Tell whether the holder may still begin a move or a send."""
         return monotonic < self.until
 
 
@@ -104,7 +104,7 @@ class LeaseKeeper:
         self._on_lapse.append(stop)
 
     def holds(self) -> bool:
-        """Whether this process may begin a move or a send now."""
+        """Tell whether this process may begin a move or a send now."""
         return self._session is not None and self._session.window.holds(self._clock.monotonic())
 
     def holder(self) -> int:
@@ -114,7 +114,7 @@ class LeaseKeeper:
         return self._session.holder
 
     def may_judge(self) -> bool:
-        """Whether this process may call others dead: not right after it failed to renew."""
+        """Tell whether this process may call others dead: not right after it failed to renew."""
         return self.holds() and self._clock.monotonic() >= self._judges_from
 
     def may_judge_at(self, lease_clock: float) -> bool:

@@ -28,7 +28,7 @@ _FORGET_HOLDERS_AFTER = 86_400.0
 
 
 MayJudge = Callable[[float], bool]
-"""Whether holders may be called dead while the lease clock shows this."""
+"""A judge of the moment, by the lease clock: false where nobody may be called dead."""
 
 
 @dataclass(frozen=True, slots=True)

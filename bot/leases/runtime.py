@@ -88,5 +88,5 @@ class Runtime:
         )
 
     def window_closed(self, account: int, opened_at: float | None, now: float) -> bool:
-        """Whether the platform forbids free text to a chat that last wrote at `opened_at`."""
+        """Tell whether the platform forbids free text to a chat that last wrote at `opened_at`."""
         return window_closed(now if opened_at is None else opened_at, now, self.policy(account))

@@ -61,6 +61,6 @@ def _send_again(tx: Tx, rt: Runtime, part: Part, chat: Chat, it: Subject) -> Act
 
 
 def too_old(tx: Tx, rt: Runtime, parts: Sequence[Part]) -> bool:
-    """Whether these parts would be thrown away for their age instead of being sent."""
+    """Tell whether these parts would be thrown away for their age instead of being sent."""
     eldest = min(part.created_at for part in parts)
     return clock.read(tx) - eldest > rt.terms.policy.answer_max_age

@@ -80,7 +80,8 @@ def webhook_finding(state: WebhookState) -> Finding:
 
 
 def cut_off(state: WebhookState) -> str:
-    """Why nothing comes in by this webhook until somebody acts; empty where something does."""
+    """The reason that nothing comes in by this webhook until somebody acts; empty where something
+    does."""
     elsewhere = not state.by_hand and state.url != state.wanted
     return webhook_finding(state).says if state.refused or elsewhere else ""
 
@@ -98,10 +99,10 @@ class WebhookWatch:
 
     webhook: Webhook
     cut_off: str = ""
-    """Why nothing comes in until somebody acts; empty as long as it was never ours."""
+    """The reason that nothing comes in until somebody acts; empty as long as it was never ours."""
     failing: str = ""
-    """Why nothing comes in just now. Readiness only names it: who turns away from a process for
-    a delivery that failed would make the next one fail."""
+    """The reason that nothing comes in just now. Readiness only names it: who turns away from a
+    process for a delivery that failed would make the next one fail."""
     _was_ours: bool = False
     _told: object = None
 

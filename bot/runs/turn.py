@@ -215,7 +215,7 @@ class NewAnswer:
         return NewParts(to, self.kind, self.parts, first_by, reply)
 
     def outlasted(self, now: float) -> bool:
-        """Whether the person may have been told that somebody is still at work."""
+        """Tell whether the person may have been told that somebody is still at work."""
         waited = now - self.run.created_at >= self.rt.terms.work.still_working_after
         return waited or self.run.attempts > 1
 

@@ -273,8 +273,8 @@ class Worker:
         return Claimant(self._ctx.lease.holder(), terms.lease.seconds, terms.run_deadline)
 
     def _keeps(self, topic: str) -> bool:
-        """Whether a hint of ours needs to go no further: we have room for what is ready, whichever
-        account it is of."""
+        """Tell whether a hint of ours needs to go no further: we have room for what is ready,
+        whichever account it is of."""
         return topic == READY and len(self._rooms()) == len(self._ctx.rt.mine)
 
     def _hear(self, topic: str) -> None:
@@ -365,7 +365,7 @@ class Worker:
 
 
 class _Rate:
-    """How often something happens, by what happened within about `_AHEAD` seconds."""
+    """A count of something that happens, by what happened within about `_AHEAD` seconds."""
 
     def __init__(self) -> None:
         self._count, self._at = 0.0, 0.0

@@ -108,14 +108,14 @@ class Words:
         }
 
     def word(self, command: Command, language: str = "") -> str:
-        """What a person is told to send for this command where there is no menu."""
+        """The word that a person sends for this command where there is no menu."""
         for candidate in self._chain(language) if self._commands else ():
             if words := candidate.words.get(command):
                 return words[0]
         return f"/{command}"
 
     def help(self, language: str = "", *, by_words: bool) -> str:
-        """What a person can do, with slashes or, on WhatsApp, with words."""
+        """The list of commands, with slashes or, on WhatsApp, with words."""
         if not by_words or not self._commands:
             return self.say(Text.HELP, language)
         return self.say(

@@ -46,7 +46,7 @@ async def operator_session(
 
 
 def unfit_database(settings: Settings) -> Sequence[Stuck]:
-    """What the database does not offer, where nothing else can be asked of it. Raises
+    """The demands that the database does not meet, where nothing else can be asked of it. Raises
     DatabaseUnavailable."""
     return database_troubles(settings.database_url, SystemClock())
 

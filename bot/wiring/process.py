@@ -84,9 +84,9 @@ class Role(StrEnum):
 
 
 class DatabaseCheck:
-    """Whether the database answers and takes writes, and how long the oldest due run waits. It is
-    asked at most once a second: who asks meanwhile hears the last answer, or waits for the one on
-    its way."""
+    """Tell whether the database answers and takes writes, and how long the oldest due run waits. It
+    is asked at most once a second: who asks meanwhile hears the last answer, or waits for the one
+    on its way."""
 
     def __init__(self, url: str, db: Database, clock: Clock) -> None:
         self._url = url
@@ -143,7 +143,7 @@ class Process:
     tasks: Supervisor
     last_sweep: float = 0.0
     doors: list[Poller | WebhookWatch] = field(default_factory=list)
-    """Where messages come in, by asking or by being asked."""
+    """The doors of messages, by asking or by being asked."""
     _repaired: int = 0
     desks: Mapping[int, ClientDesk] = field(init=False)
     _heard: DatabaseCheck = field(init=False)
@@ -190,7 +190,7 @@ class Process:
 
     @property
     def cut_off(self) -> Sequence[str]:
-        """Why nothing comes in, for each account of which it is so."""
+        """The reason that nothing comes in, for each account of which it is so."""
         reasons = (door.cut_off or door.failing for door in self.doors)
         return [reason for reason in reasons if reason]
 

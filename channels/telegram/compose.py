@@ -146,8 +146,8 @@ _TYPES = {
     Style.LINK: "text_link",
 }
 _FIRST_DROPPED = {Style.BOLD: 2, Style.ITALIC: 2, Style.STRIKE: 2, Style.CODE: 1}
-"""What goes first where no number of parts holds all entities: looks, then code, and never an
-address."""
+"""The entities that go first where no number of parts holds all entities: looks, then code, and
+never an address."""
 _CODE = (Style.CODE, Style.PRE)
 _FONTS = (Style.BOLD, Style.ITALIC, Style.STRIKE)
 
@@ -199,7 +199,7 @@ def _without(span: Span, holes: Iterable[Span]) -> Iterator[Span]:
 
 _POINTER = "👇"
 _TEASER = 700
-"""How much of a reply that is sent as a file is shown above it."""
+"""The length of the beginning that is shown above a reply sent as a file, in characters."""
 _OVER_FILE = 300
 
 _METHODS = {

@@ -45,7 +45,7 @@ class TelegramSettings(BaseSettings, defer_build=True):
 
     @property
     def telegram_bot_id(self) -> str:
-        """What stands before the token's colon."""
+        """The part before the token's colon."""
         return self.telegram_bot_token.partition(":")[0]
 
     @field_validator("telegram_bot_token")

@@ -167,7 +167,7 @@ class Site:
                 return JSONResponse(accepted_json(taken), status_code=200 if again else 202)
 
     async def turn(self, request: Request) -> Response:
-        """What became of a message. Raises NotKnown, Wrong."""
+        """The outcome of a message. Raises NotKnown, Wrong."""
         session = await self.door.session(request, self.desk)
         minted = request.path_params["id"]
         if not CLIENT_ID.fullmatch(minted):
@@ -205,7 +205,7 @@ class Site:
             return taken.pop_all()
 
     async def seen(self, request: Request) -> Response:
-        """What was said up to this event was shown. Raises NotKnown, Wrong."""
+        """Record that all up to this event was shown. Raises NotKnown, Wrong."""
         session = await self.door.session(request, self.desk)
         n = (await read(request, _SMALL_BODY)).get("n")
         if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n < 1 << 62:
@@ -256,7 +256,7 @@ async def _fault(_request: Request, _error: Exception) -> Response:
 
 
 def _is_large(request: Request) -> bool:
-    """Whether the body may have files; of one that comes in chunks nobody knows."""
+    """Tell whether the body may have files; of one that comes in chunks nobody knows."""
     said = request.headers.get("content-length", "")
     return not (_is_number(said) and int(said) <= _MAX_BODY)
 

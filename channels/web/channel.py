@@ -85,7 +85,7 @@ class WebChannel:
         return Sent(_receipt(ref)) if written else Lookup.NOT_FOUND
 
     async def typing(self, to: Recipient) -> None:
-        """Who follows is told that it is worked on."""
+        """Tell those who follow that it is worked on."""
 
     async def acknowledge(self, callback_id: str, text: str = "") -> None:
         """The answer to the request says it."""

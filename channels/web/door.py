@@ -108,7 +108,7 @@ class Door:
             _log.warning(says, name[:_TOLD_OF_NAME])
 
     async def tokens(self, desk: Desk) -> Tokens:
-        """What makes and reads tokens, with the secrets that were set, or one that was made."""
+        """The maker and reader of tokens, with the secrets that were set, or one that was made."""
         if self._tokens is None:
             made = self.clock.token() + self.clock.token()
             secrets = self.settings.web_secret or (await desk.secret("web", made),)
@@ -140,11 +140,11 @@ class Door:
         return found
 
     async def is_over(self, session: Session, desk: Desk) -> bool:
-        """Whether its time has run out, it was signed out, or its guest became a user."""
+        """Tell whether its time has run out, it was signed out, or its guest became a user."""
         return self.is_past(session) or bool(await desk.over([(session.address, session.id)]))
 
     def is_past(self, session: Session) -> bool:
-        """Whether its time has run out."""
+        """Tell whether its time has run out."""
         return self.clock.wall() >= session.ends_at
 
     def count_message(self, request: Request, session: Session) -> None:

@@ -16,7 +16,7 @@ _ENOUGH_FILES = 10_000
 
 
 async def examine(settings: WebSettings) -> Sequence[Finding]:
-    """Whether pages may use it, who can be on them, and whether files can be kept."""
+    """Tell whether pages may use it, who can be on them, and whether files can be kept."""
     found = [_pages(settings), _people(settings), _open_files()]
     if settings.web_files is not None:
         found.append(await asyncio.to_thread(_folder, settings.web_files))

@@ -59,12 +59,12 @@ class Places:
 
     @property
     def full(self) -> bool:
-        """Whether there is no place for anybody."""
+        """Tell whether there is no place for anybody."""
         return self._all >= self._at_once
 
     @contextmanager
     def place(self, name: str) -> Iterator[bool]:
-        """Whether there is a place; it is taken while the body runs."""
+        """Tell whether there is a place; it is taken while the body runs."""
         if self.full or self._taken[name] >= self._for_each:
             yield False
             return

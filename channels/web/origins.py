@@ -13,7 +13,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 METHODS = "GET, POST, DELETE"
 HEADERS = "Authorization, Content-Type, Last-Event-ID"
 READABLE = "Retry-After"
-"""What a page of another origin may send and read besides the ordinary."""
+"""The headers that a page of another origin may send and read besides the ordinary."""
 _PREFLIGHT_AGE = "7200"
 
 
@@ -67,7 +67,8 @@ class Origins:
 
     @staticmethod
     def headers(origin: str, judged: Origin) -> Mapping[str, str]:
-        """What every answer says to the browser. Credentials are never allowed: there are none."""
+        """The headers that every answer has for the browser. Credentials are never allowed: there
+        are none."""
         vary = {"Vary": "Origin"}
         if judged is not Origin.LISTED:
             return vary
@@ -78,7 +79,7 @@ class Origins:
 
     @classmethod
     def preflight(cls, origin: str, judged: Origin) -> Mapping[str, str]:
-        """What the answer to a preflight adds to them."""
+        """The headers that the answer to a preflight adds."""
         if judged is not Origin.LISTED:
             return cls.headers(origin, judged)
         return {

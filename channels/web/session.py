@@ -68,7 +68,7 @@ class Sessions:
         return before
 
     async def _was_ended(self, guest: Session, desk: Desk) -> bool:
-        """Whether the guest signed out, whoever took the chat over before."""
+        """Tell whether the guest signed out, whoever took the chat over before."""
         return bool(await desk.over([(Address(""), guest.id)]))
 
     async def end(self, request: Request, desk: Desk) -> Response:

@@ -42,7 +42,7 @@ class WebSettings(BaseSettings, defer_build=True):
 
     @property
     def web_shows_demo(self) -> bool:
-        """Whether `/web/` is a page with the widget: where nobody else's visitors come."""
+        """Tell whether `/web/` is a page with the widget: where nobody else's visitors come."""
         if self.web_demo is not None:
             return self.web_demo
         return not self.public_url and self.host in LOOPBACK

@@ -33,7 +33,7 @@ _START = {
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """What a follower is told, until either side ends it; then its `place` is another's."""
+    """The frames that a follower gets, until either side ends it; then its `place` is another's."""
 
     following: AbstractAsyncContextManager[Follower]
     place: AbstractContextManager[object]

@@ -21,7 +21,7 @@ LONGEST_TEXT = 16_000
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a client wrote: `minted` is the request id as the client knows it. White space at the
+    """A client's message: `minted` is the request id as the client knows it. White space at the
     end of a text says nothing, and is no other content."""
 
     minted: str
@@ -52,7 +52,8 @@ class Submission:
         )
 
     def kept(self, attachments: Sequence[Attachment]) -> str:
-        """What came over the wire, with files by their names alone: they are kept elsewhere."""
+        """A message as it came over the wire, with files by their names alone: they are kept
+        elsewhere."""
         body = {"request_id": self.minted, "text": self.text, "button": self.button}
         return json.dumps({**body, "files": [file.ref for file in attachments]})
 

@@ -39,7 +39,7 @@ class Session:
 
     @property
     def is_guest(self) -> bool:
-        """Whether whoever holds the token is all that is known of the visitor."""
+        """Tell whether whoever holds the token is all that is known of the visitor."""
         return self.address.chat.startswith(_GUEST)
 
 

@@ -50,7 +50,7 @@ class TwilioAccount:
 
     @property
     def sandbox(self) -> bool:
-        """Whether this is Twilio's shared number."""
+        """Tell whether this is Twilio's shared number."""
         return self.account == SANDBOX_SENDER
 
     async def status(self, receipt: str) -> DeliveryStatus | None:

@@ -85,7 +85,9 @@ RETRIES = "#rc=5&rp=all&ct=1500&rt=4000"
 """Twilio's connection overrides: five tries on any failure, within its own 15 seconds."""
 
 SID = re.compile(r"[A-Za-z0-9]{10,77}")
-"""What we take as a message's SID: 34 characters today, and short enough for a request id."""
+"""The form that we take as a message's SID: 34 characters today, and short enough for a request
+id.
+"""
 
 _LARGEST = 2**63 - 1
 

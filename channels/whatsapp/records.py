@@ -61,7 +61,7 @@ def find(
 
 
 def _fits(row: TwilioMessage, wire: Wire) -> bool:
-    """Whether the message may be this one: by its words, or as a file by having none."""
+    """Tell whether the message may be this one: by its words, or as a file by having none."""
     if wire.media and not wire.body and row.media_count and not row.body.strip():
         return True
     bodies = {_comparable(body) for body in (wire.body, wire.fallback) if body}

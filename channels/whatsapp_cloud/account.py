@@ -87,7 +87,7 @@ class NumberInfo:
 
     @property
     def well(self) -> bool:
-        """Whether nothing that Meta tells keeps it from sending."""
+        """True where nothing that Meta tells keeps it from sending."""
         return self.status in (CONNECTED, "") and self.health != BLOCKED
 
 
@@ -134,15 +134,15 @@ class CloudNumber:
         return found
 
     async def recovered(self, code: str) -> bool:
-        """Whether the number, which was down with this code, can send again by Meta's own word. A
-        token that is taken is not dead. Of anything else Meta's good word counts only after a bad
-        one: it may have had a good one all along."""
+        """Tell whether the number, which was down with this code, can send again by Meta's own
+        word. A token that is taken is not dead. Of anything else Meta's good word counts only
+        after a bad one: it may have had a good one all along."""
         good = not self._bad_lately() and await self._is_well()
         self._was_bad, was_bad = not good, self._was_bad
         return good and (was_bad or code in _OF_THE_TOKEN)
 
     def _bad_lately(self) -> bool:
-        """Whether whoever asked last, a short while ago, was told of trouble."""
+        """Tell whether whoever asked last, a short while ago, was told of trouble."""
         rested = self.clock.monotonic() - self._bad_at
         return rested < REST_IN_TROUBLE
 

@@ -52,7 +52,7 @@ def of_token(name: str, token: TokenInfo, now: float) -> Finding:
 
 
 def of_number(name: str, info: NumberInfo) -> Iterator[Finding]:
-    """Whether the number may send, how well it is thought of, and how much it may send."""
+    """Tell whether the number may send, how well it is thought of, and how much it may send."""
     if info.status not in (CONNECTED, ""):
         fix = "register it (POST /<number id>/register), or look at it in WhatsApp Manager"
         yield problem(name, f"its status is {info.status}", fix)
@@ -86,7 +86,7 @@ async def _subscriptions(name: str, number: CloudNumber, info: NumberInfo) -> Se
 
 
 def of_apps(name: str, app: str, apps: Sequence[str]) -> Iterator[Finding]:
-    """Whether our app hears of the business account, and who else does."""
+    """Tell whether our app hears of the business account, and who else does."""
     name = f"{name} account"
     if not apps or (app and app not in apps):
         yield problem(name, "our app does not hear of it", _SUBSCRIBE)
@@ -98,7 +98,7 @@ def of_apps(name: str, app: str, apps: Sequence[str]) -> Iterator[Finding]:
 
 
 def of_fields(name: str, subscription: AppSubscription) -> Finding:
-    """Whether the app wants what people write."""
+    """Tell whether the app wants what people write."""
     name = f"{name} fields"
     if MESSAGES not in subscription.fields:
         fix = f"{_SUBSCRIBE}, or subscribe to it in the App Dashboard: WhatsApp, Configuration"

@@ -25,7 +25,7 @@ _HOSTS = ("facebook.com", "fbcdn.net", "fbsbx.com", "whatsapp.net")
 
 
 def trusted(url: httpx.URL, base: str) -> bool:
-    """Whether our token may go to this address: Meta's, or that of a stand-in for it."""
+    """Tell whether our token may go to this address: Meta's, or that of a stand-in for it."""
     stand_in = httpx.URL(base)
     if url.userinfo:
         return False
@@ -74,6 +74,6 @@ async def _bytes_at(address: str, base: str, api: GraphApi) -> bytes:
 
 
 def _is_of(content: bytes, digest: str) -> bool:
-    """Whether a file has this SHA-256, in hex digits or Base64."""
+    """Tell whether a file has this SHA-256, in hex digits or Base64."""
     ours = hashlib.sha256(content).digest()
     return digest.lower() == ours.hex() or digest == base64.b64encode(ours).decode()

@@ -61,7 +61,7 @@ class NumberWebhook:
         return WebhookState(self.name, info.callbacks.wins, self.url, missing=missing)
 
     async def _heard(self, info: NumberInfo) -> bool:
-        """Whether our app hears of the number's account; true where Meta names neither."""
+        """Tell whether our app hears of the number's account; true where Meta names neither."""
         if not info.app or not info.business:
             return True
         now = self.number.clock.monotonic()

@@ -159,7 +159,7 @@ _TELL_AGAIN = (
 
 
 def tell_once(tx: Tx, chat: int, what: str, again_after: float) -> bool:
-    """Whether the chat should be told `what` now: not if it was within `again_after` s."""
+    """Tell whether the chat should be told `what` now: not if it was within `again_after` s."""
     if _TELL.run(tx, {"chat": chat, "what": what}) is not None:
         return True
     values = {"chat_id": chat, "subject": what, "seconds": again_after}

@@ -61,13 +61,13 @@ class Chat:
         )
 
     def answered(self, written_at: float | None) -> bool:
-        """Whether a person of ours wrote later than this. Within a second nobody has read it."""
+        """Tell whether a person of ours wrote later; within a second nobody has read it."""
         if written_at is None or self.answered_at is None:
             return False
         return written_at < self.answered_at
 
     def paused(self, now: float) -> bool:
-        """Whether an operator keeps the chat's runs from starting."""
+        """Tell whether an operator keeps the chat's runs from starting."""
         return self.paused_until is not None and self.paused_until > now
 
 

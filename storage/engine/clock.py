@@ -25,12 +25,12 @@ lease_now = getattr(func, LEASE_NOW_FUNCTION)(type_=Double)
 """Seconds of the lease clock."""
 
 lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
-"""Which lease clock `lease_now` is on; holders of another clock are dead."""
+"""The lease clock that `lease_now` is on; holders of another clock are dead."""
 
 
 def waited(due: ColumnElement[float]) -> ColumnElement[bool]:
-    """Whether something waited for this when the clock was set by STEP. What was written since then
-    is due no earlier than it was set, a moment ago."""
+    """Tell whether something waited for this when the clock was set by STEP. What was written since
+    then is due no earlier than it was set, a moment ago."""
     forward = and_(due > now - STEP, due < now - STEP / 2)
     return or_(and_(STEP < 0, due > now), and_(STEP > 0, forward))
 

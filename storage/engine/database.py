@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """Where the database is. `pool` bounds connections for work (the lease has one more); a
+    """The place of the database. `pool` bounds connections for work (the lease has one more); a
     transaction that takes more than `patience` seconds is given up on PostgreSQL."""
 
     url: str
@@ -69,7 +69,7 @@ def parsed_url(url: str) -> URL:
 
 
 class _Engine(Protocol):
-    """How one kind of database runs transactions."""
+    """One kind of database, as it runs transactions."""
 
     async def write(self, job: Callable[[Tx], T]) -> T: ...
 

@@ -185,8 +185,8 @@ def facts_of(url: str, clock: Clock) -> DatabaseFacts:
 
 
 def refusal_of(url: str) -> str:
-    """Why a write is refused now, found by one that leaves nothing behind; empty where none is.
-    Raises ConfigurationError, DatabaseUnavailable."""
+    """The reason that a write is refused now, found by one that leaves nothing behind; empty where
+    none is. Raises ConfigurationError, DatabaseUnavailable."""
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _refused_by_file(Path(str(parsed.database)))
@@ -288,7 +288,7 @@ def _refused_by_server(connection: psycopg.Connection[Any]) -> str:
 
 
 def _share_sessions(one: psycopg.Connection[Any], other: psycopg.Connection[Any]) -> bool:
-    """Whether transactions of a connection meet a session that is not its own: that of another
+    """Tell whether transactions of a connection meet a session that is not its own: that of another
     connection, or another one each time."""
     met: list[set[object]] = [set(), set()]
     for _ in range(_ROUNDS):

@@ -84,7 +84,8 @@ def _without_none(hint: Any) -> Any:
 
 
 def _is_own(kind: Any) -> bool:
-    """Whether the column's value becomes this type by a call: an enumeration, a checked name."""
+    """Tell whether the column's value becomes this type by a call: an enumeration, a checked
+    name."""
     return isinstance(kind, type) and issubclass(kind, Enum | str) and kind is not str
 
 

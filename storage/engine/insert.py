@@ -16,8 +16,8 @@ from storage.engine.tx import Row, Tx
 
 
 class nobody_makes(FunctionElement[bool]):  # noqa: N801 - used as a function, as `among` is
-    """Whether no other transaction that asked so makes what has this name: so lists that make the
-    same rows don't wait for each other at a unique index. Nobody else does, until we end."""
+    """Tell whether no other transaction that asked so makes what has this name: so lists that make
+    the same rows don't wait for each other at a unique index. Nobody else does, until we end."""
 
     type = Boolean()
     inherit_cache = True

@@ -19,14 +19,14 @@ def word(value: StrEnum) -> ColumnElement[str]:
 
 
 def is_in(column: ColumnElement[str], *values: StrEnum) -> ColumnElement[bool]:
-    """Whether the column has one of these values, in the words of the indexes' conditions."""
+    """Tell whether the column has one of these values, in the words of the indexes' conditions."""
     if len(values) == 1:
         return column == word(values[0])
     return column.in_([word(value) for value in values])
 
 
 def is_not(column: ColumnElement[str], value: StrEnum) -> ColumnElement[bool]:
-    """Whether the column has another value."""
+    """Tell whether the column has another value."""
     return column != word(value)
 
 

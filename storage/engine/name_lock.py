@@ -28,7 +28,7 @@ _HELD = """SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 A
 
 
 def is_held(tx: Tx, name: str) -> bool:
-    """Whether a process that has this name is there, whatever its lease says."""
+    """Tell whether a process that has this name is there, whatever its lease says."""
     if not tx.is_sqlite:
         return bool(tx.run(_HELD, {"space": _SPACE, "name": name}))
     [(_, _, file)] = tx.run("PRAGMA database_list")
@@ -68,7 +68,7 @@ class NameLock:
         raise RuntimeError(f"{_SLOTS - 1} processes named {self._base} on one database")
 
     def keep(self, tx: Tx) -> bool:
-        """Whether the name is still (or again) ours, on the connection that renews."""
+        """Tell whether the name is still (or again) ours, on the connection that renews."""
         if self._name is None:
             return False
         return self._still_held(tx) or self._try(tx, self._name)

@@ -42,7 +42,7 @@ class Once(Generic[T]):
 
 
 def _committed(tx: Tx, number: str) -> bool:
-    """Whether that transaction went through. Raises DatabaseUnavailable while nobody knows."""
+    """Tell whether that transaction went through. Raises DatabaseUnavailable while nobody knows."""
     for _ in range(_LOOKS):
         [(fate,)] = tx.run(_FATE, {"number": number})
         if fate != "in progress":

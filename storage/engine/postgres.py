@@ -46,7 +46,8 @@ _LOCKED = "55P03"
 _WRITE = "BEGIN"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _NONE = ""
-"""How a transaction begins: the second sees one snapshot, the last is a statement's own."""
+"""The ways in which a transaction begins: the second sees one snapshot, the last is a statement's
+own."""
 
 _SESSION = (
     "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s';"

@@ -72,7 +72,7 @@ def _told(error: Exception, tx: Tx | None) -> Exception:
 
 
 class _Urgency(IntEnum):
-    """What goes first."""
+    """The statement that goes first."""
 
     LEASE = 0
     WORK = 1

@@ -106,7 +106,7 @@ class _Compiled:
     bound: Mapping[str, object]
     booleans: tuple[int, ...]
     row: type[Row] | None = None
-    """How its rows are named. None before its first answer, and when it answers none."""
+    """The names of its rows' columns. None before its first answer, and when it answers none."""
     answered: bool = False
 
 
@@ -143,7 +143,7 @@ class Tx:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is SQLite, and not PostgreSQL."""
+        """Tell whether it is SQLite, and not PostgreSQL."""
         return self.dialect is SQLITE
 
     def execute(

@@ -256,13 +256,13 @@ _ADOPT_ALBUM = (
 
 
 def album_began(tx: Tx, run: int, album: str) -> float | None:
-    """When the first member of this album came to the run; None when it has none."""
+    """The time at which the first member of this album came to the run; None when it has none."""
     began: float | None = tx.scalar(_ALBUM_BEGAN, {"run_id": run, "album_id": album})
     return began
 
 
 def last_of_bundle(tx: Tx, run: int, bundle: str) -> float | None:
-    """When the newest member of this bundle came to the run; None when it has none."""
+    """The time at which the newest member of this bundle came to the run; None when it has none."""
     last: float | None = tx.scalar(_LAST_OF_BUNDLE, {"run_id": run, "album_id": bundle})
     return last
 
@@ -422,8 +422,8 @@ OF_AN_EDIT = {_SOURCE: "edit"}
 
 
 def tells_more(message: Inbound, extra: str) -> bool:
-    """Whether a message comes from somewhere that tells more than the platform's list or an edit,
-    while its row, with this `extra`, is one that only these told of."""
+    """Tell whether a message comes from somewhere that tells more than the platform's list or an
+    edit, while its row, with this `extra`, is one that only these told of."""
     return _SOURCE not in message.extra and _SOURCE in json.loads(extra)
 
 

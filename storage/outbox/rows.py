@@ -220,8 +220,8 @@ _BODIES = (
 
 
 def bodies(tx: Tx, chat: int, receipt: str) -> Iterator[PartBody]:
-    """What the chat was sent lately: the part with this receipt first, then the newest. Nothing is
-    read before the first one is asked for."""
+    """The parts that the chat was sent lately: the part with this receipt first, then the newest.
+    Nothing is read before the first one is asked for."""
     for row in tx.execute(_BODIES, {"chat_id": chat, "receipt_id": receipt}):
         yield PartBody(row.text, row.wire)
 
@@ -235,7 +235,8 @@ _LAST_SENT_AT = (
 
 
 def last_sent_at(tx: Tx, chat: int) -> float | None:
-    """When something of ours last reached the chat, in epoch seconds; None for never."""
+    """The time at which something of ours last reached the chat, in epoch seconds; None for
+    never."""
     return max(tx.scalars(_LAST_SENT_AT, {"chat_id": chat}).all(), default=None)
 
 
@@ -260,7 +261,7 @@ _WORDS = 200
 
 
 def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
-    """When an operator's words last reached this chat, in epoch seconds."""
+    """The time at which an operator's words last reached this chat, in epoch seconds."""
     lately = (
         sa.select(outbox.c.sent_at, outbox.c.state)
         .where(outbox.c.chat == chat, OPERATOR)
@@ -279,8 +280,8 @@ _COUNT_UNFINISHED = sa.select(sa.func.count()).where(
 
 
 def count_unfinished(tx: Tx, chat: int) -> int:
-    """How many messages of a chat are on their way or about to be, without a run that looks after
-    them."""
+    """The number of messages of a chat that are on their way or about to be, without a run that
+    looks after them."""
     return int(tx.scalars(_COUNT_UNFINISHED, {"chat_id": chat}).one())
 
 
@@ -323,7 +324,7 @@ _FOLLOWS_UNREPORTED = sa.select(
 
 
 def follows_unreported(tx: Tx, part: Part, within: float) -> bool:
-    """Whether an earlier part of the same answer was taken in the last `within` seconds and
+    """Tell whether an earlier part of the same answer was taken in the last `within` seconds and
     is not reported on: this one could overtake it."""
     values = {"run_id": part.run, "kind": part.kind.value, "number": part.number}
     return part.run is not None and bool(

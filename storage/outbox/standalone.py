@@ -38,7 +38,7 @@ _EARLIER, _LEAVING, _OF_ITS_RUN = (
         ),
     )
 )
-"""What a part waits behind in its chat: one that came before, one that is being sent."""
+"""The parts of its chat that a part waits behind: one that came before, one that is being sent."""
 _DUE = (
     sa.select(*PART.columns)
     .join(chats, chats.c.id == outbox.c.chat)

@@ -168,7 +168,7 @@ _LOCK_UNCLAIMED = sa.select(1).where(IS_RUN, _UNCLAIMED).with_for_update(key_sha
 
 
 def lock_unclaimed(tx: Tx, run: int) -> bool:
-    """Whether nobody has claimed this run; locks it until the transaction ends."""
+    """Tell whether nobody has claimed this run; locks it until the transaction ends."""
     return tx.execute(_LOCK_UNCLAIMED, {"run_id": run}).first() is not None
 
 

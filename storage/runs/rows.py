@@ -102,7 +102,7 @@ _SET_ASIDE_REASON = sa.select(runs.c.set_aside).where(IS_RUN)
 
 
 def set_aside_reason(tx: Tx, run: int) -> str:
-    """Why a run is kept from being claimed; empty when it is not."""
+    """The reason that a run is kept from being claimed; empty when it is not."""
     return tx.scalar(_SET_ASIDE_REASON, {"run_id": run}) or ""
 
 
@@ -112,7 +112,7 @@ _COUNT_WAITING = sa.select(
 
 
 def waiting_messages(tx: Tx, chat: int) -> int:
-    """How many messages of this chat wait for a run that nobody has begun."""
+    """The number of messages of this chat that wait for a run that nobody has begun."""
     return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
 
 

@@ -65,7 +65,7 @@ class Standing(NamedTuple):
 
     @property
     def idle(self) -> bool:
-        """Whether no run of the chat is live."""
+        """Tell whether no run of the chat is live."""
         return self.head is None and self.waiting is None and not self.crossed
 
     def facts(self, chat: Chat, names: frozenset[str] = frozenset()) -> ChatFacts:

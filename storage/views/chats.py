@@ -94,5 +94,5 @@ _LAST_IDS = sa.select(
 
 
 def last_ids(tx: Tx) -> LastIds:
-    """How far the tables go at this moment."""
+    """The newest ids of the tables at this moment."""
     return LastIds._make(tx.execute(_LAST_IDS).one())

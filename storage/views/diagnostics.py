@@ -294,7 +294,7 @@ def _account_facts(tx: Tx, since: sa.Column[Any], reason: sa.Column[Any]) -> Seq
 
 
 def overdue_holders(tx: Tx, lease_seconds: float) -> int:
-    """How many holders did not renew in time and were declared dead by nobody."""
+    """The number of holders that did not renew in time and were declared dead by nobody."""
     question = sa.select(sa.func.count()).where(
         holders.c.gone_at.is_(None), ~alive(holders.c.id, lease_seconds)
     )
@@ -308,7 +308,7 @@ def silent_holders(tx: Tx, late: float) -> Sequence[HolderRow]:
 
 
 def live_senders(tx: Tx, lease_seconds: float) -> int:
-    """How many processes that work on runs may be believed alive."""
+    """The number of processes that work on runs and may be believed alive."""
     question = sa.select(sa.func.count()).where(
         alive(holders.c.id, lease_seconds), holders.c.role != "web"
     )

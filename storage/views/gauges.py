@@ -50,7 +50,7 @@ def _up_to(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
 def _lined_up(
     moment: sa.ColumnElement[float], *conditions: sa.ColumnElement[bool]
 ) -> tuple[sa.ColumnElement[int], sa.ColumnElement[float], sa.Subquery]:
-    """How many there are, the oldest one's age, and the rows that tell both, read once."""
+    """The number of rows, the oldest one's age, and the rows that tell both, read once."""
     some = sa.select(moment.label("at")).where(*conditions).limit(COUNTED).subquery()
     told = sa.select(sa.func.count().label("count"), sa.func.min(some.c.at).label("at")).subquery()
     age = now - told.c.at
@@ -78,13 +78,13 @@ _GAUGES = sa.select(
 
 
 def read_gauges(tx: Tx) -> Gauges:
-    """How the service is now."""
+    """The state of the service now."""
     return Gauges(*tx.execute(_GAUGES).one())
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What happened within the last `seconds`: endings by name, and messages recorded."""
+    """The events of the last `seconds`: endings by name, and messages recorded."""
 
     seconds: float
     recorded: int
@@ -119,7 +119,7 @@ _RECORDED = sa.select(sa.func.count()).where(
 
 
 def read_rates(tx: Tx, seconds: float) -> Rates:
-    """How much happened lately."""
+    """The amounts of what happened lately."""
     lately = {"seconds": seconds}
     return Rates(
         seconds=seconds,

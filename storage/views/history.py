@@ -55,7 +55,7 @@ _OPERATOR_RANK = 2
 _MESSAGE, _ANSWER, _OPERATOR = (
     sa.literal_column(str(rank), sa.Integer) for rank in (0, 1, _OPERATOR_RANK)
 )
-"""What stands before what at one moment."""
+"""The ranks of rows of one moment, first to last."""
 _nothing = sa.literal_column("''", sa.Text)
 _messages = sa.select(
     _turns.c.place,

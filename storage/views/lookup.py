@@ -84,7 +84,7 @@ def recorded_under(tx: Tx, request_id: str, account: int | None) -> RecordedMess
 
 @dataclass(frozen=True, slots=True)
 class RecordedWords:
-    """What a recorded message says, under its request id; empty once its words are deleted."""
+    """The words of a recorded message, under its request id; empty once its words are deleted."""
 
     request_id: str
     text: str
@@ -98,7 +98,7 @@ _WORDS = sa.select(
 
 
 def words_under(tx: Tx, account: int, request_ids: Sequence[str]) -> RecordedWords | None:
-    """What was recorded under one of these ids of an account; None: nothing."""
+    """The message recorded under one of these ids of an account; None: nothing."""
     row = tx.execute(_WORDS, {"account_id": account, "request_ids": list(request_ids)}).first()
     return None if row is None else RecordedWords(*row)
 

@@ -59,7 +59,7 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class PartFilter:
-    """Which parts are asked for; empty fields exclude nothing. `before` is a part's id."""
+    """A filter of parts; empty fields exclude nothing. `before` is a part's id."""
 
     states: tuple[PartState, ...] = ()
     kinds: tuple[PartKind, ...] = ()

@@ -81,7 +81,7 @@ _ONE = _LINES.where(runs.c.id == RUN_ID)
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are asked for; empty fields exclude nothing. `older` and `newer` are ages in
+    """A filter of runs; empty fields exclude nothing. `older` and `newer` are ages in
     seconds, `before` a run's id for the next page."""
 
     states: tuple[RunState, ...] = ()
@@ -157,5 +157,5 @@ _PENDING_IN_ACCOUNT = sa.select(
 
 
 def pending_in_account(tx: Tx, account: int) -> bool:
-    """Whether any run or standalone message of this account is not at its end."""
+    """Tell whether any run or standalone message of this account is not at its end."""
     return bool(tx.scalar(_PENDING_IN_ACCOUNT, {"account_id": account}))

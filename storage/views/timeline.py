@@ -25,7 +25,7 @@ class Moment:
 
 
 def timeline(tx: Tx, run: int) -> Sequence[Moment]:
-    """What happened to a run, in order: deliveries, claims, steps, parts, events."""
+    """The events of a run, in order: deliveries, claims, steps, parts, events."""
     told = (_messages, _moves, _steps, _parts, _events)
     moments = [moment for tell in told for moment in tell(tx, run)]
     return sorted(moments, key=lambda moment: moment.at)

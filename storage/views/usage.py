@@ -51,5 +51,5 @@ _OF_RUN = (
 
 
 def of_run(tx: Tx, run: int) -> Usage:
-    """What this run spent so far."""
+    """The amount that this run spent so far."""
     return Usage(*map(int, tx.execute(_OF_RUN, {"run_id": run}).one()))

@@ -89,7 +89,7 @@ def _texts(message: ModelMessage) -> list[str]:
 
 
 def check_whole(messages: Sequence[ModelMessage]) -> None:
-    """What providers refuse with a 400."""
+    """The requests that providers refuse with a 400."""
     open_calls: set[str] = set()
     for message in messages:
         for part in message.parts:
@@ -118,7 +118,7 @@ def calls(*parts: tuple[str, str, dict[str, Any]]) -> ModelResponse:
 
 
 def results(messages: Sequence[ModelMessage]) -> list[Any]:
-    """What the tools returned in a conversation."""
+    """The results of the tools in a conversation."""
     return [
         part.content
         for message in messages

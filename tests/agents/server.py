@@ -27,7 +27,7 @@ class Asked:
 
 
 Behaviour = bytes | None | Callable[[Asked], bytes]
-"""What is sent for a request: bytes, nothing ever (None), or what the function makes."""
+"""The answer to a request: bytes, nothing ever (None), or what the function makes."""
 
 
 def ok(answer: object) -> bytes:

@@ -49,7 +49,7 @@ def calls(arguments: str, end: str = "tool_calls", tool: str = "list_reminders")
 
 
 def error(code: object, **more: object) -> Json:
-    """What a gateway puts into a success."""
+    """An error that a gateway puts into a success."""
     return {"error": {"message": SECRET, "code": code, **more}, "user_id": "u"}
 
 
@@ -78,7 +78,7 @@ def in_turn(server: FakeAgentServer, answers: Sequence[Json | bytes]) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """What the server answers, what the turn gives or raises, and how often it asks."""
+    """One case: the server's answer, what the turn gives or raises, the number of its requests."""
 
     kind: Kind
     answers: Sequence[Json | bytes]

@@ -34,7 +34,7 @@ def lines(*texts: str) -> list[str]:
 
 
 def forges(line: str) -> bool:
-    """Whether a line looks as if somebody else began to speak there."""
+    """Tell whether a line looks as if somebody else began to speak there."""
     return line.lstrip().lower().startswith(("alice:", "system:"))
 
 

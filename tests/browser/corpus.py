@@ -212,4 +212,4 @@ LONG = [
     "".join("  " * n + "- x\n" for n in range(300)),
     "\n".join(">" * (n % 30) + " x" for n in range(6000)),
 ]
-"""What makes a careless reader slow. Each is shown, and the page goes on."""
+"""Texts that make a careless reader slow. Each is shown, and the page goes on."""

@@ -23,7 +23,7 @@ PAGE = """<!doctype html><html lang="{lang}"><meta charset="utf-8">
 
 
 class How(Enum):
-    """What becomes of a request."""
+    """The fate of a request."""
 
     RESET = auto()
     """The connection is reset before anything is passed on."""
@@ -50,14 +50,14 @@ class Asked:
         return f"{self.method} {self.target}"
 
     def is_for(self, line: str) -> bool:
-        """Whether it is `GET /web/v1/events` and the like, given without the prefix."""
+        """Tell whether it is `GET /web/v1/events` and the like, given without the prefix."""
         method, _, path = line.partition(" ")
         return self.method == method and urlsplit(self.target).path.startswith(f"/web/v1/{path}")
 
 
 @dataclass
 class Plan:
-    """What is to become of the next requests of this kind, one after the other: a way to fail, or
+    """The fate of the next requests of this kind, one after the other: a way to fail, or
     the answer that is given in our place."""
 
     line: str

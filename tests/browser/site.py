@@ -31,12 +31,12 @@ class Tab:
 
     @property
     def bubbles(self) -> Locator:
-        """What was said, of both sides."""
+        """The words of both sides."""
         return self.page.locator("li.item:not(:nth-child(2)) .bubble:visible")
 
     @property
     def bar(self) -> Locator:
-        """What there is to say of the connection."""
+        """The note on the connection."""
         return self.page.locator(".bar[data-key]")
 
     @property
@@ -44,7 +44,7 @@ class Tab:
         return self.page.locator("button.launch")
 
     def phase(self, text: str) -> Locator:
-        """What became of a message of the person's."""
+        """The outcome of a message of the person's."""
         mine = self.page.locator("li.mine").filter(has=self.page.get_by_text(text, exact=True))
         return mine.locator(".phase")
 

@@ -103,7 +103,7 @@ def event(kind: str, n: int, **data: Any) -> str:
 
 @pytest.mark.parametrize("seen", ["as it comes", "in a snapshot", "in the history"])
 async def test_beside_an_answer_no_turn_is_worked_on(site: Site, seen: str) -> None:
-    """How it ended is told by an event of its own, which comes later."""
+    """Such an answer's end is an event of its own, which comes later."""
     await site.serve()
     mine = {"kind": "accepted", "text": "hi", "status": "pending", "queued": False}
     first, second = ({**mine, "n": n, "at": 0, "request_id": r} for n, r in ((1, "q"), (3, "r")))

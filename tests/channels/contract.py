@@ -26,7 +26,7 @@ from tests.fakes.faults import Misbehaviour, answers_within
 
 
 class Trouble(StrEnum):
-    """What can go wrong with a send, as delivery tells it apart."""
+    """A way in which a send goes wrong, as delivery tells it apart."""
 
     UNREACHABLE = "nobody listens"
     RATE_LIMITED = "too many messages, with a wait"

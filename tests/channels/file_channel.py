@@ -35,7 +35,7 @@ _LOOK_EVERY = 0.05
 
 
 class FileSettings(BaseSettings):
-    """Where the files are."""
+    """The place of the files."""
 
     file_folder: str = ""
 

@@ -46,7 +46,7 @@ def unquoted(bodies: list[str]) -> str:
 
 
 def code_of(call: dict[str, Any]) -> str:
-    """What a message shows as a block of code."""
+    """The blocks of code that a message shows."""
     units = call["text"].encode("utf-16-le")
     blocks = [e for e in call.get("entities", []) if e["type"] == "pre"]
     return "".join(

@@ -39,7 +39,7 @@ def wires(*args: Any, **kwargs: Any) -> list[Wire]:
 
 
 def problems_of(part: PartBody) -> list[str]:
-    """What Meta's description says against the message; a file is named as after its upload."""
+    """The faults of the message by Meta's description; a file is named as after its upload."""
     wire = Wire.loads(part.wire)
     content = dict(wire.content) | ({"id": "1"} if wire.upload else {})
     whole = {

@@ -37,7 +37,7 @@ def read(payload: object) -> Sequence[Event]:
 
 
 def samples(fake: FakeMeta) -> dict[str, object]:
-    """What people send, by name."""
+    """The messages that people send, by name."""
     file = {"id": "1", "mime_type": "image/jpeg", "sha256": "x", "caption": "Look"}
     place = {"latitude": 48.1, "longitude": 11.6, "name": "Town hall"}
     pressed = {"type": "button_reply", "button_reply": {"id": "yes", "title": "Yes"}}
@@ -71,7 +71,7 @@ def arrangements(at: Line) -> dict[Trouble, Arrange]:
 
 
 def genuine(body: bytes = BODY, secret: str = SECRET) -> bool:
-    """Whether what was signed like this gets in as BODY."""
+    """Tell whether what was signed like this gets in as BODY."""
     return signature_matches(BODY, signature(body, secret), [SECRET, "s3cret-old"])
 
 

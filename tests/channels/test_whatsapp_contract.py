@@ -49,7 +49,7 @@ def arrangements(at: Line) -> dict[Trouble, Arrange]:
 
 
 def genuine(url: str = URL, form: Form = FORM, token: str = AUTH_TOKEN) -> bool:
-    """Whether what was signed like this gets in as FORM at URL."""
+    """Tell whether what was signed like this gets in as FORM at URL."""
     return signature_matches(URL, FORM, signed_headers(url, form, token, None), settings_with())
 
 

@@ -11,7 +11,7 @@ from tests.e2e.processes import Ground
 
 @dataclass(frozen=True)
 class Told:
-    """What one call printed and how it ended."""
+    """One call: its output and its exit code."""
 
     code: int
     out: str

@@ -54,7 +54,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def faults(value: Any, schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
-    """Where a value is not as the schema says: a key that it does not name is a fault too."""
+    """The places where a value is not as the schema says: a key that it does not name is a fault
+    too."""
     schema = resolved(schema)
     if "oneOf" in schema:
         tried = [list(faults(value, each, at)) for each in schema["oneOf"]]

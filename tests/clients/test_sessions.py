@@ -37,7 +37,7 @@ def comes(world: World, http: httpx.AsyncClient) -> Comes:
 
 
 async def rows(world: World) -> tuple[int, int]:
-    """How many chats and claims there are."""
+    """The numbers of chats and claims."""
     [(chats, claims)] = await world.rows(
         "SELECT (SELECT count(*) FROM chats), (SELECT count(*) FROM claims)"
     )
@@ -45,12 +45,12 @@ async def rows(world: World) -> tuple[int, int]:
 
 
 async def texts(visitor: Visitor) -> list[str]:
-    """What was said in the chat, on both sides."""
+    """The words of the chat, on both sides."""
     return [message["text"] for message in await visitor.history()]
 
 
 def was_told(text: str, following: Following) -> bool:
-    """Whether a stream has brought this text."""
+    """Tell whether a stream has brought this text."""
     return text in str([told.data for told in following.told])
 
 

@@ -48,7 +48,7 @@ async def paths(owner: Visitor) -> dict[tuple[str, str], str]:
 async def ask(
     who: Visitor, route: tuple[str, str], path: str, **headers: str
 ) -> tuple[int, str, httpx.Headers]:
-    """What a route answers: of a stream, which has no end, its beginning."""
+    """The answer of a route: of a stream, which has no end, its beginning."""
     method, _ = route
     url, known = f"{who.url}{API}{path}", who.headers if who.token else {}
     async with who.http.stream(

@@ -14,7 +14,7 @@ from tests.world import World
 
 
 async def opens(visitor: Visitor, **headers: str) -> bool:
-    """Whether the visitor gets one more stream."""
+    """Tell whether the visitor gets one more stream."""
     url, known = f"{visitor.url}{API}/events", visitor.headers
     async with visitor.http.stream("GET", url, headers=known | headers) as answer:
         return answer.status_code == 200

@@ -115,7 +115,7 @@ class Mayhem:
     told: list[Told] = field(default_factory=list)
     """Whatever the page was told of its chat, over all its streams."""
     page: list[str] = field(default_factory=list)
-    """What the page shows of ours."""
+    """The elements of ours that the page shows."""
     _token: str = ""
     _people: dict[str, Person] = field(
         default_factory=lambda: {str(n): Person(n) for n in (ADA, BOB)}

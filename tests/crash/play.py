@@ -22,7 +22,7 @@ FIRST, SECOND = "first", "second"
 
 
 class Plot(Enum):
-    """What happens besides the death."""
+    """The misfortunes besides the death."""
 
     ANSWER = auto()
     """Both messages are answered, with a step on the way."""
@@ -108,7 +108,7 @@ class Line:
 
 @dataclass
 class Played:
-    """What is known after the story: the rows as they ended, and what was seen."""
+    """The evidence after the story: the rows as they ended, and what was seen."""
 
     runs: list[tuple[str, str]]
     parts: list[Line]

@@ -42,7 +42,7 @@ class Stage(Protocol):
         ...
 
     async def shown(self) -> list[str]:
-        """What the person sees, in order."""
+        """Everything that the person sees, in order."""
         ...
 
 

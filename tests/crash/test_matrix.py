@@ -37,7 +37,7 @@ class Case:
 
     @property
     def doubtful(self) -> frozenset[int]:
-        """How many parts may be on their way at that moment that nobody can ask about."""
+        """The number of parts that may be on their way at that moment that nobody can ask about."""
         if self.channel in _TELL or self.death not in MARKED:
             return frozenset({0})
         if self.channel in _REPORT and self.death in _DID_ARRIVE:
@@ -60,12 +60,12 @@ MARKED = frozenset(
         Checkpoint.STANDALONE_AFTER_SEND,
     }
 )
-"""Where a part is marked as being sent."""
+"""The checkpoints at which a part is marked as being sent."""
 _DID_ARRIVE = frozenset({Checkpoint.AFTER_SEND, Checkpoint.STANDALONE_AFTER_SEND})
 _TELL = ("whatsapp", "file", "web")
-"""Whose provider can be asked what arrived."""
+"""The channels whose provider can be asked what arrived."""
 _REPORT = ("whatsapp_cloud",)
-"""Whose provider tells of whatever arrived, and can't be asked about what did not."""
+"""The channels whose provider tells of whatever arrived, and can't be asked about what did not."""
 _FURTHER = (
     Checkpoint.MESSAGE_COMMITTED,
     Checkpoint.CLAIMED,

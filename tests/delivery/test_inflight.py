@@ -28,7 +28,7 @@ async def a_sent_part(world: World, running: Running) -> Part:
 
 
 async def sent_by(running: Running, part: Part) -> Outcome:
-    """What calling the provider for this part comes to."""
+    """The outcome of calling the provider for this part."""
     ctx = running.process.ctx
     to = to_chat(await ctx.rt.db.read(chats.get, part.chat))
     async with ctx.sends.call(ctx.rt.channels[part.account], to, part) as outcome:

@@ -31,7 +31,7 @@ async def five_parts(turn: Turn) -> str:
 
 
 def begins(number: int) -> Any:
-    """Whether a call sends this part."""
+    """Tell whether a call sends this part."""
 
     def holds(call: Call) -> bool:
         return str(call.params.get("text", {}).get("body", "")).startswith(f"{number} ")

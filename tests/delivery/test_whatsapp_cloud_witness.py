@@ -105,7 +105,7 @@ async def test_b143_a_status_with_our_tag_is_the_receipt(
 
 
 async def listed(process: Running) -> tuple[int, bool]:
-    """How many uncertain parts the operator is shown, and whether `stuck` names one."""
+    """The number of uncertain parts that the operator is shown, and whether `stuck` names one."""
     rt = process.process.rt
     wanted = PartFilter(states=(PartState.UNCERTAIN,))
     shown = await rt.db.read(parts_listed, wanted)

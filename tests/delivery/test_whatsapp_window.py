@@ -32,7 +32,7 @@ async def with_history(turn: Turn) -> str:
 
 
 def templates(world: World) -> list[Message]:
-    """What was sent in a template, refused or not."""
+    """The templates that were sent, refused or not."""
     return [m for m in world.twilio.book.all.values() if m.content_sid]
 
 

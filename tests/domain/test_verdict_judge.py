@@ -32,7 +32,7 @@ FRESH = Evidence(
 TELEGRAM = Policy()
 WHATSAPP = Policy(free_text_window=86_400.0 - 60, looks=(2.0, 10.0), ordered=False)
 CLOSED = NOW - (86_400.0 - 60)
-"""When the person last wrote, if the window has just closed."""
+"""The time at which the person last wrote, if the window has just closed."""
 BLOCKED = Close(Ending.UNDELIVERABLE, Cause.UNREACHABLE, "blocked")
 TOO_OLD = NOW - 86_400.001
 

@@ -93,7 +93,7 @@ async def _writer(descriptor: int, pipes: list[asyncio.BaseTransport]) -> Stream
 
 @cache
 def _ancestor() -> socket.socket:
-    """Where orders for forks go. The ancestor ends when the tests' process does."""
+    """The socket to which orders for forks go. The ancestor ends when the tests' process does."""
     orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ancestor = subprocess.Popen(
         [sys.executable, "-m", "tests.e2e.ancestor", str(theirs.fileno())],

@@ -162,8 +162,8 @@ class Ground:
     programs: list[Program] = field(default_factory=list)
 
     def environment(self, **changes: str) -> dict[str, str]:
-        """What a process of ours gets to see; an empty value unsets a variable. COMMIT_WITHIN is
-        for `tests.e2e.ancestor`."""
+        """The environment that a process of ours gets to see; an empty value unsets a variable.
+        COMMIT_WITHIN is for `tests.e2e.ancestor`."""
         values = {
             "PATH": os.defpath,
             "HOME": str(self.folder),
@@ -235,7 +235,7 @@ class Ground:
 
 
 CLOUD = {name.upper(): value for name, value in META.items()}
-"""What turns Meta's channel on."""
+"""The settings that turn Meta's channel on."""
 NO_PLATFORM = {"TELEGRAM_BOT_TOKEN": "", "TWILIO_ACCOUNT_SID": "", "PUBLIC_URL": ""}
 
 

@@ -36,7 +36,7 @@ sys.stdin.read()"""
 
 
 def problems(examined: Told) -> dict[str, str]:
-    """What `doctor --json` found wrong: what it says, with the fix."""
+    """The faults that `doctor --json` found: each in its words, with the fix."""
     assert examined.code == 1, examined.out
     return {f["name"]: f"{f['says']}; {f['fix']}" for f in examined.json if f["level"] == "problem"}
 

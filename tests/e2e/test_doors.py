@@ -45,7 +45,7 @@ async def post_form(
 
 
 async def stored(ground: Ground) -> tuple[int, int]:
-    """How many messages there are, and other payloads."""
+    """The numbers of messages and of other payloads."""
     sql = "SELECT (SELECT count(*) FROM inbound), (SELECT count(*) FROM payloads)"
     found = (await ground.world.rows(sql))[0]
     return found[0], found[1]

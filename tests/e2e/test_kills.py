@@ -38,13 +38,13 @@ async def state(ground: Ground, text: str) -> list[str]:
 
 
 async def endings(ground: Ground) -> dict[str, str]:
-    """How each message's run ended."""
+    """The ending of each message's run."""
     sql = "SELECT i.text, r.ending FROM inbound i JOIN runs r ON r.id = i.run ORDER BY i.id"
     return {row[0]: row[1] for row in await ground.world.rows(sql)}
 
 
 async def listed_as_uncertain(ground: Ground) -> int:
-    """How many parts the operator is shown that may or may not have arrived."""
+    """The number of parts that the operator is shown that may or may not have arrived."""
     shown = await ground.spawn("outbox", "list", "--json")
     assert await shown.ended() == 0
     return sum(part["state"] == "uncertain" for part in json.loads("\n".join(shown.printed)))
@@ -203,7 +203,7 @@ async def test_b146_killed_while_a_pair_waits_the_part_goes_once_and_not_early(
 async def test_b115_killed_between_two_pieces_of_a_text_it_answers_both_as_one(
     ground: Ground,
 ) -> None:
-    """Who works begins last: the wait for the rest is over in seconds, whatever a machine does."""
+    """Start the worker last: the wait for the rest is over in seconds, whatever a machine does."""
     piece, tail = "x" * 4096, "tail: what do you think?"
     ground.agent.words = lambda text: f"{len(text)} characters"
     first = await ground.serve("web")

@@ -79,7 +79,7 @@ async def test_b99_no_container_grows_with_the_chats_that_were_answered(world: W
 
 
 async def _after(world: World, chats: int, first: int) -> dict[str, int]:
-    """How long every container is once so many more chats have their answer."""
+    """The length of every container once so many more chats have their answer."""
     running = world.running[0]
     people = [Person(700_700_000 + first + n) for n in range(chats)]
     await asyncio.gather(*(running.post_update(person.text("hello")) for person in people))

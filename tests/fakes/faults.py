@@ -13,7 +13,7 @@ from tests.limits import PATIENCE
 
 
 class How(Enum):
-    """What the caller gets to see of the answer."""
+    """The part of the answer that the caller gets to see."""
 
     ANSWER = auto()
     HANG = auto()
@@ -92,10 +92,9 @@ Misbehaviour = Fault | FloodWait
 
 @dataclass
 class Rule:
-    """When a misbehaviour is played: from the `nth` matching call on, `times` times.
+    """The calls at which a misbehaviour is played: from the `nth` matching call on, `times` times.
 
-    `method` may be `*`; `times` None means for ever. `hits` are the calls that met it.
-    """
+    `method` may be `*`; `times` None means for ever. `hits` are the calls that met it."""
 
     method: str
     fault: Misbehaviour
@@ -161,7 +160,7 @@ class Script:
         return None
 
     def decide(self, call: Call, now: float) -> tuple[Rule, Fault] | None:
-        """What this call meets, if it meets anything."""
+        """The misbehaviour that this call meets, if any."""
         for rule in self.rules:
             fault = rule.fault
             if (isinstance(fault, Fault) and fault.unread) or not rule.concerns(call):

@@ -177,11 +177,10 @@ class Drop(Response):
 
 
 class FakeProvider:
-    """What both fakes share: a listener, a script of faults, a record, waiters.
+    """The base of the fakes: a listener, a script of faults, a record, waiters.
 
     Use it as an async context manager; `url` is its base while it runs. `now` gives epoch
-    seconds and is all that it knows of time.
-    """
+    seconds and is all that it knows of time."""
 
     def __init__(self, *, now: Now = machine_time, port: int = 0) -> None:
         self.now = now
@@ -200,7 +199,9 @@ class FakeProvider:
         raise NotImplementedError
 
     def shown(self, chat: str) -> list[Json]:
-        """What a person sees in a chat, or everybody in all, for those who ask over HTTP."""
+        """Everything that a person sees in a chat, or everybody in all, for those who ask over
+        HTTP.
+        """
         raise NotImplementedError
 
     async def open(self) -> None:

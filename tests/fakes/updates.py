@@ -51,7 +51,7 @@ def entity(kind: str, text: str, part: str, **more: Any) -> Json:
 
 
 def file(file_id: str, size: int | None = 1000, **more: Any) -> Json:
-    """What every kind of file has. `size` in bytes, None when Telegram does not say."""
+    """The fields of every kind of file. `size` in bytes, None when Telegram does not say."""
     found = {"file_id": file_id, "file_unique_id": f"unique-{file_id}", **more}
     return found if size is None else found | {"file_size": size}
 

@@ -10,7 +10,7 @@ WINDOW = 86_400.0
 
 
 class Window(Enum):
-    """How a message outside the window is refused."""
+    """The refusal of a message outside the window."""
 
     OFF = auto()
     """It is not: the fake does not know when the person wrote."""
@@ -21,7 +21,7 @@ class Window(Enum):
 
 
 class Windows:
-    """When each person wrote last, as far as the fake saw it or was told."""
+    """The time at which each person wrote last, as far as the fake saw it or was told."""
 
     def __init__(self, now: Now) -> None:
         self.mode = Window.OFF
@@ -32,7 +32,7 @@ class Windows:
         self._opened[person] = self._now() if at is None else at
 
     def closed_for(self, person: str) -> bool:
-        """Whether free text to this person is outside the window."""
+        """Tell whether free text to this person is outside the window."""
         if self.mode is Window.OFF:
             return False
         return self._now() - self._opened.get(person, -WINDOW) >= WINDOW

@@ -29,7 +29,7 @@ def polls(world: World) -> list[dict[str, object]]:
 
 
 async def poller(world: World, *, other_than: int | None = None) -> int:
-    """Which holder polls."""
+    """The holder that polls."""
     rows = await world.until(POLLER, lambda rows: rows[0][0] not in (None, other_than))
     return int(rows[0][0])
 

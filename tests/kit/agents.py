@@ -59,7 +59,7 @@ class Gated:
 
     @property
     def texts(self) -> list[str]:
-        """What it was asked, turn by turn."""
+        """The questions that it was asked, turn by turn."""
         return [turn.text for turn in self.turns]
 
 

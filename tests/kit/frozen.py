@@ -53,7 +53,7 @@ def drop_packets(client: socket.socket) -> None:
 
 
 async def thawed(client: socket.socket) -> Following:
-    """What a client finds that reads on, to the end of its stream."""
+    """Everything that a client finds that reads on, to the end of its stream."""
     loop, read = asyncio.get_running_loop(), b""
     with suppress(ConnectionResetError):
         while data := await loop.sock_recv(client, 1 << 20):

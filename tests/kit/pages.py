@@ -22,17 +22,18 @@ class Page:
     told: list[Told] = field(default_factory=list)
     """The events that it was told, over all its streams."""
     begun_anew: int = 0
-    """How often it was given a snapshot instead of what came behind its last number."""
+    """The number of times that it was given a snapshot instead of what came behind its last
+    number."""
     _tried: set[str] = field(default_factory=set)
 
     @property
     def shown(self) -> Sequence[str]:
-        """What it shows of ours."""
+        """The elements of ours that it shows."""
         return [told.data["text"] for told in self.told if told.kind in ("message", "notice")]
 
     @property
     def numbers_missing(self) -> bool:
-        """Whether a number is missing, or came twice."""
+        """Tell whether a number is missing, or came twice."""
         return [told.id for told in self.told] != list(range(1, len(self.told) + 1))
 
     def has_ended(self, name: str) -> bool:

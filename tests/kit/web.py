@@ -23,7 +23,7 @@ WEB: dict[str, Any] = {"web": True, "web_identity_secret": IDENTITY_SECRET}
 
 
 def identity(clock: Clock, sub: str, name: str = "", seconds: float = 600) -> str:
-    """Who its visitor is, as the site says it."""
+    """The visitor, as the site names it."""
     return sign({"sub": sub, "name": name, "exp": clock.wall() + seconds}, IDENTITY_SECRET)
 
 

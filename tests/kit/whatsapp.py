@@ -47,7 +47,7 @@ async def three_parts(turn: Turn) -> str:
 
 
 async def endings(world: World) -> list[str]:
-    """How the runs ended, in the order in which they were made."""
+    """The endings of the runs, in the order in which they were made."""
     return [row[0] for row in await world.rows("SELECT ending FROM runs ORDER BY id")]
 
 

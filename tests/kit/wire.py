@@ -23,7 +23,7 @@ class Exchange:
     done: list[str] = field(default_factory=list)
 
     def changed(self, *tables: str) -> bool:
-        """Whether it changed rows of one of these tables."""
+        """Tell whether it changed rows of one of these tables."""
         return any(
             not word.endswith(" 0")
             and asked.startswith(tuple(f"{act} {table} " for act in _ACTS for table in tables))

@@ -140,7 +140,7 @@ async def test_a_storm_of_unrelated_kills_apologises_for_nothing(world: World) -
 
 
 async def _claimable(world: World) -> int:
-    """How many runs one process takes: all, or once they are suspects one."""
+    """The number of runs that one process takes: all, or once they are suspects one."""
     rows = await world.rows("SELECT quarantined, count(*) FROM runs GROUP BY 1")
     found: dict[bool, int] = {bool(apart): count for apart, count in rows}
     return found.get(False, 0) + min(1, found.get(True, 0))

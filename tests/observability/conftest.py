@@ -19,7 +19,7 @@ from bot.observability.logs import set_up_logs
 
 
 class Written:
-    """What was logged until now, in a file."""
+    """Everything that was logged until now, in a file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file

@@ -53,7 +53,9 @@ FORBIDDEN = (
 def written(
     request: pytest.FixtureRequest, log: LogsTo, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Written]:
-    """What is logged at this level; at the end all of it, and whatever else was printed."""
+    """Everything that is logged at this level; at the end all of it, and whatever else was
+    printed.
+    """
     written = log(request.param)
     yield written
     out, err = capfd.readouterr()

@@ -26,7 +26,7 @@ ADA = 700100201
 
 
 class Spans:
-    """What a tracer made, and that tracer."""
+    """The spans that a tracer made, and that tracer."""
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()

@@ -62,7 +62,7 @@ async def crowd(world: World) -> None:
 
 
 async def named(process: Running, code: str) -> list[Stuck]:
-    """What `stuck` says of the number."""
+    """The words of `stuck` on the number."""
     found = await process.process.rt.db.read(find_stuck, 0.0, 15.0)
     return [one for one in found if NUMBER in f"{one.id} {one.why}" and code in one.why]
 

@@ -54,7 +54,7 @@ def base(server: FakeAgentServer) -> str:
 
 
 async def killed(world: World, agent: Agent, reached: Callable[..., Reached]) -> list[str]:
-    """What Ada is told when a first process dies and a second one goes on."""
+    """Everything that Ada is told when a first process dies and a second one goes on."""
     victims: list[Running] = []
     first = await world.start(agent=agent, reached=reached(lambda: victims[0]))
     victims.append(first)

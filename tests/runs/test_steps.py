@@ -24,7 +24,7 @@ ADA = 700100201
 
 
 async def answer(world: World, agent: Agent, text: str = "go") -> list[str]:
-    """What Ada is told by an agent that nothing disturbs."""
+    """Everything that Ada is told by an agent that nothing disturbs."""
     process = await world.start(agent=agent)
     await process.post_update(Person(ADA).text(text))
     await world.settled()
@@ -34,7 +34,9 @@ async def answer(world: World, agent: Agent, text: str = "go") -> list[str]:
 async def answer_after_death(
     world: World, agent: Agent, where: Checkpoint, second: Agent | None = None
 ) -> list[str]:
-    """What Ada is told when the first process dies at a checkpoint and a second one starts."""
+    """Everything that Ada is told when the first process dies at a checkpoint and a second one
+    starts.
+    """
     victims: list[Running] = []
     first = await world.start(agent=agent, reached=dies_at(where, lambda: victims[0]))
     victims.append(first)

@@ -46,7 +46,7 @@ class ServerFailed(RuntimeError):
 
 
 class Stop(StrEnum):
-    """How a server ends. `KILL` is SIGKILL: nothing is cleaned up, as after a crash."""
+    """A way for a server to end. `KILL` is SIGKILL: nothing is cleaned up, as after a crash."""
 
     GRACEFUL = "graceful"
     IMMEDIATE = "immediate"

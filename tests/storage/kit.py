@@ -49,7 +49,7 @@ class Hand:
         return self.db.now_sync(move, *args, **kwargs)
 
     def rows(self, sql: str, **params: object) -> list[tuple[Any, ...]]:
-        """What a query answers."""
+        """The rows of a query."""
         return self.do(lambda tx: [tuple(row) for row in tx.execute(text(sql), params)])
 
     def value(self, sql: str, **params: object) -> Any:

@@ -19,7 +19,7 @@ BIG = frozenset({"runs", "outbox", "inbound", "payloads", "receipts", "chats", "
 
 @dataclass
 class Reading:
-    """What a move reads. `pages` counts 8 KB pages (PostgreSQL only)."""
+    """The reads of a move. `pages` counts 8 KB pages (PostgreSQL only)."""
 
     indexes: set[str] = field(default_factory=set)
     whole_tables: set[str] = field(default_factory=set)

@@ -67,6 +67,6 @@ def first(hand: Hand) -> Iterator[First]:
 
 
 def outcome(waiting: Future[Any]) -> Any:
-    """What the second transaction came to: its result, or the error that it raised."""
+    """The outcome of the second transaction: its result, or the error that it raised."""
     error = waiting.exception(PATIENCE)
     return waiting.result() if error is None else type(error)

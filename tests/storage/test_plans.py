@@ -29,7 +29,7 @@ from tests.storage.plans import BIG, Reading, fill, reading
 Ask = Callable[[Hand], Reading]
 NAMES = ("past-7", "past-8", "nobody")
 PAGES = 120
-"""What a move may read: a few dozen index pages, however long the past."""
+"""The limit of what a move may read: a few dozen index pages, however long the past."""
 
 CASES: dict[str, tuple[Ask, set[str]]] = {
     "claim": (

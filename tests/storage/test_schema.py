@@ -54,7 +54,7 @@ def started(program: str, url: str) -> subprocess.Popen[str]:
 
 
 def definitions(connection: Connection) -> dict[str, str]:
-    """What the database itself says of every index and constraint of ours."""
+    """The database's own account of every index and constraint of ours."""
     if connection.dialect.name == "sqlite":
         rows = connection.execute(
             text("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")

@@ -42,7 +42,7 @@ FOLDERS = {
 """Table -> the package or module under storage/ that has every writer of it."""
 
 WRITING = {"insert", "update", "delete", "insert_or_skip", "InsertOrSkip", "MoveChat", "Blank"}
-"""What makes a statement that writes, ours and SQLAlchemy's."""
+"""The names that make a statement that writes, ours and SQLAlchemy's."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -125,7 +125,7 @@ def _definitions(package: str) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    """What it refers to; a parameter is no reference to a function of its name."""
+    """The names that it refers to; a parameter is no reference to a function of its name."""
     own = {argument.arg for argument in ast.walk(node) if isinstance(argument, ast.arg)}
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} - own
 

@@ -14,7 +14,7 @@ from bot.agents.assistant.prompt import is_blank
 
 
 class ModelAnswer(Enum):
-    """What came of asking a model. `happens` and `follows` are a row of the table; `remark` is
+    """One outcome of asking a model. `happens` and `follows` are a row of the table; `remark` is
     what `runs show` tells of an answer that is not the model's whole one."""
 
     def __init__(self, happens: str, follows: str, remark: str = "") -> None:
@@ -151,7 +151,7 @@ _IN_WORDS = (
     ),
     (ModelAnswer.FILTERED, re.compile(r"content.?(filter|policy)|moderation|flagged")),
 )
-"""What a rejection says, where no status and no type of the library's tells it."""
+"""The words of a rejection, where no status and no type of the library's tells it."""
 
 
 def of_error(error: exceptions.AgentRunError) -> ModelAnswer:

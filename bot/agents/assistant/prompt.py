@@ -41,7 +41,7 @@ _ABILITIES = {
 _INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SAID = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON})
 _NOBODY = "Somebody"
-"""Who speaks in a group without a visible name."""
+"""The name of who speaks in a group without a visible name."""
 MAX_QUOTE = 2000
 """Characters of a quoted message."""
 _TOKENS_A_MESSAGE = 4
@@ -50,7 +50,7 @@ _BYTES_A_TOKEN = 3
 
 
 def is_blank(text: str) -> bool:
-    """Whether nobody could see anything in a text: providers refuse such blocks."""
+    """Tell whether nobody could see anything in a text: providers refuse such blocks."""
     return all(
         unicodedata.category(letter)[0] in "ZC" or letter in _INVISIBLE_LETTERS for letter in text
     )
@@ -255,6 +255,6 @@ class Files:
 
 
 def _takes(profile: ModelProfile, mime: str) -> bool:
-    """Whether a model takes files of this media type, as far as its profile tells."""
+    """Tell whether a model takes files of this media type, as far as its profile tells."""
     ability = _ABILITIES.get(mime) or _ABILITIES.get(mime.partition("/")[0])
     return ability is not None and bool(profile.get(ability, True))

@@ -12,7 +12,7 @@ _BEFORE_END = rf"\A(?:(?!<(?:{_NAMES})>).)*?"
 _END_ALONE = re.compile(
     rf"{_BEFORE_END}(?:(?:\A|\n)\s*</(?:{_NAMES})>|</(?:{_NAMES})>\s*\n)", re.IGNORECASE | re.DOTALL
 )
-"""Where the beginning stands in the prompt, only the end comes back, at the edge of a line."""
+"""The beginning stands in the prompt: only the end comes back, at the edge of a line."""
 _CHANNEL = "<|channel|>"
 _SPOKEN = re.compile(r"<\|channel\|>final\b[^<]*<\|message\|>(.*)\Z", re.DOTALL)
 _END_MARKS = re.compile(r"(?:<\|(?:end|return|im_end|eot_id|endoftext)\|>\s*)+\Z")

@@ -45,7 +45,7 @@ async def addresses(host: str, port: int) -> Sequence[str]:
 
 
 def is_public_address(address: str) -> bool:
-    """Whether an address belongs to the public Internet, looking through the forms of IPv6
+    """Tell whether an address belongs to the public Internet, looking through the forms of IPv6
     that carry an IPv4 address (mapped, 6to4, Teredo, NAT64)."""
     try:
         ip = ipaddress.ip_address(address)

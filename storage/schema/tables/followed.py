@@ -50,7 +50,7 @@ shown = Table(
     Index("ix_shown_chat", "chat", "message"),
     Index("ix_shown_open", "chat", **where("state <> 'over'")),
 )
-"""What the journal has shown last of a message."""
+"""The state that the journal has shown last of a message."""
 
 followed = Table(
     "followed",

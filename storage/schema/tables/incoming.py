@@ -75,8 +75,8 @@ payloads = Table(
     Index("uq_payloads_digest", "account", "digest", unique=True, **where("digest <> ''")),
     Index("ix_payloads_dead_letter", "id", **where("error IS NOT NULL")),
 )
-"""What arrived and made no message, as it arrived, once however often it is delivered: a message's
-own payload stands in its row. A row with an `error` is a dead letter."""
+"""Payloads that made no message, as they arrived, once however often they come: a message's own
+payload stands in its row. A row with an `error` is a dead letter."""
 
 edits = Table(
     "edits",

@@ -35,7 +35,7 @@ from storage.schema.tables.base import FALSE, UPDATED_OFTEN, ZERO, Id, metadata,
 
 
 class Watched(StrEnum):
-    """What a part is looked for as, by others than its run."""
+    """The condition under which others than its run look for a part."""
 
     DUE = "due"
     """Standalone, and to be sent."""

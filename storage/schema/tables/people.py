@@ -82,7 +82,8 @@ told = Table(
     Column("at", Double, nullable=False),
     PrimaryKeyConstraint("chat", "what"),
 )
-"""What a chat was told once, and when: the guard of every notice that must not repeat."""
+"""The notices that a chat was told once, and when: the guard of every notice that must not
+repeat."""
 
 reminders = Table(
     "reminders",
@@ -104,5 +105,5 @@ reminders = Table(
     Index("ix_reminders_past", "due_at", **where("state <> 'waiting' AND text <> ''")),
     Index("ix_reminders_chat", "chat", "id"),
 )
-"""What a chat wants to be told later. Apart from `runs`, since a run that is due in a month
-would be its chat's head until then. `rule` is empty for a reminder that is due once."""
+"""The reminders that a chat wants to be told later. Apart from `runs`, since a run that is due in a
+month would be its chat's head until then. `rule` is empty for a reminder that is due once."""

@@ -57,5 +57,5 @@ retention = Table(
     Column("id", BigInteger, nullable=False, server_default=ZERO),
     Column("at", Double, nullable=False, server_default=ZERO),
 )
-"""How far each walk through old rows has come: the last row whose words are deleted; and the
-seconds by which due times have followed a clock that was set."""
+"""The place that each walk through old rows has come to: the last row whose words are deleted; and
+the seconds by which due times have followed a clock that was set."""

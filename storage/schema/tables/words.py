@@ -35,8 +35,8 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
     events: {"why": ""},
     files: {"name": "", "content": None},
 }
-"""What people wrote and were told, and sentences that may quote it: agents give reasons, platforms
-say what was wrong with a message."""
+"""The words that people wrote and were told, and sentences that may quote it: agents give reasons,
+platforms say what was wrong with a message."""
 
 NO_WORDS: Mapping[Table, str] = {
     accounts: "channel account name menu down_reason down_code cut_off_reason",

@@ -79,7 +79,7 @@ def _check_choices(content: Json) -> None:
 
 
 def send_problems(body: Json) -> list[str]:
-    """Where a request to send is not as it should be, though it may be taken."""
+    """The places where a request to send is not as it should be, though it may be taken."""
     found = []
     to, recipient = body.get("to", ""), body.get("recipient", "")
     if to and not _ADDRESS.fullmatch(str(to)):
@@ -100,7 +100,7 @@ def description() -> Json | None:
 
 
 def shape_problems(shape: str, value: object) -> list[str]:
-    """Where a value does not fit the described shape of this name."""
+    """The places where a value does not fit the described shape of this name."""
     spec = description()
     if spec is None:
         return []

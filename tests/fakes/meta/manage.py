@@ -179,7 +179,7 @@ class Manage:
 
 
 def _fields(node: Json, query: Mapping[str, str]) -> Json:
-    """What was asked for, and the id; Graph gives a few fields where nothing was."""
+    """The fields that were asked for, and the id; Graph gives a few fields where nothing was."""
     asked = query.get("fields", "")
     wanted = {"id", *(name.partition("{")[0].strip() for name in asked.split(","))}
     if not asked:

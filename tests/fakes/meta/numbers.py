@@ -78,7 +78,7 @@ class Business:
     expires: int = 0
 
     def knows(self, token: str) -> bool:
-        """Whether this token is good for anything."""
+        """Tell whether this token is good for anything."""
         return any(number.token == token for number in self.numbers.values())
 
     def acting_for(self, node: str, token: str) -> Number:

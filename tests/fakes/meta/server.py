@@ -51,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StatusPlan:
-    """What happens to a message after it was accepted, without further ado.
+    """The fate of a message after it was accepted, without further ado.
 
     `statuses` are told in this order, whatever it is, and may repeat; `code` goes with `failed`.
     `before_answer`: all that happens before the POST is answered. `tagged` False: they come
@@ -146,14 +146,15 @@ class FakeMeta(FakeProvider):
         self.business.app.callback = url
 
     def callback_of(self, number: str) -> str:
-        """Where webhooks of this number go: its own address, the account's, the app's."""
+        """The address to which webhooks of this number go: its own address, the account's, the
+        app's."""
         business = self.business
         own = business.numbers[number].override if number in business.numbers else ""
         return own or business.subscribed.get(business.app.id, "") or business.app.callback
 
     def messages(self, to: str = "", number: str = "") -> list[Message]:
-        """What was accepted and has not failed: to one person, from one number, in order. `to` is
-        an address as it was sent to."""
+        """The messages that were accepted and have not failed: to one person, from one number, in
+        order. `to` is an address as it was sent to."""
         return [
             message
             for message in self.book.all.values()

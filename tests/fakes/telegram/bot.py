@@ -78,5 +78,5 @@ class Bot:
             raise Refusal(429, why, retry_after=wait)
 
     def messages(self, chat_id: int) -> list[Shown]:
-        """What a person sees of the bot in one chat, in order."""
+        """Everything that a person sees of the bot in one chat, in order."""
         return [m for m in self.book.chat(chat_id).shown.values() if not m.deleted]

@@ -33,7 +33,7 @@ class Shown:
     markup: Json | None = None
 
     def looks_like(self, text: str, entities: list[Json], markup: Json | None) -> bool:
-        """Whether an edit to this would change nothing."""
+        """Tell whether an edit to this would change nothing."""
         return (self.text, self.entities, self.markup) == (text, entities, markup)
 
 

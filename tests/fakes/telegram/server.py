@@ -108,7 +108,9 @@ class FakeTelegram(FakeProvider):
         await super().close()
 
     def messages(self, chat_id: int, topic: int | None = None) -> list[Shown]:
-        """What a person sees in a chat, in order, from all bots; deleted messages are gone."""
+        """Everything that a person sees in a chat, in order, from all bots; deleted messages are
+        gone.
+        """
         found = [m for bot in self.bots.values() for m in bot.messages(chat_id)]
         found.sort(key=lambda m: m.order)
         return [m for m in found if topic is None or m.topic == topic]
@@ -118,7 +120,7 @@ class FakeTelegram(FakeProvider):
         return [m.text for m in self.messages(chat_id, topic)]
 
     def all_messages(self) -> list[Shown]:
-        """What everybody sees, in order."""
+        """Everything that everybody sees, in order."""
         found = [m for bot in self.bots.values() for m in bot.book.shown() if not m.deleted]
         return sorted(found, key=lambda m: m.order)
 

@@ -43,14 +43,14 @@ class Spec:
         return field.types if field is not None else ()
 
     def problems(self, method: str, params: Json) -> list[str]:
-        """What is wrong with the parameters of one call; empty when nothing is."""
+        """The faults in the parameters of one call; empty when nothing is."""
         fields = self.methods.get(method)
         if fields is None:
             return [f"{method}: no such method"]
         return self._object(method, fields, params)
 
     def type_problems(self, type_name: str, value: Any, where: str = "") -> list[str]:
-        """What keeps `value` from being one `type_name`; empty when nothing does."""
+        """The faults that keep `value` from being one `type_name`; empty when nothing does."""
         return self._value(where or type_name, (type_name,), value)
 
     def _object(self, where: str, fields: dict[str, Field], value: Json) -> list[str]:

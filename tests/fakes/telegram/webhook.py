@@ -41,7 +41,7 @@ class Delivery:
 
 @dataclass
 class Hook:
-    """Where a bot's updates go, as `setWebhook` fixed it."""
+    """The address to which a bot's updates go, as `setWebhook` fixed it."""
 
     url: str
     secret: str = ""

@@ -101,7 +101,7 @@ class Query:
     token: str = ""
 
     def wants(self, message: Message) -> bool:
-        """Whether the filters let this message through; a queued one has no date to match."""
+        """Tell whether the filters let this message through; a queued one has no date to match."""
         if (self.to and self.to != message.to) or (self.from_ and self.from_ != message.from_):
             return False
         if not (self.sent_on or self.sent_before or self.sent_after):

@@ -14,7 +14,7 @@ _RANK = {"queued": 0, "accepted": 0, "sending": 1, "sent": 2, "delivered": 3, "r
 
 @dataclass(frozen=True, slots=True)
 class StatusPlan:
-    """What happens to a message after the create call, without further ado.
+    """The fate of a message after the create call, without further ado.
 
     `statuses` are reported in this order, whatever it is, and may repeat; `code` goes with
     `failed` and `undelivered`. `before_answer`: all that happens before the create call is

@@ -82,7 +82,7 @@ def _fits(spec: Json, schema: Json, value: str) -> bool:
 
 
 def resource_problems(schema_name: str, value: Json) -> list[str]:
-    """Where an answer of this fake differs from the described resource."""
+    """The places where an answer of this fake differs from the described resource."""
     spec = description()
     if spec is None:
         return []

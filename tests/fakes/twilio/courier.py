@@ -28,7 +28,7 @@ class Overrides:
 
     @staticmethod
     def of(url: str) -> Overrides:
-        """What the fragment asks for, and the defaults for the rest."""
+        """The policy that the fragment asks for, with the defaults for the rest."""
         asked = dict(parse_qsl(urldefrag(url).fragment))
         return Overrides(
             connect=int(asked.get("ct", 5000)) / 1000,
@@ -39,7 +39,7 @@ class Overrides:
         )
 
     def wants_retry(self, attempt: Attempt) -> bool:
-        """Whether this failure is of a kind that is tried again."""
+        """Tell whether this failure is of a kind that is tried again."""
         if attempt.acknowledged:
             return False
         return "all" in self.retry_on or attempt.failure in self.retry_on

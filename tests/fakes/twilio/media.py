@@ -26,7 +26,7 @@ class MediaHost:
         self._asked: Counter[str] = Counter()
 
     def location(self, media: Media) -> str | None:
-        """Where the file is; None while it is not there yet."""
+        """The address of the file; None while it is not there yet."""
         self._asked[media.sid] += 1
         if self._asked[media.sid] <= self.lag:
             return None

@@ -145,7 +145,7 @@ class FakeTwilio(FakeProvider):
         self.windows.mode = mode
 
     def messages(self, to: str = "") -> list[Message]:
-        """What a person gets from us, in order; failed messages are not among it."""
+        """Everything that a person gets from us, in order; failed messages are not among it."""
         ours = [m for m in self.book.all.values() if m.direction != "inbound"]
         return [m for m in ours if (not to or m.to == to) and m.status not in FAILED]
 
