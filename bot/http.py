@@ -31,6 +31,8 @@ from bot.intake.accept import Intake, in_time
 from bot.intake.record import Arrival
 from bot.leases.runtime import Runtime
 
+BODY_WITHIN = 20.0
+"""Seconds in which the whole body of a request comes: no platform waits longer for its answer."""
 _AT_ONCE = 16
 """Members of one body that are committed at the same time: they share transactions."""
 _STRAYS = 20
@@ -276,16 +278,25 @@ async def _take_status(
 
 
 async def _posted(request: Request, route: Route) -> Posted | Response:
-    """The request with its whole body, or the answer to one that is too large. Its target is the
+    """The request with its whole body, or the answer to one that can't be read. Its target is the
     route's, behind PUBLIC_URL's prefix, whether or not a proxy left that on."""
+    coding = request.headers.get("Content-Encoding", "identity").strip().casefold()
+    if coding not in ("", "identity"):
+        # What was signed is not told: acknowledged unread, it would be lost.
+        _log.warning("%s: a compressed body was refused; no platform sends any", route.path)
+        return PlainTextResponse("send the body as it is, not compressed\n", 415)
     body = bytearray()
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > route.largest:
-                return PlainTextResponse(f"a body has at most {route.largest} bytes\n", 413)
+        async with asyncio.timeout(BODY_WITHIN):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > route.largest:
+                    return PlainTextResponse(f"a body has at most {route.largest} bytes\n", 413)
     except ClientDisconnect:
         return PlainTextResponse("the body did not arrive whole\n", 400)
+    except TimeoutError:
+        _log.warning("%s: a body did not arrive within %.0f s", route.path, BODY_WITHIN)
+        return PlainTextResponse("the body took too long\n", 408, {"Connection": "close"})
     query = request.scope["query_string"].decode("latin-1")
     return Posted(
         target=route.path + (f"?{query}" if query else ""),

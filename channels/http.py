@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 
@@ -103,7 +104,36 @@ class OneExchange:
                     await answer.aclose()
         except (httpx.RequestError, TimeoutError) as error:
             failure = NoAnswer if trace.written else NothingReached
-            raise failure(type(error).__name__) from None
+            raise failure(_words(error)) from None
+
+
+_KINDS: Sequence[tuple[type[BaseException], str]] = (
+    (socket.gaierror, "its name is not known to the DNS"),
+    (ConnectionRefusedError, "the connection was refused"),
+    (ssl.SSLError, "no connection by TLS"),
+    (httpx.ConnectTimeout, "no connection in time"),
+    (TimeoutError, "no answer in time"),
+    (httpx.TimeoutException, "no answer in time"),
+)
+
+
+def _words(error: BaseException) -> str:
+    """The kind of an error in words: its own text may name an address."""
+    for kind, words in _KINDS:
+        if any(isinstance(cause, kind) for cause in _causes(error)):
+            return f"{words} ({type(error).__name__})"
+    return type(error).__name__
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and all that it came from."""
+    yield error
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _causes(part)
+    cause = error.__cause__ or error.__context__
+    if cause is not None:
+        yield from _causes(cause)
 
 
 def parsed(text: str) -> Raw:

@@ -21,7 +21,8 @@ from storage.schema.tables import accounts
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A bot identity. `down_reason` is set while it can't send."""
+    """A bot identity. `down_reason` is set while it can't send, and `down_code` where its platform
+    named a code for that."""
 
     id: int
     channel: ChannelName
@@ -29,6 +30,7 @@ class Account:
     name: str
     down_since: float | None
     down_reason: str | None
+    down_code: str | None
     catchup_mark: float | None
 
 
@@ -58,8 +60,12 @@ def listed(tx: Tx) -> Sequence[Account]:
 _SET_NAME = _THIS.values(name=sa.bindparam("called"))
 _MENU = sa.select(accounts.c.menu).where(_IS_ACCOUNT)
 _SET_MENU = _THIS.values(menu=sa.bindparam("shown"))
-_MARK_DOWN = _THIS.where(accounts.c.down_since.is_(None)).values(down_since=now, down_reason=REASON)
-_MARK_UP = _THIS.where(accounts.c.down_since.is_not(None)).values(down_since=None, down_reason=None)
+_MARK_DOWN = _THIS.where(accounts.c.down_since.is_(None)).values(
+    down_since=now, down_reason=REASON, down_code=sa.bindparam("code", type_=sa.Text)
+)
+_MARK_UP = _THIS.where(accounts.c.down_since.is_not(None)).values(
+    down_since=None, down_reason=None, down_code=None
+)
 
 
 _CUT_OFF = _THIS.where(accounts.c.cut_off_since.is_(None)).values(
@@ -85,9 +91,10 @@ def set_menu(tx: Tx, account: int, digest: str) -> None:
     tx.execute(_SET_MENU, {"account_id": account, "shown": digest})
 
 
-def mark_down(tx: Tx, account: int, reason: str) -> bool:
+def mark_down(tx: Tx, account: int, reason: str, code: str | None = None) -> bool:
     """up -> down: nothing of it is sent until it is up. False: it was down already."""
-    return tx.execute(_MARK_DOWN, {"account_id": account, "reason": reason}).rowcount == 1
+    values = {"account_id": account, "reason": reason, "code": code}
+    return tx.execute(_MARK_DOWN, values).rowcount == 1
 
 
 def mark_up(tx: Tx, account: int) -> bool:

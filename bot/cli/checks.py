@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Annotated, NoReturn, TypeVar
 
 import typer
@@ -20,6 +21,7 @@ from bot.operations.webhooks import (
     REFUSALS,
     delete_webhooks,
     set_webhooks,
+    try_again,
     webhook_finding,
     webhook_states,
 )
@@ -75,14 +77,18 @@ def set_(
     ] = False,
 ) -> None:
     """Point the platforms at PUBLIC_URL; what their APIs can't do is printed, to be entered by
-    hand. Meta asks the address at once, so the service must run.
+    hand. Meta asks the address at once, so the service must run. An account that could not send
+    is tried again.
 
     For example: answerback webhook set
     """
 
     _change(
         lambda session: set_webhooks(
-            session.endpoints, session.settings.public_url, drop_pending=drop_pending
+            session.endpoints,
+            session.settings.public_url,
+            drop_pending=drop_pending,
+            then=partial(try_again, session.rt),
         )
     )
 

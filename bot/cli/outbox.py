@@ -14,6 +14,7 @@ from bot.cli.layout import Column, Place, quoted
 from bot.cli.seen import Seen, look
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.cli.shapes import letter_shape, part_shape, shown
+from bot.cli.wording import without_numbers
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from bot.operations import dead_letters
@@ -75,7 +76,10 @@ def list_(
         found,
         partial(part_shape, text=text),
         [*_COLUMNS, *([Column("text", Place.WORDS)] if text else [])],
-        lambda part: (*_row(part, seen), *([quoted(part.text)] if text else [])),
+        lambda part: (
+            *_row(part, seen, whole=addresses),
+            *([quoted(part.text)] if text else []),
+        ),
         none=none,
         json=json,
     )
@@ -92,7 +96,7 @@ _COLUMNS = (
 )
 
 
-def _row(part: PartLine, seen: Seen) -> tuple[object, ...]:
+def _row(part: PartLine, seen: Seen, *, whole: bool) -> tuple[object, ...]:
     return (
         part.id,
         part.state.value,
@@ -102,7 +106,7 @@ def _row(part: PartLine, seen: Seen) -> tuple[object, ...]:
         f"{part.chat} ({part.address})",
         seen.when(seen.now - part.since),
         part.attempts,
-        part.receipt,
+        part.receipt if whole else without_numbers(part.receipt or ""),
         part.error if part.code in part.error else f"{part.error} ({part.code})".strip(),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated, Literal, NoReturn, get_args
 
@@ -16,7 +16,7 @@ from bot.cli.layout import Column, Place, quoted
 from bot.cli.seen import Seen, look
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
 from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shortened_in, shown
-from bot.cli.wording import TO_BEGIN
+from bot.cli.wording import TO_BEGIN, without_numbers
 from bot.domain.ending import ByHand, Ending
 from bot.domain.message import shortened
 from bot.domain.turn_answer import TurnAnswer
@@ -135,6 +135,8 @@ def show(
         lambda session: session.rt.db.read(_whole, run, session.settings.lease_seconds)
     )
     [line], course = shown([found.line], whole=addresses), shown(found.course, whole=addresses)
+    if not addresses:
+        course = [replace(moment, what=without_numbers(moment.what)) for moment in course]
     if json:
         sent = shown(found.sent, whole=addresses)
         render.as_json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from datetime import UTC, datetime
 
@@ -26,6 +27,15 @@ def _spelled(character: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
+
+
+_NAMES_A_NUMBER = re.compile(r"\bwamid\.[\w+/=-]{7,}")
+"""A name of WhatsApp's for a message: it holds the phone number, in base64."""
+
+
+def without_numbers(text: str) -> str:
+    """The text with all but the ends of names that hold a phone number left out."""
+    return _NAMES_A_NUMBER.sub(lambda name: f"wamid.…{name[0][-6:]}", text)
 
 
 def moment(epoch: float) -> str:

@@ -46,7 +46,7 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
         case ChannelDown() as down:
             outbox.not_sent(tx, attempt, 0.0, down.reason, down.code)
             why = f"{down.reason} ({down.code})" if down.code else down.reason
-            if accounts.mark_down(tx, chat.account, why):
+            if accounts.mark_down(tx, chat.account, why, down.code):
                 audit_log.note(tx, "delivery", "channel down", why)
         case Unknown(reason, code):
             outbox.doubt(tx, attempt, reason, code)

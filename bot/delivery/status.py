@@ -12,7 +12,7 @@ from bot.domain.delivery import ARRIVED, DeliveryStatus, LateRefusal, PartState,
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
-from storage import accounts, audit_log, chats, outbox, runs
+from storage import accounts, audit_log, chats, early_statuses, outbox, runs
 from storage.chats import Chat
 from storage.engine.tx import Tx
 from storage.notify import READY, part_topic
@@ -45,6 +45,16 @@ async def record_status(rt: Runtime, account: int, status: DeliveryStatus) -> in
     return part
 
 
+async def record_early(rt: Runtime) -> None:
+    """Record the statuses that came before their message was known as ours. Raises
+    DatabaseUnavailable; what was recorded by then is recorded again, which changes nothing."""
+    found, any_old = await rt.db.read(early_statuses.matched, list(rt.carriers))
+    for account, status in found:
+        await record_status(rt, account, status)
+    if found or any_old:
+        await rt.db.write(early_statuses.drop, found)
+
+
 async def ask(rt: Runtime, awaited: int) -> None:
     """Ask the platform where a part stands that nobody has reported on, and record its answer.
     No answer, and a database that is away, are left for the next time."""
@@ -69,6 +79,8 @@ def _apply(
     out of order or before our own call returned, are harmless."""
     found = _part_of(tx, account, status)
     if found is None:
+        if status.state is not None:
+            early_statuses.keep(tx, account, status)
         return None
     if found.receipt == status.receipt and found.state in ARRIVED and status.state in ARRIVED:
         # The common case changes nothing but this row, unless its run waits for the report.
@@ -108,7 +120,9 @@ def _ours(part: Part, status: DeliveryStatus) -> bool:
 
 
 def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus) -> None:
-    """The platform took it and could not bring it."""
+    """The platform took it and could not bring it. What we did not send we don't send again."""
+    if not part.attempts:
+        return
     carrier = rt.carriers[part.account]
     reaction = carrier.reaction(status.code)
     if reaction is LateRefusal.NONE:
@@ -144,7 +158,7 @@ def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus, 
             _leave_outside(tx, rt, chat, part)
         case LateRefusal.ACCOUNT_DOWN:
             _send_again(tx, part, 0.0)
-            if accounts.mark_down(tx, part.account, why):
+            if accounts.mark_down(tx, part.account, why, status.code):
                 audit_log.note(tx, PLATFORM, "channel down", why)
         case LateRefusal.RESEND_ONCE:
             _send_again(tx, part, carrier.resend_after(status.code))

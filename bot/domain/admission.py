@@ -29,6 +29,7 @@ class Unanswered(Worded):
     TOO_FAST = "too_fast", "too many messages a minute"
     TOO_MANY_WAITING = "too_many_waiting", "too many messages wait"
     DAILY_LIMIT = "daily_limit", "the daily limit of turns"
+    AWAITED = "awaited", "an edit of it came, and it has not come itself"
 
 
 @dataclass(frozen=True, slots=True)

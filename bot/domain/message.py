@@ -142,7 +142,8 @@ class Inbound:
     says that what its sender writes next may belong to it, without a common name: a text as
     long as the pieces into which clients cut, one of several forwarded messages or files.
     `sent_at` is the provider's time in epoch seconds, None when the provider tells none.
-    `aliases` are further addresses of the same person (WhatsApp: phone and scoped user id).
+    `aliases` are further addresses of the same person (WhatsApp: phone and scoped user id), and
+    `person` that of them which is the author's own, where numbers pass from one to another.
     `quoted_request` is the request id of the quoted message, should a person have written it.
     """
 
@@ -167,6 +168,7 @@ class Inbound:
     button: str = ""
     callback_id: str = ""
     aliases: tuple[str, ...] = ()
+    person: str = ""
     extra: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -197,6 +199,18 @@ class Revoked:
     request_id: str
     at: float
     chat_kind: ChatKind = ChatKind.PRIVATE
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredByHand:
+    """A person of ours wrote to a chat with a device of their own, beside us. `at` in epoch
+    seconds; `aliases` as of a message."""
+
+    address: Address
+    text: str
+    provider_id: str
+    at: float
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +247,7 @@ class Reported:
     reason: str
 
 
-Event = Inbound | Edited | Revoked | Membership | Migrated | Reported | Ignored
+Event = Inbound | Edited | Revoked | AnsweredByHand | Membership | Migrated | Reported | Ignored
 
 
 class PayloadError(ForOperators):

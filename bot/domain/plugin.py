@@ -152,7 +152,8 @@ class Endpoint:
     `carrier` is there where the platform reports later on what it took, `updates` where this
     account is polled, `records` where missed messages can be listed, `profile` where the
     account has to be asked for its name, `webhook` where the platform's delivery can be set,
-    `pages` where people's clients come to us instead.
+    `pages` where people's clients come to us instead, `recovered` where the platform can be asked
+    whether an account that was down with a code can send again.
     `examine` is asked by `answerback doctor` and never raises.
     """
 
@@ -164,6 +165,7 @@ class Endpoint:
     profile: Profile | None = None
     webhook: Webhook | None = None
     pages: Pages | None = None
+    recovered: Callable[[str], Awaitable[bool]] | None = None
     examine: Callable[[], Awaitable[Sequence[Finding]]] = _nothing_to_examine
 
 

@@ -104,6 +104,7 @@ class Traits:
     when parts sent one after the other arrive in that order without waiting for a status.
     `has_buttons` says that a choice can be offered as a button. `commands` is the form in
     which people give commands. `followed` says that clients follow what becomes of a message.
+    `edits_overtake` is true when an edit may come before its message.
     """
 
     free_text_window: float | None = None
@@ -112,6 +113,7 @@ class Traits:
     ordered: bool = True
     has_buttons: bool = False
     followed: bool = False
+    edits_overtake: bool = False
     commands: CommandForm = CommandForm.TYPED
     outside_window: OutsideWindow = OutsideWindow.NOTHING
     typing_every: float | None = None

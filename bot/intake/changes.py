@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.delivery.finish import after_end
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Inbound, InboundKind, Revoked, Sender
@@ -17,22 +19,19 @@ def record_edit(
     """Record an edit of a message; if its author may change anything, it is read by a run that
     was never claimed. Returns the message, None when it was never recorded, since an edit alone is
     answered by nothing; and whether its author deleted it, so that nothing of the edit is kept."""
-    known = inbox.known(tx, account, message.request_id)
-    if known is None:
+    before = inbox.known(tx, account, message.request_id)
+    if before is None:
         return None, False
-    stored, run, _ = known
-    found = None if run is None else runs.find(tx, run)
-    used = False
-    if found is not None:
-        chats.lock(tx, found.chat)
-        used = may_change and runs.lock_unclaimed(tx, found.id)
-    now = inbox.known(tx, account, message.request_id)  # Read again, under the chat's lock.
-    before = "" if now is None else now[2]
-    if before == inbox.REVOKED:
-        return stored, True
-    if inbox.store_edit(tx, stored, edited_at, before, message.text, used=used) and used:
-        inbox.use_edit(tx, stored, edited_at, message.text)
-    return stored, False
+    chats.lock(tx, before.chat)
+    known = inbox.known(tx, account, message.request_id) or before  # Read again, under the lock.
+    if known.text == inbox.REVOKED:
+        return known.id, True
+    unread = known.awaited or (known.run is not None and runs.lock_unclaimed(tx, known.run))
+    newest = known.edited_at is None or known.edited_at <= edited_at
+    used = may_change and unread and newest
+    if inbox.store_edit(tx, known.id, edited_at, known.text, message.text, used=used) and used:
+        inbox.use_edit(tx, known.id, edited_at, message.text)
+    return known.id, False
 
 
 def record_deletion(
@@ -41,24 +40,27 @@ def record_deletion(
     """Take the words out of a message that its author deleted. A run that would answer nothing
     else, and that nobody began, is withdrawn with it. Returns the message, None when it was never
     recorded, and the runs that ended."""
-    known = inbox.known(tx, account, event.request_id)
-    if known is None:
+    before = inbox.known(tx, account, event.request_id)
+    if before is None:
         return None, ()
-    stored, run, _ = known
-    found = None if run is None else runs.find(tx, run)
-    if found is None:
-        inbox.revoke(tx, stored)
-        return stored, ()
-    chats.lock(tx, found.chat)
-    if not inbox.revoke(tx, stored):
-        return stored, ()
+    chats.lock(tx, before.chat)
+    known = inbox.known(tx, account, event.request_id) or before
+    found = None if known.run is None else runs.find(tx, known.run)
+    if not inbox.revoke(tx, known.id) or found is None:
+        return known.id, ()
     audit_log.note(tx, PERSON, "deleted a message", run=found.id, chat=found.chat)
     end = Close(Ending.WITHDRAWN, Cause.STOPPED)
     alone = len(inbox.of_run(tx, found.id)) == 1 and runs.lock_unclaimed(tx, found.id)
     if not alone or not runs.end_live(tx, found.id, end):
-        return stored, ()
+        return known.id, ()
     after_end(tx, rt, found, end, PERSON)
-    return stored, (found.id,)
+    return known.id, (found.id,)
+
+
+def not_come(message: Inbound) -> Inbound:
+    """A message whose edit came before it, as it is kept until it comes. Its words are those of
+    the edits."""
+    return replace(message, text="", sent_at=None, attachments=(), extra=inbox.OF_AN_EDIT)
 
 
 def without_words(event: Revoked) -> Inbound:

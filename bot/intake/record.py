@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import assert_never
 
 from bot.delivery import notices
@@ -22,6 +23,8 @@ from bot.domain.commands import Command, command_of, needs_subject
 from bot.domain.message import (
     Address,
     Addressing,
+    AnsweredByHand,
+    ChatKind,
     Edited,
     Event,
     Ignored,
@@ -33,7 +36,8 @@ from bot.domain.message import (
 )
 from bot.domain.run import Run
 from bot.intake.batching import place, with_its_bundle
-from bot.intake.changes import record_deletion, record_edit, without_words
+from bot.intake.by_hand import end_answered, record_answer
+from bot.intake.changes import not_come, record_deletion, record_edit, without_words
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
@@ -126,7 +130,7 @@ class Entry:
                 return self.arrival.account, address
             case Edited(message):
                 return self.arrival.account, message.address
-            case Revoked(address):
+            case Revoked(address) | AnsweredByHand(address):
                 return self.arrival.account, address
             case Ignored() | Reported():
                 return id(self)
@@ -140,18 +144,12 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
     match entry.event:
         case Inbound() as message:
             return _record_message(tx, rt, arrival, message, entry.by)
-        case Edited(message, edited_at):
-            may_change = invited(names_of(message), rt.terms.intake.allowed)
-            known, deleted = record_edit(
-                tx, arrival.account, message, edited_at, may_change=may_change
-            )
-            if deleted:
-                return Recorded(Became.IGNORED)
-            unknown = "an edit of a message that was never recorded" if known is None else None
-            _keep(tx, arrival, message=known, ignored=unknown)
-            return Recorded(Became.NOTED if known is None else Became.EDIT)
+        case Edited() as event:
+            return _record_edit(tx, rt, arrival, event)
         case Revoked() as event:
             return _record_deletion(tx, rt, arrival, event)
+        case AnsweredByHand() as event:
+            return _record_answer(tx, rt, arrival, event)
         case Membership() as event:
             _record_membership(tx, arrival.account, event)
             _keep(tx, arrival, ignored=f"not a message: {event.reason}")
@@ -174,6 +172,29 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             assert_never(other)
 
 
+def _record_edit(tx: Tx, rt: Runtime, arrival: Arrival, event: Edited) -> Recorded:
+    message, at = event.message, event.edited_at
+    record = partial(record_edit, tx, arrival.account, message, at)
+    may_change = invited(names_of(message), rt.terms.intake.allowed)
+    known, deleted = record(may_change=may_change)
+    unknown = known is None
+    if unknown and rt.channels[arrival.account].traits.edits_overtake:
+        # As with a deletion: whoever is later meets a row.
+        chat = _lock_chat(tx, arrival.account, message)
+        known, deleted = record(may_change=may_change)
+        unknown = known is None
+        if unknown:
+            awaited = not_come(message)
+            row = NewMessage(arrival.account, chat.id, awaited, "", ignored=Unanswered.AWAITED)
+            inbox.store_messages(tx, [row])
+            known, deleted = record(may_change=may_change)
+    if deleted:
+        return Recorded(Became.IGNORED)
+    reason = "an edit of a message that was never recorded" if unknown else None
+    _keep(tx, arrival, message=known, ignored=reason)
+    return Recorded(Became.NOTED if unknown else Became.EDIT)
+
+
 def _record_deletion(tx: Tx, rt: Runtime, arrival: Arrival, event: Revoked) -> Recorded:
     known, stopped = record_deletion(tx, rt, arrival.account, event)
     unknown = None
@@ -188,6 +209,16 @@ def _record_deletion(tx: Tx, rt: Runtime, arrival: Arrival, event: Revoked) -> R
             inbox.store_messages(tx, [row])
     _keep(tx, arrival, message=known, ignored=unknown)
     return Recorded(Became.NOTED, stopped=stopped, wake=bool(stopped))
+
+
+def _record_answer(tx: Tx, rt: Runtime, arrival: Arrival, event: AnsweredByHand) -> Recorded:
+    addresses = _all_of(event.address, event.aliases)
+    kind = ChatKind.PRIVATE
+    chat = _at(tx, NewChat(arrival.account, event.address, kind, "", ""), addresses)
+    is_new, ended = record_answer(tx, rt, chat, event)
+    if not is_new:
+        return Recorded(Became.DUPLICATE)
+    return Recorded(Became.NOTED, stopped=ended, wake=bool(ended))
 
 
 def record_dead_letter(tx: Tx, arrival: Arrival, error: str) -> None:
@@ -213,16 +244,17 @@ def _record_message(
         message = rt.channels[chat.account].recall(message, sent_before)
     message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
-    if met.known is not None:
+    new = NewMessage(arrival.account, chat.id, message, arrival.body)
+    edited = None if met.known is None else inbox.arrive(tx, met.known, new)
+    if met.known is not None and edited is None:
         return _record_duplicate(tx, arrival, chat, message, met)
-    stored = inbox.store_messages(
-        tx, [NewMessage(arrival.account, chat.id, message, arrival.body)]
-    )[0].id
+    stored = met.known or inbox.store_messages(tx, [new])[0].id
     if not message.sender.is_bot:
         chat = heard(rt, chat, message, met.now)
         chats.heard(tx, [chat])
     message = with_its_bundle(tx, rt, chat, message)
-    command = _command(tx, rt, chat, message)
+    command = _command(tx, rt, chat, message)  # By its first words: one in an edit has no effect.
+    message = message if edited is None else replace(message, text=edited.text)
     names = chats.names(tx, chat.id) if rt.terms.intake.allowed else frozenset()
     reason = admit(message, command, met.facts(chat, names), rt.terms.intake)
     if reason is not None:
@@ -233,9 +265,19 @@ def _record_message(
         handled = run_command(tx, rt, chat, message, command)
         done = Recorded(Became.COMMAND, stopped=handled.stopped, wake=True, toast=handled.toast)
     else:
-        made, wake = place(tx, rt, chat, message, stored, by)
-        done = Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
+        done = _owe(tx, rt, chat, message, stored, by)
     return replace(done, callback_id=message.callback_id)
+
+
+def _owe(
+    tx: Tx, rt: Runtime, chat: Chat, message: Inbound, stored: int, by: Claimant | None
+) -> Recorded:
+    """Put the message into a run. One that a person of ours answered before it came is over."""
+    answered = chat.answered_at if chat.answered(message.sent_at) else None
+    made, wake = place(tx, rt, chat, message, stored, by if answered is None else None)
+    if made is not None and answered is not None and end_answered(tx, rt, made, answered):
+        made = None
+    return Recorded(Became.JOINED if made is None else Became.RUN, made, wake=wake)
 
 
 def known_otherwise(
@@ -270,8 +312,11 @@ def heard(rt: Runtime, chat: Chat, message: Inbound, now: float) -> Chat:
 
 def addresses_of(message: Inbound) -> Sequence[Address]:
     """The addresses of the sender of a message, that of this message first."""
-    topic = message.address.topic
-    return list(dict.fromkeys((message.address, *(Address(a, topic) for a in message.aliases))))
+    return _all_of(message.address, message.aliases)
+
+
+def _all_of(address: Address, aliases: Sequence[str]) -> Sequence[Address]:
+    return list(dict.fromkeys((address, *(Address(a, address.topic) for a in aliases))))
 
 
 def new_chat(account: int, message: Inbound) -> NewChat:
@@ -298,12 +343,36 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
 def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
     """The chat of a message, made if it is new, locked, with its further addresses known."""
     addresses = addresses_of(message)
-    found = chats.locate(tx, account, addresses)
+    if message.person and len(addresses) > 1:
+        _part(tx, account, message)
+    return _at(tx, new_chat(account, message), addresses)
+
+
+def _at(tx: Tx, new: NewChat, addresses: Sequence[Address]) -> Chat:
+    """The chat at these addresses, made if there is none, locked."""
+    found = chats.locate(tx, new.account, addresses)
     if found is None:
-        chats.create(tx, [new_chat(account, message)])
-        found = chats.locate(tx, account, addresses)
+        chats.create(tx, [new])
+        found = chats.locate(tx, new.account, addresses)
         assert found is not None
-    return chats.link(tx, account, found, addresses)
+    return chats.link(tx, new.account, found, addresses)
+
+
+def _part(tx: Tx, account: int, message: Inbound) -> None:
+    """The number of a message leaves the chat in which another person wrote from it last: nobody
+    told us that they have a new id, so it is a stranger who has their number now."""
+    number, person = message.address, Address(message.person)
+    before = chats.locate(tx, account, [number])
+    if before is None or before == chats.locate(tx, account, [person]):
+        return
+    known = chats.lock(tx, before)
+    wrote = inbox.author_at(tx, known.id, number.chat)
+    if wrote in ("", person.chat):
+        return
+    if known.address == number:
+        chats.migrate(tx, account, number, Address(wrote))
+    chats.leave_address(tx, account, number)
+    audit_log.note(tx, PLATFORM, "the number is somebody else's now", chat=known.id)
 
 
 def _record_duplicate(

@@ -162,6 +162,8 @@ def _locked(tx: Tx, said: Sequence[_Said]) -> dict[_Said, list[Chat]]:
 def _decision(tx: Tx, rt: Runtime, one: _Said, met: Standing) -> _Decision:
     chat, message, terms = one.here, one.message, rt.terms.intake
     group = message.chat_kind is ChatKind.GROUP
+    if chat.answered(message.sent_at):
+        return Left.ALONE
     if met.deserted or met.crossed or (met.gathers and (group or terms.burst is Burst.EACH)):
         return Left.ALONE
     if met.left_behind or chosen(tx, rt, chat, message) is not message:

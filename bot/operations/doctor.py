@@ -136,9 +136,11 @@ async def _platforms(process: Examined) -> Sequence[Finding]:
         async with process.session() as session, session.opened():
             found = [*await _holders(session), *await _here(process.settings)]
             found += await _sending(session)
-            for endpoint in session.endpoints:
-                found += await endpoint.examine()
-            found += [webhook_finding(s) for s in await webhook_states(session.endpoints)]
+            # All at once: where a platform does not answer, each waits for its time-out.
+            examined = asyncio.gather(*(endpoint.examine() for endpoint in session.endpoints))
+            told, states = await asyncio.gather(examined, webhook_states(session.endpoints))
+            found += [finding for findings in told for finding in findings]
+            found += map(webhook_finding, states)
             found += await _reported(session)
     except ConfigurationError as error:
         return [problem("settings", str(error), "correct the variable in the environment")]
@@ -171,7 +173,7 @@ async def _holders(session: OperatorSession) -> Sequence[Finding]:
 
 async def _sending(session: OperatorSession) -> Sequence[Finding]:
     """The accounts that a platform lets send nothing, in the words that a send met."""
-    fix = "put it right, then restart: that tries the account again at once"
+    fix = "put it right; a restart and `answerback webhook set` try the account again at once"
     down = await session.rt.db.read(diagnostics.accounts_down)
     return [problem("sending", fact.says or "", fix) for fact in down]
 

@@ -261,7 +261,7 @@ def _channels(tx: Tx) -> Iterator[Stuck]:
         act = "answerback doctor  # says more; what waits at the platform comes in afterwards"
         yield _account(Trouble.CUT_OFF, fact, f"nothing comes in: {fact.says}", act)
     for fact in diagnostics.accounts_down(tx):
-        act = "answerback doctor  # says what is wrong; a restart tries the account again"
+        act = "answerback doctor  # says what is wrong; a restart or `webhook set` tries it again"
         most = "at least " if fact.count == diagnostics.AT_MOST else ""
         answers = f"{most}{counted(fact.count, 'stored answer')}"
         kept = f"; kept for it: {answers}" if fact.count else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,10 @@ from bot.domain.errors import (
 )
 from bot.domain.findings import Finding, Level, fine, problem, warning
 from bot.domain.plugin import Endpoint, Webhook, WebhookState
+from bot.leases.runtime import Runtime
 from bot.operations.stuck import Stuck, Trouble
+from storage import accounts
+from storage.notify import READY
 
 REFUSALS = (PollConflict, PollRefused, PollUnavailable, RecordsUnavailable, ConfigurationError)
 """The errors that asking a platform about our account may raise."""
@@ -42,7 +46,8 @@ _FIXES = {
 
 async def webhook_states(endpoints: Sequence[Endpoint]) -> Sequence[WebhookState]:
     """Every platform's webhook. A platform that can't be asked is a state too."""
-    return [await e.webhook.state() for e in endpoints if e.webhook is not None]
+    webhooks = [e.webhook for e in endpoints if e.webhook is not None]
+    return await asyncio.gather(*(webhook.state() for webhook in webhooks))
 
 
 def webhook_finding(state: WebhookState) -> Finding:
@@ -145,10 +150,18 @@ async def stuck_webhooks(endpoints: Sequence[Endpoint]) -> Sequence[Stuck]:
     return found
 
 
+Then = Callable[[Endpoint], Awaitable[Sequence[str]]]
+
+
+async def _nothing(_endpoint: Endpoint) -> Sequence[str]:
+    return ()
+
+
 async def set_webhooks(
-    endpoints: Sequence[Endpoint], public_url: str, *, drop_pending: bool
+    endpoints: Sequence[Endpoint], public_url: str, *, drop_pending: bool, then: Then = _nothing
 ) -> Sequence[str]:
-    """Point every platform at PUBLIC_URL; returns what was done, line by line.
+    """Point every platform at PUBLIC_URL, and do what follows `then` for an account of which that
+    was taken; returns what was done, line by line.
 
     Raises one of REFUSALS.
     """
@@ -157,24 +170,43 @@ async def set_webhooks(
             "PUBLIC_URL is empty: set it to the https address under which this service is reached, "
             "such as https://bot.example.com. Telegram needs none: without it updates are polled"
         )
-    return await _of_each(endpoints, lambda webhook: webhook.set(drop_pending=drop_pending))
+
+    async def point(endpoint: Endpoint, webhook: Webhook) -> Sequence[str]:
+        done = await webhook.set(drop_pending=drop_pending)
+        return [*done, *await then(endpoint)]
+
+    return await _of_each(endpoints, point)
+
+
+async def try_again(rt: Runtime, endpoint: Endpoint) -> Sequence[str]:
+    """Try an account again that could not send; returns a line for one that was so. Raises
+    DatabaseUnavailable."""
+    rows = {(c.name, c.account): row for row, c in rt.channels.items()}
+    row = rows.get((endpoint.channel.name, endpoint.channel.account))
+    if row is None or not await rt.db.write(accounts.mark_up, row):
+        return ()
+    rt.wakeups.tell(READY)
+    return ["  it could not send: it is tried again now, with the answers that were kept"]
 
 
 async def delete_webhooks(endpoints: Sequence[Endpoint]) -> Sequence[str]:
     """Take our webhooks away from every platform. Raises one of REFUSALS."""
-    return await _of_each(endpoints, lambda webhook: webhook.delete())
+    return await _of_each(endpoints, lambda _endpoint, webhook: webhook.delete())
 
 
 async def _of_each(
-    endpoints: Sequence[Endpoint], act: Callable[[Webhook], Awaitable[Sequence[str]]]
+    endpoints: Sequence[Endpoint],
+    act: Callable[[Endpoint, Webhook], Awaitable[Sequence[str]]],
 ) -> Sequence[str]:
     """Do it to every webhook; one that is refused keeps none of the others from it, and the error
     then also says what was done."""
     done: list[str] = []
     failed: list[Exception] = []
-    for webhook in [e.webhook for e in endpoints if e.webhook is not None]:
+    for endpoint in endpoints:
+        if endpoint.webhook is None:
+            continue
         try:
-            done += await act(webhook)
+            done += await act(endpoint, endpoint.webhook)
         except REFUSALS as error:
             failed.append(error)
     if not failed:

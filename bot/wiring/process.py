@@ -18,6 +18,8 @@ from bot.clients.desk import ClientDesk
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
+from bot.delivery.reopening import LOOK_EVERY, Reopening
+from bot.delivery.status import record_early
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint
@@ -249,9 +251,15 @@ class Process:
         tasks.every("watch", max(0.1, beat / 5), self._watch, vital=True)
         tasks.every("sweep", min(_SWEEP_EVERY, beat), self.sweep, vital=True)
         tasks.every("repair", _REPAIR_EVERY, self.repair)
+        if self.rt.carriers:
+            tasks.every("early statuses", _SWEEP_EVERY, partial(record_early, self.rt))
         tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
         tasks.every("share", min(_SHARE_EVERY, beat), self.share_rate_limits)
+        asks = {row: e.recovered for row, e in self.endpoints.items() if e.recovered is not None}
+        if asks:
+            reopening = Reopening(self.rt, self.lease, asks)
+            tasks.every("accounts down", LOOK_EVERY, reopening.look)
         for introduction in self.introductions:
             tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 
 from bot.domain.errors import RecordsUnavailable
@@ -22,17 +23,23 @@ from channels.whatsapp_cloud.settings import MetaSettings
 
 MESSAGES = "messages"
 FIELDS = frozenset({
-    MESSAGES, "account_alerts", "account_update", "phone_number_quality_update", "standby",
+    MESSAGES, "account_alerts", "account_update", "phone_number_quality_update",
+    "smb_message_echoes", "standby",
 })  # fmt: skip
 """The fields that our app wants, at least: what people write and what becomes of answers, what
-another bot took from us, and what restricts the number or the account."""
+another bot took from us or a person of ours answered, and what restricts the number or the
+account."""
 
 _OBJECT = "whatsapp_business_account"
 _NUMBER_FIELDS = (
     "id,status,quality_rating,name_status,throughput,webhook_configuration,"
     "whatsapp_business_manager_messaging_limit,health_status"
 )
+CONNECTED, BLOCKED = "CONNECTED", "BLOCKED"
+REST_IN_TROUBLE = 115.0
+"""Seconds after which a number is asked again that Meta refused, or did not answer for."""
 _DEAD_TOKEN = frozenset({0, 190})
+_OF_THE_TOKEN = frozenset({*map(str, _DEAD_TOKEN), "401"})
 _T = TypeVar("_T")
 
 
@@ -78,6 +85,11 @@ class NumberInfo:
     business: str
     callbacks: Callbacks
 
+    @property
+    def well(self) -> bool:
+        """True where nothing that Meta tells keeps it from sending."""
+        return self.status in (CONNECTED, "") and self.health != BLOCKED
+
 
 @dataclass(frozen=True, slots=True)
 class TokenInfo:
@@ -105,33 +117,40 @@ class CloudNumber:
         self.account = phone_id
         self.clock = clock
         self._token = token
+        self._bad_at = -inf
+        self._was_bad = False
         self._api = GraphApi(
             settings.meta_api_url, settings.meta_api_version, phone_id, token, settings.meta_timeout
         )
 
     async def info(self) -> NumberInfo:
         """The number now. Raises MetaUnavailable, like all of these."""
-        said = await self._told(self._api.get(self.account, fields=_NUMBER_FIELDS))
-        health = obj(said, "health_status")
-        hook = obj(said, "webhook_configuration")
-        parts = objs(health, "entities")
-        ids = {string(part, "entity_type"): string(part, "id") for part in parts}
-        return NumberInfo(
-            status=string(said, "status"),
-            quality=string(said, "quality_rating"),
-            name_status=string(said, "name_status"),
-            throughput=string(obj(said, "throughput"), "level"),
-            limit=string(said, "whatsapp_business_manager_messaging_limit"),
-            health=string(health, "can_send_message"),
-            troubles=[trouble for part in parts for trouble in _troubles(part)],
-            app=ids.get("APP", ""),
-            business=ids.get("WABA", ""),
-            callbacks=Callbacks(
-                string(hook, "phone_number"),
-                string(hook, "whatsapp_business_account"),
-                string(hook, "application"),
-            ),
-        )
+        found = None
+        try:
+            found = _info(await self._told(self._api.get(self.account, fields=_NUMBER_FIELDS)))
+        finally:
+            well = found is not None and found.well
+            self._bad_at = -inf if well else self.clock.monotonic()
+        return found
+
+    async def recovered(self, code: str) -> bool:
+        """Tell whether the number, which was down with this code, can send again by Meta's own
+        word. A token that is taken is not dead. Of anything else Meta's good word counts only
+        after a bad one: it may have had a good one all along."""
+        good = not self._bad_lately() and await self._is_well()
+        self._was_bad, was_bad = not good, self._was_bad
+        return good and (was_bad or code in _OF_THE_TOKEN)
+
+    def _bad_lately(self) -> bool:
+        """Tell whether whoever asked last, a short while ago, was told of trouble."""
+        rested = self.clock.monotonic() - self._bad_at
+        return rested < REST_IN_TROUBLE
+
+    async def _is_well(self) -> bool:
+        try:
+            return (await self.info()).well
+        except MetaUnavailable:
+            return False
 
     async def token_info(self) -> TokenInfo:
         """The number's token now."""
@@ -206,6 +225,29 @@ class CloudNumber:
             return await answer
         except CallFailed as failure:
             raise MetaUnavailable(self.account, failure) from None
+
+
+def _info(said: Raw) -> NumberInfo:
+    health = obj(said, "health_status")
+    hook = obj(said, "webhook_configuration")
+    parts = objs(health, "entities")
+    ids = {string(part, "entity_type"): string(part, "id") for part in parts}
+    return NumberInfo(
+        status=string(said, "status"),
+        quality=string(said, "quality_rating"),
+        name_status=string(said, "name_status"),
+        throughput=string(obj(said, "throughput"), "level"),
+        limit=string(said, "whatsapp_business_manager_messaging_limit"),
+        health=string(health, "can_send_message"),
+        troubles=[trouble for part in parts for trouble in _troubles(part)],
+        app=ids.get("APP", ""),
+        business=ids.get("WABA", ""),
+        callbacks=Callbacks(
+            string(hook, "phone_number"),
+            string(hook, "whatsapp_business_account"),
+            string(hook, "application"),
+        ),
+    )
 
 
 def _troubles(part: Raw) -> Iterator[str]:

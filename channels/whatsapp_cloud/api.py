@@ -15,6 +15,8 @@ from channels.whatsapp_common.errors import LONGEST_WAIT
 
 UPLOAD_TIMEOUT = 120.0
 READ_TIMEOUT = 5.0
+ASK_TIMEOUT = 8.0
+"""Seconds for a question about a number: several follow each other while an operator waits."""
 _BAD_PARAMETER = 100
 _NO_SUCH_OBJECT = 33
 _USAGE = "x-business-use-case-usage"
@@ -103,7 +105,8 @@ class GraphApi(OneExchange):
 
     async def media(self, media: str) -> Media:
         """The place of a person's file, by its id."""
-        said = await self.get(media, phone_number_id=self._phone_id)
+        asked = {"phone_number_id": self._phone_id}
+        said = await self._ask("GET", media, "", asked, None, self._timeout)
         url = string(said, "url")
         if not url:
             raise NoAnswer("the answer names no address")
@@ -111,15 +114,16 @@ class GraphApi(OneExchange):
 
     async def get(self, path: str, token: str = "", **asked: str) -> Raw:
         """An object or a list; `token` is another than the number's own."""
-        return await self._ask("GET", path, token, asked, None)
+        limit = min(self._timeout, ASK_TIMEOUT)
+        return await self._ask("GET", path, token, asked, None, limit)
 
     async def post(self, path: str, body: Mapping[str, object], token: str = "") -> Raw:
         """Change an object."""
-        return await self._ask("POST", path, token, {}, body)
+        return await self._ask("POST", path, token, {}, body, self._timeout)
 
     async def delete(self, path: str, token: str = "", **asked: str) -> Raw:
         """Take something away."""
-        return await self._ask("DELETE", path, token, asked, None)
+        return await self._ask("DELETE", path, token, asked, None, self._timeout)
 
     async def _ask(
         self,
@@ -128,12 +132,13 @@ class GraphApi(OneExchange):
         token: str,
         asked: Mapping[str, str],
         body: Mapping[str, object] | None,
+        limit: float,
     ) -> Raw:
         if not all(_ID.fullmatch(step) for step in path.split("/")):
             raise NothingReached("the id is none of Meta's")
         headers = _bearer(token or self._token)
         request = _request(method, f"{self._base}/{path}", headers, body, asked)
-        return await self._call(request, self._timeout)
+        return await self._call(request, limit)
 
     async def _call(self, request: httpx.Request, timeout: float) -> Raw:
         async with self.exchange(request, timeout) as answer:

@@ -54,6 +54,7 @@ class WhatsAppCloudChannel(CloudNumber):
         self.traits = replace(
             TRAITS,
             has_buttons=True,
+            edits_overtake=True,
             typing_every=_TYPING_EVERY,
             witness_wait=_WITNESS_WAIT,
             outside_window=compose.outside_window(settings),

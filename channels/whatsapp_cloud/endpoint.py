@@ -32,6 +32,7 @@ def connect(settings: MetaSettings, host: Host) -> Sequence[Endpoint]:
             carrier=channel,
             routes=[] if index else [route],
             webhook=NumberWebhook(channel),
+            recovered=channel.recovered,
             examine=partial(examine, channel),
         )
         for index, channel in enumerate(channels)

@@ -28,14 +28,22 @@ from bot.domain.plugin import Payload
 from channels.raw import Raw, joined, obj, string, title
 from channels.whatsapp_cloud.content import number
 from channels.whatsapp_cloud.fields import event_of_field
-from channels.whatsapp_cloud.parse import Place, events_of, status_of
+from channels.whatsapp_cloud.parse import Place, answer_of, events_of, status_of
 
 _OURS = "whatsapp_business_account"
-_KINDS = ("messages", "statuses", "errors")
+MESSAGES = "messages"
+_KINDS = ("messages", "statuses", "errors", "message_echoes")
+_MEMBERS = {
+    MESSAGES: ("messages", "statuses", "errors"),
+    "smb_message_echoes": ("message_echoes", "errors"),
+}
+"""By the field of a change, the arrays whose members are told one by one."""
 _UPDATE, _ENTRY, _AROUND = {"object"}, {"id", "time"}, {"messaging_product", "metadata", "contacts"}
 """The fields that stand around them. What else does is kept with the first alone: each of a
 thousand messages would bring it along."""
 
+_MARK = "\ufeff"
+"""Some writers begin with it, and no reader of JSON takes it."""
 _MOST_DIGITS = 1000
 """Python refuses a body for a number of more than 4,300."""
 _DEEPEST = 64
@@ -47,7 +55,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
 def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
     """All that a verified body tells, messages in the order in which they were written. `numbers`
     are the ids of ours: what names none is for the only one."""
-    text = clean(body.decode("utf-8", "replace"))
+    text = clean(body.decode("utf-8", "replace").removeprefix(_MARK))
     lost: list[str] = []
     try:
         update = _read(text, lost)
@@ -154,12 +162,13 @@ class _Change:
         if update.get("object") != _OURS:
             return [self._one(Ignored("not about WhatsApp"))]
         value, field = obj(change, "value"), string(change, "field")
-        if field != "messages":
+        kinds = _MEMBERS.get(field)
+        if kinds is None:
             return [self._one(event_of_field(field, value))]
         place = Place.of(value, numbers)
         if place is None:
             return [self._dead("it does not say for which number it is")]
-        members = [(kind, member) for kind in _KINDS for member in _members(value, kind)]
+        members = [(kind, member) for kind in kinds for member in _members(value, kind)]
         rest = {"field": field, "value": _lean(value, {*_AROUND, *_KINDS})}
         lean = replace(self, update=_lean(update, _UPDATE), entry=_lean(self.entry, _ENTRY))
         told = [
@@ -168,7 +177,7 @@ class _Change:
                 chain([self], repeat(lean)), chain([change], repeat(rest)), members, strict=False
             )
         ]
-        if place.number not in numbers and "messages" not in value:
+        if place.number not in numbers and (field != MESSAGES or MESSAGES not in value):
             return [self._one(Ignored("a status of a number that is not configured"))]
         return told or [self._one(Ignored("nothing in it"))]
 
@@ -206,6 +215,8 @@ class _Change:
             said = joined(number(member, "code"), title(member, "title"), by=": ")
             return Payload(text, (Reported(f"an error {said}"),))
         try:
+            if kind == "message_echoes":
+                return Payload(text, (answer_of(member),))
             return Payload(text, events_of(member, place))
         except PayloadError as error:
             return Payload(text, error=str(error))

@@ -41,16 +41,15 @@ TABLE = ErrorTable("Meta", (
                      "META_ACCESS_TOKEN and restart")),
     ((3, 10, 131005, *range(200, 300)),
      _down("a permission is missing: give the token's system user the WhatsApp account, with "
-           "whatsapp_business_messaging and whatsapp_business_management, then restart")),
+           "whatsapp_business_messaging and whatsapp_business_management")),
     ((33,), _down("there is no such number for this token: compare META_PHONE_NUMBER_ID")),
     ((133010, 131045),
-     _down("the number is not registered: register it in WhatsApp Manager, then restart")),
+     _down("the number is not registered: register it in WhatsApp Manager")),
     ((368, 131031, 131064),
-     _down("the account is restricted: see Meta's Business Support Home, then restart")),
+     _down("the account is restricted: see Meta's Business Support Home")),
     ((131042,), _down("the payment is not settled: see the billing of the WhatsApp account in "
-                      "Meta's Business Settings, then restart")),
-    ((131037,), _down("the display name is not approved: see the number in WhatsApp Manager, "
-                      "then restart")),
+                      "Meta's Business Settings")),
+    ((131037,), _down("the display name is not approved: see the number in WhatsApp Manager")),
     ((1, 2, 131000, 131016, 133004), Rule(_P.UNKNOWN, _C.RESEND_ONCE, "an error inside Meta")),
     ((131057,), _slower("the number is being upgraded", 30.0)),
     ((4, 80007), _slower("too many calls of the account", 60.0)),

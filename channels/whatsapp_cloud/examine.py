@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from bot.domain.findings import Finding, fine, problem, warning
 from channels.whatsapp_cloud import NAME
 from channels.whatsapp_cloud.account import (
+    BLOCKED,
+    CONNECTED,
     MESSAGES,
     AppSubscription,
     CloudNumber,
@@ -30,7 +32,7 @@ async def examine(number: CloudNumber) -> Sequence[Finding]:
         found += of_number(name, info)
     except MetaUnavailable as error:
         return [
-            problem(name, str(error), "put that right, then restart: it is tried again at once")
+            problem(name, str(error), "put that right; `answerback webhook set` tries it again")
         ]
     return [*found, *await _subscriptions(name, number, info)]
 
@@ -51,10 +53,10 @@ def of_token(name: str, token: TokenInfo, now: float) -> Finding:
 
 def of_number(name: str, info: NumberInfo) -> Iterator[Finding]:
     """Tell whether the number may send, how well it is thought of, and how much it may send."""
-    if info.status not in ("CONNECTED", ""):
+    if info.status not in (CONNECTED, ""):
         fix = "register it (POST /<number id>/register), or look at it in WhatsApp Manager"
         yield problem(name, f"its status is {info.status}", fix)
-    elif info.health == "BLOCKED":
+    elif info.health == BLOCKED:
         yield problem(name, "it can't send", "see WhatsApp Manager, Overview")
     else:
         level = f", throughput {info.throughput}" if info.throughput else ""

@@ -21,7 +21,6 @@ _TOLD = (
 """The words of a report that are worth a line."""
 
 _UNSERVED = {
-    "smb_message_echoes": "a person answered with the WhatsApp Business app",
     "message_echoes": "another program of ours answered",
     "user_preferences": "they are about marketing, which is not sent",
     "history": "older messages are not answered",

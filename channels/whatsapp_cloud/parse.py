@@ -15,6 +15,7 @@ from bot.domain.delivery import DeliveryStatus, PartState
 from bot.domain.message import (
     Address,
     Addressing,
+    AnsweredByHand,
     ChatKind,
     Edited,
     Event,
@@ -36,7 +37,7 @@ from channels.whatsapp_common.content import SENT_TOGETHER
 _WAMID = re.compile(r"[!-~]{1,500}")
 _PHONE = re.compile(r"\+?([0-9]{5,20})")
 _ORNAMENTS = re.compile(r"[ ().-]")
-_USER = re.compile(r"[!-*,-~][!-~]{0,149}")
+_USER = re.compile(r"[!-*,-~][!-~]{0,499}")
 """A person's id within a business, which begins like no phone number."""
 _UNNAMED = "M0"
 """Meta's id of a message that it does not name."""
@@ -91,7 +92,8 @@ def status_of(raw: Raw, text: str) -> Payload:
     state = _STATES.get(named)
     member = any(string(raw, key) for key in _MEMBER)
     part, attempt, began = parse_tag(string(raw, "biz_opaque_callback_data"))
-    codes = [_digits(error, "code") for error in objs(raw, "errors")]
+    errors = objs(raw, "errors") or [obj(raw, "errors")]  # A list, by Meta's description.
+    codes = [_digits(error, "code") for error in errors]
     code = next((c for c in codes if re.fullmatch("[0-9]{1,9}", c)), "")
     if member and state is PartState.REFUSED:
         taken = DeliveryStatus(wamid, PartState.SENT, "sent", part, attempt, began=began)
@@ -111,7 +113,7 @@ def phone(raw: Raw, key: str) -> str:
 def user_id(raw: Raw, key: str) -> str:
     """A person's id within a business; empty for anything else."""
     value = string(raw, key)
-    return value if _USER.fullmatch(value) and not _PHONE.fullmatch(value) else ""
+    return value if _USER.fullmatch(value) and not value.isdigit() else ""
 
 
 def _digits(raw: Raw, key: str) -> str:
@@ -164,6 +166,20 @@ def events_of(message: Raw, place: Place) -> tuple[Event, ...]:
     return (_inbound(message, string(message, "id"), message, place),)
 
 
+def answer_of(echo: Raw) -> Event:
+    """A message that a person of ours wrote with the WhatsApp Business app. Raises PayloadError
+    for a text without words."""
+    kind = type_of(echo)
+    if kind in _NO_ANSWERS:
+        return Ignored(f"by hand, {kind}: it answers nothing")
+    wamid, to, at = string(echo, "id"), _names(echo, "to", "to_user_id"), _written_at(echo)
+    if not _WAMID.fullmatch(wamid) or not to or at is None:
+        return Ignored("by hand: it does not say to whom, or when")
+    return AnsweredByHand(Address(to[0]), content_of(echo).text, wamid, at, tuple(to))
+
+
+_NO_ANSWERS = frozenset({"reaction", "edit", "revoke", "system"})
+
 _UNANSWERED = {
     "reaction": "reactions are not answered",
     "request_welcome": "nothing was written yet",
@@ -205,6 +221,7 @@ def _inbound(said: Raw, wamid: str, message: Raw, place: Place) -> Inbound:
         forwarded_from="somebody" if forwarded else "",
         button=content.button,
         aliases=author.aliases,
+        person="" if author.group else author.user,
         extra=extras(said),
     )
 

@@ -11,6 +11,7 @@ from channels.whatsapp_cloud import NAME
 from channels.whatsapp_cloud.account import (
     FIELDS,
     MESSAGES,
+    REST_IN_TROUBLE,
     CloudNumber,
     MetaUnavailable,
     NumberInfo,
@@ -20,8 +21,6 @@ from channels.whatsapp_cloud.settings import PATH
 REST = 55.0
 """Seconds for which an answer about a number is good: Meta allows 200 questions an hour to an app
 that sends little, and a process that looks every 20 s so asks once a minute."""
-REST_IN_TROUBLE = 115.0
-"""Seconds after which a number is asked again that Meta refused, or did not answer for."""
 SUBSCRIPTIONS_EVERY = 600.0
 """Seconds for which it is believed that our app hears of the business account."""
 

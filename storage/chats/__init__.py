@@ -2,6 +2,7 @@
 
 from storage.chats.merge import link, migrate
 from storage.chats.moves import (
+    answered,
     follow_clock,
     forget,
     heard,

@@ -66,7 +66,7 @@ def _later(name: str) -> sa.ColumnElement[Any]:
     return sa.case((mine.is_(None), other), (mine < other, other), else_=mine)
 
 
-_LATER = ("last_inbound_at", "not_before", "paused_until")
+_LATER = ("last_inbound_at", "answered_at", "not_before", "paused_until")
 _CARRY_OVER = (
     sa.update(chats)
     .where(chats.c.id == KEPT)

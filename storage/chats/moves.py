@@ -164,3 +164,15 @@ def tell_once(tx: Tx, chat: int, what: str, again_after: float) -> bool:
         return True
     values = {"chat_id": chat, "subject": what, "seconds": again_after}
     return tx.execute(_TELL_AGAIN, values).rowcount == 1
+
+
+_ANSWERED = (
+    sa.update(chats)
+    .where(IS_CHAT, sa.or_(chats.c.answered_at.is_(None), chats.c.answered_at < MOMENT))
+    .values(answered_at=MOMENT)
+)
+
+
+def answered(tx: Tx, chat: int, at: float) -> None:
+    """A person of ours wrote to the chat then (epoch seconds) with a device of their own."""
+    tx.execute(_ANSWERED, {"chat_id": chat, "moment": at})

@@ -21,7 +21,8 @@ from storage.schema.tables import accounts, chat_addresses, chats
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One row of `chats`. Times in epoch seconds. `down`: its account can't send."""
+    """One row of `chats`. Times in epoch seconds. `answered_at` is when a person of ours last wrote
+    with a device of their own, by the provider's time. `down`: its account can't send."""
 
     id: int
     account: int
@@ -30,6 +31,7 @@ class Chat:
     name: str
     language: str
     last_inbound_at: float | None
+    answered_at: float | None
     paused_until: float | None
     unreachable_reason: str | None
     opted_out_at: float | None
@@ -57,6 +59,12 @@ class Chat:
             last_inbound_at=max(at, self.last_inbound_at or at),
             unreachable_reason=None,
         )
+
+    def answered(self, written_at: float | None) -> bool:
+        """Tell whether a person of ours wrote later; within a second nobody has read it."""
+        if written_at is None or self.answered_at is None:
+            return False
+        return written_at < self.answered_at
 
     def paused(self, now: float) -> bool:
         """Tell whether an operator keeps the chat's runs from starting."""

@@ -2,11 +2,14 @@
 
 from storage.inbox.edits import store_edit
 from storage.inbox.messages import (
+    OF_AN_EDIT,
     NewMessage,
     StoredMessage,
     adopt_album,
     album_began,
+    arrive,
     assign,
+    author_at,
     count_deliveries,
     enrich,
     fill_sent_times,

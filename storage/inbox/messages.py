@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import sqlalchemy as sa
 
@@ -274,13 +274,28 @@ def adopt_album(tx: Tx, chat: int, album: str, ignored: Unanswered, within: floa
     return tx.execute(_ADOPT_ALBUM, values | {"to_run": run}).rowcount
 
 
-_KNOWN = sa.select(inbound.c.id, inbound.c.run, inbound.c.text).where(_IS_REQUEST)
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The message that is recorded under a request id. `edited_at` is that of its newest edit, in
+    epoch seconds. `awaited`: only an edit of it came."""
+
+    id: int
+    chat: int
+    run: int | None
+    text: str
+    edited_at: float | None
+    awaited: bool
 
 
-def known(tx: Tx, account: int, request_id: str) -> tuple[int, int | None, str] | None:
-    """(message, run, text) recorded under this request id."""
-    row = tx.execute(_KNOWN, {"account_id": account, "request": request_id}).first()
-    return None if row is None else (row.id, row.run, row.text)
+_AWAITED = sa.func.coalesce(is_in(inbound.c.ignored, Unanswered.AWAITED), sa.false())
+_KNOWN_ROW = Entity(Known, inbound, awaited=_AWAITED.label("awaited"))
+_KNOWN = sa.select(*_KNOWN_ROW.columns).where(_IS_REQUEST)
+
+
+def known(tx: Tx, account: int, request_id: str) -> Known | None:
+    """The message that is recorded under this request id."""
+    row = tx.execute(_KNOWN, {"account_id": account, "request": request_id})
+    return _KNOWN_ROW.first(row)
 
 
 _named = Rows("named", account=sa.BigInteger(), request_id=sa.Text())
@@ -305,6 +320,26 @@ def words(tx: Tx, account: int, chat: int, request_id: str) -> str | None:
     asked = {"account_id": account, "chat_id": chat, "request": request_id}
     text: str | None = tx.scalar(_WORDS, asked)
     return text
+
+
+_FROM = sa.bindparam("from_address", type_=sa.Text)
+_AUTHOR_AT = (
+    sa.select(inbound.c.sender_id)
+    .where(
+        _OF_CHAT,
+        inbound.c.address == _FROM,
+        inbound.c.sender_id != _FROM,
+        inbound.c.sender_id != sa.literal_column("''"),
+    )
+    .order_by(inbound.c.received_at.desc(), inbound.c.id.desc())
+    .limit(sa.literal_column("1"))
+)
+
+
+def author_at(tx: Tx, chat: int, address: str) -> str:
+    """The id of whoever wrote last in a chat from this address and had an id besides it; empty
+    where nobody did."""
+    return str(tx.scalar(_AUTHOR_AT, {"chat_id": chat, "from_address": address}) or "")
 
 
 _ANSWERED = (
@@ -381,12 +416,14 @@ def fill_sent_times(tx: Tx, account: int, times: Mapping[str, float | None]) -> 
 
 
 _SOURCE = "source"
-"""Set in `extra` of a message that only the platform's list told of."""
+"""Set in `extra` of a message that only the platform's list told of, or only an edit."""
+OF_AN_EDIT = {_SOURCE: "edit"}
+"""The `extra` of a message whose edit came first."""
 
 
 def tells_more(message: Inbound, extra: str) -> bool:
-    """Tell whether a message comes from somewhere that tells more than the platform's list, while
-    its row, with this `extra`, is one that only the list told of."""
+    """Tell whether a message comes from somewhere that tells more than the platform's list or an
+    edit, while its row, with this `extra`, is one that only these told of."""
     return _SOURCE not in message.extra and _SOURCE in json.loads(extra)
 
 
@@ -401,6 +438,32 @@ def enrich(tx: Tx, stored: int, message: Inbound) -> None:
     """Give a row that only the list told of what its webhook tells; its time stays."""
     content = {f"new_{name}": said for name, said in zip(_CONTENT, _content(message), strict=True)}
     tx.execute(_ENRICH, {"message_id": stored, **content})
+
+
+_NEW_TEXT = sa.bindparam("new_text", type_=sa.Text)
+_ARRIVE = (
+    sa.update(inbound)
+    .where(_IS_MESSAGE, is_in(inbound.c.ignored, Unanswered.AWAITED))
+    .values(
+        {name: sa.bindparam(f"new_{name}") for name in _CONTENT if name != "text"}
+        | {"text": sa.case((inbound.c.text == "", _NEW_TEXT), else_=inbound.c.text)}
+        | {name: sa.bindparam(f"new_{name}", type_=sa.Text) for name in ("album", "payload")}
+        | {"sent_at": sa.bindparam("new_sent_at", type_=sa.Double), "received_at": now}
+        | {"ignored": None}
+    )
+    .returning(inbound.c.text)
+)
+
+
+def arrive(tx: Tx, stored: int, new: NewMessage) -> Inbound | None:
+    """A message comes whose edit came first: its row becomes that of the message, and keeps the
+    newer words, if it still has any. Returns it with these; None when it was no longer awaited."""
+    said = new.message
+    content = {f"new_{name}": value for name, value in zip(_CONTENT, _content(said), strict=True)}
+    content |= {"new_album": said.bundle if said.gathers else "", "new_payload": new.payload}
+    came = {"message_id": stored, "new_sent_at": said.sent_at, **content}
+    text: str | None = tx.scalar(_ARRIVE, came)
+    return None if text is None else replace(said, text=text)
 
 
 _USE_EDIT = (

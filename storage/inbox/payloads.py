@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from bot.domain.admission import Unanswered
 from storage.engine.binds import ACCOUNT_ID, REASON, SECONDS
 from storage.engine.chat_rows import AT_ONCE, Blank, Page
 from storage.engine.clock import now
 from storage.engine.insert import insert_rows
+from storage.engine.literals import is_in, word
 from storage.engine.sets import Rows, among, within
 from storage.engine.tx import Tx
 from storage.schema.tables import edits, inbound, payloads
@@ -39,14 +41,14 @@ _new = Rows(
     ignored=sa.Text(),
     error=sa.Text(),
 )
-_STORE = insert_rows(payloads, _new, received_at=now)
-_STORE_DEAD = _STORE.on_conflict_do_nothing()
+_STORE = insert_rows(payloads, _new, received_at=now).on_conflict_do_nothing()
 
 
 def store_payloads(tx: Tx, new: Sequence[NewPayload]) -> None:
-    """Keep what arrived; a dead letter once."""
-    dead = any(payload.error is not None for payload in new)
-    tx.later(_STORE_DEAD if dead else _STORE, _new.of(new))
+    """Keep what arrived, once however often it is delivered."""
+    # In one order: lists that keep the same wait for each other in a line, not in a ring.
+    in_order = sorted(new, key=lambda payload: payload.digest)
+    tx.later(_STORE, _new.of(in_order))
 
 
 _DISMISS = (
@@ -76,10 +78,14 @@ def blank(tx: Tx, messages: Sequence[int]) -> None:
 
 REVOKED = "[a message that its author deleted]"
 """The text of such a message, in place of its words."""
+_NO_MORE_AWAITED = sa.case(
+    (is_in(inbound.c.ignored, Unanswered.AWAITED), word(Unanswered.SERVICE)),
+    else_=inbound.c.ignored,
+)
 _REVOKE = (
     sa.update(inbound)
     .where(inbound.c.id == sa.bindparam("message_id"), inbound.c.text != REVOKED)
-    .values({**WORDS[inbound], "text": REVOKED})
+    .values({**WORDS[inbound], "text": REVOKED, "ignored": _NO_MORE_AWAITED})
 )
 
 

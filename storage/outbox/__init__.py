@@ -2,6 +2,7 @@
 
     (reply)                           -> pending | sending     store_parts
     (notice, operator's words)        -> pending               post
+    (words that left by another way)  -> sent                  post_sent
     pending                           -> sending               mark_sending, claim
     sending | uncertain               -> pending               not_sent
     sending | uncertain               -> refused               refuse
@@ -49,6 +50,7 @@ from storage.outbox.moves import (
     not_sent,
     page,
     post,
+    post_sent,
     receive,
     receive_first,
     refuse,

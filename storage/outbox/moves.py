@@ -152,6 +152,30 @@ def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1)
     return _POST.run(tx, values)
 
 
+_POST_SENT = InsertOrSkip(
+    outbox, outbox.c.id, created_at=now, started_at=now, sent_at=now, confirmed=sa.true()
+)
+
+
+def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str) -> int:
+    """Put words into the outbox that a person of ours has sent with a device of their own."""
+    values = {
+        "account": to.account,
+        "chat": to.chat,
+        "kind": PartKind.OPERATOR.value,
+        "part": 1,
+        "state": PartState.SENT.value,
+        "standalone": True,
+        "text": text,
+        "wire": "",
+        "receipt": receipt,
+    }
+    part = _POST_SENT.run(tx, values)
+    assert part is not None
+    _NEW_RECEIPT.run(tx, {"outbox": part, "receipt": receipt, "attempt": 0})
+    return int(part)
+
+
 BEGUN: dict[str, Any] = {
     "state": word(PartState.SENDING),
     "holder": HOLDER_ID,

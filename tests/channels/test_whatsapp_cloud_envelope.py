@@ -277,3 +277,8 @@ def test_whatever_stands_for_a_body_is_kept(body: object) -> None:
     assert found
     assert not words_of(found)
     assert read(body)
+
+
+def test_a_mark_before_the_body_is_no_part_of_it() -> None:
+    body = payloads.raw(payloads.envelope(payloads.change(messages=[text(1)])))
+    assert words_of(parse(b"\xef\xbb\xbf" + body, NUMBERS)) == ["hi"]

@@ -9,6 +9,7 @@ from bot.domain.message import (
     REQUEST_ID,
     Address,
     Addressing,
+    AnsweredByHand,
     ChatKind,
     Edited,
     Event,
@@ -280,6 +281,12 @@ def test_other_news_of_a_person_moves_nobody(raw: object) -> None:
     assert isinstance(found, Ignored)
 
 
+def test_an_id_of_a_person_may_be_long_and_keeps_its_letters() -> None:
+    person = f"De.{'aB7' * 60}"
+    found = message("text", {"body": "hi"}, **{"from": "", "from_user_id": person})
+    assert found.address.chat == found.person == person
+
+
 def test_a_person_without_a_number_is_known_by_their_id() -> None:
     raw = payloads.message(WAMID, AT, "text", {"body": "hi"}, from_="", user_id=USER)
     named = payloads.contact("", user_id=USER)
@@ -402,6 +409,15 @@ def test_a_failure_for_one_of_a_group_is_told_and_proves_that_the_message_was_ta
     assert whole.state is PartState.REFUSED
 
 
+@pytest.mark.parametrize(
+    "errors", [[{"code": 131047}], [{"code": "131047"}], [None, {"code": 131047}], {"code": 131047}]
+)
+def test_a_code_is_found_however_it_is_spelled(errors: object) -> None:
+    found = status_of(payloads.status("wamid.1", "failed", 1.0) | {"errors": errors}, "")
+    assert found.status is not None
+    assert found.status.code == "131047"
+
+
 @pytest.mark.parametrize("wamid", [None, 7, "", "a b", "x" * 501, "wamid.\ud800"])
 def test_a_status_that_names_no_message_is_kept(wamid: object) -> None:
     raw = payloads.status(WAMID, "sent", AT) | {"id": wamid}
@@ -449,3 +465,16 @@ def test_other_fields_are_kept_and_alarm_nobody(field: object) -> None:
 def test_an_error_without_a_message_is_reported() -> None:
     (payload,) = told(errors=[{"code": 131000, "title": "Something went wrong"}])
     assert payload.events == (Reported("an error 131000: Something went wrong"),)
+
+
+def test_what_a_person_of_ours_wrote_by_hand_is_told_with_whom_it_is_for() -> None:
+    echo = payloads.message("wamid.1", 1_800_003_600, "text", {"body": "by hand"}, from_=DISPLAY)
+    echo |= {"to": PERSON, "to_user_id": "US.1"}
+    change = payloads.change(field="smb_message_echoes", message_echoes=[echo])
+    (payload,) = parse(payloads.raw(payloads.envelope(change)), [NUMBER])
+    assert payload.account == NUMBER
+    assert payload.events == (
+        AnsweredByHand(
+            Address(f"+{PERSON}"), "by hand", "wamid.1", 1_800_003_600.0, (f"+{PERSON}", "US.1")
+        ),
+    )

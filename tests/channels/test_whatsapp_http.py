@@ -158,5 +158,5 @@ async def test_failures_name_a_kind_and_never_an_address() -> None:
     async with client() as http:
         with pytest.raises(NothingReached) as failure:
             await http.request("GET", "http://127.0.0.1:1/?To=whatsapp:+15550100015")
-    assert str(failure.value) == "ConnectError"
+    assert str(failure.value) == "the connection was refused (ConnectError)"
     assert failure.value.__cause__ is None

@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.message import shortened
 from tests.cli.asking import call
-from tests.e2e.processes import Ground
+from tests.e2e.processes import CLOUD, Ground
 from tests.fakes.twilio import faults
 
 EVA, EVE, IDA = "whatsapp:+15550100022", "whatsapp:+15551110022", "whatsapp:+4915112345678"
@@ -32,7 +32,7 @@ def test_the_middle_of_a_phone_number_is_left_out(whole: str, short: str) -> Non
 
 async def talked(ground: Ground) -> None:
     """Three people wrote; to Ida nothing can be sent."""
-    await ground.serve()
+    await ground.serve(**CLOUD)
     twilio = ground.world.twilio
     for person in (EVA, EVE):
         await twilio.inbound("hello", from_=person)
@@ -45,6 +45,9 @@ async def talked(ground: Ground) -> None:
 async def test_no_default_list_shows_a_whole_number(sqlite_ground: Ground) -> None:
     ground = sqlite_ground
     await talked(ground)
+    await ground.world.meta.person_writes("hello")
+    await ground.world.settled()
+    [message] = ground.world.meta.messages()
     asked = [*LISTS, ("stuck", "--offline"), ("top", "--once"), ("letters", "list")]
     told = await asyncio.gather(
         *(call(ground, *words) for words in asked),
@@ -55,6 +58,8 @@ async def test_no_default_list_shows_a_whole_number(sqlite_ground: Ground) -> No
             assert person.removeprefix("whatsapp:+") not in one.out, one.out
     for one in told[:3]:
         assert "whatsapp:+1…0022" in one.out
+    assert f"wamid.…{message.wamid[-6:]}" in told[1].out, "its name holds the number"
+    assert message.wamid not in told[1].out
     whole = await asyncio.gather(*(call(ground, *words, "--addresses") for words in LISTS))
     for one in whole:
         assert EVA in one.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -110,3 +111,13 @@ async def test_b147_the_doctor_and_stuck_name_what_a_send_met(
     [down] = [item for item in found if item.kind is Trouble.CHANNEL_DOWN]
     for said in (finding.says, down.why):
         assert all(word in said for word in (NUMBER, "131042", "payment"))
+
+
+async def test_numbers_that_meta_does_not_answer_for_are_waited_for_at_once(world: World) -> None:
+    held = world.meta.fail("*", faults.held_before_storing(), times=None)
+    async with operator_session(world.settings(**TWO)) as made, made.opened():
+        asking = asyncio.create_task(webhook_states(made.endpoints))
+        await world.meta.wait_for(lambda: len(held.hits) == len(made.endpoints))
+        held.release()
+        states = await asking
+    assert {state.channel.split()[-1] for state in states} == {NUMBER, OTHER_NUMBER}

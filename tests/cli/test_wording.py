@@ -8,7 +8,7 @@ import pytest
 
 from bot.cli import render
 from bot.cli.layout import Column, Place
-from bot.cli.wording import moment, safe
+from bot.cli.wording import moment, safe, without_numbers
 from bot.operations.phrases import span, when
 
 
@@ -96,3 +96,10 @@ def test_moments_are_told_in_utc() -> None:
 )
 def test_a_time_is_told_by_the_clock_and_by_its_distance(away: float, words: str) -> None:
     assert when(1_800_003_600.0 + away, 1_800_003_600.0) == words
+
+
+def test_a_name_that_holds_a_phone_number_is_cut() -> None:
+    wamid = "wamid.HBgLMTU1NTAxMDAxODEVAgARGBIwMDAwMDAwMDAwMDAwMDAwNUEA"
+    assert without_numbers(f"receipt {wamid}, part 1") == "receipt wamid.…AwNUEA, part 1"
+    assert without_numbers(without_numbers(wamid)) == without_numbers(wamid)
+    assert without_numbers("SM0123456789") == "SM0123456789"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bot.delivery.status import record_early
 from bot.domain.delivery import PartState
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
@@ -316,6 +317,43 @@ async def test_without_a_tag_the_name_of_the_message_tells(world: World) -> None
     [message] = await taken(world, 1)
     await world.meta.report(message.wamid, "delivered", tagged=False)
     await world.until(STATES, lambda rows: rows[0].state == "delivered")
+
+
+async def test_a_status_without_a_tag_that_comes_before_the_answer_is_matched_when_it_comes(
+    world: World,
+) -> None:
+    held = world.meta.fail("send", faults.held_after_storing(), when=is_reply)
+    await world.start(agent=Echo(), **ON)
+    await world.meta.person_writes("hello", from_=ADA)
+    await world.meta.wait_for(lambda: bool(held.hits and replies(world)))
+    [message] = replies(world)
+    for _ in range(2):
+        for state in ("read", "sent"):
+            await world.meta.report(message.wamid, state, tagged=False)
+    assert await world.rows("SELECT count(*) FROM early_statuses") == [(2,)]
+    held.release()
+    await world.until(STATES, lambda rows: rows[0].state == "sent")
+    world.advance(5)
+    await world.until(STATES, lambda rows: rows[0].state == "read")
+    await world.until("SELECT count(*) FROM early_statuses", lambda rows: rows == [(0,)])
+    assert await endings(world) == [("hello", "answered")]
+
+
+async def test_b144_statuses_of_strangers_are_kept_once_and_not_for_long(world: World) -> None:
+    process = await world.start(agent=Echo(), **ON)
+    wamid = world.meta.book.wamid("15550100999", ours=True)
+    told = [
+        payloads.status(wamid, state, world.clock.wall(), to="15550100999", tag=tag)
+        for state in ("sent", "delivered")
+        for tag in ("", "another bot's")
+    ]
+    for _ in range(3):
+        await post_statuses(world, *told)
+    assert await world.rows("SELECT count(*) FROM payloads") == [(len(told),)]
+    assert await world.rows("SELECT count(*) FROM early_statuses") == [(2,)]
+    world.advance(700)
+    await record_early(process.process.rt)
+    assert await world.rows("SELECT count(*) FROM early_statuses") == [(0,)]
 
 
 async def test_parts_wait_for_the_one_before_to_be_sent(world: World) -> None:

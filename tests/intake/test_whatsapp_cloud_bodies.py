@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections import Counter
 
+import httpx
 import pytest
 
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from tests.fakes.meta import payloads
-from tests.fakes.meta.server import NUMBER, StatusPlan
+from tests.fakes.meta.courier import SIGNATURE, signature
+from tests.fakes.meta.server import NUMBER, SECRET, StatusPlan
 from tests.fakes.recording import Json
 from tests.kit.agents import repeats
 from tests.kit.whatsapp_cloud import ALONE, parts, taken
@@ -144,3 +147,31 @@ async def test_b144_a_late_failure_of_what_was_read_is_recorded_once_and_sends_n
     assert "131026" in noted[0][1]
     assert await parts(world) == [("read", 1, "")]
     assert len(world.meta.book.all) == 1
+
+
+async def test_a_compressed_body_is_refused_and_not_acknowledged_unread(world: World) -> None:
+    running = await world.start(agent=silent, **ALONE)
+    raw = body(text(1, "hello"))
+    packed = gzip.compress(raw)
+    for coding, sent, status in (("gzip", packed, 415), ("GZIP", raw, 415), ("identity", raw, 200)):
+        signed = {"Content-Encoding": coding, SIGNATURE: signature(sent, SECRET)}
+        url = f"{running.url}/whatsapp-cloud/webhook"
+        answer = await running.client.post(url, content=sent, headers=signed)
+        assert answer.status_code == status
+    await world.settled()
+    assert await world.rows(RECORDED) == [(1,)]
+    assert await world.rows("SELECT count(*) FROM payloads") == [(0,)]
+
+
+async def test_a_body_that_drips_is_given_up_and_holds_up_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = await world.start(agent=silent, **ALONE)
+    monkeypatch.setattr("bot.http.BODY_WITHIN", 0.2)
+    place = httpx.URL(running.url)
+    reader, writer = await asyncio.open_connection(place.host, place.port)
+    head = "POST /whatsapp-cloud/webhook HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n{"
+    writer.write(head.encode())
+    assert (await world.meta.deliver(body(text(1, "hello")))).acknowledged
+    assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+    writer.close()

@@ -4,6 +4,8 @@ tells of our number itself."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -13,6 +15,7 @@ from storage.inbox import REVOKED
 from tests.fakes.meta import payloads
 from tests.fakes.recording import Json
 from tests.kit.agents import Echo, Held, repeats
+from tests.kit.whatsapp import CALM
 from tests.kit.whatsapp_cloud import ALONE
 from tests.world import World
 
@@ -40,10 +43,10 @@ def deletion(world: World, of: str, wamid: str = "wamid.deletion") -> Json:
     return payloads.message(wamid, world.meta.now(), "revoke", {"original_message_id": of})
 
 
-def edit(world: World, of: str, words: str) -> Json:
+def edit(world: World, of: str, words: str, wamid: str = "wamid.edit", later: float = 0) -> Json:
     said = {"type": "text", "text": {"body": words}}
     raw = {"original_message_id": of, "message": said}
-    return payloads.message("wamid.edit", world.meta.now(), "edit", raw)
+    return payloads.message(wamid, world.meta.now() + later, "edit", raw)
 
 
 async def kept(world: World) -> str:
@@ -145,6 +148,71 @@ async def test_b148_what_was_deleted_before_it_came_is_neither_kept_nor_answered
     assert await world.rows("SELECT count(*) FROM inbound") == [(3,)]
 
 
+async def test_an_edit_that_comes_first_is_used_and_alone_makes_no_run(world: World) -> None:
+    agent = Held()
+    agent.go.set()
+    await world.start(agent=agent, **ALONE)
+    changed = edit(world, FIRST, "for four", later=5)
+    await post(world, changed)
+    await world.settled()
+    assert await world.rows("SELECT text, run, ignored FROM inbound") == [
+        ("for four", None, "awaited")
+    ]
+    for said in (text(FIRST, "for two", world.meta.now()), changed):
+        await post(world, said, said)
+    await world.settled()
+    assert agent.texts == ["for four"]
+    assert agent.turns[0].messages[0].edited
+    assert await world.rows("SELECT deliveries FROM inbound") == [(2,)]
+    assert len(world.meta.messages()) == 1
+
+
+async def test_a_command_in_an_edit_that_comes_first_has_no_effect(world: World) -> None:
+    agent = Held()
+    await world.start(agent=agent, **ALONE)
+    await post(world, text("wamid.0", "think hard", world.meta.now()))
+    await agent.begun.wait()
+    await post(world, edit(world, FIRST, "stop", later=5))
+    await post(world, text(FIRST, "go on", world.meta.now()))
+    agent.go.set()
+    await world.settled()
+    assert agent.texts == ["think hard", "stop"]
+
+
+async def test_whatever_the_order_and_however_often_the_newest_words_are_answered(
+    world: World,
+) -> None:
+    agent = Held()
+    await world.start(agent=agent, **{**ALONE, **CALM, "burst": "each"})
+    await post(world, text("wamid.0", "hello", world.meta.now()))
+    await agent.begun.wait()
+    orders = [*permutations("mde"), *permutations("mef"), *permutations("mefd")]
+    for n, order in enumerate(orders):
+        name = f"wamid.{n}.m"
+        what = {
+            "m": text(name, f"old {n}", world.meta.now()),
+            "e": edit(world, name, f"new {n}", f"wamid.{n}.e", 2),
+            "f": edit(world, name, f"newest {n}", f"wamid.{n}.f", 3),
+            "d": deletion(world, name, f"wamid.{n}.d"),
+        }
+        for place, event in enumerate(order):
+            await post(world, *[what[event]] * (1 + (n + place) % 2))
+        await post(world, what[order[n % len(order)]])
+    agent.go.set()
+    await world.settled()
+    kept_orders = [n for n, order in enumerate(orders) if "d" not in order]
+    assert Counter(agent.texts) == Counter(["hello", *(f"newest {n}" for n in kept_orders)])
+    assert await world.rows("SELECT count(*) FROM inbound") == [(len(orders) + 1,)]
+    left = await kept(world)
+    assert not any(
+        f"{word} {n}{end}" in left
+        for n, order in enumerate(orders)
+        if "d" in order
+        for word in ("old", "new", "newest")
+        for end in ('"', " ")
+    )
+
+
 @pytest.mark.parametrize("ours", [False, True])
 async def test_the_words_that_a_person_replied_to_are_told(world: World, ours: bool) -> None:
     quoted: list[str] = []
@@ -202,6 +270,37 @@ async def test_b145_who_gets_the_number_that_somebody_left_is_another_person(
     await world.settled()
     assert seen == [[], []]
     assert await world.rows("SELECT count(*) FROM chats WHERE merged_into IS NULL") == [(2,)]
+
+
+async def test_b145_a_known_number_under_another_id_is_another_person_until_meta_says_otherwise(
+    world: World,
+) -> None:
+    seen: list[list[str]] = []
+
+    async def agent(turn: Turn) -> str:
+        seen.append([line.text for line in turn.history if line.role == "user"])
+        return "yes"
+
+    await world.start(agent=agent, **ALONE)
+    writers = {
+        FIRST: ("one", "US.1"),
+        "wamid.2": ("two", "US.3"),
+        "wamid.3": ("three", ""),
+        "wamid.4": ("four", "US.1"),
+        "wamid.5": ("five", "US.3"),
+    }
+    for wamid, (words, person) in writers.items():
+        who = {"from_user_id": person} if person else {}
+        gone = {"from": ""} if words == "four" else {}
+        await post(world, text(wamid, words, world.meta.now(), **who) | gone)
+        await world.settled()
+    assert seen == [[], [], ["two"], ["one"], ["two", "three"]]
+    assert [message.to for message in world.meta.messages()][3] == "US.1"
+    moved = {"type": "user_changed_user_id", "previous_user_id": "US.1", "user_id": "US.3"}
+    await post(world, payloads.message("wamid.s", world.meta.now(), "system", moved))
+    await post(world, text("wamid.6", "six", world.meta.now(), from_user_id="US.3"))
+    await world.settled()
+    assert seen[-1] == ["one", "two", "three", "four", "five"]
 
 
 async def test_b148_another_agent_that_has_the_number_is_told_to_operators_once(

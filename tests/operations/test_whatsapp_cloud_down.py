@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from bot.operations.explain import explain_run
 from bot.operations.stuck import Stuck, find_stuck
+from bot.operations.webhooks import set_webhooks, try_again
 from storage.views.gauges import read_gauges
 from tests.fakes.meta import faults
 from tests.fakes.meta.server import NUMBER, OTHER_NUMBER, OTHER_TOKEN, TOKEN, StatusPlan
@@ -153,3 +155,77 @@ async def test_b147_a_late_failure_of_payment_is_sent_again_after_the_operators_
     assert len(world.meta.calls_of("send")) <= 3
     assert agent.calls == {"a": 1, "b": 1}
     assert "apology" not in str(await world.rows("SELECT kind FROM outbox"))
+
+
+async def down(world: World, process: Running) -> None:
+    """Two people wrote to the number, one of them twice, and their answers are kept."""
+    for text, person in (("a0", "00"), ("b0", "01"), ("a1", "00")):
+        await world.meta.person_writes(text, from_=f"1555010050{person}")
+    await world.until(KEPT, lambda rows: rows == [(2,)])
+    await world.until(UNDER_WAY, lambda rows: rows == [(0,)])
+    assert not process.dead
+
+
+async def passes(world: World, seconds: int) -> None:
+    for _ in range(seconds // 20):
+        world.advance(20)
+        await moment()
+
+
+@pytest.mark.parametrize("trouble", ["token", "permission", "blocked"])
+async def test_a_number_that_can_send_again_by_metas_word_is_tried_by_itself_and_keeps_the_order(
+    world: World, trouble: str
+) -> None:
+    process = await world.start(agent=Echo(), **ON)
+    number = world.meta.numbers[NUMBER]
+    if trouble == "blocked":
+        refuses(131031, "send")(world)
+        number.facts["health_status"] = {"can_send_message": "BLOCKED"}
+    else:
+        TROUBLES[trouble][1](world)
+    await down(world, process)
+    await passes(world, 300)
+    assert await world.rows(KEPT) == [(2,)]
+    world.meta.script.clear()
+    number.facts.clear()
+    number.token = TOKEN
+    for _ in range(30):
+        await passes(world, 20)
+        if await world.rows(DOWN) in ([(0,)], [(False,)]):
+            break
+    await settle(world)
+    sent = world.meta.texts()
+    assert sorted(sent) == ["re: a0", "re: a1", "re: b0"]
+    assert sent.index("re: a0") < sent.index("re: a1")
+    assert not process.dead
+
+
+async def test_what_meta_says_nothing_of_is_tried_again_when_an_operator_sets_the_webhook(
+    world: World,
+) -> None:
+    process = await world.start(agent=Echo(), **ON)
+    refuses(131042, "send")(world)
+    await down(world, process)
+    tried = len(world.meta.calls_of("send"))
+    await passes(world, 600)
+    assert len(world.meta.calls_of("send")) == tried
+    world.meta.script.clear()
+    rt, endpoints = process.process.rt, list(process.process.endpoints.values())
+    public = process.process.settings.public_url
+    mine = [one for one in endpoints if one.channel.account == NUMBER]
+    said = await set_webhooks(mine, public, drop_pending=False, then=partial(try_again, rt))
+    assert "tried again" in said[-1]
+    await settle(world)
+    assert sorted(world.meta.texts()) == ["re: a0", "re: a1", "re: b0"]
+    again = await set_webhooks(mine, public, drop_pending=False, then=partial(try_again, rt))
+    assert "tried again" not in "".join(again)
+
+
+async def test_a_number_that_goes_down_again_is_asked_about_less_and_less(world: World) -> None:
+    process = await world.start(agent=Echo(), **ON)
+    world.meta.fail("send", faults.refused(190), times=None)
+    await down(world, process)
+    before = len(world.meta.calls_of("send"))
+    await passes(world, 3600)
+    tried = len(world.meta.calls_of("send")) - before
+    assert 0 < tried <= 2 * 7, "two chats, after 1, 2, 4, 8, 16 and 32 minutes"

@@ -18,6 +18,7 @@ FOLDERS = {
     "accounts": "accounts",
     "chats": "chats",
     "claims": "claims",
+    "early_statuses": "early_statuses",
     "ended_sessions": "ended_sessions",
     "files": "files",
     "secrets": "secrets",

@@ -16,7 +16,7 @@ An index with a condition serves a statement that spells the condition out:
 from storage.schema.tables.base import metadata
 from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
-from storage.schema.tables.outgoing import Watched, outbox, receipts
+from storage.schema.tables.outgoing import Watched, early_statuses, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
@@ -28,6 +28,7 @@ __all__ = [
     "chat_addresses",
     "chats",
     "claims",
+    "early_statuses",
     "edits",
     "ended_sessions",
     "events",

@@ -72,12 +72,11 @@ payloads = Table(
     Column("digest", Text, nullable=False),
     Index("ix_payloads_inbound", "inbound", "id"),
     Index("ix_payloads_received_at", "received_at"),
-    Index(
-        "uq_payloads_dead_letter", "account", "digest", unique=True, **where("error IS NOT NULL")
-    ),
+    Index("uq_payloads_digest", "account", "digest", unique=True, **where("digest <> ''")),
+    Index("ix_payloads_dead_letter", "id", **where("error IS NOT NULL")),
 )
-"""Payloads that made no message, as they arrived: a message's own payload stands in its row. A row
-with an `error` is a dead letter."""
+"""Payloads that made no message, as they arrived, once however often they come: a message's own
+payload stands in its row. A row with an `error` is a dead letter."""
 
 edits = Table(
     "edits",

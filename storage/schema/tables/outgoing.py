@@ -114,3 +114,18 @@ receipts = Table(
     Index("ix_receipts_receipt", "receipt"),
 )
 """Every receipt ever seen for a part. More than one for a part is a double: alarmed."""
+
+early_statuses = Table(
+    "early_statuses",
+    metadata,
+    Column("account", BigInteger, nullable=False),
+    Column("receipt", Text, nullable=False),
+    Column("provider_status", Text, nullable=False),
+    Column("state", Text),
+    Column("code", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    PrimaryKeyConstraint("account", "receipt", "provider_status"),
+    one_of("state", PartState),
+    Index("ix_early_statuses_at", "at"),
+)
+"""Statuses of messages that nobody knows as ours: the answer to a send may name one later."""

@@ -8,7 +8,7 @@ from sqlalchemy import Table, case
 
 from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
-from storage.schema.tables.outgoing import outbox, receipts
+from storage.schema.tables.outgoing import early_statuses, outbox, receipts
 from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
 from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
@@ -39,7 +39,7 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
 platforms say what was wrong with a message."""
 
 NO_WORDS: Mapping[Table, str] = {
-    accounts: "channel account name menu down_reason cut_off_reason",
+    accounts: "channel account name menu down_reason down_code cut_off_reason",
     chats: "address topic kind language unreachable_reason",
     chat_addresses: "address topic",
     told: "what",
@@ -50,6 +50,7 @@ NO_WORDS: Mapping[Table, str] = {
     payloads: "ignored",
     outbox: "kind state receipt provider_status scope code watched",
     receipts: "receipt",
+    early_statuses: "receipt provider_status state code",
     claims: "guest owner",
     ended_sessions: "session",
     secrets: "name value",

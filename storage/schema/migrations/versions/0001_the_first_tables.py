@@ -31,7 +31,7 @@ CREATE TABLE accounts (
     account TEXT NOT NULL,
     name TEXT NOT NULL DEFAULT '',
     menu TEXT NOT NULL DEFAULT '',
-    down_since FLOAT8, down_reason TEXT, cut_off_since FLOAT8, cut_off_reason TEXT,
+    down_since FLOAT8, down_reason TEXT, down_code TEXT, cut_off_since FLOAT8, cut_off_reason TEXT,
     poller BIGINT,
     catchup_mark FLOAT8,
     CONSTRAINT uq_accounts_channel_account UNIQUE (channel, account)
@@ -44,7 +44,7 @@ CREATE TABLE chats (
     kind TEXT NOT NULL,
     name TEXT NOT NULL DEFAULT '', language TEXT NOT NULL DEFAULT '',
     created_at FLOAT8 NOT NULL,
-    last_inbound_at FLOAT8,
+    last_inbound_at FLOAT8, answered_at FLOAT8,
     paused_until FLOAT8,
     unreachable_since FLOAT8, unreachable_reason TEXT,
     opted_out_at FLOAT8,
@@ -170,7 +170,7 @@ CREATE TABLE inbound (
         'dice', 'button', 'rich', 'service', 'reminder', 'other')),
     CONSTRAINT ck_inbound_ignored CHECK (ignored IN ('bot', 'broadcast', 'not_addressed',
         'other_bot', 'service', 'command', 'not_allowed', 'opted_out', 'too_fast',
-        'too_many_waiting', 'daily_limit')),
+        'too_many_waiting', 'daily_limit', 'awaited')),
     CONSTRAINT ck_inbound_command CHECK (command IN ('start', 'help', 'stop', 'status', 'retry',
         'resend', 'opt_out', 'opt_in')),
     CONSTRAINT ck_inbound_one_outcome CHECK (run IS NULL OR ignored IS NULL)
@@ -189,7 +189,8 @@ CREATE TABLE payloads (
 );
 CREATE INDEX ix_payloads_inbound ON payloads (inbound, id);
 CREATE INDEX ix_payloads_received_at ON payloads (received_at);
-CREATE UNIQUE INDEX uq_payloads_dead_letter ON payloads (account, digest) WHERE error IS NOT NULL;
+CREATE UNIQUE INDEX uq_payloads_digest ON payloads (account, digest) WHERE digest <> '';
+CREATE INDEX ix_payloads_dead_letter ON payloads (id) WHERE error IS NOT NULL;
 
 CREATE TABLE edits (
     inbound BIGINT NOT NULL CONSTRAINT fk_edits_inbound REFERENCES inbound (id),
@@ -250,6 +251,19 @@ CREATE TABLE receipts (
     CONSTRAINT pk_receipts PRIMARY KEY (outbox, receipt)
 );
 CREATE INDEX ix_receipts_receipt ON receipts (receipt);
+
+CREATE TABLE early_statuses (
+    account BIGINT NOT NULL,
+    receipt TEXT NOT NULL,
+    provider_status TEXT NOT NULL,
+    state TEXT,
+    code TEXT NOT NULL,
+    at FLOAT8 NOT NULL,
+    CONSTRAINT pk_early_statuses PRIMARY KEY (account, receipt, provider_status),
+    CONSTRAINT ck_early_statuses_state CHECK (state IN ('pending', 'sending', 'sent', 'delivered',
+        'read', 'uncertain', 'refused', 'dropped'))
+);
+CREATE INDEX ix_early_statuses_at ON early_statuses (at);
 
 CREATE TABLE journal (
     chat BIGINT NOT NULL CONSTRAINT fk_journal_chat REFERENCES chats (id),

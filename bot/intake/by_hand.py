@@ -1,0 +1,52 @@
+"""Words that a person of ours writes to a chat with a device of their own, beside us."""
+
+from __future__ import annotations
+
+from bot.delivery.finish import after_end
+from bot.domain.delivery import ARRIVED, PartState
+from bot.domain.ending import Cause, Close, Ending
+from bot.domain.message import AnsweredByHand
+from bot.domain.run import Run
+from bot.leases.runtime import Runtime
+from storage import audit_log, chats, inbox, outbox, runs
+from storage.chats import Chat
+from storage.engine import clock
+from storage.engine.tx import Tx
+from storage.outbox import PartOwner
+
+HUMAN = "person"
+_BEGUN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}
+_AHEAD = 60.0
+"""Seconds by which a platform's clock may be ahead of ours."""
+_END = Close(Ending.ANSWERED, Cause.HUMAN_ANSWERED)
+
+
+def record_answer(
+    tx: Tx, rt: Runtime, chat: Chat, said: AnsweredByHand
+) -> tuple[bool, tuple[int, ...]]:
+    """Keep the words as an operator's, and end what they answer: every run of the chat all of
+    whose messages were written before, unless its own answer has begun to leave. The chat is
+    locked. Returns whether they are new, and the runs that ended."""
+    if outbox.by_receipt(tx, chat.account, said.provider_id) is not None:
+        return False, ()
+    at = min(said.at, clock.read(tx) + _AHEAD)
+    chats.answered(tx, chat.id, at)
+    live = runs.live_in_chat(tx, chat.id)
+    ended = tuple(run.id for run in live if end_answered(tx, rt, run, at))
+    outbox.post_sent(tx, PartOwner(chat.account, chat.id, None), said.text, said.provider_id)
+    audit_log.note(tx, HUMAN, "answered with a device of their own", chat=chat.id)
+    return True, ended
+
+
+def end_answered(tx: Tx, rt: Runtime, run: Run, at: float) -> bool:
+    """End a run all of whose messages were written by then (epoch seconds), when a person of ours
+    answered. False: not all were, or its own answer has begun to leave. The chat is locked."""
+    messages = inbox.of_run(tx, run.id)
+    if not messages or max(message.at for message in messages) > at:
+        return False
+    if any(part.state in _BEGUN for part in outbox.of_run(tx, run.id)):
+        return False
+    if not runs.end_live(tx, run.id, _END):
+        return False
+    after_end(tx, rt, run, _END, HUMAN)
+    return True
