@@ -105,7 +105,7 @@ class Bot:
         **settings: Any,
     ) -> None:
         self.errors: list[Exception] = []
-        """What the agent raised without meaning to, oldest first."""
+        """The errors that the agent did not mean to raise, oldest first."""
         self.channel = FakeChannel()
         self.clock = ClockInHand(_offset(now))
         self._agent = agent
@@ -161,7 +161,7 @@ class Bot:
 
     @property
     def alive(self) -> bool:
-        """Whether a process runs."""
+        """Tell whether a process runs."""
         return self._life is not None and not self._life.dead
 
     async def killed(self) -> None:

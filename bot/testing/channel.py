@@ -49,7 +49,7 @@ class FakeChannel:
     """The words shown over buttons, by chat."""
     faults: deque[Fault] = field(default_factory=deque)
     uploads: dict[str, bytes] = field(default_factory=dict)
-    """What people sent, by the reference of the attachment."""
+    """The files that people sent, by the reference of the attachment."""
     name = NAME
     account = "bot"
     traits = Traits(has_buttons=True)

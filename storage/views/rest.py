@@ -29,7 +29,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What is not over: runs, and by when they are due the parts that belong to none."""
+    """Runs that are not over, and by when they are due the parts that belong to none."""
 
     runs: Sequence[LiveRun]
     notices: Sequence[float]
