@@ -25,6 +25,6 @@ def order(product: str, count: int, idempotency_key: str) -> str:
     # The same key is the same order: so it is safe to ask again after a crash.
     if idempotency_key not in orders:
         orders[idempotency_key] = f"{count} x {product}"
-        ORDERS.write_text(json.dumps(orders, indent=2))
+        ORDERS.write_text(json.dumps(orders, indent=2) + "\n")
         time.sleep(SECONDS)
     return f"Order {list(orders).index(idempotency_key) + 1}: {orders[idempotency_key]}"
