@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -118,7 +117,6 @@ class Bot:
             self._values["agent"] = agent
         self._calls: Counter[str] = Counter()
         self._people: dict[str, Person] = {}
-        self._numbers = count(1)
         self._undelivered: deque[Inbound] = deque()
         self._life: Life | None = None
         self._trap: _Trap | None = None
@@ -156,7 +154,7 @@ class Bot:
     def person(self, name: str = "Ada", *, language: str = "en") -> Person:
         """The person of this name, in a chat of their own with the bot."""
         if name not in self._people:
-            self._people[name] = Person(name, str(len(self._people) + 1), language, self)
+            self._people[name] = Person(name, name, language, self)
         return self._people[name]
 
     @property
@@ -175,6 +173,10 @@ class Bot:
         """Have the process die at this checkpoint (of a step of this name, which may be a pattern
         with `*`), and wait for it at the end of the block. Raises AssertionError when the bot has
         nothing left to do and never came there."""
+        if checkpoint is Checkpoint.RELEASED:
+            raise ValueError(
+                "a process passes RELEASED while it starts, and can't die there in a test"
+            )
         trap = self._trap = _Trap(checkpoint, step)
         try:
             yield
@@ -198,9 +200,13 @@ class Bot:
         return self.killed_at(Checkpoint.STEP_STORED, step)
 
     async def restarted(self) -> None:
-        """Start the next process. One that runs hands over first, as at a deploy."""
+        """Start the next process. One that runs hands over first, as at a deploy; if it dies in
+        that, none is started."""
         if self._life is not None and not self._life.dead:
-            await self._life.hand_over()
+            handed_over = await self._guarded(self._life.hand_over())
+            await self._life.over()
+            if not handed_over:
+                return
         await self._begin()
 
     async def later(
@@ -223,9 +229,9 @@ class Bot:
         """The names of the steps whose calls were made, in order of the first."""
         return list(self._calls)
 
-    def number(self) -> int:
-        """A number that no other message has."""
-        return next(self._numbers)
+    def fresh(self) -> str:
+        """A name that no other message has, also of an earlier bot in the same directory."""
+        return self.clock.token()
 
     async def deliver(self, message: Inbound) -> None:
         """Hand a message to the process; without one the platform keeps it for the next."""
@@ -235,6 +241,8 @@ class Bot:
     async def settled(self) -> None:
         """Wait until nothing is left to do: time in which everybody waits is left out."""
         await self._wait(self._at_rest, "the bot to be at rest")
+        if self._life is not None and not self._life.dead:
+            await self._life.process.tasks.finish(self._patience)  # such as words over a button
 
     async def until(self, holds: Callable[[], bool], wanted: str) -> None:
         """Wait until it holds. Raises AssertionError when nothing is left to do before."""
@@ -248,7 +256,9 @@ class Bot:
         await self._wait(held, wanted)
 
     def _at_rest(self, left: Unfinished) -> bool:
-        return not (left.runs or left.notices or self._undelivered)
+        """The rows say so, and no turn has still to notice."""
+        busy = self._life is not None and self._life.busy
+        return not (left.runs or left.notices or self._undelivered or busy)
 
     async def _wait(self, over: Callable[[Unfinished], bool], wanted: str) -> None:
         left = Unfinished((), ())

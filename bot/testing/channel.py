@@ -7,7 +7,6 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from itertools import count
 from typing import assert_never
 
 from bot.domain.delivery import Lookup, NotSent, Outcome, Refused, Scope, Sent, Unknown
@@ -54,9 +53,6 @@ class FakeChannel:
     account = "bot"
     traits = Traits(has_buttons=True)
 
-    def __post_init__(self) -> None:
-        self._receipts = count(1)
-
     async def open(self) -> None:
         """Nothing to open."""
 
@@ -79,7 +75,7 @@ class FakeChannel:
             self.messages[to.address.chat].append(_message(body.wire))
         match fault:
             case None:
-                return Sent(f"receipt-{next(self._receipts)}")
+                return Sent(f"receipt-{ref.part}-{ref.attempt}")
             case Fault.ARRIVED_UNKNOWN | Fault.LOST_UNKNOWN:
                 return Unknown("the test lost the answer")
             case Fault.NOT_NOW:
@@ -100,7 +96,7 @@ class FakeChannel:
 
     async def acknowledge(self, callback_id: str, text: str = "") -> None:
         if text:
-            self.toasts[callback_id.partition(":")[0]].append(text)
+            self.toasts[callback_id.rpartition(":")[0]].append(text)
 
     async def fetch(self, attachment: Attachment) -> bytes:
         if attachment.ref not in self.uploads:

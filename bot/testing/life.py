@@ -41,6 +41,12 @@ class Life:
     def dead(self) -> bool:
         return deaths.mortal(self.process).dead
 
+    @property
+    def busy(self) -> bool:
+        """Tell whether a turn is under way in it."""
+        worker = self.process.worker
+        return not self.dead and worker is not None and worker.in_flight > 0
+
     def fall(self) -> None:
         """Die at this instant."""
         if not self.dead:
@@ -56,4 +62,3 @@ class Life:
         grace = self.process.settings.shutdown_grace
         await shut_down(self.process.ctx, self.process.worker, grace)
         self._leave.set()
-        await self.over()

@@ -35,8 +35,8 @@ class Line(Protocol):
     @property
     def channel(self) -> FakeChannel: ...
 
-    def number(self) -> int:
-        """A number that no other message has."""
+    def fresh(self) -> str:
+        """A name that no other message has."""
 
     async def deliver(self, message: Inbound) -> None:
         """Hand the message to the bot, now or as soon as a process runs again."""
@@ -64,9 +64,9 @@ class Person:
         """Write to the bot; `delivered` times, as a platform does that heard no acknowledgement.
         Returns as soon as the message is recorded, and while no process runs at once."""
         kind = InboundKind(files[0].kind) if files else InboundKind.TEXT
-        number = self._line.number()
-        attached = [self._attach(file, f"{number}-{n}") for n, file in enumerate(files)]
-        message = self._message(number, kind, text, tuple(attached))
+        name = self._line.fresh()
+        attached = [self._attach(file, f"{name}-{n}") for n, file in enumerate(files)]
+        message = self._message(name, kind, text, tuple(attached))
         for _ in range(delivered):
             await self._line.deliver(message)
 
@@ -109,25 +109,25 @@ class Person:
         return Attachment(file.kind, ref, file.mime, file.name, len(file.content))
 
     def _press(self, button: Button) -> Inbound:
-        number = self._line.number()
-        press = self._message(number, InboundKind.BUTTON, button.label)
-        return replace(press, button=button.data or button.label, callback_id=f"{self.id}:{number}")
+        name = self._line.fresh()
+        press = self._message(name, InboundKind.BUTTON, button.label)
+        return replace(press, button=button.data or button.label, callback_id=f"{self.id}:{name}")
 
     def _message(
         self,
-        number: int,
+        name: str,
         kind: InboundKind,
         text: str,
         attachments: tuple[Attachment, ...] = (),
     ) -> Inbound:
         return Inbound(
-            request_id=f"message-{number}",
+            request_id=f"message-{name}",
             address=Address(self.id),
             chat_kind=ChatKind.PRIVATE,
             kind=kind,
             text=clean(text),
             sender=Sender(self.id, self.name, language=self.language),
-            provider_id=str(number),
+            provider_id=name,
             chat_name=self.name,
             attachments=attachments,
         )

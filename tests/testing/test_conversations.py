@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import traceback
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from bot.api import Button, FileOut, GiveUp, Reply, Retry, Turn, wait
 from bot.domain.errors import ConfigurationError
-from bot.testing import AgentError, Bot, Fault, Upload
-from bot.testing.model import ScriptedModel, call
+from bot.testing import AgentError, Bot, Checkpoint, Fault, Upload
+from tests.agents.server import FakeAgentServer, ok
 from tests.limits import until
 
 
@@ -183,15 +184,52 @@ async def test_what_an_agent_raises_on_purpose_is_no_error() -> None:
         assert await ada.hears() == ["I can't."]
 
 
-async def test_the_assistant_on_a_scripted_model_orders_once() -> None:
-    model = ScriptedModel(call("web_fetch", url="https://example.invalid/"), "It is not there.")
-    async with Bot("llm", model=model) as bot:
+async def test_an_agent_over_http_is_asked_as_ever() -> None:
+    async with FakeAgentServer(ok({"text": "over there"})) as server, Bot(server.url) as bot:
         ada = bot.person()
-        async with bot.killed_after_step("tool:*:web_fetch:*"):
-            await ada.says("look")
+        async with bot.killed_at(Checkpoint.AGENT_RETURNED):
+            await ada.says("hello")
         await bot.restarted()
-        assert await ada.hears() == ["It is not there."]
-        assert (model.calls, bot.calls("tool:*:web_fetch:*")) == (2, 1)
+        assert await ada.hears() == ["over there"]
+        assert [asked.json["attempt"] for asked in server.asked] == [1, 2]
+
+
+async def test_what_one_bot_left_in_a_directory_another_one_finds(tmp_path: Path) -> None:
+    async def remember(turn: Turn) -> str:
+        return " ".join([*(m.text for m in turn.history if m.role == "user"), turn.text])
+
+    async with Bot(remember, directory=tmp_path) as bot:
+        await bot.person().says("one")
+        assert await bot.person().hears() == ["one"]
+    async with Bot(remember, directory=tmp_path) as bot:
+        await bot.person().says("two")
+        assert await bot.person().hears() == ["one two"]
+
+
+async def test_a_death_while_it_hands_over_is_one_too() -> None:
+    begun = asyncio.Event()
+
+    async def slow(turn: Turn) -> str:
+        begun.set()
+        if turn.attempt == 1:
+            await asyncio.Event().wait()
+        return "here I am"
+
+    async with Bot(slow, shutdown_grace=0.0) as bot:
+        ada = bot.person()
+        await ada.says("hello")
+        await begun.wait()
+        async with bot.killed_at(Checkpoint.GIVEN_BACK):
+            await bot.restarted()
+        await bot.restarted()
+        assert await ada.hears() == ["here I am"]
+
+
+async def test_no_death_is_promised_that_can_not_be_had() -> None:
+    async with Bot(echo) as bot:
+        with pytest.raises(ValueError, match="while it starts"):
+            async with bot.killed_at(Checkpoint.RELEASED):
+                pass
 
 
 async def test_what_takes_too_long_says_what_is_under_way() -> None:
