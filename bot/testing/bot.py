@@ -57,6 +57,7 @@ MOMENTS = (
     Checkpoint.SETTLED,
 )
 """The checkpoints that an answer with a step passes, in order: a test for all of them."""
+_OURS = Path(__file__).parents[1]
 _LOOK_EVERY = 0.01
 _FAR = 1e11
 """Seconds of the epoch; what is due after it waits for an operator."""
@@ -240,14 +241,17 @@ class Bot:
 
     async def settled(self) -> None:
         """Wait until nothing is left to do: time in which everybody waits is left out."""
+        __tracebackhide__ = True  # which has pytest show the author's lines, and none of these
         await self._wait(self._at_rest, "the bot to be at rest")
         if self._life is not None and not self._life.dead:
             await self._life.process.tasks.finish(self._patience)  # such as words over a button
 
     async def until(self, holds: Callable[[], bool], wanted: str) -> None:
         """Wait until it holds. Raises AssertionError when nothing is left to do before."""
+        __tracebackhide__ = True
 
         def held(left: Unfinished) -> bool:
+            __tracebackhide__ = True
             if not holds() and self._at_rest(left):
                 steps = ", ".join(self.steps) or "none"
                 raise AssertionError(f"there was never {wanted}; steps so far: {steps}")
@@ -261,6 +265,7 @@ class Bot:
         return not (left.runs or left.notices or self._undelivered or busy)
 
     async def _wait(self, over: Callable[[Unfinished], bool], wanted: str) -> None:
+        __tracebackhide__ = True
         left = Unfinished((), ())
         try:
             async with asyncio.timeout(self._patience):
@@ -346,11 +351,13 @@ class Bot:
         return ask
 
     def _show_errors(self) -> None:
+        __tracebackhide__ = True
         if self._errors_are_fine or len(self.errors) == self._shown:
             return
         error = self.errors[self._shown]
         self._shown = len(self.errors)
-        raise AgentError(f"the agent raised {type(error).__name__}: {error}") from error
+        said = f"the agent raised {type(error).__name__}: {error}"
+        raise AgentError(said) from error.with_traceback(_own(error.__traceback__))
 
     async def _taken(self, message: Inbound) -> bool:
         """Hand it over, again while the database is too slow. False: no process took it."""
@@ -400,6 +407,14 @@ def _migrated() -> bytes:
         file = Path(name) / "empty.db"
         upgrade(f"sqlite:///{file}")
         return file.read_bytes()
+
+
+def _own(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first line on that is the author's; whole when there is none."""
+    found = trace
+    while found is not None and Path(found.tb_frame.f_code.co_filename).is_relative_to(_OURS):
+        found = found.tb_next
+    return found or trace
 
 
 def _fits(key: str, step: str) -> bool:

@@ -81,6 +81,7 @@ class Person:
 
     async def hears(self) -> list[str]:
         """Wait until the bot has nothing left to do; the texts that came since the last time."""
+        __tracebackhide__ = True
         await self._line.settled()
         new = self.messages[self._heard :]
         self._heard = len(self.messages)
@@ -89,6 +90,7 @@ class Person:
     async def hears_next(self) -> Message:
         """Wait for one more message, whatever else is under way. Raises AssertionError when the
         bot has nothing left to do before it comes."""
+        __tracebackhide__ = True
         wanted = f"a message to {self.name}"
         await self._line.until(lambda: len(self.messages) > self._heard, wanted)
         self._heard += 1
