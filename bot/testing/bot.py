@@ -120,6 +120,7 @@ class Bot:
         self._people: dict[str, Person] = {}
         self._undelivered: deque[Inbound] = deque()
         self._life: Life | None = None
+        self._begun = asyncio.Event()
         self._trap: _Trap | None = None
         self._shown = 0
         self._stack = AsyncExitStack()
@@ -309,7 +310,9 @@ class Bot:
             endpoints=(Endpoint(self.channel),),
             around=self._watched,
         )
+        self._begun.clear()
         self._life = await Life.begin(self._settings, parts)
+        self._begun.set()
         await self._pass(0.0)
         for _ in range(len(self._undelivered)):
             await self.deliver(self._undelivered.popleft())
@@ -327,6 +330,8 @@ class Bot:
         return FunctionAgent(name, self._agent, Threads(self._settings.concurrency))
 
     async def _reached(self, checkpoint: Checkpoint) -> None:
+        if checkpoint is not Checkpoint.RELEASED:  # which is passed before it works
+            await self._begun.wait()
         trap, life, step = self._trap, self._life, current_step()
         if trap is not None and trap.checkpoint is checkpoint and _fits(step, trap.step):
             self._trap = None
@@ -361,6 +366,7 @@ class Bot:
 
     async def _taken(self, message: Inbound) -> bool:
         """Hand it over, again while the database is too slow. False: no process took it."""
+        ends = SystemClock.monotonic(self.clock) + self._patience
         while self.alive:
             assert self._life is not None
             process = self._life.process
@@ -369,7 +375,8 @@ class Bot:
             try:
                 return await self._guarded(process.intake.take(arrival, (message,)))
             except DatabaseUnavailable:
-                continue
+                if SystemClock.monotonic(self.clock) > ends:
+                    raise
         return False
 
     async def _guarded(self, work: Coroutine[Any, Any, object]) -> bool:

@@ -61,6 +61,7 @@ class Terminal:
 
     process: asyncio.subprocess.Process
     folder: Path
+    lifeline: int
     printed: str = ""
     blocks: int = 0
     seen: int = 0
@@ -68,7 +69,9 @@ class Terminal:
 
     @classmethod
     async def open(cls, environment: Mapping[str, str], folder: Path) -> Terminal:
-        """A shell that begins in the checkout; `folder` is for what is typed."""
+        """A shell that begins in the checkout; `folder` is for what is typed. All that runs in it
+        ends when the test's process does, however that ends."""
+        theirs, lifeline = os.pipe()
         process = await asyncio.create_subprocess_exec(
             "bash",
             "--norc",
@@ -78,8 +81,12 @@ class Terminal:
             cwd=ROOT,
             env=environment,
             start_new_session=True,
+            pass_fds=(theirs,),
         )
-        terminal = cls(process, folder)
+        os.close(theirs)
+        assert process.stdin is not None
+        process.stdin.write(f"(read -r -u {theirs}; kill -9 0) & exec {theirs}<&-\n".encode())
+        terminal = cls(process, folder, lifeline)
         terminal._reader = asyncio.create_task(terminal._read(), name="terminal")
         return terminal
 
@@ -129,9 +136,13 @@ class Terminal:
         """End the shell and all that runs in it."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        os.close(self.lifeline)
         await self.process.wait()
         assert self._reader is not None
         await self._reader
+
+
+_SERVES = "first terminal"
 
 
 def _pattern(line: str) -> str:
@@ -157,6 +168,9 @@ class Reader:
         try:
             for block, following in pairwise([*found, Block("", "", "")]):
                 await self._do(block, following)
+            for title, terminal in self.terminals.items():
+                if title != _SERVES:
+                    await terminal.idle()
         finally:
             for title, terminal in self.terminals.items():
                 await terminal.close()
@@ -165,7 +179,7 @@ class Reader:
     async def _do(self, block: Block, following: Block) -> None:
         match block:
             case Block("sh", title, text):
-                terminal = await self._terminal(title or "first terminal")
+                terminal = await self._terminal(title or _SERVES)
                 await terminal.type(text)
                 if following.language == "text" and not following.title:
                     await terminal.shows(self._mine(following.text))

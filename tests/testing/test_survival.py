@@ -59,6 +59,21 @@ async def test_a_step_that_was_cut_off_is_made_again_or_said_to_be_in_doubt() ->
         assert shop.shipped == [17]
 
 
+async def test_it_may_die_again_as_soon_as_it_goes_on() -> None:
+    shop = Shop()
+    async with Bot(shop) as bot:
+        ada = bot.person("Ada")
+        async with bot.killed_after_step("charge"):
+            await ada.says("order 3 lamps")
+        for _ in range(2):
+            async with bot.killed_at(Checkpoint.CLAIMED):
+                await bot.restarted()
+            assert not bot.alive
+        await bot.restarted()
+        assert await ada.hears() == [ON_ITS_WAY]
+        assert shop.shipped == [17]
+
+
 async def test_after_a_death_in_a_send_the_person_is_asked_and_may_have_it_again() -> None:
     async with Bot(Shop()) as bot:
         ada = bot.person("Ada")
