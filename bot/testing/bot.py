@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -15,7 +16,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from bot.agents.function import FunctionAgent
+from bot.agents.function import FunctionAgent, load
 from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable, GiveUp, Retry, StaleLease
 from bot.domain.message import Inbound
@@ -57,6 +58,7 @@ MOMENTS = (
     Checkpoint.SETTLED,
 )
 """The checkpoints that an answer with a step passes, in order: a test for all of them."""
+_FUNCTION = re.compile(r"[\w.]+:[\w.]+")
 _OURS = Path(__file__).parents[1]
 _LOOK_EVERY = 0.01
 _FAR = 1e11
@@ -89,8 +91,8 @@ class Bot:
     `model`, if you like), "https://...", "module:function". The database is a file in
     `directory`, or in a temporary one; what an earlier bot left there goes on. `now` is when the
     test begins. `settings` are those of `.env`, by their small names; the environment and `.env`
-    are not read. An error of the agent fails the test, unless `errors_are_fine`. `patience` is
-    for how many real seconds anything is waited for.
+    are not read, but for the key of a real model. An error of the agent fails the test, unless
+    `errors_are_fine`. `patience` is for how many real seconds anything is waited for.
     """
 
     def __init__(
@@ -324,10 +326,12 @@ class Bot:
 
             words = words_of(self._settings)
             return llm_agent(self._settings, words, self.clock, self._model)
+        threads = Threads(self._settings.concurrency)
         if isinstance(self._agent, str):
-            return None
+            # A function's author is lent `.env` in production; a test is to be the same anywhere.
+            return load(self._agent, threads) if _FUNCTION.fullmatch(self._agent) else None
         name = getattr(self._agent, "__name__", type(self._agent).__name__)
-        return FunctionAgent(name, self._agent, Threads(self._settings.concurrency))
+        return FunctionAgent(name, self._agent, threads)
 
     async def _reached(self, checkpoint: Checkpoint) -> None:
         if checkpoint is not Checkpoint.RELEASED:  # which is passed before it works

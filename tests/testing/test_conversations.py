@@ -195,6 +195,19 @@ async def test_an_agent_over_http_is_asked_as_ever() -> None:
         assert [asked.json["attempt"] for asked in server.asked] == [1, 2]
 
 
+async def test_an_agent_by_its_name_reads_no_env_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import os\n\ndef reply(turn):\n    return os.environ.get('OF_THE_SHOP', 'nothing')\n"
+    (tmp_path / "agent_by_name.py").write_text(source)
+    (tmp_path / ".env").write_text("OF_THE_SHOP=a secret\nTELEGRAM_BOT_TOKEN=1:not-used\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    async with Bot("agent_by_name:reply") as bot:
+        await bot.person().says("hello")
+        assert await bot.person().hears() == ["nothing"]
+
+
 async def test_what_one_bot_left_in_a_directory_another_one_finds(tmp_path: Path) -> None:
     async def remember(turn: Turn) -> str:
         return " ".join([*(m.text for m in turn.history if m.role == "user"), turn.text])
