@@ -17,6 +17,7 @@ PICTURE = Path(__file__).parent / "layers.svg"
 SUBJECTS = {
     "bot.cli": "the operator's commands",
     "bot.main": "start, listen, leave",
+    "bot.testing": "agents, killed in tests",
     "bot.wiring": "puts one process together",
     "bot.operations": "what operators ask and do",
     "bot.http": "the doorway",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import psycopg
 
 from bot.clock import SystemClock
+from bot.testing.clock import ClockInHand
 
 
 class Ticker:
@@ -19,30 +18,28 @@ class Ticker:
         return self.at
 
 
-class ShiftedClock(SystemClock):
-    """The machine's clock plus `offset` seconds; sleepers wake when it is set forward.
+class ShiftedClock(ClockInHand):
+    """A clock in hand that may also stand, or be wrong.
 
     Stopped, it moves by `advance` alone: no test can be too slow for it. SQLite asks this clock;
     `set_database` does the same to a PostgreSQL database.
     """
 
     def __init__(self, offset: float = 0.0) -> None:
-        self.offset = offset
+        super().__init__(offset)
         self.wall_is_wrong_by = 0.0
         self.database_is_wrong_by = 0.0
-        self._moved = asyncio.Event()
         self._stopped_at: tuple[float, float] | None = None
 
     def wall(self) -> float:
-        wall, _ = self._stopped_at or (super().wall(), 0.0)
-        return wall + self.offset + self.wall_is_wrong_by
+        if self._stopped_at is None:
+            return super().wall() + self.wall_is_wrong_by
+        return self._stopped_at[0] + self.offset + self.wall_is_wrong_by
 
     def monotonic(self) -> float:
-        _, since_boot = self._stopped_at or (0.0, super().monotonic())
-        return since_boot + self.offset
-
-    def boot(self) -> tuple[str, float]:
-        return super().boot()[0], self.monotonic()
+        if self._stopped_at is None:
+            return super().monotonic()
+        return self._stopped_at[1] + self.offset
 
     @property
     def stopped(self) -> bool:
@@ -50,7 +47,7 @@ class ShiftedClock(SystemClock):
 
     def stop(self) -> None:
         """Stand still from now on."""
-        self._stopped_at = super().wall(), super().monotonic()
+        self._stopped_at = SystemClock.wall(self), SystemClock.monotonic(self)
 
     def go_on(self) -> None:
         """Move again, from where it stands."""
@@ -58,20 +55,8 @@ class ShiftedClock(SystemClock):
         self._stopped_at = None
         self.advance(stood - self.monotonic())
 
-    def advance(self, seconds: float) -> None:
-        """Set the clock forward."""
-        self.offset += seconds
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
-
-    async def sleep(self, seconds: float) -> None:
-        ends = self.monotonic() + seconds
-        while (left := ends - self.monotonic()) > 0:
-            try:
-                async with asyncio.timeout(None if self.stopped else left):
-                    await self._moved.wait()
-            except TimeoutError:
-                return
+    async def moves(self, within: float | None) -> None:
+        await super().moves(None if self.stopped else within)
 
 
 def set_database(url: str, clock: ShiftedClock) -> None:

@@ -33,10 +33,10 @@ from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.main import listening, listening_socket
 from bot.observability.tracing import Tracer
 from bot.runs.shutdown import shut_down
-from bot.settings import Settings, read
+from bot.testing import deaths
 from bot.texts import Words
-from bot.wiring import Parts, Process, Role, running, site
-from bot.wiring.channels import settings_class
+from bot.wiring import Parts, Process, Role, Settings, running, site
+from bot.wiring.channels import given_settings
 from storage import accounts
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
@@ -65,11 +65,10 @@ META = {
 PUBLIC = "https://bot.example.test"
 
 
-class MortalDatabase(Database):
-    """A database whose program can die: from then on nothing reaches it. While it is `away`
-    it does not answer, and `refused` are the moves that it did not make."""
+class MortalDatabase(deaths.MortalDatabase):
+    """A mortal database that does not answer while it is `away`; `refused` are the moves that it
+    did not make."""
 
-    dead = False
     away = False
 
     def __init__(self, settings: DatabaseSettings, clock: Clock) -> None:
@@ -79,24 +78,10 @@ class MortalDatabase(Database):
     async def write(self, move: Any, *args: Any, **kwargs: Any) -> Any:
         if self.away:
             self.refused.append(move)
-        await self._if_alive()
         return await super().write(move, *args, **kwargs)
 
-    async def read(self, question: Any, *args: Any, **kwargs: Any) -> Any:
-        await self._if_alive()
-        return await super().read(question, *args, **kwargs)
-
-    async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
-        await self._if_alive()
-        return await super().ask(question, *args, **kwargs)
-
-    async def renew(self, move: Any, *args: Any, **kwargs: Any) -> Any:
-        await self._if_alive()
-        return await super().renew(move, *args, **kwargs)
-
     async def _if_alive(self) -> None:
-        if self.dead:
-            raise asyncio.CancelledError("the process is dead")
+        await super()._if_alive()
         if self.away:
             raise DatabaseUnavailable("the database is away")
 
@@ -138,9 +123,7 @@ class Running:
     @property
     def dead(self) -> bool:
         """Tell whether it died."""
-        db = self.process.rt.db
-        assert isinstance(db, MortalDatabase)
-        return db.dead
+        return deaths.mortal(self.process).dead
 
     @property
     def end(self) -> asyncio.Task[None]:
@@ -154,29 +137,10 @@ class Running:
 
     def kill(self) -> None:
         """Stop everything at this instant, without waiting for the pieces to fall."""
-        db = self.process.rt.db
-        assert isinstance(db, MortalDatabase)
-        if db.dead:
+        if self.dead:
             return  # It falls to pieces already, and must not be disturbed in that.
-        db.dead = True
-        self.process.ctx.sends.abandon()
-        if self.process.worker is not None:
-            self.process.worker.abandon()
-        self.process.tasks.cancel()
-        self.process.lease.forget_name()
+        deaths.fall(self.process)
         self._task.cancel()
-
-
-@cache
-def _settings_of_a_test(channels: tuple[str, ...]) -> type[Settings]:
-    """Settings that look nowhere but at what they are given: the environment and a file cost
-    more than all else of a start."""
-
-    def sources(_cls: Any, /, _kind: Any, init_settings: Any, **_others: Any) -> Any:
-        return (init_settings,)
-
-    given = {"__module__": __name__, "settings_customise_sources": classmethod(sources)}
-    return type("Settings", (settings_class(channels),), given)
 
 
 def _menu_is_shown(tx: Tx, bot: str) -> None:
@@ -230,7 +194,7 @@ class World:
             "meta_timeout": answers_within(*(rule.fault for rule in self.meta.script.rules)),
             "meta_typing": False,
         }
-        return read(_settings_of_a_test(changes.get("channels", ())), **{**values, **changes})
+        return given_settings(**{**values, **changes})
 
     async def start(
         self,

@@ -101,7 +101,12 @@ class Steps:
         return await value if inspect.isawaitable(value) else value
 
 
-_OPEN: ContextVar[frozenset[str]] = ContextVar("open_steps", default=frozenset())
+_OPEN: ContextVar[tuple[str, ...]] = ContextVar("open_steps", default=())
+
+
+def current_step() -> str:
+    """The key of the innermost step that is under way here; empty outside of all."""
+    return next(reversed(_OPEN.get()), "")
 
 
 @contextlib.contextmanager
@@ -110,7 +115,7 @@ def _inside(key: str) -> Iterator[None]:
     outer = _OPEN.get()
     if key in outer:
         raise StepResultInvalid(f"step {key!r} asks for its own result")
-    token = _OPEN.set(outer | {key})
+    token = _OPEN.set((*outer, key))
     try:
         yield
     finally:

@@ -69,6 +69,21 @@ def read_settings(**overrides: Any) -> Settings:
     return read(settings_class(read(ChannelList, **overrides).channels), **overrides)
 
 
+def given_settings(**values: Any) -> Settings:
+    """Settings that look nowhere but at these values, by their small names: neither at the
+    environment nor at `.env`. Raises ConfigurationError."""
+    return read(_given_alone(values.get("channels", ())), **values)
+
+
+@cache
+def _given_alone(further: tuple[str, ...]) -> type[Settings]:
+    def sources(_cls: Any, /, _kind: Any, init_settings: Any, **_others: Any) -> Any:
+        return (init_settings,)
+
+    given = {"__module__": __name__, "settings_customise_sources": classmethod(sources)}
+    return type("Settings", (settings_class(further),), given)
+
+
 def configured(settings: Settings) -> Sequence[ChannelPlugin[Any]]:
     """The channels that these settings turn on."""
     return [plugin for plugin in plugins(settings.channels) if plugin.configured(settings)]

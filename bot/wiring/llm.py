@@ -7,6 +7,7 @@ from pathlib import Path
 from bot.agents.assistant.agent import DEFAULT_PROMPT, LlmAgent, LlmConfig
 from bot.agents.assistant.builtin_tools import builtin_functions
 from bot.agents.assistant.model import make_model
+from bot.agents.assistant.scripted import ScriptedModel
 from bot.agents.assistant.tools import load_tools, make_tool, unique
 from bot.agents.assistant.web_page import WebReader
 from bot.domain.errors import ConfigurationError
@@ -15,16 +16,22 @@ from bot.settings import Settings, lend_to_packages
 from bot.texts import Words
 
 
-def llm_agent(settings: Settings, words: Words, clock: Clock) -> LlmAgent:
-    """The assistant. Raises ConfigurationError."""
+def llm_agent(
+    settings: Settings, words: Words, clock: Clock, scripted: ScriptedModel | None = None
+) -> LlmAgent:
+    """The assistant; on a scripted model in the place of the settings' one. Raises
+    ConfigurationError."""
     built_in = [make_tool(function) for function in builtin_functions(WebReader())]
     config = LlmConfig(
         prompt=_prompt(settings.llm_system_prompt_file),
         history_tokens=settings.llm_history_tokens,
         timeout=settings.llm_timeout,
     )
-    lend_to_packages()
-    model = make_model(settings.llm_model, settings.llm_base_url)
+    if scripted is None:
+        lend_to_packages()
+        model = make_model(settings.llm_model, settings.llm_base_url)
+    else:
+        model = scripted.model
     tools = unique([*built_in, *load_tools(settings.tools)])
     return LlmAgent(model, config, tools, words, clock)
 

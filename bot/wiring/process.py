@@ -303,7 +303,8 @@ class Process:
 class Parts:
     """Parts in the place of production's: a terminal, an agent, a clock, a database,
     and who is told of checkpoints. `pages`: what needs no credentials is served beside the
-    terminal."""
+    terminal. `endpoints` are accounts instead of those of the settings, and `around` makes of the
+    agent the one that is asked."""
 
     terminal: Callable[[str], None] | None = None
     agent: Agent | None = None
@@ -312,6 +313,8 @@ class Parts:
     open_database: Callable[[DatabaseSettings, Clock], Database] = Database
     tracer: Tracer | None = None
     pages: bool = False
+    endpoints: Sequence[Endpoint] = ()
+    around: Callable[[Agent], Agent] = lambda agent: agent
 
 
 @asynccontextmanager
@@ -334,7 +337,9 @@ async def running(
         stack.callback(db.close)
         words = words_of(settings)
         endpoints = await _rows(
-            db, connect(settings, parts.clock, words, parts.terminal, pages=parts.pages)
+            db,
+            parts.endpoints
+            or connect(settings, parts.clock, words, parts.terminal, pages=parts.pages),
         )
         for endpoint in endpoints.values():
             await endpoint.channel.open()
@@ -371,7 +376,7 @@ async def running(
             rt,
             lease,
             InFlightSends(rt, lease, limiters),
-            built.agent,
+            parts.around(built.agent),
             limiters,
             history_lane(rt.db, rt.terms.work.history_runs),
             built.reads_history,

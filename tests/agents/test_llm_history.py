@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.agents.assistant.prompt import as_messages, is_blank, tokens, within
+from bot.agents.assistant.scripted import check_whole
 from bot.domain.turn import HistoryMessage
-from tests.agents.models import check_whole
 
 SAID = st.builds(
     HistoryMessage,
