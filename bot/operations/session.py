@@ -22,6 +22,7 @@ from bot.supervisor import beside
 from bot.texts import Words
 from storage import accounts
 from storage.accounts import Account
+from storage.engine import read_only
 from storage.engine.database import Database, DatabaseSettings, parsed_url
 from storage.notify import Wakeups
 from storage.schema.migrate import NEWEST, revisions
@@ -105,7 +106,7 @@ async def open_session(
 def database_exists(url: str) -> bool:
     """False only for a file of SQLite that is not there: looking must not make one."""
     parsed = parsed_url(url)
-    return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).exists()
+    return parsed.get_backend_name() != "sqlite" or read_only.exists(Path(str(parsed.database)))
 
 
 def schema_problem(url: str) -> str:
