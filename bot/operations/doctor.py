@@ -91,7 +91,8 @@ def _settings(process: Examined) -> Sequence[Finding]:
 def _disk(settings: Settings) -> Finding:
     parsed = parsed_url(settings.database_url)
     place = Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else Path()
-    folder = next(p for p in (place.absolute(), *place.absolute().parents) if p.is_dir())
+    folders = (place.absolute(), *place.absolute().parents)
+    folder = next(p for p in folders if os.path.isdir(p))  # noqa: PTH112 - Path's raises where this user may not look
     if parsed.get_backend_name() == "sqlite" and not os.access(folder, os.W_OK):
         return problem("disk", f"{folder} can't be written", "let this user write in that folder")
     left = shutil.disk_usage(folder).free

@@ -37,30 +37,32 @@ def may_write(file: Path) -> bool:
 
 
 def belongs_to_another(file: Path) -> bool:
-    """Whether the file's owner is another user than this one."""
-    return _owner(file) not in ("", _user(os.geteuid()))
+    """Whether the file's owner is another user than this one, or can't be told by this one."""
+    return _owner(file) != _user(os.geteuid())
 
 
 def refusal(file: Path) -> str:
     """Why this user can't write the file, with the fix."""
     me = _user(os.geteuid())
     if belongs_to_another(file):
-        return f"{me} may only read {file}: run this as {_owner(file)}, who owns it"
+        return f"{me} may not write {file}{_as_owner(file)}"
     return f"{me} may not write {file} in its folder: see their modes, and how the disk is mounted"
 
 
 def read(file: Path, question: Callable[[Any], T], patience: float) -> T:
     """Ask on a connection that changes nothing and waits `patience` seconds for a lock. Raises
     sqlite3.Error; DatabaseUnavailable where this user can't read the file as it is."""
-    if not _may(file, os.R_OK):
-        whose = f": run this as {_owner(file)}, who owns it" if _owner(file) else ""
-        raise DatabaseUnavailable(f"{_user(os.geteuid())} may not read {file}{whose}")
     for _ in range(_TRIES):
+        for part in (file, *filter(exists, _beside(file))):
+            if not _may(part, os.R_OK):
+                me = _user(os.geteuid())
+                raise DatabaseUnavailable(f"{me} may not read {part}{_as_owner(file)}")
         before = _seen(file)
         if before.written and not before.shared:
+            me, owner = _user(os.geteuid()), _owner(file)
             raise DatabaseUnavailable(
-                f"the newest of {file} stands in its -wal, which nobody can read without a -shm "
-                f"who may not make one: run this as {_owner(file)}, or start the service"
+                f"{me} can't read {file}: its newest rows stand in its -wal, for which a -shm would "
+                f"have to be made; start the service, or run this as {owner}, who owns it"
             )
         try:
             with closing(_connect(file, patience, whole=not before.written)) as connection:
@@ -118,6 +120,11 @@ def _owner(file: Path) -> str:
         return _user(file.stat().st_uid)
     except OSError:
         return ""
+
+
+def _as_owner(file: Path) -> str:
+    owner = _owner(file)
+    return f": run this as {owner}, who owns it" if owner else ""
 
 
 def _user(number: int) -> str:
