@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from collections.abc import Coroutine
 from inspect import getdoc
 from typing import Annotated
 
 import typer
-import uvloop
 
-from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
+from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.role import Role
 from bot.exit import to_the_end
-from bot.wiring import Role, configured, left_off, read_settings
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import uvloop
+
+    from bot import main as serving
+    from bot.cli import chat as talking
+    from bot.wiring import configured, left_off, read_settings
+
+_SELDOM = 50_000
+"""New objects after which an operator's command looks for garbage."""
 
 app = typer.Typer(
     name="answerback",
@@ -30,9 +42,9 @@ def serve(role: Annotated[Role, typer.Option(help="What this process does.")] = 
 
     For example: serve --role worker
     """
-    from bot.main import serve as run  # noqa: PLC0415 - a web server, only where one serves
-
-    uvloop.run(to_the_end(run(settings_with_logs(), role)))
+    with without_rich():
+        program = serving.serve(settings_with_logs(), role)
+    _stay(program)
 
 
 @app.command()
@@ -41,9 +53,9 @@ def chat() -> None:
 
     For example: chat, or: echo hello | answerback chat
     """
-    from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
-
-    uvloop.run(to_the_end(talk(settings_with_logs("WARNING"))))
+    with without_rich():
+        program = talking.chat(settings_with_logs("WARNING"))
+    _stay(program)
 
 
 @app.command()
@@ -58,9 +70,17 @@ def up() -> None:
     else:
         for off in left_off(settings):
             typer.echo(f"{off.name}: {off.says}; {off.fix}", err=True)
-        from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
+        with without_rich():
+            program = talking.chat(settings_with_logs("WARNING"), pages=True)
+        _stay(program)
 
-        uvloop.run(to_the_end(talk(settings_with_logs("WARNING"), pages=True)))
+
+def _stay(program: Coroutine[object, object, None]) -> None:
+    """Run what stays. So does all that is imported by now: each full collection would take a
+    tenth of a second to look through it, in which nothing else happens."""
+    gc.freeze()
+    gc.enable()
+    uvloop.run(to_the_end(program))
 
 
 def add_operators(app: typer.Typer) -> None:
@@ -104,6 +124,9 @@ def main() -> None:
     _fill_standard_files()
     if sys.argv[1:2] not in [["serve"], ["chat"], ["up"]]:
         add_operators(app)
+        # A command ends soon, or shows pictures that leave little.
+        gc.set_threshold(_SELDOM)
+        gc.enable()
     try:
         app()
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:

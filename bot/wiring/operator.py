@@ -8,12 +8,9 @@ from contextlib import asynccontextmanager
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding
-from bot.operations import doctor
-from bot.operations.session import OperatorSession, SessionParts, open_session
-from bot.operations.stuck import Stuck, database_troubles
+from bot.lazy_imports import lazy_imports
 from bot.schedule import CronCalendar
 from bot.settings import Settings
-from bot.wiring.agents import build_agent, words_of
 from bot.wiring.channels import (
     configured,
     connect,
@@ -21,7 +18,13 @@ from bot.wiring.channels import (
     read_settings,
     ways_to_configure,
 )
-from bot.wiring.process import make_ready
+
+with lazy_imports(__name__):
+    from bot.operations import doctor
+    from bot.operations.session import OperatorSession, SessionParts, open_session
+    from bot.operations.stuck import Stuck, database_troubles
+    from bot.wiring.agents import build_agent, words_of
+    from bot.wiring.process import make_ready
 
 
 @asynccontextmanager

@@ -61,8 +61,8 @@ def read(file: Path, question: Callable[[Any], T], patience: float) -> T:
         if before.written and not before.shared:
             me, owner = _user(os.geteuid()), _owner(file)
             raise DatabaseUnavailable(
-                f"{me} can't read {file}: its newest rows stand in its -wal, for which a -shm would "
-                f"have to be made; start the service, or run this as {owner}, who owns it"
+                f"{me} can't read {file}: its newest rows stand in its -wal, for which a -shm must "
+                f"be made first: start the service, or run this as {owner}, who owns it"
             )
         try:
             with closing(_connect(file, patience, whole=not before.written)) as connection:

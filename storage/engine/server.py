@@ -71,11 +71,11 @@ def _of_server(
         encoding,
         isolation,
         shares,
-        "" if shares else _refused_by_server(one),  # A pooler may refuse the asking itself.
-        durable,
-        room,
-        took,
-        ahead,
+        refusal="" if shares else _refused_by_server(one),  # A pooler may refuse the asking itself.
+        durable=durable,
+        room=room,
+        took=took,
+        ahead=ahead,
     )
 
 
