@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _NOT_YET = object()
 
 
-class LazyImport:
-    """The stand-in of a module, or of a name in one, which is imported at its first use."""
+class Lazy:
+    """The stand-in of something that is found at its first use."""
 
     __slots__ = ("_find", "_found")
 
@@ -30,7 +31,7 @@ class LazyImport:
         self._found: Any = _NOT_YET
 
     def get(self) -> Any:
-        """The thing itself. Raises ImportError."""
+        """The thing itself. Raises what finding it raises."""
         if self._found is _NOT_YET:
             self._found = self._find()
         return self._found
@@ -42,12 +43,17 @@ class LazyImport:
         return self.get()(*args, **kwargs)
 
 
+def lazily(make: Callable[[], T]) -> T:
+    """What `make` makes, made when an attribute of it is read."""
+    return Lazy(make)  # type: ignore[return-value]  # it stands in
+
+
 @contextmanager
 def lazy_imports(importer: str) -> Iterator[None]:
     """Let the imports of the body wait; it stands in the module `importer`."""
     at_once = builtins.__import__
 
-    def lazily(
+    def stand_in(
         module: str,
         scope: Mapping[str, object] | None = None,
         local: Mapping[str, object] | None = None,
@@ -57,10 +63,10 @@ def lazy_imports(importer: str) -> Iterator[None]:
         if scope is None or scope.get("__name__") != importer:
             return at_once(module, scope, local, names or (), level)
         if not names:
-            return LazyImport(lambda: import_module(module))
-        return SimpleNamespace(**{name: LazyImport(_finder(module, name)) for name in names})
+            return Lazy(lambda: import_module(module))
+        return SimpleNamespace(**{name: Lazy(_finder(module, name)) for name in names})
 
-    builtins.__import__ = lazily  # type: ignore[assignment]  # it answers with stand-ins
+    builtins.__import__ = stand_in  # type: ignore[assignment]  # it answers with stand-ins
     try:
         yield
     finally:

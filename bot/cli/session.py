@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import getpass
 import os
 import socket
 import sys
@@ -15,6 +13,9 @@ from bot.cli.options import Acting
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
+    import asyncio
+    import getpass
+
     from bot.observability.logs import set_up_logs
     from bot.operations.actions import Operator
     from bot.wiring import OperatorSession, Settings, operator_session, read_settings
@@ -47,7 +48,7 @@ def without_rich() -> Iterator[None]:
     try:
         yield
     finally:
-        del sys.modules["rich"]
+        sys.modules.pop("rich", None)
         if loaded is not None:
             sys.modules["rich"] = loaded
 

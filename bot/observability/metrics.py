@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 from bot.domain.ending import Ending
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client.core import CounterMetricFamily, Metric
 
 _FAST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 _SLOW = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 45.0, 90.0, 300.0, 900.0)
@@ -21,7 +22,7 @@ _LONG = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 45.0, 120.0, 300.0, 900.0, 3600.0, 14_40
 
 
 @dataclass(frozen=True, slots=True)
-class _LateRenewals(Collector):
+class _LateRenewals:
     read: Callable[[], int]
 
     def collect(self) -> Iterator[Metric]:

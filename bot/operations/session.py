@@ -16,7 +16,9 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.reminders import Calendar
+from bot.lazy_imports import lazily
 from bot.leases.runtime import Runtime
+from bot.observability.metrics import Observer
 from bot.settings import Settings
 from bot.supervisor import beside
 from bot.texts import Words
@@ -96,6 +98,7 @@ async def open_session(
             words=parts.words,
             wakeups=Wakeups(parts.clock, (tells and settings.redis_url) or None),
             calendar=parts.calendar,
+            observer=lazily(Observer),  # an operator's process shows no metrics
         )
         async with _telling(rt):
             yield OperatorSession(settings, rt, parts.endpoints, rows)
