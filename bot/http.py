@@ -30,6 +30,7 @@ from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
 from bot.intake.record import Arrival
 from bot.leases.runtime import Runtime
+from bot.version import our_version
 
 _AT_ONCE = 16
 """Members of one body that are committed at the same time: they share transactions."""
@@ -179,7 +180,7 @@ async def _starting(_request: Request) -> Response:
 
 
 async def _alive(_request: Request) -> Response:
-    return PlainTextResponse("alive\n")
+    return PlainTextResponse(f"alive, Answerback {our_version()}\n")
 
 
 def _receive(site: Site, account: int, route: Route) -> _Answer:

@@ -23,6 +23,7 @@ with lazy_imports(__name__):
 
     from bot import main as serving
     from bot.cli import chat as talking
+    from bot.version import our_version
     from bot.wiring import configured, left_off, read_settings
 
 _SELDOM = 50_000
@@ -34,6 +35,25 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _tell_version(asked: bool) -> None:  # noqa: FBT001 - as typer hands it over
+    if asked:
+        typer.echo(f"answerback {our_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def answerback(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_tell_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options of the program itself."""
 
 
 @app.command()

@@ -5,12 +5,14 @@ What each is for stands in docs/metrics.md, which a test holds against this.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from bot.domain.ending import Ending
 from bot.lazy_imports import lazy_imports
+from bot.version import our_version
 
 with lazy_imports(__name__):
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -40,6 +42,12 @@ class Observer:
         self.registry = CollectorRegistry()
         counter = partial(Counter, registry=self.registry)
         gauge = partial(Gauge, registry=self.registry)
+        build = gauge(
+            "answerback_build_info",
+            "1, of the program with this version on this Python.",
+            ["version", "python"],
+        )
+        build.labels(our_version(), platform.python_version()).set(1)
         histogram = partial(Histogram, registry=self.registry)
         self.webhook_seconds = histogram(
             "answerback_webhook_seconds",
