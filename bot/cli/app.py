@@ -10,6 +10,7 @@ from inspect import getdoc
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
 from bot.cli.wording import safe
@@ -147,8 +148,13 @@ def main() -> None:
         # A command ends soon, or shows pictures that leave little.
         gc.set_threshold(_SELDOM)
         gc.enable()
+    program = get_command(app)
+    if sys.argv[1:2] and not sys.argv[1].startswith("-"):
+        # The program's own options stand before a command: none is given. To learn that from
+        # them, typer would load pydantic.
+        program.params = []
     try:
-        app()
+        program()
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:
         sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
         sys.exit(error.code if isinstance(error, CommandFailed) else MISUSED)
