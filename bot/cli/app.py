@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from inspect import getdoc
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
@@ -131,6 +132,16 @@ def _shorten(group: typer.Typer) -> None:
             _shorten(below.typer_instance)
 
 
+def _pass_by_groups(program: object, words: Sequence[str]) -> None:
+    """Take the options off the groups on the way to the command that is named: none of them is
+    given. To learn that from each, typer would load pydantic, and help needs nothing of it."""
+    for word in words:
+        if not isinstance(program, TyperGroup) or word not in program.commands:
+            return
+        program.params, program.add_help_option = [], False
+        program = program.commands[word]
+
+
 def _fill_standard_files() -> None:
     """Put nothing in the place of standard files that are closed: the next file that is opened
     would take their numbers, and what is meant for the terminal would end up in it."""
@@ -149,10 +160,7 @@ def main() -> None:
         gc.set_threshold(_SELDOM)
         gc.enable()
     program = get_command(app)
-    if sys.argv[1:2] and not sys.argv[1].startswith("-"):
-        # The program's own options stand before a command: none is given. To learn that from
-        # them, typer would load pydantic.
-        program.params = []
+    _pass_by_groups(program, sys.argv[1:])
     try:
         program()
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:
