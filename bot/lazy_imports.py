@@ -44,7 +44,7 @@ class Lazy:
 
 
 def lazily(make: Callable[[], T]) -> T:
-    """What `make` makes, made when an attribute of it is read."""
+    """The product of `make`, made when an attribute of it is read."""
     return Lazy(make)  # type: ignore[return-value]  # it stands in
 
 

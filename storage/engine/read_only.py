@@ -29,7 +29,7 @@ _EFFECTIVE = os.access in os.supports_effective_ids
 
 
 def may_write(file: Path) -> bool:
-    """Whether this user may change the file. One that is not there yet is tried."""
+    """Say if this user may change the file. One that is not there yet is tried."""
     if not exists(file):
         return True
     beside = all(_may(at, os.W_OK) for at in _beside(file))
@@ -37,12 +37,12 @@ def may_write(file: Path) -> bool:
 
 
 def belongs_to_another(file: Path) -> bool:
-    """Whether the file's owner is another user than this one, or can't be told by this one."""
+    """Say if the file's owner is another user than this one, or can't be told by this one."""
     return _owner(file) != _user(os.geteuid())
 
 
 def refusal(file: Path) -> str:
-    """Why this user can't write the file, with the fix."""
+    """The reason why this user can't write the file, with the fix."""
     me = _user(os.geteuid())
     if belongs_to_another(file):
         return f"{me} may not write {file}{_as_owner(file)}"
@@ -101,7 +101,7 @@ def _beside(file: Path) -> tuple[Path, Path]:
 
 
 def exists(file: Path) -> bool:
-    """Whether the file is there, or stands where this user may not look."""
+    """Say if the file is there, or stands where this user may not look."""
     try:
         file.stat()
     except PermissionError:

@@ -27,7 +27,7 @@ def facts_of(url: URL, clock: Clock) -> DatabaseFacts:
 
 
 def refusal_of(url: URL) -> str:
-    """Why a server refuses a write now; empty where it does not. Raises DatabaseUnavailable."""
+    """The reason why a server refuses a write now; empty for none. Raises DatabaseUnavailable."""
     try:
         with closing(postgres.connect(url)) as connection:
             return _refused_by_server(connection)
