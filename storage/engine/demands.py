@@ -180,8 +180,8 @@ def facts_of(url: str, clock: Clock) -> DatabaseFacts:
 
 
 def refusal_of(url: str) -> str:
-    """Why a write is refused now, found by one that leaves nothing behind; empty where none is.
-    Raises ConfigurationError, DatabaseUnavailable."""
+    """The reason that a write is refused now, found by one that leaves nothing behind; empty where
+    none is. Raises ConfigurationError, DatabaseUnavailable."""
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _refused_by_file(Path(str(parsed.database)))
