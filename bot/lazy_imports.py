@@ -22,7 +22,8 @@ _NOT_YET = object()
 
 
 class Lazy:
-    """The stand-in of something that is found at its first use."""
+    """The stand-in of something that is found at its first use. It has no public name of its own:
+    each is one of the thing."""
 
     __slots__ = ("_find", "_found")
 
@@ -30,17 +31,18 @@ class Lazy:
         self._find = find
         self._found: Any = _NOT_YET
 
-    def get(self) -> Any:
-        """The thing itself. Raises what finding it raises."""
-        if self._found is _NOT_YET:
-            self._found = self._find()
-        return self._found
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.get(), name)
+        return getattr(found(self), name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.get()(*args, **kwargs)
+        return found(self)(*args, **kwargs)
+
+
+def found(lazy: Lazy) -> Any:
+    """The thing itself. Raises what finding it raises."""
+    if lazy._found is _NOT_YET:  # noqa: SLF001 - its only other user
+        lazy._found = lazy._find()  # noqa: SLF001 - as above
+    return lazy._found  # noqa: SLF001 - as above
 
 
 def lazily(make: Callable[[], T]) -> T:

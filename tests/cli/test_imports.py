@@ -22,7 +22,7 @@ A_SERVICE_HAS = (
 )
 """Packages and rooms of a process that serves."""
 A_COMMAND_HAS = (
-    "asyncio pydantic pysqlite3 sqlalchemy structlog storage bot.operations bot.settings"
+    "asyncio pydantic pysqlite3 sqlalchemy structlog storage bot.operations.session bot.settings"
 )
 """Those of a command that reads."""
 
