@@ -114,6 +114,7 @@ $(READY): $(TOOLS) requirements.lock pyproject.toml
 	@echo 'Installing Answerback ...' >&2
 	@$(INSTALL) --require-hashes -r requirements.lock </dev/null >&2
 	@$(INSTALL) --no-deps --no-build-isolation --editable . </dev/null >&2
+	@$(BIN)/python -m compileall -q bot channels storage </dev/null >&2
 	@touch $@
 
 $(TOOLS):

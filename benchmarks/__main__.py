@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import backlog, doorway, flat, life, pages, pipeline, plot, report, turns
+from benchmarks import backlog, commands, doorway, flat, life, pages, pipeline, plot, report, turns
 from benchmarks.report import Figures
 from benchmarks.scale import FULL, QUICK, Scale
 from benchmarks.stage import Servers, servers
@@ -34,6 +34,7 @@ PARTS: dict[str, Part] = {
     "turns": turns.turns,
     "pages": pages.pages,
     "start": life.start,
+    "commands": commands.commands,
     "takeover": life.takeover,
 }
 

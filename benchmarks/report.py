@@ -246,6 +246,14 @@ def _start(found: Figures) -> Iterator[Row]:
     yield Row("s until ready", f"{found['ready_s']:.2f}")
 
 
+def _commands(found: Figures) -> Iterator[Row]:
+    """Commands on an empty database of SQLite: user and system time, the start of Python included,
+    the least of five calls."""
+    for kind, must in (("help", "under 0.25"), ("reading", "under 0.6")):
+        for call, seconds in found[kind].items():
+            yield Row(f"answerback {call}, s of CPU", f"{seconds:.2f}", must=must)
+
+
 def _takeover(found: Figures) -> Iterator[Row]:
     """Until a turn begins in another process: for a new message, and after the end of the process
     that had begun it (a hand-over may come before that)."""
@@ -263,6 +271,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Figures], Iterator[Row]]]] = {
     "turns": ("Turns in flight", _turns),
     "pages": ("Pages", _pages),
     "start": ("Start", _start),
+    "commands": ("Commands", _commands),
     "takeover": ("Takeover", _takeover),
 }
 """The parts: a title, and the rows, whose docstring is the text above them."""

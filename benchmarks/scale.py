@@ -37,6 +37,8 @@ class Scale:
     questions: int = 1000
     """About a turn."""
     starts: int = 5
+    calls: int = 5
+    """Of each command."""
     wakeups: int = 20
     """0 leaves out what follows a process's end, too."""
     flat_times: int = 100

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Coroutine
+
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import asyncio
 
 _PATIENCE = 1.0
 """Seconds in which what is left may end by itself."""

@@ -30,6 +30,7 @@ from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
 from bot.intake.record import Arrival
 from bot.leases.runtime import Runtime
+from bot.version import our_version
 
 BODY_WITHIN = 20.0
 """Seconds in which the whole body of a request comes: no platform waits longer for its answer."""
@@ -181,7 +182,7 @@ async def _starting(_request: Request) -> Response:
 
 
 async def _alive(_request: Request) -> Response:
-    return PlainTextResponse("alive\n")
+    return PlainTextResponse(f"alive, Answerback {our_version()}\n")
 
 
 def _receive(site: Site, account: int, route: Route) -> _Answer:

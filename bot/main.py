@@ -16,6 +16,7 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Level
 from bot.http import build_app, build_waiting_app
 from bot.runs.shutdown import shut_down
+from bot.version import our_version
 from bot.wiring import Process, Role, Settings, configured, remarks, running, site
 from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
@@ -107,9 +108,10 @@ def _announce(process: Process, listener: socket.socket | None) -> None:
     if listener is not None:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        _log.info("%s listens on http://%s:%s", process.lease.name, shown, port)
+        told = (our_version(), process.lease.name, shown, port)
+        _log.info("Answerback %s: %s listens on http://%s:%s", *told)
     else:
-        _log.info("%s works", process.lease.name)
+        _log.info("Answerback %s: %s works", our_version(), process.lease.name)
 
 
 def _listen(settings: Settings, role: Role) -> socket.socket | None:

@@ -9,11 +9,13 @@ import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from apscheduler.triggers.cron import CronTrigger
-from apscheduler.triggers.date import DateTrigger
-
 from bot.domain.errors import ReminderRefused
 from bot.domain.reminders import Schedule
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from apscheduler.triggers.cron import CronTrigger
+    from apscheduler.triggers.date import DateTrigger
 
 DAY = 86_400.0
 _FURTHEST = 5 * 366 * DAY

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from inspect import getdoc
 from typing import Annotated
 
 import typer
-import uvloop
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
+from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
+from bot.domain.role import Role
 from bot.exit import to_the_end
-from bot.wiring import Role, configured, read_settings, remarks
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import uvloop
+
+    from bot import main as serving
+    from bot.cli import chat as talking
+    from bot.version import our_version
+    from bot.wiring import configured, read_settings, remarks
+
+_SELDOM = 50_000
+"""New objects after which an operator's command looks for garbage."""
 
 app = typer.Typer(
     name="answerback",
@@ -26,15 +40,34 @@ app = typer.Typer(
 )
 
 
+def _tell_version(asked: bool) -> None:  # noqa: FBT001 - as typer hands it over
+    if asked:
+        typer.echo(f"answerback {our_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def answerback(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_tell_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options of the program itself."""
+
+
 @app.command()
 def serve(role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL) -> None:
     """Take messages in, work on them, send the answers, until told to stop.
 
     For example: serve --role worker
     """
-    from bot.main import serve as run  # noqa: PLC0415 - a web server, only where one serves
-
-    uvloop.run(to_the_end(run(settings_with_logs(), role)))
+    with without_rich():
+        program = serving.serve(settings_with_logs(), role)
+    _stay(program)
 
 
 @app.command()
@@ -43,18 +76,11 @@ def chat() -> None:
 
     For example: chat, or: echo hello | answerback chat
     """
-    from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
-
-    settings = settings_with_logs("WARNING")
-    _tell(remarks(settings, terminal=True))
-    uvloop.run(to_the_end(talk(settings)))
-
-
-def _tell(remarked: Sequence[Finding]) -> None:
-    """Say above the chat what a serving process logs."""
-    for found in remarked:
-        if found.level is not Level.OK:
-            typer.echo(f"{found.name}: {found.says}; {found.fix}", err=True)
+    with without_rich():
+        settings = settings_with_logs("WARNING")
+        _tell(remarks(settings, terminal=True))
+        program = talking.chat(settings)
+    _stay(program)
 
 
 @app.command()
@@ -68,9 +94,24 @@ def up() -> None:
         serve()
     else:
         _tell(remarks(settings))
-        from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
+        with without_rich():
+            program = talking.chat(settings_with_logs("WARNING"), pages=True)
+        _stay(program)
 
-        uvloop.run(to_the_end(talk(settings_with_logs("WARNING"), pages=True)))
+
+def _tell(remarked: Sequence[Finding]) -> None:
+    """Say above the chat what a serving process logs."""
+    for found in remarked:
+        if found.level is not Level.OK:
+            typer.echo(f"{found.name}: {found.says}; {found.fix}", err=True)
+
+
+def _stay(program: Coroutine[object, object, None]) -> None:
+    """Run what stays. So does all that is imported by now: each full collection would take a
+    tenth of a second to look through it, in which nothing else happens."""
+    gc.freeze()
+    gc.enable()
+    uvloop.run(to_the_end(program))
 
 
 def add_operators(app: typer.Typer) -> None:
@@ -100,6 +141,16 @@ def _shorten(group: typer.Typer) -> None:
             _shorten(below.typer_instance)
 
 
+def _pass_by_groups(program: object, words: Sequence[str]) -> None:
+    """Take the options off the groups on the way to the command that is named: none of them is
+    given. To learn that from each, typer would load pydantic, and help needs nothing of it."""
+    for word in words:
+        if not isinstance(program, TyperGroup) or word not in program.commands:
+            return
+        program.params, program.add_help_option = [], False
+        program = program.commands[word]
+
+
 def _fill_standard_files() -> None:
     """Put nothing in the place of standard files that are closed: the next file that is opened
     would take their numbers, and what is meant for the terminal would end up in it."""
@@ -114,8 +165,13 @@ def main() -> None:
     _fill_standard_files()
     if sys.argv[1:2] not in [["serve"], ["chat"], ["up"]]:
         add_operators(app)
+        # A command ends soon, or shows pictures that leave little.
+        gc.set_threshold(_SELDOM)
+        gc.enable()
+    program = get_command(app)
+    _pass_by_groups(program, sys.argv[1:])
     try:
-        app()
+        program()
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:
         sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
         sys.exit(error.code if isinstance(error, CommandFailed) else MISUSED)

@@ -14,10 +14,13 @@ from bot.cli import render
 from bot.cli.options import Acting
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, in_session, operator_of
 from bot.cli.shapes import shape
-from bot.leases.runtime import Runtime
-from bot.operations.actions import Acted, Operator, Result, apply
-from bot.wiring import OperatorSession
-from storage.engine.tx import Tx
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from bot.leases.runtime import Runtime
+    from bot.operations.actions import Acted, Operator, Result, apply
+    from bot.wiring import OperatorSession
+    from storage.engine.tx import Tx
 
 Action = Callable[[Tx, Runtime, Operator, int], Acted]
 Subjects = Callable[[OperatorSession], Awaitable[Sequence[int]]]

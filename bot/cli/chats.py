@@ -19,17 +19,20 @@ from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
 from bot.cli.shapes import FOR_EVER, chat_shape, moment_shape, run_shape, said_shape, shown
 from bot.cli.wording import TO_BEGIN
 from bot.domain.run import RunState
-from bot.operations import chats
-from bot.operations.stuck import Stuck, uncertain
-from bot.wiring import OperatorSession
-from storage.engine.tx import Tx
-from storage.views import chats as chat_views
-from storage.views import runs as run_views
-from storage.views import timeline
-from storage.views.chats import ChatLine
-from storage.views.conversation import Heard, Said, conversation
-from storage.views.runs import RunFilter, RunLine
-from storage.views.timeline import Moment
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from bot.operations import chats
+    from bot.operations.stuck import Stuck, uncertain
+    from bot.wiring import OperatorSession
+    from storage.engine.tx import Tx
+    from storage.views import chats as chat_views
+    from storage.views import runs as run_views
+    from storage.views import timeline
+    from storage.views.chats import ChatLine
+    from storage.views.conversation import Heard, Said, conversation
+    from storage.views.runs import RunFilter, RunLine
+    from storage.views.timeline import Moment
 
 app = typer.Typer(no_args_is_help=True, help="Chats, and taking one over by hand.")
 _NEWEST = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, NoReturn, TypeVar
@@ -16,19 +15,17 @@ from bot.cli.shapes import Shape, shape
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
+from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import span
-from bot.operations.webhooks import (
-    REFUSALS,
-    delete_webhooks,
-    set_webhooks,
-    try_again,
-    webhook_finding,
-    webhook_states,
-)
-from bot.wiring import OperatorSession, database_exists
-from bot.wiring.agents import examine_agent
-from bot.wiring.operator import examine, upgrade_database
-from storage.schema import migrate
+
+with lazy_imports(__name__):
+    import asyncio
+
+    from bot.operations import webhooks
+    from bot.wiring import OperatorSession, database_exists
+    from bot.wiring.agents import examine_agent
+    from bot.wiring.operator import examine, upgrade_database
+    from storage.schema import migrate
 
 T = TypeVar("T")
 
@@ -84,11 +81,11 @@ def set_(
     """
 
     _change(
-        lambda session: set_webhooks(
+        lambda session: webhooks.set_webhooks(
             session.endpoints,
             session.settings.public_url,
             drop_pending=drop_pending,
-            then=partial(try_again, session.rt),
+            then=partial(webhooks.try_again, session.rt),
         )
     )
 
@@ -99,7 +96,7 @@ def delete() -> None:
 
     For example: answerback webhook delete
     """
-    _change(lambda session: delete_webhooks(session.endpoints))
+    _change(lambda session: webhooks.delete_webhooks(session.endpoints))
 
 
 def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> Sequence[T]:
@@ -113,7 +110,7 @@ def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> S
         return in_session(work, speaks=True)
     except ConfigurationError:
         raise
-    except REFUSALS as error:
+    except webhooks.REFUSALS as error:
         raise CommandFailed(str(error)) from error
 
 
@@ -127,18 +124,18 @@ def info(*, json: options.Json = False) -> None:
 
     For example: answerback webhook info --json
     """
-    states = _at_platforms(lambda session: webhook_states(session.endpoints))
+    states = _at_platforms(lambda session: webhooks.webhook_states(session.endpoints))
     columns = (
         *(Column("channel", Place.TITLE), Column("state", Place.PROSE), Column("url")),
         *(Column("should be"), Column("pending"), Column("last error", Place.PROSE)),
     )
     none = "no platform is configured: the variables of one in .env turn it on"
     render.listing(states, _hook_shape, columns, _hook_row, none=none, json=json)
-    _exit_by(map(webhook_finding, states))
+    _exit_by(map(webhooks.webhook_finding, states))
 
 
 def _hook_shape(state: WebhookState) -> Shape:
-    level = webhook_finding(state).level.value
+    level = webhooks.webhook_finding(state).level.value
     error = {"last_error": state.error, "last_error_age_s": state.error_age}
     return shape(state, "error error_age", level=level, **error)
 
@@ -146,7 +143,7 @@ def _hook_shape(state: WebhookState) -> Shape:
 def _hook_row(state: WebhookState) -> tuple[object, ...]:
     age = "" if state.error_age is None else f" ({span(state.error_age)} ago)"
     error = f"{state.error}{age}" if state.error else ""
-    says = webhook_finding(state).says
+    says = webhooks.webhook_finding(state).says
     return state.channel, says, state.url, state.wanted, state.pending, error
 
 

@@ -8,9 +8,12 @@ from bot.cli import render
 from bot.cli.layout import Column, Place, quoted
 from bot.cli.wording import safe
 from bot.domain.reply import PartKind
+from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import when
-from storage.views.conversation import Heard, Said
-from storage.views.timeline import Moment
+
+with lazy_imports(__name__):
+    from storage.views.conversation import Heard, Said
+    from storage.views.timeline import Moment
 
 _COURSE = (Column("at", Place.TITLE), Column("who", Place.TITLE), Column("what", Place.WORDS))
 _TALK = (

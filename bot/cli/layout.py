@@ -11,10 +11,12 @@ from enum import Enum, auto
 from itertools import zip_longest
 from typing import assert_never
 
-from rich.cells import cell_len, chop_cells
-from rich.text import Text
-
 from bot.cli.wording import safe
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from rich.cells import cell_len, chop_cells
+    from rich.text import Text
 
 GAP = "  "
 _READABLE = 24

@@ -17,13 +17,16 @@ from bot.cli.shapes import letter_shape, part_shape, shown
 from bot.cli.wording import without_numbers
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
-from bot.operations import dead_letters
-from bot.operations import parts as actions
-from bot.wiring import OperatorSession
-from storage import outbox
-from storage.engine.tx import Tx
-from storage.views import parts
-from storage.views.parts import DeadLetter, PartFilter, PartLine
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from bot.operations import dead_letters
+    from bot.operations import parts as actions
+    from bot.wiring import OperatorSession
+    from storage import outbox
+    from storage.engine.tx import Tx
+    from storage.views import parts
+    from storage.views.parts import DeadLetter, PartFilter, PartLine
 
 app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve what is uncertain.")
 letters = typer.Typer(no_args_is_help=True, help="Dead letters: payloads that nobody could read.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -18,26 +17,31 @@ from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_wi
 from bot.cli.shapes import Shape, holder_shape, shape, shortened_in, stuck_shape
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import shortened
-from bot.leases import recovery
+from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import counted, span
-from bot.operations.stuck import (
-    Stuck,
-    Trouble,
-    database_troubles,
-    find_stuck,
-    in_order,
-    uncertain,
-)
-from bot.operations.webhooks import stuck_webhooks
-from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
-from bot.wiring.operator import unfit_database
-from storage import accounts, holders
-from storage.accounts import Account
-from storage.engine.probe import RedisUnreachable, ping_redis
-from storage.engine.tx import Tx
-from storage.holders import HolderRow
-from storage.views import diagnostics, gauges
-from storage.views.gauges import Gauges, Rates
+
+with lazy_imports(__name__):
+    import asyncio
+
+    from bot.leases import recovery
+    from bot.operations.stuck import (
+        Stuck,
+        Trouble,
+        database_troubles,
+        find_stuck,
+        in_order,
+        uncertain,
+    )
+    from bot.operations.webhooks import stuck_webhooks
+    from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
+    from bot.wiring.operator import unfit_database
+    from storage import accounts, holders
+    from storage.accounts import Account
+    from storage.engine import probe
+    from storage.engine.tx import Tx
+    from storage.holders import HolderRow
+    from storage.views import diagnostics, gauges
+    from storage.views.gauges import Gauges, Rates
 
 _COLUMNS = (
     *(Column("trouble", Place.TITLE), Column("what", Place.TITLE), Column("since", Place.TITLE)),
@@ -107,8 +111,8 @@ async def _all(session: OperatorSession, older: float, *, offline: bool) -> _Fou
     found += await session.rt.db.read(find_stuck, older, lease)
     if redis := session.settings.redis_url:
         try:
-            await ping_redis(redis, _REDIS_PATIENCE)
-        except RedisUnreachable as error:
+            await probe.ping_redis(redis, _REDIS_PATIENCE)
+        except probe.RedisUnreachable as error:
             why = f"Redis does not answer ({error}): answers are slower by up to a second"
             act = "answerback doctor  # then look after Redis; nothing is lost"
             found.append(Stuck(Trouble.WAKE_UPS, "redis", 0.0, why, act))

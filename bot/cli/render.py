@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
-
 from bot.cli.layout import GAP, Column, Place, facts, labelled, laid_out, wrap
 from bot.cli.wording import safe
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
 
 _Record = TypeVar("_Record")
 Picture = Sequence[Text]

@@ -20,19 +20,22 @@ from bot.cli.wording import TO_BEGIN, without_numbers
 from bot.domain.ending import ByHand, Ending
 from bot.domain.message import shortened
 from bot.domain.turn_answer import TurnAnswer
-from bot.intake.status import turn_status
-from bot.operations import runs
-from bot.operations.explain import Explained, explain_run
-from bot.operations.stuck import Stuck, stuck_of_run, told_of_run
-from bot.operations.told import what_was_told
-from bot.wiring import OperatorSession
-from storage.engine.tx import Tx
-from storage.views import lookup, parts, timeline, usage
-from storage.views import runs as run_views
-from storage.views.parts import PartFilter, PartLine
-from storage.views.runs import RunFilter, RunLine
-from storage.views.timeline import Moment
-from storage.views.usage import Usage
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from bot.intake.status import turn_status
+    from bot.operations import runs
+    from bot.operations.explain import Explained, explain_run
+    from bot.operations.stuck import Stuck, stuck_of_run, told_of_run
+    from bot.operations.told import what_was_told
+    from bot.wiring import OperatorSession
+    from storage.engine.tx import Tx
+    from storage.views import lookup, parts, timeline, usage
+    from storage.views import runs as run_views
+    from storage.views.parts import PartFilter, PartLine
+    from storage.views.runs import RunFilter, RunLine
+    from storage.views.timeline import Moment
+    from storage.views.usage import Usage
 
 app = typer.Typer(no_args_is_help=True, help="Runs: the obligations to answer, and acts on them.")
 AT_MOST = 1000

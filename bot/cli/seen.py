@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.domain.message import shortened
+from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import when
-from storage import accounts
-from storage.engine import clock
-from storage.engine.tx import Tx
+
+with lazy_imports(__name__):
+    from storage import accounts
+    from storage.engine import clock
+    from storage.engine.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

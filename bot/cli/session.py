@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import getpass
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from bot.cli.options import Acting
-from bot.observability.logs import set_up_logs
-from bot.operations.actions import Operator
-from bot.wiring import OperatorSession, Settings, operator_session, read_settings
-from storage.engine.tx import Tx
-from storage.views import lookup
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import asyncio
+    import getpass
+
+    from bot.observability.logs import set_up_logs
+    from bot.operations.actions import Operator
+    from bot.wiring import OperatorSession, Settings, operator_session, read_settings
+    from storage.engine.tx import Tx
+    from storage.views import lookup
 
 T = TypeVar("T")
 
@@ -33,15 +39,30 @@ class CommandFailed(Exception):
         self.code = code
 
 
+@contextmanager
+def without_rich() -> Iterator[None]:
+    """Let what the body imports do without rich: structlog and httpx load it, where it is, for
+    tracebacks and tables that nobody draws here."""
+    loaded = sys.modules.get("rich")
+    sys.modules["rich"] = None  # type: ignore[assignment]  # the language's word for absent
+    try:
+        yield
+    finally:
+        sys.modules.pop("rich", None)
+        if loaded is not None:
+            sys.modules["rich"] = loaded
+
+
 def settings_with_logs(level: str | None = None) -> Settings:
     """The settings of this call, with logging set up by them. Raises ConfigurationError."""
     settings = read_settings()
-    set_up_logs(
-        level or settings.log_level,
-        as_json=settings.log_format == "json",
-        secrets=settings.secrets(),
-        development=settings.development,
-    )
+    with without_rich():
+        set_up_logs(
+            level or settings.log_level,
+            as_json=settings.log_format == "json",
+            secrets=settings.secrets(),
+            development=settings.development,
+        )
     return settings
 
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bot.cli.wording import moment
 from bot.domain.message import shortened
-from bot.operations.stuck import Stuck
-from storage.holders import HolderRow
-from storage.views.chats import ChatLine
-from storage.views.conversation import Heard, Said
-from storage.views.parts import DeadLetter, PartLine
-from storage.views.runs import RunLine
-from storage.views.timeline import Moment
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from bot.operations.stuck import Stuck
+    from storage.holders import HolderRow
+    from storage.views.chats import ChatLine
+    from storage.views.conversation import Heard, Said
+    from storage.views.parts import DeadLetter, PartLine
+    from storage.views.runs import RunLine
+    from storage.views.timeline import Moment
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -5,15 +5,18 @@ What each is for stands in docs/metrics.md, which a test holds against this.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 from bot.domain.ending import Ending
+from bot.lazy_imports import lazy_imports
+from bot.version import our_version
+
+with lazy_imports(__name__):
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client.core import CounterMetricFamily, Metric
 
 _FAST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 _SLOW = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 45.0, 90.0, 300.0, 900.0)
@@ -21,7 +24,7 @@ _LONG = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 45.0, 120.0, 300.0, 900.0, 3600.0, 14_40
 
 
 @dataclass(frozen=True, slots=True)
-class _LateRenewals(Collector):
+class _LateRenewals:
     read: Callable[[], int]
 
     def collect(self) -> Iterator[Metric]:
@@ -39,6 +42,12 @@ class Observer:
         self.registry = CollectorRegistry()
         counter = partial(Counter, registry=self.registry)
         gauge = partial(Gauge, registry=self.registry)
+        build = gauge(
+            "answerback_build_info",
+            "1, of the program with this version on this Python.",
+            ["version", "python"],
+        )
+        build.labels(our_version(), platform.python_version()).set(1)
         histogram = partial(Histogram, registry=self.registry)
         self.webhook_seconds = histogram(
             "answerback_webhook_seconds",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,6 +20,7 @@ from bot.operations.session import OperatorSession, database_exists, schema_prob
 from bot.operations.stuck import silent_processes
 from bot.operations.webhooks import webhook_finding, webhook_states
 from bot.settings import Settings
+from bot.version import our_version
 from storage import audit_log, holders
 from storage.engine.database import parsed_url
 from storage.engine.demands import facts_of, judge
@@ -50,13 +52,13 @@ class Examined:
 def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
     """The findings where the settings can't be read."""
     fix = "correct the variable in the environment or in .env (see .env.example)"
-    return [problem("settings", line, fix) for line in str(error).splitlines()]
+    return [_program(), *(problem("settings", line, fix) for line in str(error).splitlines())]
 
 
 async def examine(process: Examined) -> Sequence[Finding]:
     """Every finding, in the order in which things depend on each other. Never raises."""
     settings, clock = process.settings, process.clock
-    found = [*_settings(process), _disk(settings)]
+    found = [_program(), *_settings(process), _disk(settings)]
     stored = await _database(settings, clock)
     found += stored
     found += await _redis(settings, clock)
@@ -64,6 +66,10 @@ async def examine(process: Examined) -> Sequence[Finding]:
         found += await _platforms(process)
     found.append(await _agent(process))
     return found
+
+
+def _program() -> Finding:
+    return fine("answerback", f"{our_version()}, on Python {platform.python_version()}")
 
 
 def _settings(process: Examined) -> Sequence[Finding]:
@@ -91,7 +97,8 @@ def _settings(process: Examined) -> Sequence[Finding]:
 def _disk(settings: Settings) -> Finding:
     parsed = parsed_url(settings.database_url)
     place = Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else Path()
-    folder = next(p for p in (place.absolute(), *place.absolute().parents) if p.is_dir())
+    folders = (place.absolute(), *place.absolute().parents)
+    folder = next(p for p in folders if os.path.isdir(p))  # noqa: PTH112 - Path's raises where this user may not look
     if parsed.get_backend_name() == "sqlite" and not os.access(folder, os.W_OK):
         return problem("disk", f"{folder} can't be written", "let this user write in that folder")
     left = shutil.disk_usage(folder).free

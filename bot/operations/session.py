@@ -16,12 +16,15 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
 from bot.domain.reminders import Calendar
+from bot.lazy_imports import lazily
 from bot.leases.runtime import Runtime
+from bot.observability.metrics import Observer
 from bot.settings import Settings
 from bot.supervisor import beside
 from bot.texts import Words
 from storage import accounts
 from storage.accounts import Account
+from storage.engine import read_only
 from storage.engine.database import Database, DatabaseSettings, parsed_url
 from storage.notify import Wakeups
 from storage.schema.migrate import NEWEST, revisions
@@ -95,6 +98,7 @@ async def open_session(
             words=parts.words,
             wakeups=Wakeups(parts.clock, (tells and settings.redis_url) or None),
             calendar=parts.calendar,
+            observer=lazily(Observer),  # an operator's process shows no metrics
         )
         async with _telling(rt):
             yield OperatorSession(settings, rt, parts.endpoints, rows)
@@ -105,7 +109,7 @@ async def open_session(
 def database_exists(url: str) -> bool:
     """False only for a file of SQLite that is not there: looking must not make one."""
     parsed = parsed_url(url)
-    return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).exists()
+    return parsed.get_backend_name() != "sqlite" or read_only.exists(Path(str(parsed.database)))
 
 
 def schema_problem(url: str) -> str:

@@ -4,7 +4,7 @@ sentence and the command that helps."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from bot.domain.findings import Level
@@ -118,9 +118,13 @@ def uncertain(tx: Tx, chat: int | None = None) -> Sequence[Stuck]:
 
 def database_troubles(url: str, clock: Clock) -> Sequence[Stuck]:
     """The demands that the database does not meet now. Raises DatabaseUnavailable."""
+    facts = facts_of(url, clock)
+    if facts.foreign:
+        # It is this user who may not write, and not the service.
+        facts = replace(facts, refusal="")
     return [
         Stuck(Trouble.DATABASE, "database", 0.0, finding.says, finding.fix)
-        for finding in judge(facts_of(url, clock))
+        for finding in judge(facts)
         if finding.level is Level.PROBLEM
     ]
 

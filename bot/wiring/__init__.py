@@ -1,11 +1,18 @@
-"""The composition root: the one package that knows everything."""
+"""The composition root: the one package that knows everything.
 
-from bot.operations.session import OperatorSession, database_exists, schema_problem
-from bot.settings import Settings
-from bot.wiring.channels import configured
-from bot.wiring.operator import operator_session
-from bot.wiring.process import Parts, Process, Role, running, site, typed
-from bot.wiring.remarks import read_settings, remarks
+It is loaded piece by piece: who asks for the database needs no worker.
+"""
+
+from bot.domain.role import Role
+from bot.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from bot.operations.session import OperatorSession, database_exists, schema_problem
+    from bot.settings import Settings
+    from bot.wiring.channels import configured
+    from bot.wiring.operator import operator_session
+    from bot.wiring.process import Parts, Process, running, site, typed
+    from bot.wiring.remarks import read_settings, remarks
 
 __all__ = [
     "OperatorSession",

@@ -7,19 +7,22 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from bot.agents.echo import EchoAgent
-from bot.agents.function import load
-from bot.agents.http.client import HttpAgent, HttpAgentConfig
-from bot.agents.http.conformance import Trial, check
-from bot.agents.rehearsal import rehearse
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
+from bot.lazy_imports import lazy_imports
 from bot.settings import Settings, lend_to_packages
 from bot.texts import Words
-from bot.threads import Threads
+
+with lazy_imports(__name__):
+    from bot.agents.echo import EchoAgent
+    from bot.agents.function import load
+    from bot.agents.http.client import HttpAgent, HttpAgentConfig
+    from bot.agents.http.conformance import Trial, check
+    from bot.agents.rehearsal import rehearse
+    from bot.threads import Threads
 
 
 async def _nothing() -> None:

@@ -8,19 +8,22 @@ from contextlib import asynccontextmanager
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding
-from bot.operations import doctor
-from bot.operations.session import OperatorSession, SessionParts, open_session
-from bot.operations.stuck import Stuck, database_troubles
+from bot.lazy_imports import lazy_imports
 from bot.schedule import CronCalendar
 from bot.settings import Settings
-from bot.wiring.agents import build_agent, words_of
 from bot.wiring.channels import (
     configured,
     connect,
     ways_to_configure,
 )
-from bot.wiring.process import make_ready
 from bot.wiring.remarks import read_settings, remarks
+
+with lazy_imports(__name__):
+    from bot.operations import doctor
+    from bot.operations.session import OperatorSession, SessionParts, open_session
+    from bot.operations.stuck import Stuck, database_troubles
+    from bot.wiring.agents import build_agent, words_of
+    from bot.wiring.process import make_ready
 
 
 @asynccontextmanager

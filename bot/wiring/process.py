@@ -9,7 +9,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from math import inf
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
+from bot.domain.role import Role
 from bot.domain.turn import Agent
 from bot.http import Site
 from bot.intake import batching
@@ -73,14 +73,6 @@ _PROBE_EVERY = 15.0
 _BEAT_EVERY = 10.0
 """Seconds between signs of life on an open stream: proxies cut one that is silent for a minute."""
 _ASKED_EVERY = 1.0
-
-
-class Role(StrEnum):
-    """The work of a process."""
-
-    ALL = "all"
-    WEB = "web"
-    WORKER = "worker"
 
 
 class DatabaseCheck:

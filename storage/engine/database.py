@@ -24,7 +24,6 @@ from sqlalchemy.exc import ArgumentError
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
 from storage.engine.once import Once
-from storage.engine.postgres import Postgres
 from storage.engine.sqlite import Sqlite
 from storage.engine.tx import Tx
 
@@ -100,7 +99,7 @@ class Database:
         self._engine: _Engine = (
             Sqlite(self.url, clock, lambda: self.on_broken())  # noqa: PLW0108 - which is set later
             if self.is_sqlite
-            else Postgres(self.url, settings.pool, settings.pool_wait, settings.patience)
+            else _postgres(self.url, settings)
         )
 
     async def write(
@@ -164,6 +163,12 @@ class Database:
     def close(self) -> None:
         """Finish what is queued and let go of every connection."""
         self._engine.close()
+
+
+def _postgres(url: URL, settings: DatabaseSettings) -> _Engine:
+    from storage.engine.postgres import Postgres  # noqa: PLC0415 - its driver, where it is used
+
+    return Postgres(url, settings.pool, settings.pool_wait, settings.patience)
 
 
 def _bound(move: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Tx) -> T:

@@ -10,17 +10,14 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pysqlite3.dbapi2 as sqlite3
-from psycopg import sql
 from sqlalchemy import URL
 
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level, fine
 from bot.domain.ports import Clock
-from storage.engine import postgres
+from storage.engine import read_only
 from storage.engine.database import parsed_url
 from storage.engine.sqlite import PATIENCE
 
@@ -33,15 +30,14 @@ _ROOM = 10
 _SLOW = 0.25
 _CLOCK_OFF = 2.0
 """Seconds."""
-_ROUNDS = 5
-"""A pooler gives a connection another session in one of so many transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
     """A database as it presents itself. `refusal` says why nothing can be written, empty where
-    something can; `room` counts the connections that are left, None without such a bound;
-    `took` are the seconds that a question took, and its clock is `ahead` of ours by seconds."""
+    something can, and `foreign` that the file is another user's; `room` counts the connections
+    that are left, None without such a bound; `took` are the seconds that a question took, and its
+    clock is `ahead` of ours by seconds."""
 
     product: str
     version: tuple[int, ...]
@@ -49,6 +45,7 @@ class DatabaseFacts:
     isolation: str = _READ_COMMITTED
     shares_sessions: bool = False
     refusal: str = ""
+    foreign: bool = False
     durable: bool = True
     room: int | None = None
     took: float = 0.0
@@ -177,11 +174,9 @@ def facts_of(url: str, clock: Clock) -> DatabaseFacts:
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _of_file(Path(str(parsed.database)), clock)
-    try:
-        with closing(postgres.connect(parsed)) as one, closing(postgres.connect(parsed)) as other:
-            return _of_server(one, other, clock)
-    except psycopg.OperationalError as error:
-        raise unreachable(parsed, error) from error
+    from storage.engine import server  # noqa: PLC0415 - its driver, only where it is used
+
+    return server.facts_of(parsed, clock)
 
 
 def refusal_of(url: str) -> str:
@@ -190,11 +185,9 @@ def refusal_of(url: str) -> str:
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _refused_by_file(Path(str(parsed.database)))
-    try:
-        with closing(postgres.connect(parsed)) as connection:
-            return _refused_by_server(connection)
-    except psycopg.OperationalError as error:
-        raise unreachable(parsed, error) from error
+    from storage.engine import server  # noqa: PLC0415 - as above
+
+    return server.refusal_of(parsed)
 
 
 def unreachable(url: URL, error: BaseException | None) -> DatabaseUnavailable:
@@ -206,11 +199,15 @@ def unreachable(url: URL, error: BaseException | None) -> DatabaseUnavailable:
 
 def _of_file(file: Path, clock: Clock) -> DatabaseFacts:
     version, began = tuple(sqlite3.sqlite_version_info), clock.monotonic()
-    refusal = _refused_by_file(file) if file.exists() else ""
-    return DatabaseFacts("SQLite", version, refusal=refusal, took=clock.monotonic() - began)
+    refusal = _refused_by_file(file) if read_only.exists(file) else ""
+    took = clock.monotonic() - began
+    foreign = bool(refusal) and read_only.belongs_to_another(file)
+    return DatabaseFacts("SQLite", version, refusal=refusal, foreign=foreign, took=took)
 
 
 def _refused_by_file(file: Path) -> str:
+    if not read_only.may_write(file):
+        return read_only.refusal(file)
     try:
         with closing(sqlite3.connect(file, timeout=PATIENCE, isolation_level=None)) as raw:
             raw.execute("BEGIN IMMEDIATE")
@@ -221,77 +218,3 @@ def _refused_by_file(file: Path) -> str:
     except sqlite3.Error as error:
         return str(error)
     return ""
-
-
-_ASK = """SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-    current_setting('transaction_isolation'),
-    current_setting('fsync')::bool AND current_setting('synchronous_commit') <> 'off',
-    current_setting('max_connections')::int - (SELECT count(*) FROM pg_stat_activity),
-    extract(epoch FROM clock_timestamp())::float"""
-
-
-def _of_server(
-    one: psycopg.Connection[Any], other: psycopg.Connection[Any], clock: Clock
-) -> DatabaseFacts:
-    shares = _share_sessions(one, other)
-    began = clock.monotonic()
-    row = one.execute(_ASK, prepare=False).fetchone()
-    assert row is not None
-    number, encoding, isolation, durable, room, now = row
-    took = clock.monotonic() - began
-    ahead = now - clock.wall()
-    return DatabaseFacts(
-        "PostgreSQL",
-        divmod(number, 10_000),
-        encoding,
-        isolation,
-        shares,
-        "" if shares else _refused_by_server(one),  # A pooler may refuse the asking itself.
-        durable,
-        room,
-        took,
-        ahead,
-    )
-
-
-_STATE = """SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool,
-    has_schema_privilege(current_schema(), 'CREATE'),
-    has_database_privilege(current_database(), 'TEMPORARY')"""
-_PAGES = "SELECT repeat('.', 1900) FROM generate_series(1, 32)"
-"""Of a table: 64 KiB, for which the disk must have room."""
-
-
-def _refused_by_server(connection: psycopg.Connection[Any]) -> str:
-    """A row that exists already may be written on a disk that is full: a table is made, and
-    undone, where the role may make one. Raises psycopg.OperationalError."""
-    row = connection.execute(_STATE, prepare=False).fetchone()
-    assert row is not None
-    standby, read_only, in_schema, temporary = row
-    if standby or read_only:
-        return "it is a standby" if standby else "it is set to read only"
-    if not (in_schema or temporary):
-        return ""
-    table = sql.Identifier(f"answerback_probe_{connection.info.backend_pid}")
-    kind = sql.SQL("TABLE" if in_schema else "TEMPORARY TABLE")
-    try:
-        connection.execute("BEGIN", prepare=False)
-        made = sql.SQL("CREATE {} {} AS {}").format(kind, table, sql.SQL(_PAGES))
-        connection.execute(made, prepare=False)
-    except psycopg.Error as error:
-        if connection.closed:
-            raise
-        return str(error).partition("\n")[0]
-    finally:
-        if not connection.closed:
-            connection.execute("ROLLBACK", prepare=False)
-    return ""
-
-
-def _share_sessions(one: psycopg.Connection[Any], other: psycopg.Connection[Any]) -> bool:
-    """Tell whether transactions of a connection meet a session that is not its own: that of another
-    connection, or another one each time."""
-    met: list[set[object]] = [set(), set()]
-    for _ in range(_ROUNDS):
-        for sessions, connection in zip(met, (one, other), strict=True):
-            sessions.add(connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone())
-    return len(met[0] | met[1]) != 2 or not met[0].isdisjoint(met[1])

@@ -260,4 +260,5 @@ def _told(error: psycopg.Error, begin: str, statement: str, *, broke: bool) -> E
     away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     if broke or unwritable or (away and not code.startswith(_TOO_MUCH)):
         return DatabaseUnavailable(f"the database does not answer: {type(error).__name__}")
-    return StatementFailed(error, statement).with_traceback(error.__traceback__)
+    said = f", {error.diag.constraint_name or error.sqlstate}"
+    return StatementFailed(error, said, statement).with_traceback(error.__traceback__)

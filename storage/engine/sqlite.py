@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pysqlite3.dbapi2 as sqlite3
@@ -25,6 +26,7 @@ from sqlalchemy import URL
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
+from storage.engine import read_only
 from storage.engine.clock import LEASE_CLOCK_FUNCTION, LEASE_NOW_FUNCTION, NOW_FUNCTION
 from storage.engine.tx import SQLITE, StatementFailed, Tx
 
@@ -45,7 +47,10 @@ sqlite3.register_adapter(list, partial(json.dumps, ensure_ascii=False))
 
 def connect(url: URL, clock: Clock) -> Any:
     """One connection, which knows our clock, in autocommit: whoever needs a transaction begins
-    it. Raises sqlite3.Error."""
+    it. Raises sqlite3.Error; DatabaseUnavailable for a file that this user may not write."""
+    place = Path(str(url.database))
+    if not read_only.may_write(place):
+        raise DatabaseUnavailable(read_only.refusal(place))
     (file, *_), options = SQLITE.create_connect_args(url)
     raw = sqlite3.connect(
         file,
@@ -55,10 +60,14 @@ def connect(url: URL, clock: Clock) -> Any:
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA foreign_keys = ON")
+    _tell_time(raw, clock)
+    return raw
+
+
+def _tell_time(raw: Any, clock: Clock) -> None:
     raw.create_function(NOW_FUNCTION, 0, clock.wall)
     raw.create_function(LEASE_NOW_FUNCTION, 0, lambda: clock.boot()[1])
     raw.create_function(LEASE_CLOCK_FUNCTION, 0, lambda: clock.boot()[0])
-    return raw
 
 
 def _told(error: Exception, tx: Tx | None) -> Exception:
@@ -66,7 +75,8 @@ def _told(error: Exception, tx: Tx | None) -> Exception:
     if isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError):
         return DatabaseUnavailable(f"SQLite does not answer: {error}")
     if isinstance(error, sqlite3.Error):
-        failed = StatementFailed(error, "" if tx is None else tx.statement)
+        # SQLite names columns and no values.
+        failed = StatementFailed(error, f": {error}", "" if tx is None else tx.statement)
         return failed.with_traceback(error.__traceback__)
     return error
 
@@ -99,6 +109,9 @@ class Sqlite:
 
     def __init__(self, url: URL, clock: Clock, on_broken: Callable[[], object]) -> None:
         self._connect = partial(connect, url, clock)
+        self._file = Path(str(url.database))
+        self._writes = read_only.may_write(self._file)
+        self._clock = clock
         self._writer = _Writer(self._connect, clock.monotonic, on_broken)
         self._idle: queue.LifoQueue[Any] = queue.LifoQueue()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="db-read")
@@ -134,14 +147,25 @@ class Sqlite:
 
     def _read(self, job: Callable[[Tx], T]) -> T:
         tx: Tx | None = None
+
+        def asked(connection: Any) -> T:
+            nonlocal tx
+            tx = Tx(connection, SQLITE)
+            connection.execute("BEGIN")
+            try:
+                return job(tx)
+            finally:
+                connection.execute("ROLLBACK")
+
+        def asked_without_writing(connection: Any) -> T:
+            _tell_time(connection, self._clock)
+            return asked(connection)
+
         try:
+            if not self._writes:
+                return read_only.read(self._file, asked_without_writing, PATIENCE)
             with self._reader() as connection:
-                tx = Tx(connection, SQLITE)
-                connection.execute("BEGIN")
-                try:
-                    return job(tx)
-                finally:
-                    connection.execute("ROLLBACK")
+                return asked(connection)
         except sqlite3.Error as error:
             raise _told(error, tx) from None
 
@@ -286,6 +310,8 @@ def _in_savepoint(tx: Tx, job: _Job) -> Callable[[], None]:
 
 
 def _not_taken(error: BaseException) -> DatabaseUnavailable:
+    if isinstance(error, DatabaseUnavailable):
+        return error
     failure = DatabaseUnavailable(f"SQLite did not take the write: {error}")
     failure.__cause__ = error
     return failure

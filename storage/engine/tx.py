@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
-import psycopg
 import pysqlite3.dbapi2 as sqlite3
 from sqlalchemy import Boolean, Dialect, Executable
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
@@ -34,22 +33,17 @@ _NOTHING: Mapping[str, object] = {}
 
 class StatementFailed(Exception):
     """The database refused a statement, and will again: a constraint, or a fault of ours. The
-    text holds no value of it; `orig` is the driver's own error, whose text may."""
+    text and `said`, a part of it, hold no value; `orig` is the driver's own error, whose text may.
+    """
 
-    def __init__(self, orig: Exception, statement: str) -> None:
+    def __init__(self, orig: Exception, said: str, statement: str) -> None:
         self.orig = orig
         self.__suppress_context__ = True
-        super().__init__(f"{_without_values(orig)}: {' '.join(statement.split())}")
+        super().__init__(f"{type(orig).__name__}{said}: {' '.join(statement.split())}")
 
 
 class RowsLocked(DatabaseUnavailable):
     """Somebody else has locked what a statement needs, for longer than it may wait."""
-
-
-def _without_values(error: Exception) -> str:
-    if not isinstance(error, psycopg.Error):
-        return f"{type(error).__name__}: {error}"  # SQLite names columns and no values.
-    return f"{type(error).__name__}, {error.diag.constraint_name or error.sqlstate}"
 
 
 class Row(tuple[Any, ...]):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pysqlite3.dbapi2 as sqlite3
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from bot.domain.errors import ConfigurationError
+from storage.engine import read_only
 from storage.engine.database import parsed_url
 from storage.engine.demands import unreachable
 
@@ -20,6 +22,8 @@ NEWEST = max(script.name[:4] for script in (_SCRIPTS / "versions").glob("[0-9]*_
 """The newest revision, by the names of the scripts: a start on a database at this revision loads
 no Alembic, which takes as long as the rest of it."""
 
+_PATIENCE = 30.0
+"""Seconds that one process waits for another's migration of a file."""
 _LOCK = 7_203_615_001
 """The advisory lock's number: any number that nobody else on this database uses."""
 
@@ -37,9 +41,34 @@ def upgrade(url: str) -> str:
 
 
 def revisions(url: str) -> tuple[str | None, str]:
-    """(the database's revision, this program's)."""
-    with _reached(url) as engine, engine.connect() as connection:
-        return _current(connection), NEWEST
+    """(the database's revision, this program's), asked by the driver itself: an engine of
+    SQLAlchemy takes longer to begin than to ask. Raises ConfigurationError, DatabaseUnavailable."""
+    parsed = parsed_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _revision_of_file(parsed), NEWEST
+    from storage.engine.server import revision_of  # noqa: PLC0415 - its driver, where it is used
+
+    return revision_of(parsed), NEWEST
+
+
+def _revision_of_file(url: URL) -> str | None:
+    file = Path(str(url.database))
+    if not read_only.exists(file):
+        return None
+    try:
+        if not read_only.may_write(file):
+            return read_only.read(file, _told_by, _PATIENCE)
+        with closing(sqlite3.connect(file, timeout=_PATIENCE, isolation_level=None)) as raw:
+            return _told_by(raw)
+    except sqlite3.Error as error:
+        raise unreachable(url, error) from error
+
+
+def _told_by(raw: Any) -> str | None:
+    if not raw.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
+        return None
+    row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])
 
 
 def apply_missing(connection: Connection) -> None:
@@ -119,5 +148,5 @@ def _engine(url: str) -> Engine:
         parsed,
         module=sqlite3,
         hide_parameters=True,
-        connect_args={"timeout": 30.0, "isolation_level": None},
+        connect_args={"timeout": _PATIENCE, "isolation_level": None},
     )

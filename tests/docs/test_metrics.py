@@ -68,7 +68,7 @@ def test_every_metric_is_documented_with_its_kind() -> None:
 
 
 def test_every_label_is_documented_and_takes_few_values() -> None:
-    few = {"channel", "outcome", "ending", "direction", "state"}
+    few = {"channel", "outcome", "ending", "direction", "state", "version", "python"}
     for name, (_, labels) in documented().items():
         assert labels <= few, name
 
