@@ -17,6 +17,7 @@ from bot.domain.findings import Level
 from bot.http import build_app, build_waiting_app
 from bot.runs.shutdown import shut_down
 from bot.wiring import Process, Role, Settings, configured, remarks, running, site
+from bot.wiring.about import about
 from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
 
@@ -104,6 +105,7 @@ async def serve(settings: Settings, role: Role) -> None:
 
 
 def _announce(process: Process, listener: socket.socket | None) -> None:
+    _log.info("%s", about(process))
     if listener is not None:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import shutil
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from bot.cli.options import Acting
@@ -59,6 +62,17 @@ def in_session(
             return await work(session)
 
     return asyncio.run(with_session())
+
+
+def program() -> str:
+    """This program as it was called, for the next command."""
+    name = Path(sys.argv[0])
+    if name.name == "__main__.py":
+        return f"{sys.executable} -m bot.cli"
+    if shutil.which(name.name) == str(name):
+        return name.name
+    here = Path.cwd()
+    return str(name.relative_to(here) if name.is_relative_to(here) else name)
 
 
 def operator_of(acting: Acting) -> Operator:
