@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture screenshots bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -60,8 +60,12 @@ goldens: $(TESTABLE) ## Renew tests/cli/goldens, every screen of the command lin
 screenshots: $(TESTABLE) ## Take docs/web-*.png of the chat on a page; needs a Chromium
 	@$(BIN)/python docs/screenshots.py
 
-picture: $(TESTABLE) ## Draw docs/layers.svg from the imports as they are
+picture: $(TESTABLE) ## Draw docs/layers.svg and docs/run-life.svg from the code as it is
 	@$(BIN)/python docs/layers.py
+	@$(BIN)/python docs/run_life.py
+
+recording: $(TESTABLE) ## Record docs/demo.svg: a process is killed, the next one answers
+	@$(BIN)/python docs/recording.py
 
 bench: $(TESTABLE) ## Every figure beside its floor, and docs/benchmarks.md; ARGS=--quick: two minutes
 	@$(BIN)/python -m benchmarks $(ARGS)

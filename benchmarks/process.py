@@ -64,7 +64,11 @@ def started(
         chat_messages_per_minute=1_000_000,
         chat_waiting_max=1_000_000,
     )
-    return running(settings, ROLES[part], Parts(show, thinks or agent(job.agent)))
+
+    async def shown(text: str, _answers: str) -> None:
+        show(text)
+
+    return running(settings, ROLES[part], Parts(shown, thinks or agent(job.agent)))
 
 
 def message(chat: int, number: int, text: str = "") -> Inbound:

@@ -16,8 +16,8 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Level
 from bot.http import build_app, build_waiting_app
 from bot.runs.shutdown import shut_down
-from bot.version import our_version
 from bot.wiring import Process, Role, Settings, configured, remarks, running, site
+from bot.wiring.about import about
 from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
 
@@ -105,13 +105,13 @@ async def serve(settings: Settings, role: Role) -> None:
 
 
 def _announce(process: Process, listener: socket.socket | None) -> None:
+    _log.info("%s", about(process))
     if listener is not None:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        told = (our_version(), process.lease.name, shown, port)
-        _log.info("Answerback %s: %s listens on http://%s:%s", *told)
+        _log.info("%s listens on http://%s:%s", process.lease.name, shown, port)
     else:
-        _log.info("Answerback %s: %s works", our_version(), process.lease.name)
+        _log.info("%s works", process.lease.name)
 
 
 def _listen(settings: Settings, role: Role) -> socket.socket | None:

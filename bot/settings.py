@@ -105,6 +105,7 @@ class Settings(ChannelList):
     agent: str = "echo"
     agent_secret: str = Field("", repr=False)
     agent_timeout: float = Field(600.0, gt=0)
+    demo_seconds: float = Field(20.0, gt=0)
     llm_model: str = ""
     llm_base_url: str = ""
     llm_system_prompt_file: Path | None = None

@@ -24,6 +24,7 @@ from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import ChannelName
+from bot.domain.plugin import Terminal
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
 from bot.http import build_app
@@ -153,6 +154,13 @@ def _usual_menu() -> str:
     return digest_of(menus_of(Words.load()))
 
 
+def _written_by(write: Callable[[str], None]) -> Terminal:
+    async def written(text: str, _answers: str) -> None:
+        write(text)
+
+    return written
+
+
 @dataclass
 class World:
     """The providers, the database, the processes that a test started, and a folder for files.
@@ -221,7 +229,7 @@ class World:
             listener.listen(BACKLOG)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             parts = Parts(
-                terminal=terminal,
+                terminal=None if terminal is None else _written_by(terminal),
                 agent=agent,
                 reached=reached,
                 clock=clock or self.clock,

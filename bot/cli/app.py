@@ -116,7 +116,7 @@ def _stay(program: Coroutine[object, object, None]) -> None:
 
 def add_operators(app: typer.Typer) -> None:
     """Make the commands for operators known, of which serving loads none."""
-    from bot.cli import chats, checks, outbox, overview, runs  # noqa: PLC0415 - see above
+    from bot.cli import chats, checks, demo, outbox, overview, runs  # noqa: PLC0415 - see above
 
     alone = (overview.stuck, overview.top, runs.status, overview.recover, checks.doctor)
     for command in (*alone, runs.explain):
@@ -128,6 +128,7 @@ def add_operators(app: typer.Typer) -> None:
     app.add_typer(checks.webhook, name="webhook")
     app.add_typer(checks.database, name="db")
     app.add_typer(checks.agent, name="agent")
+    app.add_typer(demo.app, name="demo")
     _shorten(app)
 
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import logging
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
+from bot.cli.session import program
+from bot.cli.terminal import Terminal, terminal
+from bot.cli.work import WorkFollower
 from bot.domain.errors import DatabaseUnavailable
 from bot.runs.shutdown import shut_down
-from bot.wiring import Parts, Process, Settings, running, site, typed
+from bot.supervisor import beside
+from bot.wiring import Parts, Process, Settings, at_the_terminal, running, site, typed
+from bot.wiring.about import about
 from bot.wiring.signals import Stop, stop_signals
 from storage.notify import READY
 from storage.views import runs as run_views
 
-PROMPT = "you> "
-_HELLO = (
-    "Talk to the agent; /help lists commands, Ctrl-D leaves.\n"
-    "Everything you type is stored first: kill this at any time and start it again."
-)
 _LEAVING = "leaving; what is pending is answered at the next start (Ctrl-C again: at once)\n"
 
 
@@ -30,22 +31,60 @@ async def chat(settings: Settings, *, pages: bool = False) -> None:
     """Chat on standard input and output. With piped input: answer every line, wait for what
     is pending, return. With `pages` the same agent is met in a browser of this machine too.
     Raises ConfigurationError, DatabaseUnavailable."""
-    interactive = sys.stdin is not None and sys.stdin.isatty()
-
-    def answer(text: str) -> None:
-        _show(f"\r{text}\n{PROMPT}" if interactive else f"{text}\n")
-
-    parts = Parts(terminal=answer, pages=pages)
-    with stop_signals() as stop:
-        async with running(settings, parts=parts) as process, _served(process, settings) as page:
+    settings = at_the_terminal(settings)
+    shown = terminal()
+    talk = _Talk(shown)
+    # What a start finds is shown below the welcome, with its question, and not logged above it.
+    recovering = logging.getLogger("answerback.recover")
+    recovering.setLevel(logging.ERROR)
+    with stop_signals() as stop, _told_of_logs(shown):
+        async with (
+            running(settings, parts=Parts(terminal=talk.answer, pages=pages)) as process,
+            _served(process, settings) as page,
+        ):
             stop.works(process)
-            if page:
-                sys.stderr.write(f"The same agent in a browser of this machine: {page}\n")
-            if interactive:
-                _show(f"{_HELLO}\n{PROMPT}")
-            await _until_told(_talk(process, interactive=interactive), stop)
-            process.send_followers_away()
-            await shut_down(process.ctx, process.worker, settings.shutdown_grace)
+            talk.begin(process, page)
+            recovering.setLevel(logging.NOTSET)
+            async with beside("progress", talk.follower.follow()):
+                await _until_told(talk.take_lines(), stop, shown)
+                process.send_followers_away()
+                await shut_down(process.ctx, process.worker, settings.shutdown_grace)
+
+
+class _Disturbing(logging.Handler):
+    """Tells a terminal that a line of the log comes between its own."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._terminal.disturbed()
+
+
+@contextmanager
+def _told_of_logs(terminal: Terminal) -> Iterator[None]:
+    handler = _Disturbing(terminal)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def hints(settings: Settings, pid: int, called: str) -> Sequence[str]:
+    """The commands worth knowing, above the first prompt of a process that was `called` so."""
+    commands = "/help lists commands, Ctrl-D leaves."
+    kill, seconds = f"kill -9 {pid}", f"{settings.demo_seconds:g} s"
+    if settings.agent != "demo":
+        return [f"Everything you type is stored first: {kill}, and start it again.", commands]
+    return [
+        f"This agent works {seconds} on a message, in three steps; the second costs money.",
+        f"Write something, and meanwhile in another terminal: {kill}",
+        "Then start it again: the answer comes, and nothing is paid for twice.",
+        f"To see all of that done and told: {called} demo kill",
+        commands,
+    ]
 
 
 @asynccontextmanager
@@ -66,7 +105,7 @@ async def _served(process: Process, settings: Settings) -> AsyncIterator[str]:
         await server.close()
 
 
-async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
+async def _until_told(talk: Coroutine[None, None, None], stop: Stop, shown: Terminal) -> None:
     """Talk until that ends by itself or a signal comes."""
     stopping = asyncio.create_task(stop.told.wait(), name="stopping")
     talking = asyncio.create_task(talk, name="talking")
@@ -75,35 +114,54 @@ async def _until_told(talk: Coroutine[None, None, None], stop: Stop) -> None:
     if talking.done():
         talking.result()
         return
+    shown.disturbed()
     sys.stderr.write(f"\n{_LEAVING}")
     talking.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await talking
 
 
-def _show(text: str) -> None:
-    """Write to standard output. Raises OSError. No buffer is in between: what was written
-    is out, and what a broken pipe refused is not tried again at the program's end."""
-    if sys.stdout is None:
-        raise OSError("standard output is closed")
-    left = text.encode(sys.stdout.encoding or "utf-8", "replace")
-    while left:
-        left = left[os.write(sys.stdout.fileno(), left) :]
+class _Talk:
+    """The conversation at a terminal: lines in, answers out, once it has begun."""
 
+    process: Process
+    follower: WorkFollower
 
-async def _talk(process: Process, *, interactive: bool) -> None:
-    """Record every line, then wait until all of them have their answer."""
-    conversation = process.rt.clock.token()[:16]
-    number = 0
-    async for line in _lines():
-        number += 1
-        if line.strip():
-            await _record(process, line, f"{conversation}-{number}")
-            if not interactive:
-                await _settled(process)
-        elif interactive:
-            _show(PROMPT)
-    await _settled(process)
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._begun = asyncio.Event()
+
+    def begin(self, process: Process, page: str) -> None:
+        """Welcome the person; until then no answer is shown."""
+        self.process = process
+        self._conversation = process.rt.clock.token()[:16]
+        self.follower = WorkFollower(process, self._terminal, self._conversation)
+        runs = [about(process)]
+        if page:
+            runs.append(f"The same agent in a browser of this machine: {page}")
+        with contextlib.suppress(OSError):
+            self._terminal.welcome(runs, hints(process.settings, os.getpid(), program()))
+        self._begun.set()
+
+    async def answer(self, text: str, number: str) -> None:
+        """Show an answer to the line of this number. Raises OSError."""
+        await self._begun.wait()
+        await self.follower.answer(text, number)
+
+    async def take_lines(self) -> None:
+        """Record every line, then wait until all of them have their answer."""
+        number = 0
+        async for line in _lines():
+            number += 1
+            with contextlib.suppress(OSError):
+                self._terminal.entered()
+            if line.strip():
+                await _record(self.process, line, f"{self._conversation}-{number}")
+                if not self._terminal.lasting:
+                    await _settled(self.process)
+        with contextlib.suppress(OSError):
+            self._terminal.left()
+        await _settled(self.process)
 
 
 async def _record(process: Process, line: str, number: str) -> None:

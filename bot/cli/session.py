@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from bot.cli.options import Acting
@@ -80,6 +82,17 @@ def in_session(
             return await work(session)
 
     return asyncio.run(with_session())
+
+
+def program() -> str:
+    """This program as it was called, for the next command."""
+    name = Path(sys.argv[0])
+    if name.name == "__main__.py":
+        return f"{sys.executable} -m bot.cli"
+    if shutil.which(name.name) == str(name):
+        return name.name
+    here = Path.cwd()
+    return str(name.relative_to(here) if name.is_relative_to(here) else name)
 
 
 def operator_of(acting: Acting) -> Operator:

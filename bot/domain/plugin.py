@@ -169,6 +169,11 @@ class Endpoint:
     examine: Callable[[], Awaitable[Sequence[Finding]]] = _nothing_to_examine
 
 
+Terminal = Callable[[str, str], Awaitable[None]]
+"""Puts a text before the person at the terminal. The second one is the platform's id of the message
+that it answers, empty for none. Raises OSError when the terminal is gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """The tools that a process gives its channels: its clock, the words over a reply sent as a
@@ -177,7 +182,7 @@ class Host:
 
     clock: Clock
     long_reply: Callable[[str], str]
-    terminal: Callable[[str], None] | None = None
+    terminal: Terminal | None = None
     page_texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 

@@ -33,6 +33,11 @@ _PATIENCE = 5.0
 """Seconds that anything which is asked may take."""
 _LATELY = 7 * 86_400.0
 """Seconds for which a platform's report is shown."""
+_NOT_FOR_PEOPLE = {
+    "echo": "the bot repeats what people write",
+    "demo": "the bot works for a while, and answers with a receipt that nobody paid for",
+}
+"""The agents that are there to try things out, and what people get from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,10 @@ def _settings(process: Examined) -> Sequence[Finding]:
     if public and not public.startswith("https://"):
         fix = "use https, with a certificate that the platforms trust"
         found.append(warning("PUBLIC_URL", f"{public} is not https", fix))
-    if process.has_platform and settings.agent == "echo":
+    if process.has_platform and settings.agent in _NOT_FOR_PEOPLE:
         fix = "set AGENT to llm, package.module:function or https://..."
-        found.append(warning("AGENT", "echo: the bot repeats what people write", fix))
+        says = f"{settings.agent}: {_NOT_FOR_PEOPLE[settings.agent]}"
+        found.append(warning("AGENT", says, fix))
     sqlite = parsed_url(settings.database_url).get_backend_name() == "sqlite"
     if sqlite and settings.redis_url:
         fix = "use PostgreSQL for several machines, or drop REDIS_URL"

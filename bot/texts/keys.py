@@ -38,6 +38,9 @@ class Text(StrEnum):
     CUT_OFF = "CUT_OFF"  # under an answer that the model's output limit cut
     NOTHING_TO_READ = "NOTHING_TO_READ"  # a blank message
     ECHO_GOT = "ECHO_GOT"  # the echo agent, on something without words; {what}
+    DEMO_ANSWER = "DEMO_ANSWER"  # the demonstration's agent; {what} was asked, {receipt}
+    DEMO_RESUMED = "DEMO_RESUMED"  # below it, where an attempt was cut off; {count} attempts
+    DEMO_IN_DOUBT = "DEMO_IN_DOUBT"  # its paid step had begun and left no result
 
     # Refused; said once, then only recorded.
     NOT_ALLOWED = "NOT_ALLOWED"

@@ -9,9 +9,9 @@ from bot.lazy_imports import lazy_imports
 with lazy_imports(__name__):
     from bot.operations.session import OperatorSession, database_exists, schema_problem
     from bot.settings import Settings
-    from bot.wiring.channels import configured
+    from bot.wiring.channels import at_the_terminal, configured
     from bot.wiring.operator import operator_session
-    from bot.wiring.process import Parts, Process, running, site, typed
+    from bot.wiring.process import Parts, Process, asked, at_work, running, site, typed
     from bot.wiring.remarks import read_settings, remarks
 
 __all__ = [
@@ -20,6 +20,9 @@ __all__ = [
     "Process",
     "Role",
     "Settings",
+    "asked",
+    "at_the_terminal",
+    "at_work",
     "configured",
     "database_exists",
     "operator_session",

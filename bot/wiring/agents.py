@@ -17,6 +17,7 @@ from bot.settings import Settings, lend_to_packages
 from bot.texts import Words
 
 with lazy_imports(__name__):
+    from bot.agents.demo import DemoAgent
     from bot.agents.echo import EchoAgent
     from bot.agents.function import load
     from bot.agents.http.client import HttpAgent, HttpAgentConfig
@@ -48,6 +49,8 @@ def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
     """The agent of these settings. Raises ConfigurationError."""
     if settings.agent == "echo":
         return BuiltAgent(EchoAgent(words), reads_history=False)
+    if settings.agent == "demo":
+        return BuiltAgent(DemoAgent(words, clock, settings.demo_seconds), reads_history=False)
     if settings.agent == "llm":
         try:
             from bot.wiring.llm import llm_agent  # noqa: PLC0415 - its packages are an extra
@@ -69,6 +72,7 @@ def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
 
 
 FORMS = {
+    "demo": "takes its time, and is there to be killed",
     "echo": "repeats what it got",
     "llm": "the assistant on a model, which LLM_MODEL names",
     "package.module:function": "a function of yours, such as my_bot:reply",

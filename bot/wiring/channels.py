@@ -5,14 +5,14 @@ A further channel is a module that exports CHANNEL, named in CHANNELS: nothing h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, warning
-from bot.domain.plugin import ChannelPlugin, Endpoint, Host
+from bot.domain.plugin import ChannelPlugin, Endpoint, Host, Terminal
 from bot.domain.ports import Clock
 from bot.settings import ChannelList, Settings, read, settings_of
 from bot.texts import Text, Words
@@ -89,6 +89,14 @@ def configured(settings: Settings) -> Sequence[ChannelPlugin[Any]]:
     return [plugin for plugin in plugins(settings.channels) if plugin.configured(settings)]
 
 
+def at_the_terminal(settings: Settings) -> Settings:
+    """The settings of a chat in the terminal: where neither a platform nor an agent was named,
+    somebody tries it out, and meets the demonstration's agent."""
+    if configured(settings) or "agent" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(update={"agent": "demo"})
+
+
 def ways_to_configure(settings: Settings) -> str:
     """The variables that would turn a channel on, for a person."""
     return ", or ".join(p.turned_on_by for p in plugins(settings.channels) if p.turned_on_by)
@@ -114,7 +122,7 @@ def connect(
     settings: Settings,
     clock: Clock,
     words: Words,
-    terminal: Callable[[str], None] | None = None,
+    terminal: Terminal | None = None,
     *,
     pages: bool = False,
 ) -> Sequence[Endpoint]:

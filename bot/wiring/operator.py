@@ -12,6 +12,7 @@ from bot.lazy_imports import lazy_imports
 from bot.schedule import CronCalendar
 from bot.settings import Settings
 from bot.wiring.channels import (
+    at_the_terminal,
     configured,
     connect,
     ways_to_configure,
@@ -62,7 +63,7 @@ def upgrade_database(settings: Settings) -> str:
 async def examine() -> Sequence[Finding]:
     """Everything that this process would need: what is wrong, and the fix. Never raises."""
     try:
-        settings = read_settings()
+        settings = at_the_terminal(read_settings())
     except ConfigurationError as error:
         return doctor.settings_problems(error)
     clock = SystemClock()

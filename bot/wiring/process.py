@@ -21,7 +21,7 @@ from bot.delivery.reopening import LOOK_EVERY, Reopening
 from bot.delivery.status import record_early
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
-from bot.domain.plugin import Endpoint
+from bot.domain.plugin import Endpoint, Terminal
 from bot.domain.ports import Clock
 from bot.domain.role import Role
 from bot.domain.turn import Agent
@@ -59,6 +59,7 @@ from storage.notify import Wakeups
 from storage.retention import delete_old
 from storage.schema.migrate import upgrade
 from storage.views.history import history_lane
+from storage.views.progress import Progress, run_asked, run_at_work
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -298,7 +299,7 @@ class Parts:
     terminal. `endpoints` are accounts instead of those of the settings, and `around` makes of the
     agent the one that is asked."""
 
-    terminal: Callable[[str], None] | None = None
+    terminal: Terminal | None = None
     agent: Agent | None = None
     clock: Clock = field(default_factory=SystemClock)
     reached: Reached = nowhere
@@ -452,3 +453,16 @@ async def typed(process: Process, line: str, number: str) -> None:
     DatabaseUnavailable."""
     arrival = Arrival(process.terminal, line, "terminal")
     await process.intake.take(arrival, (console.parse(line, number),))
+
+
+async def asked(process: Process, number: str) -> Progress | None:
+    """The run that answers the line of this number, whichever process took it in; None when none
+    does. Raises DatabaseUnavailable."""
+    name = console.request_id(number)
+    return await process.rt.db.read(run_asked, process.terminal, name)
+
+
+async def at_work(process: Process) -> Progress | None:
+    """The run of the terminal's chat that is worked on, by whichever process. Raises
+    DatabaseUnavailable."""
+    return await process.rt.db.read(run_at_work, process.terminal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from bot.domain.delivery import Lookup, NotSent, Outcome, Sent, Unknown
 from bot.domain.errors import AttachmentUnavailable
@@ -16,7 +16,7 @@ from bot.domain.message import (
     Sender,
     clean,
 )
-from bot.domain.plugin import ChannelPlugin, Endpoint
+from bot.domain.plugin import ChannelPlugin, Endpoint, Terminal
 from bot.domain.ports import Recipient, SendRef, Traits
 from bot.domain.reply import PartBody, Reply
 from channels.text import is_blank
@@ -26,15 +26,14 @@ ADDRESS = Address("terminal")
 
 
 class ConsoleChannel:
-    """One terminal; a part is delivered when its line is written out. `write` puts a text before
-    the person and raises OSError if it can't; it is None in a process that has no terminal,
-    which then sends nothing there."""
+    """One terminal; a part is delivered when its line is written out. `write` is None in a process
+    that has no terminal, which then sends nothing there."""
 
     name = NAME
     account = "local"
     traits = Traits()
 
-    def __init__(self, write: Callable[[str], None] | None) -> None:
+    def __init__(self, write: Terminal | None) -> None:
         self._write = write
 
     async def open(self) -> None:
@@ -59,7 +58,7 @@ class ConsoleChannel:
         if self._write is None:
             return NotSent("this process has no terminal")
         try:
-            self._write(body.text)
+            await self._write(body.text, to.reply_to)
         except OSError as error:
             return Unknown(f"the terminal is gone: {type(error).__name__}")
         return Sent(f"line-{ref.part}-{ref.attempt}")
@@ -80,11 +79,16 @@ class ConsoleChannel:
         raise AttachmentUnavailable("the terminal carries no files")
 
 
+def request_id(number: str) -> str:
+    """The name of the message that was typed under this number."""
+    return f"console-{number}"
+
+
 def parse(line: str, number: str) -> Inbound:
     """The message that a person typed; `number` names the line for ever."""
     text = clean(line)
     return Inbound(
-        request_id=f"console-{number}",
+        request_id=request_id(number),
         address=ADDRESS,
         chat_kind=ChatKind.PRIVATE,
         kind=InboundKind.TEXT,

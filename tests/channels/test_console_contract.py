@@ -14,8 +14,12 @@ class TestConsole(ChannelContract):
     @pytest.fixture
     async def subject(self) -> Subject:
         lines: list[str] = []
+
+        async def write(text: str, _answers: str) -> None:
+            lines.append(text)
+
         return Subject(
-            channel=ConsoleChannel(lines.append),
+            channel=ConsoleChannel(write),
             to=Recipient(ADDRESS, ChatKind.PRIVATE),
             payloads={"first": ("hello", "1"), "second": ("a\x00b", "2")},
             parse=lambda payload: (parse(*payload),),  # type: ignore[misc]

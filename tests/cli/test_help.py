@@ -16,6 +16,7 @@ VERBS = {
     "chats list", "chats show", "chats pause", "chats resume", "chats reply", "chats forget",
     "outbox list", "outbox resolve", "letters list", "letters dismiss",
     "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "agent check",
+    "demo kill",
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ VALUES: dict[str, str | int] = {
     "status": "s",
     "stop": "x",
     "retry": "r",
+    "receipt": "R-1",
 }
 
 

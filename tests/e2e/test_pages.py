@@ -8,6 +8,7 @@ import json
 import re
 import signal
 from contextlib import AsyncExitStack
+from importlib.metadata import version
 
 import httpx
 import pytest
@@ -66,6 +67,9 @@ async def test_a_pipe_gets_its_answers_and_nothing_else(
     assert await program.ended() == 0
     assert program.printed == ["re: hello"]
     assert ("/web/" in program.output) == (not changes)
+    (runs,) = [line for line in program.said if line.startswith("Answerback ")]
+    assert runs.startswith(f"Answerback {version('answerback')}: agent http://127.0.0.1:")
+    assert f"; channels console{'' if changes else ', web'}; " in runs
 
 
 async def test_a_platform_without_its_name_is_told_beside_the_terminal(

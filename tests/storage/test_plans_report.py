@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.reply import PartKind
 from storage.engine.tx import Tx
-from storage.views import diagnostics, gauges, lookup
+from storage.views import diagnostics, gauges, lookup, progress
 from storage.views.conversation import conversation
 from tests.storage.kit import LEASE, Hand
 from tests.storage.plans import BIG, Reading, fill, reading
@@ -32,6 +32,8 @@ QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
     "rates": lambda hand: reading(hand, gauges.read_rates, 60.0),
     "runs_named": lambda hand: reading(hand, lookup.runs_named, "past-run-7"),
     "chats_named": lambda hand: reading(hand, lookup.chats_named, "past-7"),
+    "run_at_work": lambda hand: reading(hand, progress.run_at_work, 1),
+    "run_asked": lambda hand: reading(hand, progress.run_asked, 1, "past-run-7"),
     "recorded_under": lambda hand: reading(hand, lookup.recorded_under, "past-run-7", None),
 }
 

@@ -12,7 +12,7 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.message import ChannelName
 from bot.texts import Words
 from bot.wiring import configured, read_settings
-from bot.wiring.channels import connect, plugins
+from bot.wiring.channels import at_the_terminal, connect, plugins
 from tests.clocks import ShiftedClock
 
 LOADED = """
@@ -22,6 +22,10 @@ from bot.wiring import read_settings
 read_settings(_env_file=None)
 print(*sorted({"telegram", "twilio"} & set(sys.modules)))
 """
+
+
+async def _nowhere(_text: str, _answers: str) -> None:
+    """A terminal that shows nothing."""
 
 
 def test_an_unconfigured_platforms_packages_are_not_loaded() -> None:
@@ -39,8 +43,23 @@ def test_two_channels_of_one_name_are_refused() -> None:
 def test_without_variables_no_platform_is_on_and_a_terminal_is_the_only_channel() -> None:
     settings = read_settings(_env_file=None)
     assert configured(settings) == []
-    [endpoint] = connect(settings, ShiftedClock(), Words.load(), terminal=lambda _text: None)
+    [endpoint] = connect(settings, ShiftedClock(), Words.load(), terminal=_nowhere)
     assert endpoint.channel.name == "console"
+
+
+@pytest.mark.parametrize(
+    ("given", "agent"),
+    [
+        ({}, "demo"),
+        ({"agent": "echo"}, "echo"),
+        ({"telegram_bot_token": "1:a"}, "echo"),
+        ({"telegram_bot_token": "1:a", "agent": "demo"}, "demo"),
+    ],
+)
+def test_who_tries_it_out_meets_the_demonstration_and_a_platforms_people_do_not(
+    given: dict[str, str], agent: str
+) -> None:
+    assert at_the_terminal(read_settings(_env_file=None, **given)).agent == agent
 
 
 def test_every_secret_of_every_channel_is_known_as_one() -> None:
