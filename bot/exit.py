@@ -1,11 +1,13 @@
-"""Leave the program although tasks of foreign code go on."""
+"""Leave the program: although tasks of foreign code go on, and not before it was told to."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import signal
 from collections.abc import Coroutine
+from contextlib import suppress
 
 _PATIENCE = 1.0
 """Seconds in which what is left may end by itself."""
@@ -30,3 +32,14 @@ async def to_the_end(program: Coroutine[object, object, None]) -> None:
         _log.error("left without %d tasks that go on although they were cancelled", len(stubborn))
         logging.shutdown()
         os._exit(0)
+
+
+async def linger(seconds: float) -> None:
+    """Do nothing for so long, or until told to stop. The first process of a container is not ended
+    by a signal that it does not ask for."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await told.wait()

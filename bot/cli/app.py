@@ -13,8 +13,11 @@ import uvloop
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from bot.exit import to_the_end
+from bot.exit import linger, to_the_end
 from bot.wiring import Role, configured, left_off, read_settings
+
+_LINGERS = 300.0
+"""Seconds that a start with wrong settings stays: what starts it again must not fill the log."""
 
 app = typer.Typer(
     name="answerback",
@@ -25,14 +28,33 @@ app = typer.Typer(
 
 
 @app.command()
-def serve(role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL) -> None:
+def serve(
+    role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL,
+    *,
+    stay: Annotated[
+        bool,
+        typer.Option(
+            "--stay",
+            help="Where something else starts it again at once: when settings are wrong, say so"
+            " and wait for five minutes, or to be stopped.",
+        ),
+    ] = False,
+) -> None:
     """Take messages in, work on them, send the answers, until told to stop.
 
     For example: serve --role worker
     """
-    from bot.main import serve as run  # noqa: PLC0415 - a web server, only where one serves
+    try:
+        from bot.main import serve as run  # noqa: PLC0415 - a web server, only where one serves
 
-    uvloop.run(to_the_end(run(settings_with_logs(), role)))
+        uvloop.run(to_the_end(run(settings_with_logs(), role)))
+    except ConfigurationError as error:
+        if not stay:
+            raise
+        tell(error)
+        typer.echo("answerback: waits for five minutes, or to be stopped", err=True)
+        uvloop.run(linger(_LINGERS))
+        raise typer.Exit(MISUSED) from None
 
 
 @app.command()
@@ -65,7 +87,14 @@ def up() -> None:
 
 def add_operators(app: typer.Typer) -> None:
     """Make the commands for operators known, of which serving loads none."""
-    from bot.cli import chats, checks, outbox, overview, runs  # noqa: PLC0415 - see above
+    from bot.cli import (  # noqa: PLC0415 - see above
+        backups,
+        chats,
+        checks,
+        outbox,
+        overview,
+        runs,
+    )
 
     alone = (overview.stuck, overview.top, runs.status, overview.recover, checks.doctor)
     for command in (*alone, runs.explain):
@@ -75,6 +104,7 @@ def add_operators(app: typer.Typer) -> None:
     app.add_typer(outbox.app, name="outbox")
     app.add_typer(outbox.letters, name="letters")
     app.add_typer(checks.webhook, name="webhook")
+    backups.add_to(checks.database)
     app.add_typer(checks.database, name="db")
     app.add_typer(checks.agent, name="agent")
     _shorten(app)
@@ -98,6 +128,11 @@ def _fill_standard_files() -> None:
     os.close(number)
 
 
+def tell(error: Exception) -> None:
+    """Say on standard error what could not be done."""
+    sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
+
+
 def main() -> None:
     """Run a command: what it could not do becomes one clear line and an exit code, 2
     for errors of the call, the settings and the database."""
@@ -107,5 +142,5 @@ def main() -> None:
     try:
         app()
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:
-        sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
+        tell(error)
         sys.exit(error.code if isinstance(error, CommandFailed) else MISUSED)

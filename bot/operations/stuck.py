@@ -141,6 +141,12 @@ def _parts(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
             " --lost sends it once more"
         )
         yield Stuck(Trouble.UNCERTAIN, fact.id, fact.since, why, act)
+    for fact in diagnostics.restored_runs(tx):
+        act = (
+            f"answerback runs requeue {fact.id}  # has it answered, after a look at the chat;"
+            f" `runs close {fact.id} --as answered --reason restored` takes it off this list"
+        )
+        yield Stuck(Trouble.UNCERTAIN, fact.id, fact.since, f"answered? unknown: {fact.says}", act)
     for fact in diagnostics.refused_parts(tx, _REFUSALS):
         why = f"the platform refused it: {fact.says or 'without a reason'}{_of(fact)}"
         yield Stuck(Trouble.REFUSED, fact.id, fact.since, why, _after_refusal(fact))

@@ -20,8 +20,18 @@ from storage.engine.name_lock import is_held
 from storage.engine.sets import within
 from storage.engine.tx import Tx
 from storage.holders import HolderRow, alive, listed
+from storage.retention import RESTORED
 from storage.runs.rows import KEPT
-from storage.schema.tables import Watched, accounts, chats, holders, outbox, payloads, runs
+from storage.schema.tables import (
+    Watched,
+    accounts,
+    chats,
+    holders,
+    outbox,
+    payloads,
+    retention,
+    runs,
+)
 
 AT_MOST = 200
 """Rows of one kind."""
@@ -215,6 +225,28 @@ _UNATTENDED = sa.or_(
     is_in(_ending.scalar_subquery(), *(ending for ending in Ending if ending.needs_eyes)),
 )
 """No run looks after the part any more, and nobody has settled what became of it."""
+
+
+_SETTLED_AT = (
+    sa.select(retention.c.at)
+    .where(retention.c.what == RESTORED, retention.c.id == 1)
+    .scalar_subquery()
+)
+_SETTLING = 60.0
+"""Seconds that the settling of a backup takes at most."""
+
+
+def restored_runs(tx: Tx) -> Sequence[Fact]:
+    """Runs without an answer that were open in the backup from which the database came."""
+    return _facts(
+        tx,
+        sa.select(runs.c.id, now - runs.c.ended_at, runs.c.detail).where(
+            runs.c.ended_at >= _SETTLED_AT - _SETTLING,
+            runs.c.ended_at <= _SETTLED_AT + _SETTLING,
+            is_in(runs.c.ending, Ending.UNCERTAIN),
+            ~sa.exists(sa.select(1).where(outbox.c.run == runs.c.id)).correlate(runs),
+        ),
+    )
 
 
 def uncertain_parts(tx: Tx) -> Sequence[Fact]:
