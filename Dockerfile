@@ -23,6 +23,7 @@ COPY --from=build /opt/answerback /opt/answerback
 WORKDIR /app
 ENV PATH="/opt/answerback/bin:$PATH" \
     PYTHONUNBUFFERED=1 \
+    PYTHONPATH=/app \
     HOST=0.0.0.0 \
     PORT=8080 \
     DATABASE_URL=sqlite:////data/answerback.db

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 _PATIENCE = 1.0
@@ -34,12 +34,13 @@ async def to_the_end(program: Coroutine[object, object, None]) -> None:
         os._exit(0)
 
 
-async def linger(seconds: float) -> None:
-    """Do nothing for so long, or until told to stop. The first process of a container is not ended
-    by a signal that it does not ask for."""
+async def linger(seconds: float, listens: Callable[[], None]) -> None:
+    """Do nothing for so long, or until told to stop, which it `listens` for. The first process of a
+    container is not ended by a signal that it does not ask for."""
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
+    listens()
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await told.wait()

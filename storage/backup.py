@@ -161,7 +161,7 @@ def _mark_file(copy: sqlite3.Connection, made_at: float) -> None:
 def _check(copy: sqlite3.Connection, file: Path) -> str:
     """The schema of a copy that is whole. Raises BackupFailed."""
     try:
-        [(said,)] = copy.execute("PRAGMA quick_check(1)").fetchall()
+        [(said,)] = copy.execute("PRAGMA integrity_check(1)").fetchall()
         [(revision,)] = copy.execute("SELECT version_num FROM alembic_version").fetchall()
     except (sqlite3.Error, ValueError) as error:
         raise BackupFailed(f"{file} is no database of Answerback: {error}") from error
@@ -177,6 +177,7 @@ def _replace_file(source: Path, file: Path, clock: Clock) -> Path | None:
     with _nobody_works(file), _whole(file, like) as part:
         try:
             shutil.copyfile(source, part)
+            _refuse_cut(part, source)
             with _opened(part) as copy:
                 _refuse_newer(source, _check(copy, source))
                 _mark_file(copy, clock.wall())
@@ -184,6 +185,17 @@ def _replace_file(source: Path, file: Path, clock: Clock) -> Path | None:
             raise BackupFailed(f"{source} can't be read: {error}") from error
         # Its log goes with it: beside another file it would destroy that.
         return _put_aside(file, clock)
+
+
+def _refuse_cut(part: Path, source: Path) -> None:
+    """Refuse a file that is shorter than its header says: SQLite takes the rest as zeros."""
+    with part.open("rb") as raw:
+        header = raw.read(100)
+    page, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+    if not header.startswith(b"SQLite format 3\0"):
+        raise BackupFailed(f"{source} is no database of SQLite")
+    if part.stat().st_size < (65_536 if page == 1 else page) * pages:
+        raise BackupFailed(f"{source} is damaged: its end is missing")
 
 
 def _refuse_newer(source: Path, revision: str) -> None:

@@ -52,8 +52,8 @@ def serve(
         if not stay:
             raise
         tell(error)
-        typer.echo("answerback: waits for five minutes, or to be stopped", err=True)
-        uvloop.run(linger(_LINGERS))
+        said = "answerback: waits for five minutes, or to be stopped"
+        uvloop.run(linger(_LINGERS, lambda: typer.echo(said, err=True)))
         raise typer.Exit(MISUSED) from None
 
 

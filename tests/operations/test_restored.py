@@ -16,7 +16,7 @@ from bot.operations.stuck import Trouble, find_stuck
 from bot.settings import Settings
 from bot.wiring import backups
 from bot.wiring.process import settle_restored
-from storage.backup import BackupFailed
+from storage.backup import BackupFailed, put_back
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.conversation import MORTAL
@@ -40,7 +40,7 @@ class Agent:
             return f"remember: {turn.text}"
         if turn.text == "remind me":
             await turn.reminders.add("in 10 minutes", "tea", key="tea")
-            await turn.reminders.add("every day at 08:00", "mail", key="mail")
+            await turn.reminders.add("0 8 * * *", "mail", key="mail")
         if turn.text.startswith("slow"):
             self.begun.set()
             await self.go.wait()
@@ -70,10 +70,10 @@ async def told(world: World) -> dict[int, list[str]]:
     return {chat: world.telegram.texts(chat) for chat in (ADA, BOB, CY, DOT)}
 
 
-async def open_turns(world: World, agent: Agent) -> Settings:
+async def open_turns(world: World, agent: Agent) -> tuple[Settings, Person]:
     """One turn at its agent and one behind it, one whose answer waits to leave, two reminders;
-    then a backup is made, and all of it is done."""
-    process = await world.start(agent=agent, **MORTAL)
+    then a backup is made, and all of it is done. Returns the settings, and who wrote twice."""
+    process = await world.start(agent=agent, answer_max_age=1e6, **MORTAL)
     settings = process.process.settings
     dot, bob, ada, cy = map(Person, (DOT, BOB, ADA, CY))
     await process.post_update(dot.text("remind me"))
@@ -93,7 +93,7 @@ async def open_turns(world: World, agent: Agent) -> Settings:
     await world.until("SELECT 1 FROM inbound WHERE kind = 'reminder'", lambda rows: len(rows) > 1)
     await world.settled()
     await process.stop()
-    return settings
+    return settings, ada
 
 
 async def elsewhere(world: World, url: str) -> None:
@@ -109,16 +109,20 @@ async def test_what_was_open_in_a_backup_is_not_done_again_by_itself(
     world: World, empty_url: str
 ) -> None:
     agent = Agent()
-    settings = (await open_turns(world, agent)).model_copy(update={"database_url": empty_url})
+    settings, ada = await open_turns(world, agent)
+    settings = settings.model_copy(update={"database_url": empty_url})
     before = await told(world)
     assert before[ADA] == ["re: slow one", "re: two"]
     assert before[BOB] == ["re: limited"]
     assert sorted(before[DOT]) == ["re: remind me", "remember: mail", "remember: tea"]
     await elsewhere(world, empty_url)
-    _, settled = await asyncio.to_thread(backups.restore, settings, world.folder / "backup")
+    await asyncio.to_thread(put_back, empty_url, world.folder / "backup", world.clock)
+    world.advance(0)
+    settled = await asyncio.to_thread(settle_restored, settings, world.clock)
+    assert settled is not None
     assert (settled.runs, settled.parts, settled.reminders) == (3, 1, 2)
 
-    process = await world.start(agent=agent, burst="each")
+    process = await world.start(agent=agent, burst="each", answer_max_age=1e6)
     await world.settled()
     assert await told(world) == before
     ends = await world.rows("SELECT request_id, ending FROM runs ORDER BY id")
@@ -126,11 +130,11 @@ async def test_what_was_open_in_a_backup_is_not_done_again_by_itself(
     stuck = await process.process.rt.db.read(find_stuck, 30.0, 15.0)
     assert [one.kind for one in stuck] == 3 * [Trouble.UNCERTAIN]
 
-    await process.post_update(Person(ADA).text("three"))
+    await process.post_update(ada.text("three"))
     await world.settled()
     assert world.telegram.texts(ADA) == [*before[ADA], "re: three"]
 
-    [[two]] = await world.rows("SELECT id FROM runs WHERE request_id LIKE :n", n=f"tg-{ADA}-2%")
+    [[two]] = await world.rows("SELECT run FROM inbound WHERE text = 'two'")
     assert (await requeue(process, two)).result is Result.DONE
     await world.settled()
     assert world.telegram.texts(ADA)[-1] == "re: two"
