@@ -104,8 +104,7 @@ def add_operators(app: typer.Typer) -> None:
     app.add_typer(outbox.app, name="outbox")
     app.add_typer(outbox.letters, name="letters")
     app.add_typer(checks.webhook, name="webhook")
-    backups.add_to(checks.database)
-    app.add_typer(checks.database, name="db")
+    app.add_typer(backups.database, name="db")
     app.add_typer(checks.agent, name="agent")
     _shorten(app)
 

@@ -9,18 +9,14 @@ from typing import Annotated
 import typer
 
 from bot.cli import options, render
+from bot.cli.checks import database
 from bot.cli.session import CommandFailed, settings_with_logs
 from bot.operations.restored import Settled
 from bot.wiring import backups
 from storage.backup import BackupFailed
 
 
-def add_to(group: typer.Typer) -> None:
-    """Make the commands known in a group."""
-    for command in (backup, restore, restored):
-        group.command()(command)
-
-
+@database.command()
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; it must not be there yet.")],
     *,
@@ -39,9 +35,10 @@ def backup(
     if json:
         render.as_json({"file": str(file), "bytes": size})
     else:
-        render.lines([f"{file}: {size / 1e6:.1f} MB"])
+        render.lines([f"{file}: {size:,} bytes"])
 
 
+@database.command()
 def restore(
     file: Annotated[Path, typer.Argument(help="What `db backup` wrote, or pg_dump's SQL.")],
     *,
@@ -61,6 +58,7 @@ def restore(
     _report(settled, aside, json=json)
 
 
+@database.command()
 def restored(*, json: options.Json = False) -> None:
     """Say that the database was put back in another way (a snapshot, a provider's point in time),
     before the service starts on it. Nothing that is open in it is done again without your word.
