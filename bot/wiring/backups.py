@@ -21,8 +21,8 @@ def back_up(settings: Settings, target: Path) -> int:
 def restore(settings: Settings, source: Path) -> tuple[Path | None, Settled]:
     """Put a backup back, and settle it; returns where the SQLite file went that was there. Raises
     BackupFailed, ConfigurationError, DatabaseUnavailable."""
-    put = backup.put_back(settings.database_url, source, SystemClock())
-    return put.aside, after_restore(settings)
+    aside = backup.put_back(settings.database_url, source, SystemClock())
+    return aside, after_restore(settings)
 
 
 def after_restore(settings: Settings, *, marked: bool = True) -> Settled:

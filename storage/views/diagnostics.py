@@ -232,6 +232,9 @@ _SETTLED_AT = (
     .where(retention.c.what == RESTORED, retention.c.id == 1)
     .scalar_subquery()
 )
+_SAYS = sa.select(1).where(
+    outbox.c.run == runs.c.id, is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
+)
 _SETTLING = 60.0
 """Seconds that the settling of a backup takes at most."""
 
@@ -244,7 +247,7 @@ def restored_runs(tx: Tx) -> Sequence[Fact]:
             runs.c.ended_at >= _SETTLED_AT - _SETTLING,
             runs.c.ended_at <= _SETTLED_AT + _SETTLING,
             is_in(runs.c.ending, Ending.UNCERTAIN),
-            ~sa.exists(sa.select(1).where(outbox.c.run == runs.c.id)).correlate(runs),
+            ~sa.exists(_SAYS).correlate(runs),
         ),
     )
 

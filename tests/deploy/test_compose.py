@@ -1,4 +1,4 @@
-"""compose.yaml: what every container of it keeps to, read as compose reads it."""
+"""compose.yaml, read as compose reads it: each container keeps to the same rules."""
 
 from __future__ import annotations
 

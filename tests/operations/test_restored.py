@@ -1,4 +1,4 @@
-"""A backup that is put back: what was open in it is done again only when somebody says so."""
+"""A backup that is put back: nothing that was open in it is done again unless somebody says so."""
 
 from __future__ import annotations
 
@@ -175,6 +175,8 @@ async def test_a_snapshot_is_settled_once_by_a_word(world: World) -> None:
     settings = process.process.settings
     await process.post_update(Person(ADA).text("slow"))
     await agent.begun.wait()
+    with pytest.raises(BackupFailed, match="stop the service"):
+        await asyncio.to_thread(backups.after_restore, settings, marked=False)
     await process.die()
     settled = await asyncio.to_thread(backups.after_restore, settings, marked=False)
     assert settled.runs == 1
