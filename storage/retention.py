@@ -175,7 +175,7 @@ def mark_restored(tx: Tx, made_at: float) -> None:
 
 
 def restored_from(tx: Tx) -> float | None:
-    """When the backup was made from which the database came, until that is settled."""
+    """The moment of the backup from which the database came, until that is settled."""
     found: float | None = tx.scalar(_OPEN)
     return found
 

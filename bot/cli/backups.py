@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import options, render
-from bot.cli.checks import database
+from bot.cli import checks, options, render
 from bot.cli.session import CommandFailed, settings_with_logs
 from bot.operations.restored import Settled
 from bot.wiring import backups
 from storage.backup import BackupFailed
+
+database = checks.database
 
 
 @database.command()

@@ -28,8 +28,8 @@ def _spelled(at: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What was open in a backup that was made at `made_at`: turns, messages of ours that may have
-    left since, and reminders that were due since."""
+    """The counts of all that was open in a backup, made at `made_at`: turns, messages of ours that
+    may have left since, and reminders that were due since."""
 
     made_at: float
     runs: int

@@ -131,7 +131,7 @@ def _unpacked(source: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _telling() -> Iterator[IO[bytes]]:
-    """Where a program says what went wrong."""
+    """A place for a program to say what went wrong."""
     with tempfile.TemporaryFile() as said:
         yield said
 

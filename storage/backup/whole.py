@@ -1,4 +1,4 @@
-"""A backup's file: whole and on the disk, or not there; and its word that it is one."""
+"""The file of a backup, which is all on the disk or not there, and says that it is one."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def context(folder: Path, ignored: str) -> Sequence[PurePosixPath]:
 
 
 def left_out(name: PurePosixPath, ignored: str) -> bool:
-    """Whether a .dockerignore keeps this file out of the build."""
+    """Ask a .dockerignore if it keeps this file out of the build."""
     rules = [line.strip() for line in ignored.splitlines() if line.strip()[:1] not in ("", "#")]
     out = False
     for rule in rules:
@@ -125,7 +125,7 @@ class Replay:
     command: Sequence[str] = ()
     ran: list[str] = field(default_factory=list)
     outside: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the place of a command of the base image, by its first words."""
+    """The stand-ins for commands of the base image, by their first words."""
 
     def place(self, path: str) -> Path:
         """A path of the image, below the root."""

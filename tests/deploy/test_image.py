@@ -26,7 +26,7 @@ BASE = {
     "--python /usr/local/bin/python3": f"--python {sys.executable}",
     "useradd --system --uid 10001 --create-home --home-dir /data answerback": "mkdir /data",
 }
-"""What the base image has, where it is the machine's own."""
+"""Commands of the base image, done by the machine's own programs."""
 ONLY_OURS = {
     "uv pip install --require-hashes -r requirements.lock": "test -s requirements.lock",
     "uv pip install --no-deps --no-build-isolation .": (

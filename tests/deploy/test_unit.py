@@ -34,7 +34,7 @@ def test_systemd_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
 
 
 def _examined(unit: Path, *words: str) -> str:
-    """What systemd complains of."""
+    """The complaints of systemd."""
     examined = subprocess.run(
         ["systemd-analyze", *words, str(unit)],
         capture_output=True,

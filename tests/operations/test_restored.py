@@ -57,7 +57,7 @@ def programs(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_url(world: World, postgres: Postgres) -> Iterator[str]:
-    """Where a backup of this world is put back: over the file, or into an empty database."""
+    """The place to which a backup of this world is put back: its file, or an empty database."""
     if world.database_url.startswith("sqlite"):
         yield world.database_url
         return
