@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import ReminderRefused
 from bot.domain.reminders import Calendar
-from bot.intake.backfill import OVERLAP
 from storage import accounts, audit_log, journal, outbox, reminders, retention, runs
 from storage.engine import clock
 from storage.engine.tx import Tx
@@ -64,8 +63,8 @@ def settle(tx: Tx, calendar: Calendar) -> Settled | None:
     passed = _pass_reminders(tx, calendar, [account.id for account in known], why)
     for account in known:
         if account.catchup_mark is not None:
-            # A listing begins this much before its mark: what is older may have been answered.
-            accounts.move_mark(tx, account.id, clock.read(tx) + OVERLAP)
+            # What people wrote before now may have been answered.
+            accounts.move_mark(tx, account.id, clock.read(tx))
     journal.leave_gap(tx)
     settled = Settled(made_at, len(ended), parts, passed)
     audit_log.note(tx, _WHO, "settled", settled.says)

@@ -18,12 +18,15 @@ from bot.wiring import backups
 from bot.wiring.process import settle_restored
 from storage.backup import BackupFailed, put_back
 from tests.fakes.telegram import faults
+from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
+from tests.intake.test_whatsapp_backfill import MARK, next_look
 from tests.kit.conversation import MORTAL
 from tests.kit.operating import requeue
+from tests.kit.whatsapp import CALM, echo, endings, sent, three_parts
 from tests.servers.daemon import wheel_folder
 from tests.servers.postgres import Postgres
-from tests.world import World
+from tests.world import World, open_world
 
 ADA, BOB, CY, DOT = 700100301, 700100302, 700100303, 700100304
 
@@ -210,3 +213,49 @@ async def test_nothing_is_put_back_that_is_no_whole_backup_or_over_what_is_used(
         with pytest.raises((BackupFailed, ConfigurationError)):
             await asyncio.to_thread(backups.restore, settings, broken)
     await asyncio.to_thread(backups.restore, settings, backup)
+
+
+async def test_what_twilio_has_of_the_lost_time_is_not_answered_again(sqlite_url: str) -> None:
+    async with open_world(sqlite_url) as world:
+        first = await world.start(agent=echo, **CALM)
+        await world.until(MARK, lambda rows: rows[0][0] is not None)
+        await asyncio.to_thread(backups.back_up, first.process.settings, world.folder / "backup")
+        world.advance(60)
+        await world.twilio.inbound("hello")
+        await world.settled()
+        await first.stop()
+        world.advance(60)
+        await elsewhere(world, sqlite_url)
+        await asyncio.to_thread(put_back, sqlite_url, world.folder / "backup", world.clock)
+        await world.start(agent=echo, **CALM)
+        world.advance(60)
+        await world.twilio.inbound("and now?", webhook=False)
+        while len(world.twilio.texts()) < 2:
+            await next_look(world)
+            await world.settled()
+        assert world.twilio.texts() == ["you said: hello", "you said: and now?"]
+
+
+async def test_a_late_report_settles_what_left_after_the_backup(sqlite_url: str) -> None:
+    async with open_world(sqlite_url) as world:
+        world.twilio.plan = lambda _message: StatusPlan.nothing()
+        first = await world.start(agent=three_parts)
+        await world.twilio.inbound("hello")
+        (one,) = await sent(world, 1)
+        await world.until(f"SELECT 1 FROM outbox WHERE receipt = '{one.sid}'", bool)
+        await asyncio.to_thread(backups.back_up, first.process.settings, world.folder / "backup")
+        await world.twilio.report(one.sid, "sent")
+        *_, two = await sent(world, 2)
+        await world.twilio.report(two.sid, "sent")
+        *_, three = await sent(world, 3)
+        await world.twilio.report(three.sid, "sent")
+        await world.settled()
+        await first.stop()
+        await elsewhere(world, sqlite_url)
+        await asyncio.to_thread(put_back, sqlite_url, world.folder / "backup", world.clock)
+        await world.start(agent=three_parts)
+        assert await endings(world) == ["uncertain"]
+        for message in (two, three):
+            await world.twilio.report(message.sid, "delivered")
+        assert await endings(world) == ["answered"]
+        assert len(world.twilio.messages()) == 3
