@@ -216,7 +216,7 @@ async def test_nothing_is_put_back_that_is_no_whole_backup_or_over_what_is_used(
     cuts = [whole[:-2000], b"words"]
     if not empty_url.startswith("sqlite"):
         sql = gzip.decompress(whole)
-        cuts.append(sql[: sql.index(b"ALTER TABLE ONLY")])
+        cuts.append(sql[: sql.index(b"CREATE INDEX")])
     for part in cuts:
         broken.write_bytes(part)
         with pytest.raises((BackupFailed, ConfigurationError)):
