@@ -27,6 +27,7 @@ from storage.schema.tables import (
     accounts,
     chats,
     holders,
+    inbound,
     outbox,
     payloads,
     retention,
@@ -235,6 +236,7 @@ _SETTLED_AT = (
 _SAYS = sa.select(1).where(
     outbox.c.run == runs.c.id, is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
 )
+_ASKS = sa.select(1).where(inbound.c.run == runs.c.id)
 _SETTLING = 60.0
 """Seconds that the settling of a backup takes at most."""
 
@@ -248,6 +250,7 @@ def restored_runs(tx: Tx) -> Sequence[Fact]:
             runs.c.ended_at <= _SETTLED_AT + _SETTLING,
             is_in(runs.c.ending, Ending.UNCERTAIN),
             ~sa.exists(_SAYS).correlate(runs),
+            sa.exists(_ASKS).correlate(runs),  # which a later run answers, if somebody wants it
         ),
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.domain.ending import Ending
 from bot.domain.errors import ConfigurationError
 from bot.domain.turn import Turn
 from bot.operations.actions import Result
@@ -22,7 +23,7 @@ from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
 from tests.intake.test_whatsapp_backfill import MARK, next_look
 from tests.kit.conversation import MORTAL
-from tests.kit.operating import requeue
+from tests.kit.operating import close, requeue
 from tests.kit.whatsapp import CALM, echo, endings, sent, three_parts
 from tests.servers.daemon import wheel_folder
 from tests.servers.postgres import Postgres
@@ -146,6 +147,9 @@ async def test_what_was_open_in_a_backup_is_not_done_again_by_itself(
     assert (await requeue(process, limited, may_duplicate=True)).result is Result.DONE
     await world.settled()
     assert world.telegram.texts(BOB) == ["re: limited", "re: limited"]
+    [left] = await process.process.rt.db.read(find_stuck, 30.0, 15.0)
+    assert (await close(process, int(left.id), Ending.ANSWERED)).result is Result.DONE
+    assert await process.process.rt.db.read(find_stuck, 30.0, 15.0) == []
 
 
 @pytest.mark.usefixtures("programs")
