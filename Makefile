@@ -24,7 +24,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format picture screenshots bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture screenshots bench bench-peers bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -52,6 +52,9 @@ lint: $(TESTABLE) ## Everything of check but the tests
 format: $(TESTABLE) ## Rewrite the code in its one form
 	$(BIN)/ruff check --fix-only $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+goldens: $(TESTABLE) ## Renew tests/cli/goldens, every screen of the command line; then read them
+	@$(BIN)/python -m tests.cli.screens
 
 screenshots: $(TESTABLE) ## Take docs/web-*.png of the chat on a page; needs a Chromium
 	@$(BIN)/python docs/screenshots.py

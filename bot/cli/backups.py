@@ -26,7 +26,7 @@ def backup(
     """Write the whole database to one file, while the service runs. PostgreSQL needs its pg_dump
     here. The file holds what people wrote: keep it as you keep the database.
 
-    For example: db backup /var/backups/answerback/monday.db
+    For example: answerback db backup /var/backups/answerback/monday.db
     """
     settings = settings_with_logs("WARNING")
     try:
@@ -49,7 +49,7 @@ def restore(
     empty database of PostgreSQL. Stop the service before. Nothing that was open when the backup
     was made is done again without your word.
 
-    For example: db restore /var/backups/answerback/monday.db
+    For example: answerback db restore /var/backups/answerback/monday.db
     """
     settings = settings_with_logs("WARNING")
     try:
@@ -64,7 +64,7 @@ def restored(*, json: options.Json = False) -> None:
     """Say that the database was put back in another way (a snapshot, a provider's point in time),
     before the service starts on it. Nothing that is open in it is done again without your word.
 
-    For example: db restored
+    For example: answerback db restored
     """
     settings = settings_with_logs("WARNING")
     try:

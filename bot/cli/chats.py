@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -11,21 +12,26 @@ import typer
 
 from bot.cli import options, render
 from bot.cli.apply import apply_each, apply_to, given, named
-from bot.cli.runs import print_course, state_of
+from bot.cli.course import print_conversation, print_course
+from bot.cli.layout import Column, Place
+from bot.cli.seen import Seen, look
 from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
-from bot.cli.shapes import chat_shape, moment_shape, run_shape, shown
-from bot.cli.wording import moment, span
+from bot.cli.shapes import FOR_EVER, chat_shape, moment_shape, run_shape, said_shape, shown
+from bot.cli.wording import TO_BEGIN
+from bot.domain.run import RunState
 from bot.operations import chats
+from bot.operations.stuck import Stuck, uncertain
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
 from storage.views import chats as chat_views
 from storage.views import runs as run_views
 from storage.views import timeline
 from storage.views.chats import ChatLine
+from storage.views.conversation import Heard, Said, conversation
 from storage.views.runs import RunFilter, RunLine
 from storage.views.timeline import Moment
 
-app = typer.Typer(no_args_is_help=True, help="Conversations, and taking one over by hand.")
+app = typer.Typer(no_args_is_help=True, help="Chats, and taking one over by hand.")
 _NEWEST = 20
 
 
@@ -42,65 +48,123 @@ def list_(
 ) -> None:
     """List chats, those heard last first; phone numbers are cut short.
 
-    For example: chats list --paused
+    For example: answerback chats list --paused
     """
 
-    def ask(tx: Tx) -> Sequence[ChatLine]:
-        return chat_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
+    def ask(tx: Tx) -> tuple[Sequence[ChatLine], Seen]:
+        every = chat_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
+        return every, look(tx)
 
-    found = shown(in_session(lambda session: session.rt.db.read(ask)), whole=addresses)
-    who = ("id", "channel", "account", "address", "kind", "name")
-    head = (*who, "last heard", "live runs", "state")
-    render.listing(found, chat_shape, head, _row, json=json)
-
-
-def _row(chat: ChatLine) -> tuple[object, ...]:
-    heard = "" if chat.last_inbound_at is None else moment(chat.last_inbound_at)
-    address = f"{chat.address}/{chat.topic}" if chat.topic else chat.address
-    who = (chat.id, chat.channel, chat.account, address, chat.kind, chat.name)
-    return (*who, heard, chat.live, _state(chat))
+    listed, seen = in_session(lambda session: session.rt.db.read(ask))
+    found = shown(listed, whole=addresses)
+    chosen = paused or unreachable
+    none = (
+        "no such chat; `answerback chats list` shows all" if chosen else f"no chats yet: {TO_BEGIN}"
+    )
+    render.listing(found, chat_shape, _COLUMNS, partial(_row, seen=seen), none=none, json=json)
 
 
-def _state(chat: ChatLine) -> str:
+_COLUMNS = (
+    *(Column("chat", Place.NUMBER), Column("channel", Place.TITLE), Column("address", Place.TITLE)),
+    *(Column(name) for name in ("account", "kind", "last heard", "live runs")),
+    *(Column("state", Place.PROSE), Column("name", Place.PROSE)),
+)
+
+
+def _row(chat: ChatLine, seen: Seen) -> tuple[object, ...]:
+    heard = "" if chat.last_inbound_at is None else seen.when(chat.last_inbound_at)
+    who = (chat.id, chat.channel, _address(chat), chat.bot or chat.account, chat.kind)
+    return (*who, heard, chat.live, ", ".join(_states(chat, seen)), chat.name)
+
+
+def _address(chat: ChatLine) -> str:
+    return f"{chat.address}/{chat.topic}" if chat.topic else chat.address
+
+
+def _states(chat: ChatLine, seen: Seen) -> Sequence[str]:
     states = []
-    if chat.paused_until is not None:
-        states.append("paused")
+    if chat.paused_until is not None and chat.paused_until > seen.now:
+        ends = chat.paused_until < FOR_EVER
+        states.append(f"paused until {seen.when(chat.paused_until)}" if ends else "paused")
     if chat.unreachable_since is not None:
-        states.append(f"unreachable: {chat.unreachable_reason}")
+        since = seen.when(chat.unreachable_since)
+        states.append(f"unreachable since {since}: {chat.unreachable_reason}")
     if chat.opted_out_at is not None:
-        states.append("opted out")
-    return ", ".join(states)
+        states.append(f"opted out {seen.when(chat.opted_out_at)}")
+    return states
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
-def show(chat: options.Chat, *, json: options.Json = False) -> None:
-    """Show a chat, its newest runs and what happened to it.
+def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json = False) -> None:
+    """Show a chat: what was said in it last, and what happened to it.
 
-    For example: chats show -1001234567890123
+    For example: answerback chats show -1001234567890123 --text
     """
-    line, newest, course = in_session(
+    found = in_session(
         lambda session: session.rt.db.read(_whole, chat, session.settings.lease_seconds)
     )
+    line, seen = found.line, found.seen
     if json:
         render.as_json(
             {
                 **chat_shape(line),
-                "runs": [run_shape(run) for run in newest],
-                "events": [moment_shape(m, text=False) for m in course],
+                "runs": [run_shape(run) for run in found.newest],
+                "events": [moment_shape(m, text=False) for m in found.course],
+                "conversation": [said_shape(one, text=text) for one in found.talk],
             }
         )
         return
-    who = f"{line.channel} {line.account}, {line.address} {line.name}"
-    render.lines([f"chat {line.id}: {who}", *filter(None, [_state(line)])])
-    rows = [(r.id, r.request_id, state_of(r), span(r.age)) for r in newest]
-    render.table(("run", "request", "state", "age"), rows)
-    print_course(course, text=False)
+    named = f", {line.name}" if line.name else ""
+    bot = f"{line.channel} {line.bot or line.account}"
+    render.lines([f"chat {line.id} ({_address(line)}) of {bot}{named}", *_states(line, seen)])
+    if found.talk:
+        print_conversation(found.talk, seen.now, text=text)
+    else:
+        render.lines(["nothing was said yet"])
+    if besides := [m for m in found.course if not m.what.startswith("ended ")]:
+        render.lines(["", "what else happened to it:"])
+        print_course(besides, seen.now, text=False)
+    for act in _next(found):
+        render.next_step(act)
 
 
-def _whole(tx: Tx, name: str, lease: float) -> tuple[ChatLine, Sequence[RunLine], Sequence[Moment]]:
+def _next(found: _Whole) -> Iterator[str]:
+    """The next commands, if the chat waits for some."""
+    for item in found.doubts:
+        yield item.act
+    until, number = found.line.paused_until, found.line.id
+    head = next((run for run in found.newest if run.state in _HEADS), None)
+    if until is not None and until > found.seen.now:
+        yield f"answerback chats resume {number}  # answers what waits; --drop cancels it"
+    elif head is not None:
+        yield f"answerback runs why {head.id}  # says what it waits for"
+
+
+_HEADS = (RunState.READY, RunState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A chat with everything that is shown of it."""
+
+    line: ChatLine
+    newest: Sequence[RunLine]
+    course: Sequence[Moment]
+    talk: Sequence[Heard | Said]
+    doubts: Sequence[Stuck]
+    seen: Seen
+
+
+def _whole(tx: Tx, name: str, lease: float) -> _Whole:
     chat = one_chat(tx, name)
-    newest = run_views.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease)
-    return chat_views.chats_listed(tx, [chat])[0], newest, timeline.chat_events(tx, chat, _NEWEST)
+    return _Whole(
+        chat_views.chats_listed(tx, [chat])[0],
+        run_views.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease),
+        timeline.chat_events(tx, chat, _NEWEST),
+        conversation(tx, chat, _NEWEST),
+        uncertain(tx, chat),
+        look(tx),
+    )
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
@@ -116,7 +180,7 @@ def pause(
     """Stop the agent in chats, so that a person can answer by hand. What comes meanwhile is
     recorded and waits.
 
-    For example: chats pause -1001234567890123 --for 60
+    For example: answerback chats pause -1001234567890123 --for 60
     """
     seconds = None if minutes is None else minutes * 60
     apply_to(named(given(chat), one_chat), partial(chats.pause, seconds=seconds), acting)
@@ -135,7 +199,7 @@ def resume(
     """Let the agent answer again. What waited is answered in order, unless somebody answered
     it by hand; --drop cancels it.
 
-    For example: chats resume -1001234567890123
+    For example: answerback chats resume -1001234567890123
     """
     apply_to(named(given(chat), one_chat), partial(chats.resume, drop=drop), acting)
 
@@ -144,13 +208,18 @@ def resume(
 @options.grouped(without=["yes"])
 def reply(
     chat: options.Chat,
-    text: Annotated[str, typer.Argument(help="What is sent (Markdown); - reads it.")],
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="The words (Markdown); - reads them from standard input.", metavar="TEXT"
+        ),
+    ],
     *,
     acting: options.Acting,
 ) -> None:
     """Write to a chat by hand. What the person wrote before then counts as answered.
 
-    For example: chats reply 12 "Your order left today."
+    For example: answerback chats reply 12 "Your order left today."
     """
     words = sys.stdin.read() if text == "-" else text
     apply_to(named([chat], one_chat), partial(chats.reply, text=words), acting)
@@ -162,7 +231,7 @@ def forget(chat: options.Chat, *, acting: options.Acting) -> None:
     """Delete everything that was said in a chat, for ever. Who, when and what became of it
     stay for the audit; so does the address.
 
-    For example: chats forget whatsapp:+15551234567 --yes
+    For example: answerback chats forget whatsapp:+15551234567 --yes
     """
 
     async def work(session: OperatorSession) -> int:

@@ -9,12 +9,13 @@ from typing import Annotated, NoReturn, TypeVar
 import typer
 
 from bot.cli import options, render
+from bot.cli.layout import Column, Place
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
 from bot.cli.shapes import Shape, shape
-from bot.cli.wording import span
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
+from bot.operations.phrases import span
 from bot.operations.webhooks import (
     REFUSALS,
     delete_webhooks,
@@ -38,15 +39,27 @@ def doctor(*, json: options.Json = False) -> None:
     """Examine settings, database, Redis, platforms, agent and disk. Each line says what is
     wrong and the fix. The exit code is 1 when something does not work; warnings leave it 0.
 
-    For example: doctor
+    For example: answerback doctor
     """
     _report(asyncio.run(examine()), json=json)
 
 
 def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
-    head = ("", "what", "says", "fix")
-    render.listing(found, shape, head, lambda f: (f.level.value, f.name, f.says, f.fix), json=json)
+    tell(found, json=json)
     _exit_by(found)
+
+
+def tell(found: Sequence[Finding], *, json: bool) -> None:
+    """Print findings, each with its fix."""
+    level, what = Column("", Place.TITLE), Column("what", Place.TITLE)
+    render.listing(
+        found,
+        shape,
+        (level, what, Column("says", Place.PROSE), Column("fix", Place.PROSE)),
+        lambda f: (f.level.value, f.name, f.says, f.fix),
+        none="nothing was examined",
+        json=json,
+    )
 
 
 def _exit_by(found: Iterable[Finding]) -> NoReturn:
@@ -64,7 +77,7 @@ def set_(
     """Point the platforms at PUBLIC_URL; what their APIs can't do is printed, to be entered by
     hand. Meta asks the address at once, so the service must run.
 
-    For example: webhook set
+    For example: answerback webhook set
     """
 
     _change(
@@ -78,7 +91,7 @@ def set_(
 def delete() -> None:
     """Take our webhooks away. What waits at Telegram stays there for polling.
 
-    For example: webhook delete
+    For example: answerback webhook delete
     """
     _change(lambda session: delete_webhooks(session.endpoints))
 
@@ -106,11 +119,15 @@ def _change(act: Callable[[OperatorSession], Awaitable[Sequence[str]]]) -> None:
 def info(*, json: options.Json = False) -> None:
     """Show the webhooks as the platforms have them: URL, what waits, the last error.
 
-    For example: webhook info --json
+    For example: answerback webhook info --json
     """
     states = _at_platforms(lambda session: webhook_states(session.endpoints))
-    head = ("channel", "url", "should be", "pending", "last error", "state")
-    render.listing(states, _hook_shape, head, _hook_row, json=json)
+    columns = (
+        *(Column("channel", Place.TITLE), Column("state", Place.PROSE), Column("url")),
+        *(Column("should be"), Column("pending"), Column("last error", Place.PROSE)),
+    )
+    none = "no platform is configured: the variables of one in .env turn it on"
+    render.listing(states, _hook_shape, columns, _hook_row, none=none, json=json)
     _exit_by(map(webhook_finding, states))
 
 
@@ -124,19 +141,19 @@ def _hook_row(state: WebhookState) -> tuple[object, ...]:
     age = "" if state.error_age is None else f" ({span(state.error_age)} ago)"
     error = f"{state.error}{age}" if state.error else ""
     says = webhook_finding(state).says
-    return state.channel, state.url, state.wanted, state.pending, error, says
+    return state.channel, says, state.url, state.wanted, state.pending, error
 
 
 @agent.command()
 def check(
-    url: Annotated[str, typer.Argument(help="The agent's address, else AGENT.")] = "",
+    url: Annotated[str, typer.Argument(help="The agent's URL, else AGENT.", metavar="URL")] = "",
     *,
     json: options.Json = False,
 ) -> None:
     """Ask an HTTP agent what a life of turns would ask it, and say what would go wrong.
     The exit code is 1 when turns would fail.
 
-    For example: agent check http://127.0.0.1:8000/turn
+    For example: answerback agent check http://127.0.0.1:8000/turn
     """
     _report(asyncio.run(examine_agent(settings_with_logs("WARNING"), url)), json=json)
 
@@ -146,7 +163,7 @@ def upgrade() -> None:
     """Bring the database to this version's schema; a file of SQLite is made. A start does the
     same by itself, one process at a time.
 
-    For example: db upgrade
+    For example: answerback db upgrade
     """
     revision = upgrade_database(settings_with_logs("WARNING"))
     render.lines([f"the database is at schema {revision}"])
@@ -156,7 +173,7 @@ def upgrade() -> None:
 def current(*, json: options.Json = False) -> None:
     """Show the database's schema and this version's. The exit code is 1 when they differ.
 
-    For example: db current
+    For example: answerback db current
     """
     url = settings_with_logs("WARNING").database_url
     if not database_exists(url):

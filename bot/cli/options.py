@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from typing import Annotated, Any
@@ -18,6 +18,13 @@ TAKES_A_CHAT = {"ignore_unknown_options": True}
 """A chat of Telegram may be a negative number, which must not be taken for an option."""
 
 _Command = Callable[..., None]
+
+
+def one_of(values: Iterable[str]) -> str:
+    """The values that an option takes, for its help: whole, where a type's own would be broken."""
+    *others, last = values
+    return f"{', '.join(others)} or {last}"
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Texts = Annotated[bool, typer.Option("--text", help="Show what people and the agent wrote.")]
@@ -50,15 +57,21 @@ Chats = Annotated[
 OfChats = Annotated[
     list[str] | None, typer.Option(help="Only of this chat, by number or address.", metavar="CHAT")
 ]
-Error = Annotated[str, typer.Option(help="Only whose detail contains this.")]
+Error = Annotated[str, typer.Option(help="Only whose detail contains this.", metavar="TEXT")]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A filter that chooses runs. `older` and `newer` are ages in seconds."""
 
-    state: Annotated[list[RunState] | None, typer.Option(help="Only in this state.")] = None
-    ending: Annotated[list[Ending] | None, typer.Option(help="Only with this ending.")] = None
+    state: Annotated[
+        list[RunState] | None,
+        typer.Option(help=f"Only in this state: {one_of(RunState)}.", metavar="STATE"),
+    ] = None
+    ending: Annotated[
+        list[Ending] | None,
+        typer.Option(help=f"Only with this ending: {one_of(Ending)}.", metavar="ENDING"),
+    ] = None
     channel: Annotated[
         ChannelName | None,
         typer.Option(parser=ChannelName, help="Only of this channel.", metavar="NAME"),

@@ -10,9 +10,10 @@ import typer
 
 from bot.cli import options, render
 from bot.cli.apply import apply_to, given, named
+from bot.cli.layout import Column, Place, quoted
+from bot.cli.seen import Seen, look
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.cli.shapes import letter_shape, part_shape, shown
-from bot.cli.wording import span
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from bot.operations import dead_letters
@@ -21,7 +22,7 @@ from bot.wiring import OperatorSession
 from storage import outbox
 from storage.engine.tx import Tx
 from storage.views import parts
-from storage.views.parts import PartFilter, PartLine
+from storage.views.parts import DeadLetter, PartFilter, PartLine
 
 app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve what is uncertain.")
 letters = typer.Typer(no_args_is_help=True, help="Dead letters: payloads that nobody could read.")
@@ -30,8 +31,14 @@ letters = typer.Typer(no_args_is_help=True, help="Dead letters: payloads that no
 @app.command("list")
 def list_(
     *,
-    state: Annotated[list[PartState] | None, typer.Option(help="Only in this state.")] = None,
-    kind: Annotated[list[PartKind] | None, typer.Option(help="Only of this kind.")] = None,
+    state: Annotated[
+        list[PartState] | None,
+        typer.Option(help=f"Only in this state: {options.one_of(PartState)}.", metavar="STATE"),
+    ] = None,
+    kind: Annotated[
+        list[PartKind] | None,
+        typer.Option(help=f"Only of this kind: {options.one_of(PartKind)}.", metavar="KIND"),
+    ] = None,
     run: Annotated[list[int] | None, typer.Option(help="Only of this run.")] = None,
     chat: options.OfChats = None,
     error: options.Error = "",
@@ -41,12 +48,14 @@ def list_(
     addresses: options.Addresses = False,
     json: options.Json = False,
 ) -> None:
-    """List outgoing messages, newest first; phone numbers are cut short.
+    """List the parts that went out or shall, newest first; phone numbers are cut short.
 
-    For example: outbox list --state uncertain
+    For example: answerback outbox list --state uncertain
     """
 
-    async def work(session: OperatorSession) -> Sequence[PartLine]:
+    chosen = any((state, kind, run, chat, error, before))
+
+    async def work(session: OperatorSession) -> tuple[Sequence[PartLine], Seen]:
         wanted = PartFilter(
             states=tuple(state or ()),
             kinds=tuple(kind or ()),
@@ -56,34 +65,45 @@ def list_(
             before=before,
             limit=limit,
         )
-        return await session.rt.db.read(parts.parts_listed, wanted)
+        listed = await session.rt.db.read(parts.parts_listed, wanted)
+        return listed, await session.rt.db.read(look)
 
-    found = shown(in_session(work), whole=addresses)
-    head = ["id", "run", "chat", "kind", "part", "state", "receipt", "attempts", "since", "error"]
+    listed, seen = in_session(work)
+    found = shown(listed, whole=addresses)
+    none = _NONE_MATCHES if chosen else _NONE_YET
     render.listing(
         found,
         partial(part_shape, text=text),
-        [*head, *(["text"] if text else [])],
-        lambda part: (*_row(part), *([part.text] if text else [])),
+        [*_COLUMNS, *([Column("text", Place.WORDS)] if text else [])],
+        lambda part: (*_row(part, seen), *([quoted(part.text)] if text else [])),
+        none=none,
         json=json,
     )
     if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
 
 
-def _row(part: PartLine) -> tuple[object, ...]:
-    error = " ".join(filter(None, (part.error, part.code)))
+_NONE_YET = "nothing was to be sent yet; `answerback runs list` shows what is worked on"
+_NONE_MATCHES = "no part matches; `answerback outbox list` without a filter shows the newest"
+_COLUMNS = (
+    *(Column("part", Place.NUMBER), Column("state", Place.TITLE), Column("kind", Place.TITLE)),
+    *(Column(name) for name in ("run", "account", "chat", "last change", "attempts")),
+    *(Column("receipt"), Column("error", Place.PROSE)),
+)
+
+
+def _row(part: PartLine, seen: Seen) -> tuple[object, ...]:
     return (
         part.id,
-        part.run,
-        f"{part.chat} ({part.address})",
-        part.kind.value,
-        part.part,
         part.state.value,
-        part.receipt,
+        f"{part.kind.value} {part.part}",
+        part.run,
+        seen.labels.get(part.account, part.channel),
+        f"{part.chat} ({part.address})",
+        seen.when(seen.now - part.since),
         part.attempts,
-        span(part.since),
-        error,
+        part.receipt,
+        part.error if part.code in part.error else f"{part.error} ({part.code})".strip(),
     )
 
 
@@ -91,16 +111,17 @@ def _row(part: PartLine) -> tuple[object, ...]:
 @options.grouped()
 def resolve(
     part: Annotated[
-        list[str], typer.Argument(help="Parts by number; - reads them.", metavar="ID...")
+        list[str],
+        typer.Argument(help="Parts by number; - reads them from standard input.", metavar="ID..."),
     ],
     *,
     delivered: Annotated[bool, typer.Option("--delivered", help="It arrived.")] = False,
     lost: Annotated[bool, typer.Option("--lost", help="It did not: send it again.")] = False,
     acting: options.Acting,
 ) -> None:
-    """Say what became of messages that may have arrived, after a look at the chat.
+    """Say what became of uncertain parts, after a look at the chat.
 
-    For example: outbox resolve 31 --delivered --reason "seen in the chat"
+    For example: answerback outbox resolve 31 --delivered --reason "seen in the chat"
     """
     if delivered == lost:
         raise CommandFailed("say either --delivered or --lost", MISUSED)
@@ -120,34 +141,47 @@ def list_letters(
 ) -> None:
     """List dead letters, newest first; --text shows what came.
 
-    For example: letters list
+    For example: answerback letters list
     """
-    listed = in_session(lambda session: session.rt.db.read(parts.dead_letters, limit))
-    found = shown(listed, whole=False)
+
+    def ask(tx: Tx) -> tuple[Sequence[DeadLetter], Seen]:
+        return parts.dead_letters(tx, limit), look(tx)
+
+    listed, seen = in_session(lambda session: session.rt.db.read(ask))
     render.listing(
-        found,
+        shown(listed, whole=False),
         partial(letter_shape, text=text),
-        ["id", "channel", "age", "bytes", "error", *(["payload"] if text else [])],
+        [*_LETTER, *([Column("payload", Place.WORDS)] if text else [])],
         lambda x: (
-            *(x.id, x.channel, span(x.age), x.size, x.error),
-            *([x.body] if text else []),
+            *(x.id, x.channel, seen.when(seen.now - x.age), x.size, x.error),
+            *([quoted(x.body)] if text else []),
         ),
+        none="no dead letters: all that came could be read",
         json=json,
     )
+
+
+_LETTER = (
+    *(Column("letter", Place.NUMBER), Column("channel", Place.TITLE), Column("came", Place.TITLE)),
+    *(Column("bytes"), Column("error", Place.PROSE)),
+)
 
 
 @letters.command()
 @options.grouped()
 def dismiss(
     letter: Annotated[
-        list[str], typer.Argument(help="Letters by number; - reads them.", metavar="ID...")
+        list[str],
+        typer.Argument(
+            help="Dead letters by number; - reads them from standard input.", metavar="ID..."
+        ),
     ],
     *,
     acting: options.Acting,
 ) -> None:
     """Take dead letters off the list of what is stuck; they stay stored.
 
-    For example: letters dismiss 7 --reason "a test of ours"
+    For example: answerback letters dismiss 7 --reason "a test of ours"
     """
     apply_to(named(given(letter), _number), dead_letters.dismiss, acting, tells=False)
 

@@ -6,18 +6,28 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from bot.cli import options, render
+from bot.cli.layout import Column, Place
+from bot.cli.seen import UNSEEN, Seen, look
 from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
-from bot.cli.shapes import Shape, holder_shape, shape, shortened_in
-from bot.cli.wording import span
+from bot.cli.shapes import Shape, holder_shape, shape, shortened_in, stuck_shape
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import shortened
 from bot.leases import recovery
-from bot.operations.stuck import Stuck, Trouble, database_troubles, find_stuck, in_order
+from bot.operations.phrases import counted, span
+from bot.operations.stuck import (
+    Stuck,
+    Trouble,
+    database_troubles,
+    find_stuck,
+    in_order,
+    uncertain,
+)
 from bot.operations.webhooks import stuck_webhooks
 from bot.wiring import OperatorSession, Settings, operator_session, schema_problem
 from bot.wiring.operator import unfit_database
@@ -29,11 +39,17 @@ from storage.holders import HolderRow
 from storage.views import diagnostics, gauges
 from storage.views.gauges import Gauges, Rates
 
-_HEAD = ("what", "id", "since", "why", "next")
+_COLUMNS = (
+    *(Column("trouble", Place.TITLE), Column("what", Place.TITLE), Column("since", Place.TITLE)),
+    *(Column("account", Place.TITLE), Column("why", Place.PROSE), Column("next", Place.COMMAND)),
+)
+_NOTHING = "nothing is stuck"
+_NOT_ASKED = f"{_NOTHING}; the platforms were not asked"
 _REDIS_PATIENCE = 2.0
 _LATELY = 60.0
 """Seconds over which rates are taken."""
 _HOLDERS = 20
+_DOUBTS = 5
 
 
 def stuck(
@@ -49,42 +65,42 @@ def stuck(
     """Show everything that needs eyes, worst first, with its cause and the next command.
     The exit code is 0 when there is nothing, else 1.
 
-    For example: stuck --older 10 --json
+    For example: answerback stuck --older 10 --json
     """
     settings = settings_with_logs("WARNING")
     if watch:
         with suppress(KeyboardInterrupt):
             asyncio.run(_watch(settings, older, every, offline=offline))
         raise typer.Exit(DONE)
-    found = asyncio.run(_found(settings, older, offline=offline))
-    if json:
-        render.as_json([shape(item) for item in found])
-    elif found:
-        render.table(_HEAD, _rows(found))
-    else:
-        render.lines(["nothing is stuck"])
+    found, seen = asyncio.run(_found(settings, older, offline=offline))
+    none = _NOT_ASKED if offline else _NOTHING
+    render.listing(found, stuck_shape, _COLUMNS, partial(_row, seen=seen), none=none, json=json)
     raise typer.Exit(NOT_DONE if found else DONE)
 
 
-def _rows(found: Sequence[Stuck]) -> Sequence[Sequence[object]]:
-    return [(s.kind.value, s.id, span(s.since), s.why, s.act) for s in found]
+def _row(item: Stuck, seen: Seen) -> Sequence[object]:
+    account = seen.account_of_several(item.account)
+    return item.kind.value, item.named, seen.ago(item.since), account, item.why, item.act
 
 
-async def _found(settings: Settings, older: float, *, offline: bool) -> Sequence[Stuck]:
+_Found = tuple[Sequence[Stuck], Seen]
+
+
+async def _found(settings: Settings, older: float, *, offline: bool) -> _Found:
     try:
         said = await asyncio.to_thread(schema_problem, settings.database_url)
     except DatabaseUnavailable:
         if found := await asyncio.to_thread(unfit_database, settings):
-            return found
+            return found, UNSEEN
         raise
     if said:
         act = "answerback db upgrade  # brings the schema to this version"
-        return [Stuck(Trouble.SCHEMA, "database", 0.0, said, act)]
+        return [Stuck(Trouble.SCHEMA, "database", 0.0, said, act)], UNSEEN
     async with operator_session(settings, speaks=not offline) as session:
         return await _all(session, older, offline=offline)
 
 
-async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequence[Stuck]:
+async def _all(session: OperatorSession, older: float, *, offline: bool) -> _Found:
     lease = session.settings.lease_seconds
     url, clock = session.settings.database_url, session.rt.clock
     found = [*await asyncio.to_thread(database_troubles, url, clock)]
@@ -99,16 +115,17 @@ async def _all(session: OperatorSession, older: float, *, offline: bool) -> Sequ
     if not offline:
         async with session.opened():
             found += await stuck_webhooks(session.endpoints)
-    return [shortened_in(item) for item in in_order(found)]
+    seen = await session.rt.db.read(look)
+    return [shortened_in(item) for item in in_order(found)], seen
 
 
 async def _watch(settings: Settings, older: float, every: float, *, offline: bool) -> None:
     with render.screen(once=False) as show:
         async with operator_session(settings, speaks=not offline) as session:
             while True:
-                found = await _all(session, older, offline=offline)
-                table = render.panel(f"{len(found)} stuck", _HEAD, _rows(found))
-                show([table if found else render.line("nothing is stuck")])
+                found, seen = await _all(session, older, offline=offline)
+                rows = [_row(item, seen) for item in found]
+                show(render.section(f"{len(found)} stuck", _COLUMNS, rows, _NOTHING))
                 await session.rt.clock.sleep(every)
 
 
@@ -117,7 +134,7 @@ def recover(*, acting: options.Acting) -> None:
     """Do one recovery pass now: release what dead processes held, let waiting chats begin.
     A process that is merely late gets two heartbeats to say so.
 
-    For example: recover
+    For example: answerback recover
     """
     by = operator_of(acting)
 
@@ -132,8 +149,12 @@ def recover(*, acting: options.Acting) -> None:
     if acting.json:
         render.as_json({"released": released, "uncertain": doubted, "promoted": promoted})
         return
-    said = f"{released} run(s) released, {doubted} part(s) uncertain, {promoted} chat(s) go on"
-    render.lines([said])
+    told = (
+        ("released", released, "run"),
+        ("uncertain", doubted, "part"),
+        ("going on", promoted, "chat"),
+    )
+    render.lines(["; ".join(f"{what}: {counted(count, noun)}" for what, count, noun in told)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +163,8 @@ class _Picture:
     rates: Rates
     holders: Sequence[HolderRow]
     accounts: Sequence[Account]
+    uncertain: Sequence[Stuck]
+    seen: Seen
 
 
 def top(
@@ -153,7 +176,7 @@ def top(
     """Show rates, what is in flight, what waits, each channel, each process and the last
     errors, until Ctrl-C.
 
-    For example: top --every 5
+    For example: answerback top --every 5
     """
 
     async def work(session: OperatorSession) -> None:
@@ -180,6 +203,8 @@ def _look(tx: Tx, lease_seconds: float) -> _Picture:
         replace(rates, errors=errors),
         holders.listed(tx, lease_seconds)[:_HOLDERS],
         accounts.listed(tx),
+        [shortened_in(item) for item in uncertain(tx)[:_DOUBTS]],
+        look(tx),
     )
 
 
@@ -197,25 +222,80 @@ def _shape(seen: _Picture) -> Shape:
     }
 
 
-def _drawn(seen: _Picture) -> render.Picture:
-    rates = seen.rates
+def _drawn(picture: _Picture) -> render.Picture:
+    rates, gauges_, seen = picture.rates, picture.gauges, picture.seen
     ended = ", ".join(f"{count} {name}" for name, count in rates.endings) or "none"
-    now = asdict(seen.gauges)
-    cells = [span(value) if isinstance(value, float) else value for value in now.values()]
-    channels = [(a.channel, a.account, a.down_reason or "up") for a in seen.accounts]
-    processes = [
-        (
-            *(h.name, h.role, h.pid, span(h.lease_age)),
-            "gone" if h.gone else "draining" if h.draining else "alive",
-        )
-        for h in seen.holders
+    figures = [
+        (_FIGURES.get(name, name.replace("_", " ")), span(value) if type(value) is float else value)
+        for name, value in asdict(gauges_).items()
     ]
-    last = [(run, says, f"{span(ago)} ago") for run, says, ago in rates.errors]
-    problems = [render.panel("last errors", ("run", "says", "when"), last)] if last else []
     return [
-        render.line(f"last minute: {rates.recorded} messages recorded; ended: {ended}"),
-        render.panel("runs", [name.replace("_", " ") for name in now], [cells]),
-        render.panel("channels", ("channel", "account", "state"), channels),
-        render.panel("processes", ("name", "role", "pid", "renewed", "state"), processes),
-        *problems,
+        *render.sentences([f"last minute: {rates.recorded} messages recorded; ended: {ended}"]),
+        *render.figures(figures),
+        *_doubts(picture),
+        *render.section(
+            "channels", _CHANNELS, [_channel(a, seen) for a in picture.accounts], _NO_CHANNEL
+        ),
+        *render.section(
+            "processes", _PROCESSES, [_process(h, seen) for h in picture.holders], _NO_PROCESS
+        ),
+        *_errors(picture),
+        *_next(picture),
     ]
+
+
+_FIGURES = {
+    "uncertain": "uncertain parts",
+    "standalone": "standalone parts",
+    "down": "accounts down",
+}
+_CHANNELS = (
+    *(Column("channel", Place.TITLE), Column("account", Place.TITLE), Column("state", Place.TITLE)),
+    *(Column("since"), Column("why", Place.PROSE)),
+)
+_NO_CHANNEL = "none was ever connected: `answerback serve` connects those that are configured"
+_PROCESSES = (
+    *(Column("name", Place.TITLE), Column("state", Place.TITLE), Column("role")),
+    *(Column("pid"), Column("renewed")),
+)
+_NO_PROCESS = "none was ever here: `answerback serve` starts one"
+_ERRORS = (
+    *(Column("run", Place.TITLE), Column("ended", Place.TITLE), Column("says", Place.PROSE)),
+)
+_DOUBT = (Column("what", Place.TITLE), Column("since", Place.TITLE), Column("next", Place.COMMAND))
+
+
+def _doubts(picture: _Picture) -> render.Picture:
+    if not picture.uncertain:
+        return []
+    rows = [(d.named, picture.seen.ago(d.since), d.act) for d in picture.uncertain]
+    more = picture.gauges.uncertain - len(rows)
+    rest = render.sentences([f"and {more} more: answerback stuck"]) if more > 0 else []
+    return [*render.section("uncertain", _DOUBT, rows, ""), *rest]
+
+
+def _next(picture: _Picture) -> render.Picture:
+    now = picture.gauges
+    if not (now.uncertain or now.down or now.waiting or picture.rates.errors):
+        return []
+    return [*render.sentences([""]), *render.step(_LOOK)]
+
+
+_LOOK = "answerback stuck  # lists what stands still, each with its cause and its command"
+
+
+def _channel(account: Account, seen: Seen) -> Sequence[object]:
+    state = "up" if account.down_since is None else "down"
+    since = "" if account.down_since is None else seen.when(account.down_since)
+    name = shortened(account.name or account.account)
+    return account.channel, name, state, since, account.down_reason
+
+
+def _process(holder: HolderRow, seen: Seen) -> Sequence[object]:
+    state = "gone" if holder.gone else "draining" if holder.draining else "alive"
+    return holder.name, state, holder.role, holder.pid, seen.ago(holder.lease_age)
+
+
+def _errors(picture: _Picture) -> render.Picture:
+    rows = [(run, picture.seen.ago(ago), says) for run, says, ago in picture.rates.errors]
+    return render.section("last errors", _ERRORS, rows, "") if rows else []

@@ -1,38 +1,30 @@
-"""Output of commands: tables and lines for people, JSON for programs."""
+"""Output of commands: tables, cards and lines for people, JSON for programs.
+
+A terminal is as wide as it says or COLUMNS tells. In a pipe nothing is cut or broken: a row is
+a line there, and nothing is coloured; nor is it where NO_COLOR is set.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.live import Live
-from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
+from bot.cli.layout import GAP, Column, Place, facts, labelled, laid_out, wrap
 from bot.cli.wording import safe
 
 _Record = TypeVar("_Record")
-Picture = Sequence[RenderableType]
+Picture = Sequence[Text]
 
-_PIPED_WIDTH = 240
-"""Columns where no terminal says how wide it is: lines must not be cut there."""
-_SHORT = 26
-"""Columns that are no wider are not broken, such as times, while the others keep so much."""
-_LEAST = 14
-
-_STYLES = {
-    "done": "green",
-    "ok": "green",
-    "warning": "yellow",
-    "too late": "yellow",
-    "refused": "red",
-    "problem": "red",
-}
+_NARROWEST = 40
+"""Columns: where there are fewer, lines are left to the terminal."""
 
 
 def as_json(value: object) -> None:
@@ -44,89 +36,91 @@ def as_json(value: object) -> None:
 def listing(
     found: Sequence[_Record],
     shape: Callable[[_Record], object],
-    head: Sequence[str],
+    columns: Sequence[Column],
     row: Callable[[_Record], Sequence[object]],
     *,
+    none: str,
     json: bool,
 ) -> None:
-    """Print records: as JSON, or as a table with a row for each."""
+    """Print records: as JSON, or for people; `none` says that there are none, and what then."""
     if json:
         as_json([shape(record) for record in found])
+    elif found:
+        table(columns, [row(record) for record in found])
     else:
-        table(head, [row(record) for record in found])
+        lines([none])
 
 
 def lines(texts: Sequence[str]) -> None:
-    """Print lines, as they are but for what could disturb a terminal."""
-    for text in texts:
-        sys.stdout.write(safe(text) + "\n")
+    """Print sentences, broken between words for a terminal."""
+    _print(sentences(texts))
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under their names. A terminal is spared the columns without anything."""
-    if sys.stdout.isatty() and rows:
-        told = [at for at in range(len(head)) if any(row[at] not in (None, "") for row in rows)]
-        head, rows = [head[at] for at in told], [[row[at] for at in told] for row in rows]
-    console = _console()
-    console.print(_table(head, rows, console.width))
+def next_step(act: str) -> None:
+    """Print the next command, whole, and what it does."""
+    _print(step(act))
 
 
-def _console() -> Console:
-    width = None if sys.stdout.isatty() else _PIPED_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+def step(act: str) -> Picture:
+    """The next command of a picture."""
+    return labelled(Column("next", Place.COMMAND), act, _width())
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> Table:
-    drawn = Table(box=None)
-    cells = [[_cell(value) for value in row] for row in rows]
-    names = [Text(safe(name), style="bold") for name in head]
-    whole = _unbroken(
-        [max(text.cell_len for text in column) for column in zip(names, *cells, strict=True)], width
-    )
-    for at, name in enumerate(names):
-        drawn.add_column(name, overflow="fold", no_wrap=at in whole)
-    for row in cells:
-        drawn.add_row(*row)
-    return drawn
+def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows under their columns' names; on a narrow terminal a card for each."""
+    _print(laid_out(columns, rows, _width()))
 
 
-def _unbroken(widths: Sequence[int], width: int) -> set[int]:
-    """The columns that keep their lines whole: the short ones, as long as the rest can be read."""
-    left = width - 2 * len(widths)
-    whole: set[int] = set()
-    for at in sorted(range(len(widths)), key=lambda at: widths[at]):
-        others = len(widths) - len(whole) - 1
-        if widths[at] > _SHORT or left - widths[at] < _LEAST * others:
-            break
-        whole.add(at)
-        left -= widths[at]
-    return whole
+def sentences(texts: Sequence[str]) -> Picture:
+    """Sentences of a picture."""
+    width, whole = _width(), [safe(text) for text in texts]
+    return [Text(line) for line in (whole if width is None else wrap(whole, width))]
 
 
-def _cell(value: object) -> Text:
-    text = "" if value is None else safe(str(value), lines=True)
-    return Text(text, style=_STYLES.get(text, ""))
+def figures(told: Sequence[tuple[str, object]]) -> Picture:
+    """Names and values of a picture, side by side."""
+    pairs = [safe(f"{name}: {value}") for name, value in told]
+    width = _width()
+    return [Text(line) for line in ([GAP.join(pairs)] if width is None else facts(pairs, width))]
 
 
-def line(text: str) -> RenderableType:
-    """A line of a picture."""
-    return Text(safe(text))
-
-
-def panel(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> RenderableType:
-    """A table of a picture, in a box."""
-    console = _console()
-    drawn = _table(head, rows, console.width - 4)
-    return Panel(drawn, title=Text(title), title_align="left", expand=console.is_terminal)
+def section(
+    title: str, columns: Sequence[Column], rows: Sequence[Sequence[object]], none: str
+) -> Picture:
+    """A part of a picture under its title; `none` stands there if it has no rows."""
+    body = laid_out(columns, rows, _width()) if rows else sentences([none])
+    return [Text(), Text(title.upper(), "bold"), *body]
 
 
 @contextmanager
 def screen(*, once: bool) -> Iterator[Callable[[Picture], None]]:
     """Shows pictures while the body runs, each in the place of the last. One that is shown
     once stays to be read, and in a pipe each follows the last."""
-    console = _console()
     if once or not sys.stdout.isatty():
-        yield lambda picture: console.print(Group(*picture))
+        yield _print
         return
-    with Live(console=console, auto_refresh=False, screen=True) as live:
+    with Live(console=_console(), auto_refresh=False, screen=True) as live:
         yield lambda picture: live.update(Group(*picture), refresh=True)
+
+
+def _width() -> int | None:
+    """Columns of the terminal; None in a pipe."""
+    if not sys.stdout.isatty():
+        return None
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
+
+
+def _print(printed: Picture) -> None:
+    console = _console()
+    if console.color_system is None:
+        sys.stdout.write("".join(f"{line.plain}\n" for line in printed))
+        return
+    for line in printed:
+        console.print(line, soft_wrap=True)
+
+
+def _console() -> Console:
+    told = Console(highlight=False, markup=False, emoji=False)
+    if told.no_color or not sys.stdout.isatty():
+        return Console(highlight=False, markup=False, emoji=False, color_system=None)
+    return told

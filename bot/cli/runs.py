@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn, get_args
 
 import typer
 
 from bot.cli import options, render
 from bot.cli.apply import Action, apply_to, given, named
+from bot.cli.course import print_course
+from bot.cli.layout import Column, Place, quoted
+from bot.cli.seen import Seen, look
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
-from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shown
-from bot.cli.wording import moment, span
+from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shortened_in, shown
+from bot.cli.wording import TO_BEGIN
 from bot.domain.ending import ByHand, Ending
+from bot.domain.message import shortened
+from bot.domain.turn_answer import TurnAnswer
 from bot.intake.status import turn_status
 from bot.operations import runs
 from bot.operations.explain import Explained, explain_run
+from bot.operations.stuck import Stuck, stuck_of_run, told_of_run
+from bot.operations.told import what_was_told
 from bot.wiring import OperatorSession
 from storage.engine.tx import Tx
-from storage.views import parts, timeline, usage
+from storage.views import lookup, parts, timeline, usage
 from storage.views import runs as run_views
 from storage.views.parts import PartFilter, PartLine
 from storage.views.runs import RunFilter, RunLine
 from storage.views.timeline import Moment
 from storage.views.usage import Usage
 
-app = typer.Typer(no_args_is_help=True, help="The obligations to answer, and what may be done.")
+app = typer.Typer(no_args_is_help=True, help="Runs: the obligations to answer, and acts on them.")
 AT_MOST = 1000
 """Runs that one act changes at most."""
 
@@ -44,15 +51,23 @@ def list_(
 ) -> None:
     """List runs, newest first; phone numbers are cut short.
 
-    For example: runs list --ending failed --newer 3600
+    For example: answerback runs list --ending failed --newer 3600
     """
 
-    listed = in_session(lambda session: _listed(session, choice, limit, before))
+    async def work(session: OperatorSession) -> tuple[Sequence[RunLine], Seen]:
+        listed = await _listed(session, choice, limit, before)
+        return listed, await session.rt.db.read(look)
+
+    listed, seen = in_session(work)
     found = shown(listed, whole=addresses)
-    head = ("id", "request", "channel", "chat", "state", "attempts", "age", "holder", "detail")
-    render.listing(found, run_shape, head, _row, json=json)
+    chosen = choice != options.Choice() or before is not None
+    none = _NONE_MATCHES if chosen else f"no runs yet: {TO_BEGIN}"
+    render.listing(found, run_shape, _COLUMNS, partial(_row, seen=seen), none=none, json=json)
     if len(found) == limit and not json:
         render.lines([f"more: --before {found[-1].id}"])
+
+
+_NONE_MATCHES = "no run matches; `answerback runs list` without a filter shows the newest"
 
 
 async def _listed(
@@ -72,25 +87,36 @@ async def _listed(
     return await session.rt.db.read(run_views.runs_listed, wanted, session.settings.lease_seconds)
 
 
-def state_of(run: RunLine) -> str:
+def _state_of(run: RunLine) -> str:
     """The run's ending, or its state while it has none."""
     return run.state.value if run.ending is None else run.ending.value
 
 
-def _row(run: RunLine) -> tuple[object, ...]:
+_COLUMNS = (
+    *(Column("run", Place.NUMBER), Column("request", Place.TITLE), Column("state", Place.TITLE)),
+    *(Column(name) for name in ("account", "chat", "made", "attempts", "holder")),
+    Column("detail", Place.PROSE),
+)
+
+
+def _row(run: RunLine, seen: Seen) -> tuple[object, ...]:
     more = f" +{len(run.requests) - 1}" if len(run.requests) > 1 else ""
-    topic = f"/{run.topic}" if run.topic else ""
     return (
         run.id,
         f"{run.request_id}{more}",
-        run.channel,
-        f"{run.chat} ({run.address}{topic})",
-        state_of(run),
+        _state_of(run),
+        seen.labels.get(run.account, run.channel),
+        _chat_of(run),
+        seen.when(run.created_at),
         run.attempts,
-        span(run.age),
         run.holder + ("" if run.holder_alive or not run.holder else " (dead)"),
         run.set_aside or run.detail,
     )
+
+
+def _chat_of(run: RunLine) -> str:
+    """The run's chat: its number, and where it is on its platform."""
+    return f"{run.chat} ({run.address}{f'/{run.topic}' if run.topic else ''})"
 
 
 @app.command()
@@ -103,78 +129,109 @@ def show(
 ) -> None:
     """Show one run and everything that happened to it, in one time line.
 
-    For example: runs show tg-700100201-42 --text
+    For example: answerback runs show tg-700100201-42 --text
     """
-    line, course, sent, spent = in_session(
+    found = in_session(
         lambda session: session.rt.db.read(_whole, run, session.settings.lease_seconds)
     )
-    [line], course = shown([line], whole=addresses), shown(course, whole=addresses)
-    sent = shown(sent, whole=addresses)
+    [line], course = shown([found.line], whole=addresses), shown(found.course, whole=addresses)
     if json:
+        sent = shown(found.sent, whole=addresses)
         render.as_json(
             {
                 **run_shape(line),
                 "timeline": [moment_shape(m, text=text) for m in course],
                 "parts": [part_shape(p, text=text) for p in sent],
-                "usage": asdict(spent),
+                "usage": asdict(found.spent),
             }
         )
         return
-    what = line.state.value if line.ending is None else f"ended, {line.ending.value}"
-    said = f": {line.set_aside or line.detail}" if line.set_aside or line.detail else ""
-    place = f"chat {line.chat} ({line.channel} {line.address})"
-    render.lines(
-        [
-            f"run {line.id} is {what}{said}",
-            f"made {span(line.age)} ago in {place}",
-            f"answers {', '.join(line.requests) or line.request_id}",
-            *([] if line.ending is None else [line.ending.rule.says]),
-        ]
-    )
-    if spent.calls:
-        again = f", {spent.cut_off} cut off and made again" if spent.cut_off else ""
-        failed = f", {spent.failed} refused" if spent.failed else ""
-        tokens = f"{spent.input_tokens} tokens in, {spent.output_tokens} out"
-        render.lines([f"{spent.calls} model calls{failed}{again}; {tokens}"])
-    print_course(course, text=text)
+    stuck = shown(found.stuck, whole=addresses)
+    told = found.told if addresses else shortened(found.told)
+    render.lines(_head(found, line, [told_of_run(item, line.id) for item in stuck], told))
+    print_course(course, found.seen.now, text=text)
+    if stuck:
+        render.next_step(stuck[0].act)
+    elif line.ending is None:
+        render.next_step(f"answerback runs why {line.id}  # says what may be done with it")
 
 
-def _whole(
-    tx: Tx, name: str, lease: float
-) -> tuple[RunLine, Sequence[Moment], Sequence[PartLine], Usage]:
+def _head(found: _Whole, line: RunLine, causes: Sequence[str], told: str) -> Sequence[str]:
+    said = line.set_aside or line.detail
+    twice = not said or any(said in cause for cause in causes)
+    means = [line.ending.rule.says] if line.ending is not None and not causes else []
+    means += [told] if told else []
+    made = f"made {found.seen.when(line.created_at)} in chat {_chat_of(line)}"
+    return [
+        _stands(line) + ("" if twice else f": {said}"),
+        *causes,
+        *([" ".join(means)] if means else []),
+        f"{made} of {found.seen.labels.get(line.account, line.channel)}",
+        f"answers {', '.join(line.requests) or line.request_id}",
+        *([_usage(found.spent)] if found.spent.calls else []),
+    ]
+
+
+def _stands(run: RunLine) -> str:
+    state = f"is {run.state.value}" if run.ending is None else f"ended as {run.ending.value}"
+    return f"run {run.id} {state}"
+
+
+def _usage(spent: Usage) -> str:
+    again = f", {spent.cut_off} cut off and made again" if spent.cut_off else ""
+    failed = f", {spent.failed} refused" if spent.failed else ""
+    tokens = f"{spent.input_tokens} tokens in, {spent.output_tokens} out"
+    calls = f"{spent.calls} model call{'' if spent.calls == 1 else 's'}"
+    return f"{calls}{failed}{again}; {tokens}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A run with everything that is shown of it."""
+
+    line: RunLine
+    course: Sequence[Moment]
+    sent: Sequence[PartLine]
+    spent: Usage
+    stuck: Sequence[Stuck]
+    told: str
+    seen: Seen
+
+
+def _whole(tx: Tx, name: str, lease: float) -> _Whole:
     run = one_run(tx, name)
     line = run_views.run_line(tx, run, lease)
     assert line is not None
-    sent = parts.parts_listed(tx, PartFilter(runs=(run,), limit=AT_MOST))
-    return line, timeline.timeline(tx, run), sent, usage.of_run(tx, run)
-
-
-def print_course(course: Sequence[Moment], *, text: bool) -> None:
-    """Print what happened, in order."""
-    head = ["at", "who", "what", "detail", *(["text"] if text else [])]
-    rows = [(moment(m.at), m.who, m.what, m.detail, *([m.text] if text else [])) for m in course]
-    render.table(head, rows)
+    return _Whole(
+        line,
+        timeline.timeline(tx, run),
+        parts.parts_listed(tx, PartFilter(runs=(run,), limit=AT_MOST)),
+        usage.of_run(tx, run),
+        stuck_of_run(tx, line, lease),
+        what_was_told(tx, line),
+        look(tx),
+    )
 
 
 @app.command()
 def why(run: options.Run, *, json: options.Json = False) -> None:
     """Say what may be done with a run now and what shows it. Nothing is changed.
 
-    For example: runs why 12
+    For example: answerback runs why 12
     """
 
     async def work(session: OperatorSession) -> Explained:
         rt, lease = session.rt, session.settings.lease_seconds
         return await rt.db.read(lambda tx: explain_run(tx, rt, one_run(tx, run), lease))
 
-    found = in_session(work, speaks=True)
+    found = shortened_in(in_session(work, speaks=True))
     if json:
         render.as_json(shape(found, evidence=dict(found.evidence)))
         return
     render.lines([f"run {found.run}: {found.says}"])
-    render.table(("evidence", ""), found.evidence)
+    render.table((Column("evidence", Place.TITLE), Column("", Place.PROSE)), found.evidence)
     if found.act:
-        render.lines([f"next: {found.act}"])
+        render.next_step(found.act)
 
 
 @app.command()
@@ -191,20 +248,23 @@ def requeue(
     """Let runs be worked on again: take them from a dead process, end their waiting, send what
     is stored, or work on their messages anew. What was answered is refused.
 
-    For example: runs requeue 12 --reason "the model is back"
+    For example: answerback runs requeue 12 --reason "the model is back"
     """
     _apply(run, choice, partial(runs.requeue, may_duplicate=may_duplicate), acting)
 
 
 As = Literal[ByHand, "apologise"]
 """Ways to close a run by hand: an ending, or an apology that ends it."""
+_BY_HAND = options.one_of([*get_args(ByHand), "apologise"])
 
 
 @app.command()
 @options.grouped()
 def close(
     *,
-    wanted_as: Annotated[As, typer.Option("--as", help="How it ends.")],
+    wanted_as: Annotated[
+        As, typer.Option("--as", help=f"The ending: {_BY_HAND}.", metavar="ENDING")
+    ],
     run: options.Runs = None,
     choice: options.Choice,
     acting: options.Acting,
@@ -212,7 +272,7 @@ def close(
     """End runs by hand. Nothing of them is sent any more; `answered` needs that somebody
     answered, or --reason. `apologise` is `runs apologise`.
 
-    For example: runs close 12 --as cancelled
+    For example: answerback runs close 12 --as cancelled
     """
     by_hand: Action = (
         runs.apologise
@@ -227,7 +287,7 @@ def close(
 def apologise(*, run: options.Runs = None, choice: options.Choice, acting: options.Acting) -> None:
     """Give runs up: the person is told once, and asked to send the message again.
 
-    For example: runs apologise --state ready --older 3600 --dry-run
+    For example: answerback runs apologise --state ready --older 3600 --dry-run
     """
     _apply(run, choice, runs.apologise, acting)
 
@@ -249,32 +309,67 @@ def _apply(
 
 
 def status(
-    request_id: Annotated[str, typer.Argument(help="As in tg-<chat>-<message>.")],
+    request_id: Annotated[
+        str, typer.Argument(help="A message, by its request id.", metavar="REQUEST")
+    ],
     *,
+    text: Annotated[bool, typer.Option("--text", help="Show the stored answer.")] = False,
     json: options.Json = False,
 ) -> None:
     """Say what became of a message and what to do now. The exit code is 1 when the right
     reaction is to send it again, else 0.
 
-    For example: status tg-700100201-42
+    For example: answerback status tg-700100201-42
     """
-    answer = in_session(lambda session: session.rt.db.read(turn_status, request_id))
+    found = in_session(
+        lambda session: session.rt.db.read(_status, request_id, session.settings.lease_seconds)
+    )
+    answer = found.answer
     if json:
         render.as_json(shape(answer))
     else:
-        stored = ["", *answer.answer.split("\n")] if answer.answer else []
-        render.lines([f"{answer.status.value}: {answer.text}", *stored])
+        _tell_status(found, text=text)
     raise typer.Exit(NOT_DONE if answer.send_again else DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    """The turn status of a message, its run if it has one, and what stands still of that."""
+
+    answer: TurnAnswer
+    run: RunLine | None = None
+    stuck: Sequence[Stuck] = ()
+
+
+def _status(tx: Tx, request_id: str, lease: float) -> _Status:
+    answer, said = turn_status(tx, request_id), lookup.recorded_under(tx, request_id, None)
+    run = None if said is None or said.run is None else run_views.run_line(tx, said.run, lease)
+    if run is None:
+        return _Status(answer)
+    return _Status(answer, run, shown(stuck_of_run(tx, run, lease), whole=False))
+
+
+def _tell_status(found: _Status, *, text: bool) -> None:
+    answer, run = found.answer, found.run
+    render.lines([f"{answer.status.value}: {answer.text}"])
+    if answer.answer:
+        hidden = f"its answer has {len(answer.answer)} characters; --text shows it"
+        render.lines(quoted(answer.answer).split("\n") if text else [hidden])
+    if run is not None:
+        render.lines([_stands(run), *(told_of_run(item, run.id) for item in found.stuck)])
+    if found.stuck:
+        render.next_step(found.stuck[0].act)
 
 
 def explain(*, json: options.Json = False) -> None:
     """Print every way in which a run may end, what it means and who acts then.
 
-    For example: explain
+    For example: answerback explain
     """
     rows = [(e.value, e.rule.says, e.rule.reaction.value) for e in Ending]
     if json:
         keys = ("ending", "sentence", "reaction")
         render.as_json([dict(zip(keys, row, strict=True)) for row in rows])
     else:
-        render.table(("ending", "what it means", "who acts"), rows)
+        ending, means = Column("ending", Place.TITLE), Column("what it means", Place.PROSE)
+        render.table((ending, means, Column("who acts")), rows)

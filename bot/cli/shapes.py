@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bot.cli.wording import moment
 from bot.domain.message import shortened
+from bot.operations.stuck import Stuck
 from storage.holders import HolderRow
 from storage.views.chats import ChatLine
+from storage.views.conversation import Heard, Said
 from storage.views.parts import DeadLetter, PartLine
 from storage.views.runs import RunLine
 from storage.views.timeline import Moment
@@ -24,7 +26,7 @@ Shape = dict[str, object]
 _MOMENTS = ("_at", "_since", "_until")
 _SPANS = ("age", "since", "lease_age", "oldest_ready", "oldest_waiting")
 _WRITTEN = ("text", "body")
-_FOR_EVER = 1e11
+FOR_EVER = 1e11
 """A pause beyond this many epoch seconds has no end of its own."""
 
 
@@ -61,20 +63,33 @@ def run_shape(run: RunLine) -> Shape:
 
 
 def part_shape(part: PartLine, *, text: bool) -> Shape:
-    return shape(part, "not_before" if text else "not_before text")
+    hidden = "account not_before"
+    return shape(part, hidden if text else f"{hidden} text")
 
 
 def chat_shape(chat: ChatLine) -> Shape:
     """A chat. Times are null where they do not apply."""
-    hidden = "live not_before"
-    if chat.paused_until is not None and chat.paused_until >= _FOR_EVER:
+    hidden = "bot live not_before"
+    if chat.paused_until is not None and chat.paused_until >= FOR_EVER:
         hidden += " paused_until"
         return shape(chat, hidden, live_runs=chat.live, paused_until="resumed")
     return shape(chat, hidden, live_runs=chat.live)
 
 
 def moment_shape(happened: Moment, *, text: bool) -> Shape:
-    return shape(happened, "" if text else "text")
+    due = "" if happened.due is None else f", due again at {moment(happened.due)}"
+    hidden = "due" if text else "due text"
+    return shape(happened, hidden, detail=f"{happened.detail}{due}")
+
+
+def stuck_shape(item: Stuck) -> Shape:
+    of = f" (run {item.run})" if item.run else ""
+    return shape(item, "what account run", why=f"{item.why}{of}")
+
+
+def said_shape(one: Heard | Said, *, text: bool) -> Shape:
+    """A line of a conversation: `direction` tells a person's messages from ours."""
+    return shape(one, "" if text else "text")
 
 
 def letter_shape(letter: DeadLetter, *, text: bool) -> Shape:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from datetime import UTC, datetime
 
+TO_BEGIN = "`answerback chat` tries the agent, `answerback doctor` says what keeps messages away"
+"""The next thing to do where nobody wrote yet."""
 _JOINERS = "\u200c\u200d"
 """Needed inside emoji and in several scripts; they move nothing around them."""
 _ACTING = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
@@ -26,19 +28,7 @@ def _spelled(character: str) -> str:
     return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
 
 
-def span(seconds: float) -> str:
-    """An age or a wait, in the two units that say enough."""
-    left = max(0, round(seconds))
-    for unit, size, smaller, part in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60)):
-        if left >= size:
-            rest = left % size // part
-            return f"{left // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    if left >= 60:
-        return f"{left // 60} min" + (f" {left % 60} s" if left % 60 else "")
-    return f"{left} s"
-
-
 def moment(epoch: float) -> str:
-    """Epoch seconds in ISO 8601, UTC."""
+    """Epoch seconds in ISO 8601, UTC, as programs read them."""
     stamp = datetime.fromtimestamp(epoch, UTC).isoformat(timespec="milliseconds")
     return stamp.replace("+00:00", "Z")

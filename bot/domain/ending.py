@@ -116,7 +116,7 @@ class Ending(StrEnum):
     UNCERTAIN = (
         "uncertain",
         EndingRule(
-            says="A part may or may not have arrived; the person got a way to have it sent again.",
+            says="A part may or may not have arrived; it is not sent again unasked.",
             reaction=Reaction.ASK_PERSON,
             status=TurnStatus.COMPLETED,
             severity=1,
@@ -140,7 +140,7 @@ class Ending(StrEnum):
     APOLOGISED = (
         "apologised",
         EndingRule(
-            says="Failures or the deadline ended the work; the person was asked to send it again.",
+            says="Failures or the deadline ended the work; an apology asks to send it again.",
             reaction=Reaction.PERSON_RESENDS,
             status=TurnStatus.INTERRUPTED,
             again=Again.RETRY,

@@ -13,6 +13,7 @@ from bot.domain.reply import PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
+from bot.operations.phrases import counted
 from storage import audit_log, chats, files, inbox, outbox, reminders, runs, steps
 from storage.chats import Chat
 from storage.engine import clock
@@ -51,7 +52,11 @@ def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted
             after_end(tx, rt, run, replace(end, detail=reason), by.name)
             dropped += 1
     runs.promote(tx, chat)
-    said = f"{dropped} waiting run(s) cancelled" if drop else f"{len(waiting)} run(s) go on"
+    said = (
+        f"cancelled: {counted(dropped, 'waiting run')}"
+        if drop
+        else f"going on: {counted(len(waiting), 'run')}"
+    )
     audit_log.note(tx, by.name, "resumed", by.because(said), chat=chat)
     stopped = [stop_topic(run.id) for run in waiting if drop]
     return it.done(f"resumed; {said}", *stopped, chat_topic(chat), READY)

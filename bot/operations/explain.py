@@ -9,8 +9,26 @@ from typing import assert_never
 from bot.delivery.status import PLATFORM
 from bot.domain.ending import Close
 from bot.domain.run import RunState
-from bot.domain.verdict import Apologise, Deliver, Evidence, Policy, Think, judge, plan
+from bot.domain.verdict import (
+    Apologise,
+    Deliver,
+    Doubt,
+    Evidence,
+    LookUp,
+    Move,
+    Policy,
+    Resend,
+    SendPart,
+    Think,
+    Unheard,
+    Wait,
+    judge,
+    plan,
+)
 from bot.leases.runtime import Runtime
+from bot.operations.phrases import when
+from bot.operations.stuck import stuck_of_run, told_of_run
+from bot.operations.told import what_was_told
 from storage import audit_log, runs
 from storage.engine.tx import Tx
 from storage.views import runs as run_views
@@ -36,16 +54,21 @@ def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Expla
     assert run is not None
     assert line is not None
     evidence = gather_one(tx, run).evidence
+    stuck = stuck_of_run(tx, line, lease_seconds)
     if line.ending is not None:
         word = line.ending.value
-        says = f"it ended as {word}: {line.ending.rule.says}"
+        causes = [told_of_run(one, number) for one in stuck] or [line.ending.rule.says]
+        sentence = "; ".join([f"it ended as {word}", *causes]).removesuffix(".")
+        sentence = f"{sentence}. {what_was_told(tx, line)}".rstrip()
         act = f"answerback runs show {number}  # what happened"
     else:
         word, may = _in_words(evidence, rt.policy(run.account))
         where, act = _where(line, evidence)
-        says = f"{where}; {may}"
+        first = told_of_run(stuck[0], number) if stuck else where
+        then = "when its turn comes: " if line.state is RunState.WAITING else ""
+        sentence = f"{first}; {then}{may}"
     facts = [*_facts(line, evidence), *audit_log.of_run(tx, number, PLATFORM)]
-    return Explained(number, word, says, facts, act)
+    return Explained(number, word, sentence, facts, stuck[0].act if stuck else act)
 
 
 def _in_words(evidence: Evidence, policy: Policy) -> tuple[str, str]:
@@ -54,9 +77,8 @@ def _in_words(evidence: Evidence, policy: Policy) -> tuple[str, str]:
         case Close(ending) as end:
             return f"close: {ending.value}", f"it may be closed as {ending.value}: {end.words}"
         case Deliver():
-            step = type(plan(evidence.parts, evidence.now, policy)).__name__
-            says = "what is stored may be sent; the agent is not called again"
-            return "deliver", f"{says}; next: {step}"
+            move = _move_in_words(plan(evidence.parts, evidence.now, policy), evidence.now)
+            return "deliver", f"its answer is stored, and the agent is not called again: {move}"
         case Think(suspect):
             alone = ", alone: it may have killed its workers" if suspect else ""
             return "think", f"the agent may be called{alone}"
@@ -66,27 +88,42 @@ def _in_words(evidence: Evidence, policy: Policy) -> tuple[str, str]:
             assert_never(other)
 
 
+def _move_in_words(move: Move, now: float) -> str:
+    """The next step of a delivery."""
+    match move:
+        case SendPart(part):
+            return f"part {part.id} may be sent"
+        case LookUp(part):
+            return f"part {part.id} may have arrived, and the platform is asked about it"
+        case Unheard(part):
+            return f"part {part.id} may have arrived, and no status has told of it yet"
+        case Resend(part):
+            return f"part {part.id} did not arrive, as far as can be known, and is sent once more"
+        case Doubt(part):
+            return f"part {part.id} is being sent; if its process died, it may have arrived"
+        case Wait(until, why):
+            return f"{why}, until {when(until, now)}"
+        case Close(ending):
+            return f"all is sent that can be, and it ends as {ending.value}"
+        case other:
+            assert_never(other)
+
+
 def _where(line: RunLine, evidence: Evidence) -> tuple[str, str]:
-    """The run's place, and the command that helps."""
-    late = line.not_before - evidence.now
+    """The place of a run that does not stand still, and the command that helps."""
     match line.state:
-        case RunState.RUNNING if not line.holder_alive:
-            return f"its holder {line.holder} is dead", "answerback recover  # releases it"
         case RunState.RUNNING:
             stop = f"answerback runs close {line.id} --as cancelled  # only if it must end"
             return f"{line.holder} works on it", stop
-        case RunState.READY | RunState.WAITING if line.set_aside:
-            return f"it is set aside: {line.set_aside}", f"answerback runs requeue {line.id}"
         case RunState.WAITING:
             return "it waits behind another run of its chat", f"answerback chats show {line.chat}"
         case RunState.READY if line.kept:
             act = "answerback doctor  # says what is wrong with the account"
             return "it is answered and waits for its account to send again", act
-        case RunState.READY if late > 0:
-            act = f"answerback runs requeue {line.id}  # makes it due at once"
-            return f"it is ready and due in {late:.0f} s", act
         case RunState.READY:
-            return "it is ready and due", "answerback stuck  # says whether nobody claims it"
+            late = line.not_before > evidence.now
+            due = f"at {when(line.not_before, evidence.now)}" if late else "now"
+            return f"it is ready and due {due}", "answerback top  # says which processes live"
         case RunState.ENDED:
             return "it has ended", ""
         case other:
@@ -94,17 +131,21 @@ def _where(line: RunLine, evidence: Evidence) -> tuple[str, str]:
 
 
 def _facts(line: RunLine, e: Evidence) -> Sequence[tuple[str, str]]:
-    deadline = "not begun" if e.deadline_at is None else f"in {e.deadline_at - e.now:.0f} s"
-    parts = ", ".join(f"{p.number}: {p.state.value}" for p in e.parts) or "none"
+    if line.ending is not None:
+        deadline = "none: it has ended"
+    else:
+        deadline = "not begun" if e.deadline_at is None else when(e.deadline_at, e.now)
+    parts = ", ".join(f"{p.number} (part {p.id}): {p.state.value}" for p in e.parts) or "none"
+    alive = " (alive)" if line.holder_alive else " (dead)"
     return [
         ("state", line.state.value),
-        ("holder", (line.holder or "none") + (" (alive)" if line.holder_alive else "")),
+        ("holder", line.holder + alive if line.holder else "none"),
         ("attempts", str(line.attempts)),
         ("failures", str(e.failures)),
         ("deaths of its holders", str(e.deaths)),
         ("deadline", deadline),
-        ("last message", f"{e.now - e.last_message_at:.0f} s ago"),
-        ("person last wrote", f"{e.now - e.window_opened_at:.0f} s ago"),
+        ("last message", when(e.last_message_at, e.now)),
+        ("person last wrote", when(e.window_opened_at, e.now)),
         ("reply stored", _yes(e.reply_stored)),
         ("apology stored", _yes(e.apology_stored)),
         ("parts", parts),

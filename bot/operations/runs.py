@@ -16,6 +16,7 @@ from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.chats import cannot_write
 from bot.operations.parts import too_old
+from bot.operations.phrases import counted
 from bot.runs.create import again
 from bot.texts import Text
 from storage import audit_log, chats, holders, inbox, outbox, runs
@@ -128,7 +129,7 @@ def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplic
         runs.correct_ending(tx, s.run.id, s.run.ending, after)
     risk = ", although it may have arrived" if doubtful else ""
     s.note(tx, by, "requeued", f"{len(missing)} parts are sent once more{risk}")
-    return s.done(f"{len(missing)} stored part(s) will be sent once more{risk}", READY)
+    return s.done(f"to be sent once more: {counted(len(missing), 'stored part')}{risk}", READY)
 
 
 def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:

@@ -9,13 +9,19 @@ from enum import Enum
 
 from bot.domain.findings import Level
 from bot.domain.ports import Clock
+from bot.domain.run import RunState
+from bot.operations.phrases import counted, span, when
+from storage.engine import clock as database_clock
 from storage.engine.demands import facts_of, judge
 from storage.engine.tx import Tx
 from storage.views import diagnostics
 from storage.views.diagnostics import Fact, Queue
+from storage.views.runs import RunLine
 
 _LATE = 2 / 3
 """Of a lease: a process that renews at all has done so by then."""
+_AT_ONCE = 5.0
+"""Seconds in which a worker takes what is due, if one can."""
 _REFUSALS = 7 * 86_400.0
 """Seconds for which a refused part is listed."""
 
@@ -47,13 +53,27 @@ class Trouble(Enum):
 @dataclass(frozen=True, slots=True)
 class Stuck:
     """One thing that stands still since `since` seconds. `id` names the run, part, chat,
-    payload or account; `act` is the command that helps and what it does."""
+    payload or account; `act` is the command that helps and what it does.
+
+    `what` says in words what `id` names, `run` is the run whose part it is, and `account` its
+    account, both by number and 0 for none.
+    """
 
     kind: Trouble
     id: int | str
     since: float
     why: str
     act: str
+    what: str = ""
+    account: int = 0
+    run: int = 0
+
+    @property
+    def named(self) -> str:
+        """The thing in words, as lists of all runs name it."""
+        return (
+            f"{self.what or self.id} of run {self.run}" if self.run else self.what or str(self.id)
+        )
 
 
 def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
@@ -70,6 +90,30 @@ def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
         *_channels(tx),
     ]
     return in_order(found)
+
+
+def stuck_of_run(tx: Tx, run: RunLine, lease: float) -> Sequence[Stuck]:
+    """All of it that concerns one run, from when no worker was at once at hand: every screen that
+    shows the run has its causes and its next command from here."""
+    waits = run.state is RunState.WAITING
+    found = [
+        *_runs(tx, 0.0, lease, run.id),
+        *_unclaimed(tx, _AT_ONCE, lease, run.id),
+        *_parts(tx, _AT_ONCE, lease, run.id),
+        *(map(_queue, diagnostics.waiting_chats(tx, 0.0, run.chat)) if waits else ()),
+    ]
+    return in_order(found)
+
+
+def told_of_run(item: Stuck, run: int) -> str:
+    """The cause, as a screen says it that is about this run."""
+    return item.why if item.what == f"run {run}" else f"{item.what}: {item.why}"
+
+
+def uncertain(tx: Tx, chat: int | None = None) -> Sequence[Stuck]:
+    """The parts, of one chat or of all, that may or may not have arrived and that nobody looks
+    after any more."""
+    return in_order([_uncertain(fact) for fact in diagnostics.uncertain_parts(tx, chat=chat)])
 
 
 def database_troubles(url: str, clock: Clock) -> Sequence[Stuck]:
@@ -92,75 +136,97 @@ def silent_processes(tx: Tx, lease: float) -> Sequence[Stuck]:
     says = "runs and does not renew its lease: it can't write, or it stands still"
     act = "answerback doctor  # names what can't be written; its own /readyz and log say more"
     return [
-        Stuck(Trouble.SILENT, row.name, row.lease_age, f"{row.name} (pid {row.pid}) {says}", act)
+        Stuck(
+            Trouble.SILENT,
+            row.name,
+            row.lease_age,
+            f"{row.name} (pid {row.pid}) {says}",
+            act,
+            f"process {row.name}",
+        )
         for row in diagnostics.silent_holders(tx, lease * _LATE)
     ]
 
 
-def _runs(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
-    for fact in diagnostics.dead_runs(tx, lease):
+def _run(kind: Trouble, fact: Fact, why: str, act: str) -> Stuck:
+    return Stuck(kind, fact.id, fact.since, why, act, f"run {fact.id}", fact.account)
+
+
+def _part(kind: Trouble, fact: Fact, why: str, act: str) -> Stuck:
+    what, run = f"part {fact.id}", fact.run or 0
+    return Stuck(kind, fact.id, fact.since, why, act, what, fact.account, run)
+
+
+def _runs(tx: Tx, older: float, lease: float, only: int | None = None) -> Iterator[Stuck]:
+    for fact in diagnostics.dead_runs(tx, lease, only):
         why = f"lease expired: {fact.says} died or hangs while it worked on run {fact.id}"
         act = "answerback recover  # releases what dead processes held"
-        yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
-    for fact in diagnostics.runs_set_aside(tx):
+        yield _run(Trouble.DEAD_LEASE, fact, why, act)
+    for fact in diagnostics.runs_set_aside(tx, only):
         why = f"it is kept from being claimed: {fact.says}"
         act = f"answerback runs requeue {fact.id}  # or apologise; it then may be claimed again"
-        yield Stuck(Trouble.SET_ASIDE, fact.id, fact.since, why, act)
-    for fact in diagnostics.late_runs(tx, older):
+        yield _run(Trouble.SET_ASIDE, fact, why, act)
+    for fact in diagnostics.late_runs(tx, older, only):
         why = "timeout: its agent is past the deadline and did not stop"
         act = f"answerback runs apologise {fact.id}  # ends the work and says so to the person"
-        yield Stuck(Trouble.OVER_DEADLINE, fact.id, fact.since, why, act)
-    for fact in diagnostics.put_off_runs(tx, older):
+        yield _run(Trouble.OVER_DEADLINE, fact, why, act)
+    for fact in diagnostics.put_off_runs(tx, older, only):
         act = f"answerback runs requeue {fact.id}  # makes it due at once"
-        yield Stuck(Trouble.DELAYED, fact.id, fact.since, f"the run is {fact.says}", act)
+        why = f"it is due at {_due(tx, fact)}" + (f": {fact.says}" if fact.says else "")
+        yield _run(Trouble.DELAYED, fact, why, act)
+    for fact in diagnostics.restored_runs(tx, only):
+        act = (
+            f"answerback runs requeue {fact.id}  # has it answered, after a look at the chat;"
+            f" `runs close {fact.id} --as answered --reason restored` takes it off this list"
+        )
+        yield _run(Trouble.UNCERTAIN, fact, f"answered? unknown: {fact.says}", act)
 
 
-def _unclaimed(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
-    late = diagnostics.unclaimed_runs(tx, older)
+def _unclaimed(tx: Tx, older: float, lease: float, only: int | None = None) -> Iterator[Stuck]:
+    late = diagnostics.unclaimed_runs(tx, older, only)
     workers = diagnostics.live_senders(tx, lease) if late else 0
     for fact in late:
         if not workers:
             why = "it is due and no worker is alive"
             act = "answerback serve  # starts one; it takes what is due"
-            yield Stuck(Trouble.WORKER_GONE, fact.id, fact.since, why, act)
+            yield _run(Trouble.WORKER_GONE, fact, why, act)
         else:
             why = "it is due, and the workers are full or do not serve its account"
-            act = f"answerback runs why {fact.id}  # then `answerback top` for the workers"
-            yield Stuck(Trouble.UNCLAIMED, fact.id, fact.since, why, act)
+            act = "answerback top  # says how many runs are in flight and which processes live"
+            yield _run(Trouble.UNCLAIMED, fact, why, act)
 
 
-def _parts(tx: Tx, older: float, lease: float) -> Iterator[Stuck]:
-    for fact in diagnostics.orphan_parts(tx, lease):
+def _parts(tx: Tx, older: float, lease: float, only: int | None = None) -> Iterator[Stuck]:
+    for fact in diagnostics.orphan_parts(tx, lease, only):
         why = f"part {fact.id} was being sent by a process that died: sent? unknown"
         act = "answerback recover  # marks it as uncertain, sends nothing"
-        yield Stuck(Trouble.DEAD_LEASE, fact.id, fact.since, why, act)
-    for fact in diagnostics.uncertain_parts(tx):
-        why = f"sent? unknown: {fact.says or 'nobody told'}{_of(fact)}"
-        act = (
-            f"answerback outbox resolve {fact.id} --delivered  # after a look at the chat;"
-            " --lost sends it once more"
-        )
-        yield Stuck(Trouble.UNCERTAIN, fact.id, fact.since, why, act)
-    for fact in diagnostics.restored_runs(tx):
-        act = (
-            f"answerback runs requeue {fact.id}  # has it answered, after a look at the chat;"
-            f" `runs close {fact.id} --as answered --reason restored` takes it off this list"
-        )
-        yield Stuck(Trouble.UNCERTAIN, fact.id, fact.since, f"answered? unknown: {fact.says}", act)
-    for fact in diagnostics.refused_parts(tx, _REFUSALS):
-        why = f"the platform refused it: {fact.says or 'without a reason'}{_of(fact)}"
-        yield Stuck(Trouble.REFUSED, fact.id, fact.since, why, _after_refusal(fact))
-    for fact in diagnostics.unsent_words(tx, older):
-        why = f"it is due and nobody sends it{': ' + fact.says if fact.says else ''}{_of(fact)}"
+        yield _part(Trouble.DEAD_LEASE, fact, why, act)
+    yield from map(_uncertain, diagnostics.uncertain_parts(tx, only))
+    for fact in diagnostics.refused_parts(tx, _REFUSALS, only):
+        why = f"the platform refused it: {fact.says or 'without a reason'}"
+        yield _part(Trouble.REFUSED, fact, why, _after_refusal(fact))
+    for fact in diagnostics.unsent_words(tx, older, only):
+        why = "it is due and nobody sends it" + (f": {fact.says}" if fact.says else "")
         act = "answerback top  # is a worker alive that serves its account?"
-        yield Stuck(Trouble.UNSENT, fact.id, fact.since, why, act)
-    for fact in diagnostics.delayed_parts(tx, older):
+        yield _part(Trouble.UNSENT, fact, why, act)
+    for fact in diagnostics.delayed_parts(tx, older, only):
         act = "answerback outbox list --state pending  # it goes out by itself when it is due"
-        yield Stuck(Trouble.DELAYED, fact.id, fact.since, f"{fact.says}{_of(fact)}", act)
+        why = f"due at {_due(tx, fact)}: {fact.says or 'the platform limits this chat'}"
+        yield _part(Trouble.DELAYED, fact, why, act)
 
 
-def _of(fact: Fact) -> str:
-    return "" if fact.run is None else f" (run {fact.run})"
+def _uncertain(fact: Fact) -> Stuck:
+    why = f"it may or may not have arrived: {fact.says or 'nobody told'}"
+    act = (
+        f"answerback outbox resolve {fact.id} --delivered  # after a look at chat {fact.chat};"
+        " --lost sends it once more"
+    )
+    return _part(Trouble.UNCERTAIN, fact, why, act)
+
+
+def _due(tx: Tx, fact: Fact) -> str:
+    now = database_clock.read(tx)
+    return when(now + fact.wait, now)
 
 
 def _after_refusal(fact: Fact) -> str:
@@ -173,29 +239,40 @@ def _after_refusal(fact: Fact) -> str:
 
 
 def _queue(queue: Queue) -> Stuck:
-    wait = f"{queue.waiting} run(s) wait, the oldest for {queue.since:.0f} s"
+    waits = "waits" if queue.waiting == 1 else "wait"
+    wait = f"{counted(queue.waiting, 'run')} {waits}, the oldest for {span(queue.since)}"
     if queue.paused:
         act = f"answerback chats resume {queue.chat}  # answers what waits; --drop cancels it"
-        return Stuck(Trouble.PAUSED, queue.chat, queue.since, f"{wait}: the chat is paused", act)
+        return _chat(Trouble.PAUSED, queue, f"{wait}: the chat is paused", act)
     if queue.head is None:
         act = "answerback recover  # lets the first of them begin"
-        return Stuck(Trouble.BLOCKED, queue.chat, queue.since, f"{wait}, behind nothing", act)
+        return _chat(Trouble.BLOCKED, queue, f"{wait}, behind nothing", act)
     act = f"answerback runs why {queue.head}  # says what may be done with it"
     why = f"{wait} behind run {queue.head}, which is {queue.head_state}"
-    return Stuck(Trouble.BLOCKED, queue.chat, queue.since, why, act)
+    return _chat(Trouble.BLOCKED, queue, why, act)
+
+
+def _chat(kind: Trouble, queue: Queue, why: str, act: str) -> Stuck:
+    what = f"chat {queue.chat}"
+    return Stuck(kind, queue.chat, queue.since, why, act, what, queue.account)
 
 
 def _channels(tx: Tx) -> Iterator[Stuck]:
     if fact := diagnostics.unparsed_payloads(tx):
-        why = f"{fact.count} dead letter(s), payloads that nobody could read; last: {fact.says}"
+        letters = counted(fact.count, "dead letter")
+        why = f"{letters}, payloads that nobody could read; last: {fact.says}"
         act = "answerback letters list  # then `letters dismiss`"
-        yield Stuck(Trouble.DEAD_LETTER, fact.id, fact.since, why, act)
+        yield Stuck(Trouble.DEAD_LETTER, fact.id, fact.since, why, act, f"letter {fact.id}")
     for fact in diagnostics.accounts_cut_off(tx):
         act = "answerback doctor  # says more; what waits at the platform comes in afterwards"
-        yield Stuck(Trouble.CUT_OFF, fact.id, fact.since, f"nothing comes in: {fact.says}", act)
+        yield _account(Trouble.CUT_OFF, fact, f"nothing comes in: {fact.says}", act)
     for fact in diagnostics.accounts_down(tx):
         act = "answerback doctor  # says what is wrong; a restart tries the account again"
-        more = "+" if fact.count == diagnostics.AT_MOST else ""
-        kept = f"; {fact.count}{more} run(s) are answered and wait for it" if fact.count else ""
-        why = f"it can't send: {fact.says}{kept}"
-        yield Stuck(Trouble.CHANNEL_DOWN, fact.id, fact.since, why, act)
+        most = "at least " if fact.count == diagnostics.AT_MOST else ""
+        answers = f"{most}{counted(fact.count, 'stored answer')}"
+        kept = f"; kept for it: {answers}" if fact.count else ""
+        yield _account(Trouble.CHANNEL_DOWN, fact, f"it can't send: {fact.says}{kept}", act)
+
+
+def _account(kind: Trouble, fact: Fact, why: str, act: str) -> Stuck:
+    return Stuck(kind, fact.id, fact.since, why, act, f"account {fact.id}", fact.account)

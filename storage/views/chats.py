@@ -19,12 +19,13 @@ from storage.schema.tables import accounts, chats, events, inbound, outbox, payl
 
 @dataclass(frozen=True, slots=True)
 class ChatLine:
-    """A chat as operators see it. `account` is our own name at the platform. Times in epoch
-    seconds; `live` counts its unended runs."""
+    """A chat as operators see it. `account` is our own id at the platform, `bot` the name by which
+    people know it there. Times in epoch seconds; `live` counts its unended runs."""
 
     id: int
     channel: ChannelName
     account: str
+    bot: str
     address: str
     topic: str
     kind: str
@@ -44,6 +45,7 @@ _LINE = Entity(
     chats,
     channel=(accounts.c.channel, ChannelName),
     account=accounts.c.account,
+    bot=accounts.c.name,
     live=sa.select(sa.func.count())
     .where(runs.c.chat == chats.c.id, is_not(runs.c.state, RunState.ENDED))
     .correlate(chats)

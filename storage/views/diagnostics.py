@@ -45,7 +45,8 @@ _LOOKED_AT = sa.literal_column("10000", sa.Integer)
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that stands still: the row's id, since how many seconds, and what it says."""
+    """Something that stands still: the row's id, since how many seconds, and what it says. `wait`
+    is the seconds until it is due, 0 where it is due or nobody knows."""
 
     id: int
     since: float
@@ -53,6 +54,8 @@ class Fact:
     run: int | None = None
     account: int = 0
     count: int = 1
+    wait: float = 0.0
+    chat: int = 0
 
 
 # The conditions of the indexes that these questions read, in their words.
@@ -80,54 +83,47 @@ def _facts(tx: Tx, question: sa.Select[*tuple[Any, ...]]) -> Sequence[Fact]:
     return [Fact(*row) for row in tx.execute(question.limit(AT_MOST))]
 
 
-def dead_runs(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
+def _run_facts(
+    tx: Tx,
+    since: sa.ColumnElement[float],
+    says: sa.ColumnElement[str],
+    *conditions: sa.ColumnElement[bool],
+    only: int | None,
+) -> Sequence[Fact]:
+    """A fact for each run of these conditions, or of them only for one."""
+    question = sa.select(runs.c.id, since, says, runs.c.id, runs.c.account).where(*conditions)
+    return _facts(tx, question if only is None else question.where(runs.c.id == only))
+
+
+def dead_runs(tx: Tx, lease_seconds: float, only: int | None = None) -> Sequence[Fact]:
     """Running runs whose holder may not be believed alive; says who held them."""
     silent = sa.case(
         (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
         else_=now - runs.c.claimed_at,
     )
-    return _facts(
-        tx,
-        sa.select(runs.c.id, silent, holders.c.name)
+    question = (
+        sa.select(runs.c.id, silent, holders.c.name, runs.c.id, runs.c.account)
         .join(holders, holders.c.id == runs.c.holder)
-        .where(_RUNNING, ~alive(runs.c.holder, lease_seconds)),
+        .where(_RUNNING, ~alive(runs.c.holder, lease_seconds))
     )
+    return _facts(tx, question if only is None else question.where(runs.c.id == only))
 
 
-def orphan_parts(tx: Tx, lease_seconds: float) -> Sequence[Fact]:
-    """Parts that a dead holder was sending and no run looks after."""
-    return _facts(
-        tx,
-        sa.select(outbox.c.id, now - outbox.c.started_at, outbox.c.kind, outbox.c.run).where(
-            is_in(outbox.c.watched, Watched.LEAVING), ~alive(outbox.c.holder, lease_seconds)
-        ),
-    )
-
-
-def late_runs(tx: Tx, older: float) -> Sequence[Fact]:
+def late_runs(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Running runs that are past their deadline for `older` s and still at the agent."""
-    return _facts(
-        tx,
-        sa.select(runs.c.id, now - runs.c.deadline_at, runs.c.detail).where(
-            _RUNNING, runs.c.replied != sa.true(), runs.c.deadline_at < now - older
-        ),
-    )
+    late = (_RUNNING, runs.c.replied != sa.true(), runs.c.deadline_at < now - older)
+    return _run_facts(tx, now - runs.c.deadline_at, runs.c.detail, *late, only=only)
 
 
-def runs_set_aside(tx: Tx) -> Sequence[Fact]:
+def runs_set_aside(tx: Tx, only: int | None = None) -> Sequence[Fact]:
     """Runs that are kept from being claimed."""
-    return _facts(
-        tx,
-        sa.select(runs.c.id, now - runs.c.idle_since, runs.c.set_aside).where(
-            is_not(runs.c.state, RunState.RUNNING), _LIVE, runs.c.set_aside.is_not(None)
-        ),
-    )
+    aside = (is_not(runs.c.state, RunState.RUNNING), _LIVE, runs.c.set_aside.is_not(None))
+    return _run_facts(tx, now - runs.c.idle_since, runs.c.set_aside, *aside, only=only)
 
 
-def unclaimed_runs(tx: Tx, older: float) -> Sequence[Fact]:
+def unclaimed_runs(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Ready runs that are due for `older` s, oldest first."""
-    return _facts(
-        tx,
+    question = (
         sa.select(
             runs.c.id,
             now - _later(runs.c.not_before, runs.c.idle_since),
@@ -141,15 +137,26 @@ def unclaimed_runs(tx: Tx, older: float) -> Sequence[Fact]:
             runs.c.not_before <= now - older,
             runs.c.idle_since <= now - older,
         )
-        .order_by(runs.c.not_before),
+        .order_by(runs.c.not_before)
     )
+    return _facts(tx, question if only is None else question.where(runs.c.id == only))
 
 
-def put_off_runs(tx: Tx, older: float) -> Sequence[Fact]:
-    """Ready runs that are due later and whose messages wait for `older` s; says for how long
-    they are put off and why."""
+_ONE = sa.literal_column("1", sa.Integer)
+
+
+def put_off_runs(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
+    """Ready runs that are due later and whose messages wait for `older` s; says why."""
     question = (
-        sa.select(runs.c.id, now - runs.c.created_at, runs.c.not_before - now, runs.c.detail)
+        sa.select(
+            runs.c.id,
+            now - runs.c.created_at,
+            runs.c.detail,
+            runs.c.id,
+            runs.c.account,
+            _ONE,
+            runs.c.not_before - now,
+        )
         .where(
             _READY_ONES,
             runs.c.set_aside.is_(None),
@@ -158,12 +165,8 @@ def put_off_runs(tx: Tx, older: float) -> Sequence[Fact]:
             runs.c.created_at <= now - older,
         )
         .order_by(runs.c.created_at)
-        .limit(AT_MOST)
     )
-    return [
-        Fact(run, since, f"due in {wait:.0f} s" + (f": {detail}" if detail else ""))
-        for run, since, wait, detail in tx.execute(question)
-    ]
+    return _facts(tx, question if only is None else question.where(runs.c.id == only))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,7 @@ class Queue:
     """A chat in which messages wait: since when the oldest, behind which run, or paused."""
 
     chat: int
+    account: int
     since: float
     waiting: int
     head: int | None
@@ -178,14 +182,14 @@ class Queue:
     paused: bool
 
 
-def waiting_chats(tx: Tx, older: float) -> Sequence[Queue]:
-    """Chats whose oldest waiting run waits for `older` s."""
+def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Queue]:
+    """Chats whose oldest waiting run waits for `older` s, or only this chat."""
     head = runs.alias("head")
     leads = is_in(head.c.state, RunState.READY, RunState.RUNNING)
     oldest = sa.func.min(runs.c.created_at)
     waits = (
         sa.select(runs.c.chat, oldest.label("oldest"), sa.func.count().label("waiting"))
-        .where(_WAITING_ONES)
+        .where(_WAITING_ONES, *(() if only is None else (runs.c.chat == only,)))
         .group_by(runs.c.chat)
         .having(oldest <= now - older)
         .order_by(oldest)
@@ -195,6 +199,7 @@ def waiting_chats(tx: Tx, older: float) -> Sequence[Queue]:
     question = (
         sa.select(
             waits.c.chat,
+            chats.c.account,
             now - waits.c.oldest,
             waits.c.waiting,
             head.c.id,
@@ -207,17 +212,31 @@ def waiting_chats(tx: Tx, older: float) -> Sequence[Queue]:
     return [Queue(*row) for row in tx.execute(question)]
 
 
-def _part_facts(tx: Tx, *conditions: sa.ColumnElement[bool]) -> Sequence[Fact]:
-    return _facts(
-        tx,
-        sa.select(
-            outbox.c.id,
-            now - _later(outbox.c.started_at, outbox.c.created_at),
-            outbox.c.error,
-            outbox.c.run,
-            outbox.c.account,
-        ).where(outbox.c.kind != PartKind.NOTICE.value, *conditions),
-    )
+def _part_facts(
+    tx: Tx, *conditions: sa.ColumnElement[bool], only: int | None = None
+) -> Sequence[Fact]:
+    """A fact for each part of these conditions, or of them only for those of one run."""
+    question = sa.select(
+        outbox.c.id,
+        now - _later(outbox.c.started_at, outbox.c.created_at),
+        outbox.c.error,
+        outbox.c.run,
+        outbox.c.account,
+        _ONE,
+        sa.literal(0.0, sa.Double),
+        outbox.c.chat,
+    ).where(*conditions)
+    return _facts(tx, question if only is None else question.where(outbox.c.run == only))
+
+
+def orphan_parts(tx: Tx, lease_seconds: float, only: int | None = None) -> Sequence[Fact]:
+    """Parts that a dead holder was sending and no run looks after."""
+    leaving = is_in(outbox.c.watched, Watched.LEAVING)
+    return _part_facts(tx, leaving, ~alive(outbox.c.holder, lease_seconds), only=only)
+
+
+_ASKED_FOR = outbox.c.kind != PartKind.NOTICE.value
+"""Words that somebody wants the person to have: a notice that is lost needs nobody's eyes."""
 
 
 _ending = sa.select(runs.c.ending).where(runs.c.id == outbox.c.run).correlate(outbox)
@@ -226,6 +245,14 @@ _UNATTENDED = sa.or_(
     is_in(_ending.scalar_subquery(), *(ending for ending in Ending if ending.needs_eyes)),
 )
 """No run looks after the part any more, and nobody has settled what became of it."""
+
+
+UNCERTAIN = (
+    is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE),
+    _ASKED_FOR,
+    _UNATTENDED,
+)
+"""The one meaning of an uncertain part that needs eyes: for every list, count and sentence."""
 
 
 _SETTLED_AT = (
@@ -241,60 +268,69 @@ _SETTLING = 60.0
 """Seconds that the settling of a backup takes at most."""
 
 
-def restored_runs(tx: Tx) -> Sequence[Fact]:
+def restored_runs(tx: Tx, only: int | None = None) -> Sequence[Fact]:
     """Runs without an answer that were open in the backup from which the database came."""
-    return _facts(
+    return _run_facts(
         tx,
-        sa.select(runs.c.id, now - runs.c.ended_at, runs.c.detail).where(
-            runs.c.ended_at >= _SETTLED_AT - _SETTLING,
-            runs.c.ended_at <= _SETTLED_AT + _SETTLING,
-            is_in(runs.c.ending, Ending.UNCERTAIN),
-            ~sa.exists(_SAYS).correlate(runs),
-            sa.exists(_ASKS).correlate(runs),  # which a later run answers, if somebody wants it
-        ),
+        now - runs.c.ended_at,
+        runs.c.detail,
+        runs.c.ended_at >= _SETTLED_AT - _SETTLING,
+        runs.c.ended_at <= _SETTLED_AT + _SETTLING,
+        is_in(runs.c.ending, Ending.UNCERTAIN),
+        ~sa.exists(_SAYS).correlate(runs),
+        sa.exists(_ASKS).correlate(runs),  # which a later run answers, if somebody wants it
+        only=only,
     )
 
 
-def uncertain_parts(tx: Tx) -> Sequence[Fact]:
-    """Parts that may have arrived and that no process looks after any more."""
-    unsure = is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)
-    return _part_facts(tx, unsure, _UNATTENDED)
+def uncertain_parts(tx: Tx, only: int | None = None, chat: int | None = None) -> Sequence[Fact]:
+    """Parts that may have arrived and that no process looks after any more; of one run or chat."""
+    of_chat = () if chat is None else (outbox.c.chat == chat,)
+    return _part_facts(tx, *UNCERTAIN, *of_chat, only=only)
 
 
-def refused_parts(tx: Tx, newer: float) -> Sequence[Fact]:
+def refused_parts(tx: Tx, newer: float, only: int | None = None) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
     refused = is_in(outbox.c.watched, Watched.REFUSED)
-    return _part_facts(tx, refused, _UNATTENDED, outbox.c.created_at > now - newer)
+    late = outbox.c.created_at > now - newer
+    return _part_facts(tx, refused, _ASKED_FOR, _UNATTENDED, late, only=only)
 
 
-def unsent_words(tx: Tx, older: float) -> Sequence[Fact]:
+def unsent_words(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Standalone messages (an operator's words, answers sent again) that are due for `older` s."""
     return _part_facts(
         tx,
         _STANDALONE_PENDING,
+        _ASKED_FOR,
         outbox.c.not_before <= now - older,
         outbox.c.created_at <= now - older,
+        only=only,
     )
 
 
-def delayed_parts(tx: Tx, older: float) -> Sequence[Fact]:
+def delayed_parts(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Parts older than `older` s that wait for a platform's limit, of runs or standalone."""
     due = _later(outbox.c.not_before, chats.c.not_before)
     delayed = (
-        sa.select(outbox.c.id, now - outbox.c.created_at, due - now, outbox.c.error, outbox.c.run)
+        sa.select(
+            outbox.c.id,
+            now - outbox.c.created_at,
+            outbox.c.error,
+            outbox.c.run,
+            outbox.c.account,
+            _ONE,
+            due - now,
+        )
         .join(chats, chats.c.id == outbox.c.chat)
         .where(due > now, outbox.c.created_at <= now - older)
-        .limit(AT_MOST)
     )
+    if only is not None:
+        delayed = delayed.where(outbox.c.run == only)
     # Not all that is live: where many wait, the planner hopes to meet these early in the table.
     replied = (sa.select(runs.c.id).where(some, runs.c.replied == sa.true()) for some in _HEADS)
     heads = [run for some in replied for run in tx.scalars(some.limit(_RUNS))]
     of_runs = delayed.where(outbox.c.run.in_(heads), is_in(outbox.c.state, PartState.PENDING))
-    return [
-        Fact(part, since, f"due in {wait:.0f} s: {error or 'the platform limits this chat'}", run)
-        for question in (of_runs, delayed.where(_STANDALONE_PENDING))
-        for part, since, wait, error, run in tx.execute(question)
-    ]
+    return [*_facts(tx, of_runs), *_facts(tx, delayed.where(_STANDALONE_PENDING))]
 
 
 def unparsed_payloads(tx: Tx) -> Fact | None:
@@ -328,7 +364,8 @@ def accounts_cut_off(tx: Tx) -> Sequence[Fact]:
 
 def _account_facts(tx: Tx, since: sa.Column[Any], reason: sa.Column[Any]) -> Sequence[Fact]:
     said = accounts.c.channel + " " + accounts.c.account + ": " + reason
-    return _facts(tx, sa.select(accounts.c.id, now - since, said).where(since.is_not(None)))
+    question = sa.select(accounts.c.id, now - since, said, sa.null(), accounts.c.id)
+    return _facts(tx, question.where(since.is_not(None)))
 
 
 def overdue_holders(tx: Tx, lease_seconds: float) -> int:

@@ -16,6 +16,7 @@ from storage.engine.sets import within
 from storage.engine.tx import Tx
 from storage.runs.rows import KEPT
 from storage.schema.tables import Watched, accounts, inbound, outbox, runs
+from storage.views.diagnostics import UNCERTAIN
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
@@ -69,7 +70,7 @@ _GAUGES = sa.select(
         is_in(runs.c.state, RunState.READY),
         KEPT,
     ),
-    _up_to(is_in(outbox.c.watched, Watched.UNCERTAIN, Watched.UNSURE)),
+    _up_to(*UNCERTAIN),
     _up_to(is_in(outbox.c.watched, Watched.DUE)),
     _up_to(accounts.c.down_since.is_not(None)),
     _oldest_ready,

@@ -24,6 +24,7 @@ class PartLine:
     id: int
     run: int | None
     chat: int
+    account: int
     channel: ChannelName
     address: str
     kind: PartKind

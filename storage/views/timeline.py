@@ -15,18 +15,19 @@ from storage.schema.tables import events, inbound, outbox, receipts, runs, steps
 @dataclass(frozen=True, slots=True)
 class Moment:
     """Something that happened to a run. `at` in epoch seconds; `text` is what somebody wrote,
-    shown only on request."""
+    shown only on request; `due` is when it is tried again, None where it is not."""
 
     at: float
     who: str
     what: str
     detail: str = ""
     text: str = ""
+    due: float | None = None
 
 
 def timeline(tx: Tx, run: int) -> Sequence[Moment]:
-    """The events of a run, in order: deliveries, claims, steps, parts, events."""
-    told = (_messages, _moves, _steps, _parts, _events)
+    """The events of a run, in order. Of what has one time, the cause stands first."""
+    told = (_messages, _moves, _steps, _parts, _end, _events)
     moments = [moment for tell in told for moment in tell(tx, run)]
     return sorted(moments, key=lambda moment: moment.at)
 
@@ -42,10 +43,17 @@ def _messages(tx: Tx, run: int) -> Iterator[Moment]:
 
 def _moves(tx: Tx, run: int) -> Iterator[Moment]:
     row = tx.execute(sa.select(runs).where(runs.c.id == run)).one()
-    yield Moment(row.created_at, "intake", "run made")
+    heard = sa.select(sa.func.min(inbound.c.received_at)).where(inbound.c.run == run)
+    # Intake writes the run first, in the transaction that records its first message.
+    made = max(row.created_at, tx.scalars(heard).one() or 0.0)
+    yield Moment(made, "intake", "run made")
     if row.claimed_at is not None:
         times = f"attempt {row.attempts}, failures {row.failures}, deaths {row.deaths}"
-        yield Moment(row.claimed_at, "worker", "last claimed", times)
+        yield Moment(max(row.claimed_at, made), "worker", "last claimed", times)
+
+
+def _end(tx: Tx, run: int) -> Iterator[Moment]:
+    row = tx.execute(sa.select(runs).where(runs.c.id == run)).one()
     if row.ended_at is not None:
         yield Moment(row.ended_at, "run", f"ended: {row.ending}", row.detail)
 
@@ -65,13 +73,13 @@ def _parts(tx: Tx, run: int) -> Iterator[Moment]:
             said = row.text if row.reply is None else row.reply
             yield Moment(row.created_at, "agent", "reply stored", f"{len(said)} characters", said)
         yield Moment(row.created_at, "outbox", f"{name} stored", "", row.text)
+        begun = max(row.started_at, row.created_at)
         if row.attempts:
-            begun = max(row.started_at, row.created_at)
             yield Moment(begun, "outbox", f"{name} sending", f"attempt {row.attempts}")
         if row.sent_at is None and row.attempts:
-            due = f", due again at {row.not_before:.0f}" if row.not_before > row.created_at else ""
-            error = " ".join(filter(None, (row.error, row.code)))
-            yield Moment(row.started_at, "outbox", f"{name} is {row.state}", error + due)
+            due = row.not_before if row.not_before > row.created_at else None
+            error = row.error if row.code in row.error else f"{row.error} ({row.code})".strip()
+            yield Moment(begun, "outbox", f"{name} is {row.state}", error, due=due)
         elif row.sent_at is not None and row.provider_status:
             status = f"the provider says {row.provider_status}"
             yield Moment(row.sent_at, "provider", f"{name} is {row.state}", status)

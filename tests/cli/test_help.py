@@ -8,6 +8,7 @@ import typer
 from typer.main import get_command
 
 from bot.cli.app import add_operators, app
+from bot.domain.ending import Ending
 
 VERBS = {
     "serve", "chat", "up", "stuck", "top", "status", "recover", "doctor", "explain",
@@ -43,6 +44,15 @@ def test_the_verbs_are_those_that_are_promised_and_each_has_help() -> None:
         assert "For example: " in said, name
         for parameter in getattr(command, "params", ()):
             assert getattr(parameter, "help", ""), f"{name} {parameter}"
+
+
+def test_the_values_of_an_option_are_told_whole() -> None:
+    listed = _verbs()["runs list"]
+    for ending in Ending:
+        assert any(ending.value in (p.help or "") for p in getattr(listed, "params", ()))
+    for name, command in _verbs().items():
+        for parameter in getattr(command, "params", ()):
+            assert len(parameter.metavar or "") < 20, f"{name} {parameter}"
 
 
 def test_a_list_of_commands_tells_each_by_its_first_sentence() -> None:

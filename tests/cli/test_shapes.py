@@ -16,6 +16,7 @@ from bot.operations.actions import Acted
 from bot.operations.stuck import Stuck
 from storage.holders import HolderRow
 from storage.views.chats import ChatLine
+from storage.views.conversation import Heard, Said
 from storage.views.parts import DeadLetter, PartLine
 from storage.views.runs import RunLine
 from storage.views.timeline import Moment
@@ -26,6 +27,8 @@ PART = """id run chat channel address kind part state receipt attempts error cod
     since_s"""
 CHAT = """id channel account address topic kind name language last_inbound_at paused_until
     unreachable_since unreachable_reason opted_out_at live_runs"""
+
+HEARD = "direction id at run request_id kind ignored state ending"
 
 
 def made(kind: type[Any], **given: object) -> Any:
@@ -51,13 +54,16 @@ def _some(hint: Any) -> object:
         (shapes.chat_shape(made(ChatLine)), CHAT),
         (shapes.moment_shape(made(Moment), text=False), "at who what detail"),
         (shapes.moment_shape(made(Moment), text=True), "at who what detail text"),
+        (shapes.said_shape(made(Heard), text=False), HEARD),
+        (shapes.said_shape(made(Heard), text=True), f"{HEARD} text"),
+        (shapes.said_shape(made(Said), text=False), "direction id at run kind state error"),
         (shapes.letter_shape(made(DeadLetter), text=False), "id channel age_s error bytes"),
         (shapes.letter_shape(made(DeadLetter), text=True), "id channel age_s error bytes body"),
         (
             shapes.holder_shape(made(HolderRow)),
             "id name host pid role lease_age_s draining alive",
         ),
-        (shapes.shape(made(Stuck)), "kind id since_s why act"),
+        (shapes.stuck_shape(made(Stuck)), "kind id since_s why act"),
         (shapes.shape(made(TurnAnswer)), "request_id status queued ending answer text"),
         (shapes.shape(made(Acted), "wake"), "subject result said"),
         (shapes.shape(made(Finding)), "name level says fix"),
@@ -65,6 +71,19 @@ def _some(hint: Any) -> object:
 )
 def test_the_keys_are_those_that_are_promised(shown: shapes.Shape, keys: str) -> None:
     assert set(shown) == set(keys.split())
+
+
+def test_a_part_that_stands_still_says_of_which_run_it_is() -> None:
+    told = shapes.stuck_shape(made(Stuck, why="unknown", run=12))
+    assert told["why"] == "unknown (run 12)"
+    assert shapes.stuck_shape(made(Stuck, why="unknown", run=0))["why"] == "unknown"
+
+
+def test_a_part_that_is_tried_again_says_when_as_programs_read_it() -> None:
+    told = shapes.moment_shape(made(Moment, detail="limited", due=1_800_003_600.0), text=False)
+    assert told["detail"] == "limited, due again at 2027-01-15T09:00:00.000Z"
+    told = shapes.moment_shape(made(Moment, detail="limited", due=None), text=False)
+    assert told["detail"] == "limited"
 
 
 def test_times_are_iso_or_null_and_a_pause_may_have_no_end() -> None:

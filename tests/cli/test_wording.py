@@ -7,7 +7,9 @@ import json
 import pytest
 
 from bot.cli import render
-from bot.cli.wording import moment, safe, span
+from bot.cli.layout import Column, Place
+from bot.cli.wording import moment, safe
+from bot.operations.phrases import span, when
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_lines_stay_lines_where_they_are_asked_for() -> None:
 
 def test_tables_take_names_and_texts_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("\x1b[31m[red]Ada[/red]\u202e", 1), (None, None)]
-    render.table(("na\x1bme", "\x07bell"), rows)
+    render.table((Column("name", Place.PROSE), Column("bell")), rows)
     printed = capsys.readouterr().out
     assert "\\x1b[31m[red]Ada[/red]\\u202e" in printed
     assert not set("\x1b\x07\u202e") & set(printed)
@@ -78,3 +80,19 @@ def test_ages_are_told_in_two_units(seconds: float, words: str) -> None:
 
 def test_moments_are_told_in_utc() -> None:
     assert moment(1_800_003_600.25) == "2027-01-15T09:00:00.250Z"
+
+
+@pytest.mark.parametrize(
+    ("away", "words"),
+    [
+        (0, "09:00:00Z (0 s ago)"),
+        (-59, "08:59:01Z (59 s ago)"),
+        (-3599, "08:00:01Z (59 min ago)"),
+        (-86_399, "09:00:01Z (23 h ago)"),
+        (-86_400, "2027-01-14 09:00Z (1 d ago)"),
+        (95, "09:01:35Z (in 1 min 35 s)"),
+        (3 * 86_400, "2027-01-18 09:00Z (in 3 d)"),
+    ],
+)
+def test_a_time_is_told_by_the_clock_and_by_its_distance(away: float, words: str) -> None:
+    assert when(1_800_003_600.0 + away, 1_800_003_600.0) == words

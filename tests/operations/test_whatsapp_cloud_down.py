@@ -86,7 +86,7 @@ async def test_b147_replies_are_kept_the_operator_is_told_and_each_goes_out_once
     told = await named(process, code)
     assert len(told) == 1
     assert step in told[0].why + told[0].act
-    assert "20 run(s) are answered and wait for it" in told[0].why
+    assert "kept for it: 20 stored answers" in told[0].why
     assert (
         len([r for r in caplog.records if r.levelname == "ERROR" and code in r.getMessage()]) <= 1
     )

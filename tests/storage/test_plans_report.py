@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from bot.domain.reply import PartKind
+from storage.engine.tx import Tx
 from storage.views import diagnostics, gauges, lookup
+from storage.views.conversation import conversation
 from tests.storage.kit import LEASE, Hand
 from tests.storage.plans import BIG, Reading, fill, reading
 
@@ -24,12 +26,30 @@ QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
     "unsent_words": lambda hand: reading(hand, diagnostics.unsent_words, 60.0),
     "delayed_parts": lambda hand: reading(hand, diagnostics.delayed_parts, 60.0),
     "unparsed_payloads": lambda hand: reading(hand, diagnostics.unparsed_payloads),
+    "conversation": lambda hand: reading(hand, conversation, 1, 20),
+    "of_one_run": lambda hand: reading(hand, _of_one_run, 20_001),
     "gauges": lambda hand: reading(hand, gauges.read_gauges),
     "rates": lambda hand: reading(hand, gauges.read_rates, 60.0),
     "runs_named": lambda hand: reading(hand, lookup.runs_named, "past-run-7"),
     "chats_named": lambda hand: reading(hand, lookup.chats_named, "past-7"),
     "recorded_under": lambda hand: reading(hand, lookup.recorded_under, "past-run-7", None),
 }
+
+
+def _of_one_run(tx: Tx, run: int) -> None:
+    """Ask all that is asked when one run is shown."""
+    diagnostics.dead_runs(tx, LEASE, run)
+    diagnostics.runs_set_aside(tx, run)
+    diagnostics.late_runs(tx, 0.0, run)
+    diagnostics.put_off_runs(tx, 0.0, run)
+    diagnostics.unclaimed_runs(tx, 0.0, run)
+    diagnostics.orphan_parts(tx, LEASE, run)
+    diagnostics.uncertain_parts(tx, run)
+    diagnostics.uncertain_parts(tx, chat=1)
+    diagnostics.refused_parts(tx, 604_800.0, run)
+    diagnostics.unsent_words(tx, 0.0, run)
+    diagnostics.delayed_parts(tx, 0.0, run)
+    diagnostics.waiting_chats(tx, 0.0, 1)
 
 
 @pytest.fixture

@@ -1,0 +1,85 @@
+"""The course of a run and the conversation of a chat, as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bot.cli import render
+from bot.cli.layout import Column, Place, quoted
+from bot.cli.wording import safe
+from bot.domain.reply import PartKind
+from bot.operations.phrases import when
+from storage.views.conversation import Heard, Said
+from storage.views.timeline import Moment
+
+_COURSE = (Column("at", Place.TITLE), Column("who", Place.TITLE), Column("what", Place.WORDS))
+_TALK = (
+    *(Column("at", Place.TITLE), Column("who", Place.TITLE), Column("run", Place.TITLE)),
+    Column("what", Place.WORDS),
+)
+
+
+def print_course(course: Sequence[Moment], now: float, *, text: bool) -> None:
+    """Print what happened, in order, each thing once."""
+    rows = [
+        (when(m.at, now), m.who, _words(_told(m, now), m.text if text else ""))
+        for m in _told_once(course)
+    ]
+    render.table(_COURSE, rows)
+
+
+def _told(happened: Moment, now: float) -> str:
+    due = "" if happened.due is None else f"due again at {when(happened.due, now)}"
+    if happened.what.startswith("receipt "):
+        return f"{happened.detail} has the {happened.what}"
+    state = happened.what.rpartition(" ")[2]
+    detail = "" if happened.detail == f"the provider says {state}" else happened.detail
+    return ": ".join(filter(None, (happened.what, ", ".join(filter(None, (detail, due))))))
+
+
+def _told_once(course: Sequence[Moment]) -> Iterator[Moment]:
+    """Without what another line says too: the run's own end where an event tells of it, and that a
+    part of a reply was stored where its sending is told."""
+    every = [m.what for m in course]
+    ended = any(what.startswith("ended ") for what in every)
+    for happened in course:
+        part = happened.what.removesuffix(" stored")
+        if ended and happened.what.startswith("ended: "):
+            continue
+        if part.startswith("reply ") and f"{part} sending" in every:
+            continue
+        yield happened
+
+
+def print_conversation(talk: Sequence[Heard | Said], now: float, *, text: bool) -> None:
+    """Print what was said in a chat; the words only with `text`."""
+    rows = []
+    for one in talk:
+        long = "" if text else f", {len(one.text)} characters"
+        who, what = _heard(one, long) if one.direction == "in" else _said(one, long)
+        run = "" if one.run is None else f"run {one.run}"
+        rows.append((when(one.at, now), who, run, _words(what, one.text if text else "")))
+    render.table(_TALK, rows)
+
+
+def _heard(one: Heard, long: str) -> tuple[str, str]:
+    if one.ignored is not None:
+        became = f"recorded, no answer: {one.ignored.says}"
+    elif one.ending is not None:
+        became = one.ending.value
+    else:
+        became = "" if one.state is None else one.state.value
+    return "person", f"{one.request_id} {one.kind.value}{long}: {became}"
+
+
+def _said(one: Said, long: str) -> tuple[str, str]:
+    by_hand = one.kind is PartKind.OPERATOR
+    error = f", {one.error}" if one.error else ""
+    kind = "by hand" if by_hand else one.kind.value
+    told = f"part {one.id} {kind}{long}: {one.state.value}{error}"
+    return "operator" if by_hand else "bot", told
+
+
+def _words(what: str, text: str) -> str:
+    """The event, and under it, marked as such, the words of people."""
+    return "\n".join(filter(None, (safe(what), quoted(text))))

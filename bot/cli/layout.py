@@ -1,0 +1,273 @@
+"""Records laid out for a width: a table where it fits without breaking a word, else a card each.
+
+Widths are those of a terminal: a character of Chinese or an emoji takes two columns, a mark none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import zip_longest
+from typing import assert_never
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from bot.cli.wording import safe
+
+GAP = "  "
+_READABLE = 24
+"""Columns that prose has at least in a table, if it is that long."""
+_INDENT = "    "
+_QUOTE = "> "
+_STYLES = {
+    "done": "green",
+    "ok": "green",
+    "warning": "yellow",
+    "too late": "yellow",
+    "refused": "red",
+    "problem": "red",
+}
+
+
+class Place(Enum):
+    """The place of a column's values in a card, and with it how they may be broken."""
+
+    NUMBER = auto()
+    """At the beginning of the title, behind the column's name."""
+    TITLE = auto()
+    """In the title, without the column's name."""
+    FACT = auto()
+    """With its name beside other facts; never broken."""
+    PROSE = auto()
+    """With its name on lines of its own, broken between words."""
+    WORDS = auto()
+    """As prose, in lines; those that are quoted stay so when they are broken."""
+    COMMAND = auto()
+    """As prose, but the command stays whole; what follows its ` # ` says what it does."""
+
+
+_BROKEN = (Place.PROSE, Place.WORDS, Place.COMMAND)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column by its name."""
+
+    name: str
+    place: Place = Place.FACT
+
+
+def quoted(text: str) -> str:
+    """Somebody's words with each line marked, so that none can pass for ours."""
+    return "\n".join(_QUOTE + line for line in text.split("\n")) if text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    column: Column
+    value: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that are never joined with others."""
+        match self.column.place:
+            case Place.NUMBER | Place.TITLE | Place.FACT | Place.PROSE:
+                return [safe(self.value)]
+            case Place.WORDS:
+                return [safe(line.expandtabs(4)) for line in self.value.split("\n")]
+            case Place.COMMAND:
+                return [safe(part) for part in self.value.split("  # ", 1)]
+            case other:
+                assert_never(other)
+
+    @property
+    def natural(self) -> int:
+        """The width in which nothing is broken."""
+        return max(map(cell_len, self.lines))
+
+    @property
+    def least(self) -> int:
+        """The width below which this can't be read in a table."""
+        match self.column.place:
+            case Place.NUMBER | Place.TITLE | Place.FACT:
+                return self.natural
+            case Place.PROSE | Place.WORDS:
+                return min(self.natural, _READABLE)
+            case Place.COMMAND:
+                return max(cell_len(self.lines[0]), min(self.natural, _READABLE))
+            case other:
+                assert_never(other)
+
+    def wrapped(self, width: int) -> list[str]:
+        """The lines as they stand in so many columns."""
+        if self.column.place not in _BROKEN:
+            return self.lines
+        if self.column.place is Place.COMMAND:
+            return [self.lines[0], *wrap(self.lines[1:], width)]
+        return wrap(self.lines, width)
+
+
+def wrap(lines: Sequence[str], width: int) -> list[str]:
+    """The lines broken between words. A word that is longer than the width stays whole, for the
+    terminal to break where it can still be copied; wide script is broken between characters."""
+    return [piece for line in lines for piece in _wrapped(line, width)]
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    if cell_len(line) <= width:
+        yield line
+        return
+    mark = _QUOTE if line.startswith(_QUOTE) else ""
+    told = ""
+    for word in line.removeprefix(mark).split(" "):
+        for piece in _pieces(word, width - len(mark)):
+            longer = f"{told} {piece}" if told else piece
+            if told and cell_len(longer) > width - len(mark):
+                yield mark + told
+                told = piece
+            else:
+                told = longer
+    yield mark + told
+
+
+def _pieces(word: str, width: int) -> Sequence[str]:
+    wide = cell_len(word) > max(width, len(word))
+    return chop_cells(word, width) if wide else [word]
+
+
+def laid_out(
+    columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None
+) -> list[Text]:
+    """Rows as lines for a terminal of this width, without the columns that are empty; None is a
+    pipe, which has every column."""
+    cells = [[_cell(c, value) for c, value in zip(columns, row, strict=True)] for row in rows]
+    if width is None:
+        return _piped(columns, cells)
+    told = [at for at in range(len(columns)) if any(row[at].value for row in cells)]
+    columns, cells = [columns[at] for at in told], [[row[at] for at in told] for row in cells]
+    widths = _widths(columns, cells, width)
+    return _cards(cells, width) if widths is None else _table(columns, cells, widths)
+
+
+def labelled(column: Column, value: str, width: int | None) -> list[Text]:
+    """One value behind its column's name, as in a card but at the left."""
+    if width is None:
+        return [Text(safe(f"{column.name}: {value}"))]
+    return list(_on_its_own(_Cell(column, value), width, ""))
+
+
+def facts(told: Sequence[str], width: int) -> list[str]:
+    """Short facts side by side, as many to a line as fit whole."""
+    lines: list[str] = []
+    for fact in told:
+        if lines and cell_len(lines[-1]) + len(GAP) + cell_len(fact) <= width:
+            lines[-1] += GAP + fact
+        else:
+            lines.append(fact)
+    return lines
+
+
+def _cell(column: Column, value: object) -> _Cell:
+    return _Cell(column, "" if value is None else str(value))
+
+
+def _piped(columns: Sequence[Column], cells: Sequence[Sequence[_Cell]]) -> list[Text]:
+    """One line a row, however long: for programs that read lines."""
+    rows = [[c.name for c in columns]]
+    rows += [[safe(cell.value.replace("\n", "\\n")) for cell in row] for row in cells]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return [_joined([(text, "") for text in row], widths) for row in rows]
+
+
+def _widths(
+    columns: Sequence[Column], cells: Sequence[Sequence[_Cell]], width: int
+) -> list[int] | None:
+    """The columns' widths in a table, or None where it does not fit."""
+    names = [cell_len(column.name) for column in columns]
+    given, natural = (
+        [max([name, *widths]) for name, widths in zip(names, told, strict=True)]
+        for told in (
+            [[row[at].least for row in cells] for at in range(len(columns))],
+            [[row[at].natural for row in cells] for at in range(len(columns))],
+        )
+    )
+    left = width - len(GAP) * (len(columns) - 1) - sum(given)
+    if left < 0:
+        return None
+    narrow = sorted((n - g, at) for at, (n, g) in enumerate(zip(natural, given, strict=True)))
+    for others, (lacks, at) in zip(range(len(narrow), 0, -1), narrow, strict=True):
+        more = min(lacks, left // others)
+        given[at], left = given[at] + more, left - more
+    hidden = (
+        cell_len(line) > given[at]
+        for row in cells
+        for at in range(len(columns) - 1)
+        for line in row[at].wrapped(given[at])
+    )
+    return None if any(hidden) else given
+
+
+def _table(
+    columns: Sequence[Column], cells: Sequence[Sequence[_Cell]], widths: Sequence[int]
+) -> list[Text]:
+    lines = [_joined([(column.name, "bold") for column in columns], widths)]
+    for row in cells:
+        *drawn, last = (cell.wrapped(width) for cell, width in zip(row, widths, strict=True))
+        if cell_len(last[0]) > widths[-1]:
+            last = ["", *last]
+        lines += [
+            _joined([(text, _STYLES.get(text, "")) for text in line], widths)
+            for line in zip_longest(*drawn, last, fillvalue="")
+        ]
+    return lines
+
+
+def _joined(texts: Sequence[tuple[str, str]], widths: Sequence[int]) -> Text:
+    """One line of a table. A word that is too long for the last column ends where that ends."""
+    line = Text()
+    for (text, style), width in zip(texts, widths, strict=True):
+        line.append(text, style)
+        line.append(" " * (width - cell_len(text)) + GAP)
+    line.rstrip()
+    return _moved_left(line, sum(widths) + len(GAP) * (len(widths) - 1))
+
+
+def _moved_left(line: Text, width: int) -> Text:
+    """The line, nearer to the left where a word would else stand beyond the width."""
+    beyond = line.cell_len - width
+    blank = len(line.plain) - len(line.plain.lstrip(" "))
+    return line[min(beyond, blank) :] if beyond > 0 else line
+
+
+def _cards(cells: Sequence[Sequence[_Cell]], width: int) -> list[Text]:
+    return [line for row in cells for line in _card([c for c in row if c.value], width)]
+
+
+def _card(row: Sequence[_Cell], width: int) -> Iterator[Text]:
+    title = [_in_title(cell) for cell in row if cell.column.place in (Place.NUMBER, Place.TITLE)]
+    for at, text in enumerate(facts(title, width - len(_INDENT))):
+        yield Text((_INDENT if at else "") + text, "bold")
+    named = [
+        f"{cell.column.name}: {cell.lines[0]}" for cell in row if cell.column.place is Place.FACT
+    ]
+    yield from (Text(_INDENT + text) for text in facts(named, width - len(_INDENT)))
+    for cell in row:
+        if cell.column.place in _BROKEN:
+            yield from _on_its_own(cell, width, _INDENT)
+
+
+def _in_title(cell: _Cell) -> str:
+    name = f"{cell.column.name} " if cell.column.place is Place.NUMBER else ""
+    return name + cell.lines[0]
+
+
+def _on_its_own(cell: _Cell, width: int, indent: str) -> Iterator[Text]:
+    name = f"{cell.column.name}: "
+    below = indent + " " * cell_len(name)
+    first, *more = cell.wrapped(width - len(below))
+    if cell_len(below + first) > width and cell.column.place is not Place.COMMAND:
+        first, more = "", [first, *more]
+    yield Text((indent + name + first).rstrip())
+    yield from (_moved_left(Text(below + text), width) for text in more)
