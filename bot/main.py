@@ -13,9 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.domain.errors import ConfigurationError
+from bot.domain.findings import Level
 from bot.http import build_app, build_waiting_app
 from bot.runs.shutdown import shut_down
-from bot.wiring import Process, Role, Settings, configured, running, site
+from bot.wiring import Process, Role, Settings, configured, remarks, running, site
 from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
 
@@ -73,6 +74,11 @@ async def serve(settings: Settings, role: Role) -> None:
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
+    for found in remarks(settings):
+        if found.level is Level.OK:
+            _log.info("%s: %s", found.name, found.says)
+        else:
+            _log.warning("%s: %s; %s", found.name, found.says, found.fix)
     if not configured(settings):
         raise ConfigurationError(
             f"no platform is configured: set {ways_to_configure(settings)}; "

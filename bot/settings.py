@@ -5,17 +5,20 @@ A channel's variables stand with the channel: `settings_of` puts its part and th
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -26,6 +29,21 @@ from bot.domain.verdict import Policy, UncertainDelivery
 
 T = TypeVar("T", bound="ChannelList")
 DEFAULT_DATABASE = "sqlite:///data/answerback.db"
+FILE = ".env"
+_QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_QUOTED = "stands in quotes, which would be a part of it: take them off"
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]+)|([0-9]+(?:[, ][0-9]+)+)")
+"""A number with its unit, or one with separators."""
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_BYTES = {"b": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_IN_WORDS = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "int_parsing": "must be a whole number, in digits",
+    "int_from_float": "must be a whole number, in digits",
+    "float_parsing": "must be a number, in digits",
+}
+"""The words for a wrong value, by pydantic's name of what is wrong."""
 _NOT_A_BASE = ("database_url", "redis_url")
 """The addresses that are no base to which paths are added."""
 
@@ -50,7 +68,7 @@ class ChannelList(BaseSettings):
     """The one variable that says which others there are: further channels, by their modules."""
 
     model_config = SettingsConfigDict(
-        env_file=".env",
+        env_file=FILE,
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
@@ -84,6 +102,7 @@ class Settings(ChannelList):
     texts_file: Path | None = None
     language: str = "en"
     holder_name: str = ""
+    development: bool = False
 
     agent: str = "echo"
     agent_secret: str = Field("", repr=False)
@@ -128,6 +147,11 @@ class Settings(ChannelList):
         value = value.strip()
         return value.upper() if info.field_name == "log_level" else value.lower()
 
+    @field_validator("agent")
+    @classmethod
+    def _form(cls, value: str) -> str:
+        return value if ":" in value else value.lower()
+
     @field_validator("allowed", mode="before")
     @classmethod
     def _people(cls, value: Any) -> Any:
@@ -151,9 +175,22 @@ class Settings(ChannelList):
         was not read by a shell hands on both."""
         if isinstance(value, str) and not value.isprintable():
             raise ValueError("holds a line break or another control character: take it out")
-        if isinstance(value, str) and value[1:] and value[0] == value[-1] and value[0] in "\"'":
-            raise ValueError("stands in quotes, which would be a part of it: take them off")
+        if isinstance(value, str) and value[1:] and _QUOTES.get(value[0]) == value[-1]:
+            raise ValueError(_QUOTED)
         return value
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _bare_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """No number, the channels' neither, has a unit or separators."""
+        name = info.field_name or ""
+        found = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
+        if found is None or cls.model_fields[name].annotation not in (int, float):
+            return value
+        number, unit, parted = found.groups()
+        if parted:
+            raise ValueError("takes digits alone, and a dot before decimals")
+        raise ValueError(_without_unit(name, cls.model_fields[name].annotation, number, unit))
 
     @field_validator("*")
     @classmethod
@@ -249,6 +286,27 @@ class Settings(ChannelList):
         )
 
 
+def _without_unit(name: str, kind: object, number: str, unit: str) -> str:
+    """The advice for a number with a unit: the same in what this setting counts."""
+    if name.endswith("file_max"):
+        counts, factor = "bytes", _BYTES.get(unit[0].lower())
+    else:
+        short = "ms" if unit.lower().startswith(("ms", "mil")) else unit[0].lower()
+        factor = _SECONDS.get(short)
+        if name.endswith("_ms"):
+            counts, factor = "milliseconds", factor and factor * 1000
+        elif name.endswith("_days"):
+            counts, factor = "days", factor and factor / _SECONDS["d"]
+        elif kind is float:
+            counts = "seconds"
+        else:
+            return f"takes a number alone, without a unit: {number}"
+    if factor is None:
+        return f"takes a number of {counts}, without a unit"
+    meant = f"{float(number) * factor:.3f}".rstrip("0").rstrip(".")
+    return f"takes a number of {counts}, without a unit: {meant}"
+
+
 def _names(listed: str) -> list[str]:
     """The names between commas or blanks."""
     return [name for name in re.split(r"[,\s]+", listed) if name]
@@ -264,20 +322,64 @@ def settings_of(parts: Iterable[type[BaseSettings]]) -> type[Settings]:
 def read(kind: type[T], **overrides: Any) -> T:
     """The settings of this process. Raises ConfigurationError that names every variable that
     is wrong, and the fix."""
+    # It tells of lines that it can't read at every reading, and not how to write them.
+    logging.getLogger("dotenv.main").setLevel(logging.ERROR)
     try:
         return kind(**overrides)
     except ValidationError as error:
         lines = []
         for fault in error.errors(include_url=False, include_input=False):
             name = "_".join(str(part) for part in fault["loc"]).upper()
-            said = fault["msg"].removeprefix("Value error, ")
+            said = _IN_WORDS.get(fault["type"]) or fault["msg"].removeprefix("Value error, ")
+            said = said.replace("Input should be", "must be", 1)
             lines.append(f"{name}: {said}" if name else said)
         raise ConfigurationError("\n".join(lines)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{FILE} is not UTF-8: save it as UTF-8") from error
+    except OSError as error:
+        raise ConfigurationError(f"{FILE} can't be read: {error.strerror}") from error
+
+
+class Line(NamedTuple):
+    """A line of `.env` that gives a name. `name` is in capitals, and empty where the line can't
+    be read; `given` says that it has a value."""
+
+    number: int
+    name: str
+    given: bool
+
+
+def environment_names() -> frozenset[str]:
+    """The names, in capitals, that the environment gives a value."""
+    return frozenset(name.upper() for name, value in os.environ.items() if value.strip())
+
+
+def file_lines() -> Sequence[Line]:
+    """The lines of `.env`; none where there is no such file."""
+    try:
+        text = Path(FILE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return []  # Reading the settings told it.
+    lines = []
+    for found in parse_stream(StringIO(text)):
+        if found.key is not None:
+            # A statement begins behind the blank lines before it.
+            before = found.original.string
+            number = found.original.line + before[: len(before) - len(before.lstrip())].count("\n")
+            lines.append(Line(number, found.key.upper(), bool((found.value or "").strip())))
+        elif found.error:
+            lines.append(Line(found.original.line, "", given=False))
+    return lines
 
 
 def lend_to_packages() -> None:
-    """Put what `.env` says where other people's packages look for their keys. What the
-    environment has stays as it is, but for line breaks and blanks around a key."""
-    for name, value in {**dotenv_values(".env"), **os.environ}.items():
-        if value and (name not in os.environ or name.endswith("_API_KEY")):
-            os.environ[name] = value.strip()
+    """Put what `.env` says where other people's packages, and agents, look for their keys. What
+    the environment has stays as it is, but for line breaks and blanks around a key. Raises
+    ConfigurationError for a key in quotes."""
+    for name, value in {**dotenv_values(FILE), **os.environ}.items():
+        if not value or (name in os.environ and not name.endswith("_API_KEY")):
+            continue
+        bare = value.strip()
+        if name.endswith("_API_KEY") and bare[1:] and _QUOTES.get(bare[0]) == bare[-1]:
+            raise ConfigurationError(f"{name}: {_QUOTED}")
+        os.environ[name] = bare

@@ -6,20 +6,25 @@ import asyncio
 import difflib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bot.agents.loading import OURS, fault, import_module, reason
-from bot.domain.reply import Reply
+from bot.agents.loading import OURS, broken, fault, import_module
+from bot.domain.errors import AgentFailed
+from bot.domain.reply import Button, FileOut, Reply
 from bot.domain.turn import Turn
 from bot.threads import Threads
 
 PATIENCE = 1.0
 """Seconds in which a cancelled coroutine may still tidy up before it is left alone."""
 
+_ALLOWED = "An agent returns a str, a Reply, or None to say nothing"
+_PARTS: Mapping[str, type] = {"buttons": Button, "files": FileOut}
+
 _log = logging.getLogger("answerback.agents")
+_builders = logging.getLogger("answerback.builders")
 
 
 class FunctionAgent:
@@ -36,17 +41,29 @@ class FunctionAgent:
         # A loop keeps no task alive by itself: one that nobody owns would be destroyed at some
         # collection of garbage, in the middle of its work.
         self._abandoned: set[asyncio.Task[Any]] = set()
+        self._has_been_silent = False
 
     async def __call__(self, turn: Turn) -> Reply | str | None:
-        """Raises what the function raises, and TypeError when it returned something else."""
+        """Raises what the function raises, and AgentFailed when it returned something else."""
         result = await self._isolated(self._call(turn))
-        if result is None or isinstance(result, Reply | str):
-            return result
-        hint = ""
-        if inspect.isgenerator(result) or inspect.isasyncgen(result):
-            hint = "; it must return the whole text rather than yield it"
-        kind = type(result).__name__
-        raise TypeError(f"{self.name} returned {kind}, not a Reply, a str or None{hint}")
+        if result is None:
+            self._say_that_it_is_silent(turn)
+            return None
+        if wrong := _wrong(result):
+            raise AgentFailed(f"{self.name} returned {wrong}. {_ALLOWED}")
+        assert isinstance(result, Reply | str)
+        return result
+
+    def _say_that_it_is_silent(self, turn: Turn) -> None:
+        """A `return` that was forgotten looks like an agent that has nothing to say."""
+        if not self._has_been_silent:
+            self._has_been_silent = True
+            _builders.info(
+                "run %s: %s returned None, so nothing is said; return a str to answer, or "
+                "Reply(silent=True) to be silent on purpose",
+                turn.run_id,
+                self.name,
+            )
 
     async def _call(self, turn: Turn) -> object:
         if self.is_async:
@@ -60,8 +77,8 @@ class FunctionAgent:
 
         A cancelled one that goes on regardless is left alone until it ends: it runs on
         unseen, and whatever it still gives counts for nothing. An exit, an interrupt, or a
-        cancellation that nobody asked for would end this process or this task; each becomes a
-        RuntimeError.
+        cancellation that nobody asked for would end this process or this task; each becomes an
+        error.
         """
 
         async def without_exits() -> object:
@@ -88,8 +105,40 @@ class FunctionAgent:
                 )
             raise
         if task.cancelled():
-            raise RuntimeError(f"{self.name} cancelled itself")
+            raise AgentFailed(f"{self.name} cancelled itself")
         return task.result()
+
+
+def _wrong(result: object) -> str:
+    """The fault of a result that can't be an answer; empty for one that can."""
+    if isinstance(result, str):
+        return ""
+    if isinstance(result, Reply):
+        return _wrong_reply(result)
+    kind = type(result).__name__
+    if inspect.iscoroutine(result):
+        result.close()  # or Python would warn of it a second time
+        return f"a coroutine: an `await` is missing in front of {result.__qualname__}(...)"
+    if inspect.isawaitable(result):
+        return f"{kind}, which must be awaited: an `await` is missing"
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        return f"a {kind}: it yields, and must return the whole text"
+    if inspect.isclass(result) or inspect.isroutine(result):
+        return f"{getattr(result, '__name__', kind)} itself: it must be called"
+    return kind
+
+
+def _wrong_reply(reply: Reply) -> str:
+    if not isinstance(reply.text, str):
+        return f"a Reply whose text is {type(reply.text).__name__}, not a str"
+    for name, kind in _PARTS.items():
+        parts = getattr(reply, name)
+        if not isinstance(parts, list | tuple):
+            return f"a Reply whose {name} are {type(parts).__name__}, not a tuple"
+        odd = [type(part).__name__ for part in parts if not isinstance(part, kind)]
+        if odd:
+            return f"a Reply with {odd[0]} among its {name}, which takes only {kind.__name__}"
+    return ""
 
 
 def load(spec: str, threads: Threads) -> FunctionAgent:
@@ -117,8 +166,7 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
         try:
             target = kind()
         except Exception as error:
-            what = f"making a {kind.__name__} without arguments failed: {reason(error)}"
-            raise fault(setting, what) from error
+            raise broken(setting, f"making a {kind.__name__} without arguments", error) from error
     if not callable(target):
         raise fault(setting, f"{path} is a {type(target).__name__}, not a function")
     _check_signature(setting, target)
@@ -137,7 +185,8 @@ def _missing(module: ModuleType, holder: object, name: str) -> str:
 
 def _check_signature(setting: str, target: Callable[..., object]) -> None:
     call = type(target).__call__
-    if inspect.isasyncgenfunction(target) or inspect.isasyncgenfunction(call):
+    yields = (inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+    if any(does(function) for does in yields for function in (target, call)):
         raise fault(setting, "it yields; return the whole text instead")
     try:
         signature = inspect.signature(target)

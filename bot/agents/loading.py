@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 
 from bot.domain.errors import ConfigurationError
+from bot.observability.faults import Fault, places
+from bot.observability.quoting import Spoken
 
 OURS = frozenset({"bot", "channels", "storage"})
 """Top-level names that are Answerback's own, so that nobody else's module can have them."""
+
+_builders = logging.getLogger("answerback.builders")
 
 
 def import_module(setting: str, name: str) -> ModuleType:
@@ -29,17 +33,21 @@ def import_module(setting: str, name: str) -> ModuleType:
         if name == missing or name.startswith(f"{missing}."):
             where = f"the current folder ({here}), on PYTHONPATH or among the installed packages"
             raise fault(setting, f"there is no module {missing!r} in {where}") from error
-        raise fault(setting, f"{name} imports {missing!r}, which is not installed") from error
+        where = places(error)
+        said = f"{name} imports {missing!r}, which is not installed"
+        raise fault(setting, f"{said} ({where})" if where else said) from error
     except (Exception, SystemExit) as error:
-        raise fault(setting, f"importing {name} failed: {reason(error)}") from error
+        raise broken(setting, f"importing {name}", error) from error
 
 
-def reason(error: BaseException) -> str:
-    """The error in the operator's own module, and its line."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
+def broken(setting: str, doing: str, error: BaseException) -> ConfigurationError:
+    """A ConfigurationError for the builder's own exception. A builder who sits here sees its
+    traceback too."""
+    nobody = Spoken()
+    _builders.info("%s: %s failed", setting, doing, extra={"fault": Fault(error, nobody)})
+    where = places(error)
     said = f"{type(error).__name__}: {error}"
-    is_ours = isinstance(error, SyntaxError) or "importlib" in frame.filename
-    return said if is_ours else f"{said} ({frame.filename}, line {frame.lineno})"
+    return fault(setting, f"{doing} failed: {said}" + (f" ({where})" if where else ""))
 
 
 def fault(setting: str, what: str) -> ConfigurationError:

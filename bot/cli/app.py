@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from inspect import getdoc
 from typing import Annotated
 
@@ -13,8 +14,9 @@ import uvloop
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs
 from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.findings import Finding, Level
 from bot.exit import linger, to_the_end
-from bot.wiring import Role, configured, left_off, read_settings
+from bot.wiring import Role, configured, read_settings, remarks
 
 _LINGERS = 300.0
 """Seconds that a start with wrong settings stays: what starts it again must not fill the log."""
@@ -65,7 +67,16 @@ def chat() -> None:
     """
     from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
 
-    uvloop.run(to_the_end(talk(settings_with_logs("WARNING"))))
+    settings = settings_with_logs("WARNING")
+    _tell(remarks(settings, terminal=True))
+    uvloop.run(to_the_end(talk(settings)))
+
+
+def _tell(remarked: Sequence[Finding]) -> None:
+    """Say above the chat what a serving process logs."""
+    for found in remarked:
+        if found.level is not Level.OK:
+            typer.echo(f"{found.name}: {found.says}; {found.fix}", err=True)
 
 
 @app.command()
@@ -78,8 +89,7 @@ def up() -> None:
     if configured(settings):
         serve()
     else:
-        for off in left_off(settings):
-            typer.echo(f"{off.name}: {off.says}; {off.fix}", err=True)
+        _tell(remarks(settings))
         from bot.cli.chat import chat as talk  # noqa: PLC0415 - the whole pipeline
 
         uvloop.run(to_the_end(talk(settings_with_logs("WARNING"), pages=True)))

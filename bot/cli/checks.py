@@ -150,8 +150,8 @@ def check(
     *,
     json: options.Json = False,
 ) -> None:
-    """Ask an HTTP agent what a life of turns would ask it, and say what would go wrong.
-    The exit code is 1 when turns would fail.
+    """Ask the agent what a life of turns would ask it, and say what would go wrong. Its steps are
+    done. The exit code is 1 when turns would fail.
 
     For example: answerback agent check http://127.0.0.1:8000/turn
     """

@@ -40,6 +40,7 @@ def settings_with_logs(level: str | None = None) -> Settings:
         level or settings.log_level,
         as_json=settings.log_format == "json",
         secrets=settings.secrets(),
+        development=settings.development,
     )
     return settings
 

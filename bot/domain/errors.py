@@ -48,6 +48,11 @@ class GiveUp(AnswerbackError):
         self.reason = reason or "the agent gave up"
 
 
+class AgentFailed(ForOperators):
+    """An agent, or its server, did not keep the contract. The message says what was wrong, and
+    holds none of its words."""
+
+
 class StepInterrupted(AnswerbackError):
     """A step had begun in an earlier attempt and left no result: it may have happened."""
 

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
@@ -25,8 +26,10 @@ import structlog
 from structlog.stdlib import BoundLogger, ExtraAdder, LoggerFactory, ProcessorFormatter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from bot.domain.errors import ForOperators
 from bot.observability.context import fields, holder
-from bot.observability.redaction import causes, explain, frames, scrub
+from bot.observability.faults import Fault, whole
+from bot.observability.redaction import causes, explain, frames, scrub, without
 
 _STANDARD_ERROR = 2
 _WAITING = 1_000
@@ -52,11 +55,12 @@ OUR_FIELDS = (
     "error",
     "causes",
     "frames",
+    "exception",
     "trace_id",
 )
 """The fields of a line, in their order."""
 
-_AS_THEY_ARE = frozenset(OUR_FIELDS) - {"event", "error", "causes"}
+_AS_THEY_ARE = frozenset(OUR_FIELDS) - {"event", "error", "causes", "exception"}
 """Fields that only we fill, with names and numbers of ours."""
 
 _LOOP_SAYS = (
@@ -72,14 +76,23 @@ _LOOP_SAYS = (
 
 
 def set_up_logs(
-    level: str, *, as_json: bool, secrets: Iterable[str], to: int = _STANDARD_ERROR
+    level: str,
+    *,
+    as_json: bool,
+    secrets: Iterable[str],
+    to: int = _STANDARD_ERROR,
+    development: bool = False,
 ) -> None:
     """Log from `level` on, and what libraries say from WARNING on (they would print texts
     and URLs with tokens below it), to a file by its number. `secrets` are never printed,
-    wherever they come from."""
+    wherever they come from. An agent's exceptions are shown whole on a terminal and where
+    somebody develops; only there builders are told of what is no fault but looks like one."""
     out = _Out(to)
     longest_first = tuple(sorted(secrets, key=len, reverse=True))
-    out.setFormatter(_Lines(longest_first, as_json=as_json, colors=os.isatty(to)))
+    terminal = os.isatty(to)
+    looks = _Looks(as_json=as_json, colors=terminal, whole=terminal or development)
+    out.setFormatter(_Lines(longest_first, looks))
+    logging.getLogger("answerback.builders").setLevel("INFO" if looks.whole else "CRITICAL")
     root = logging.getLogger()
     root.handlers[:] = [out]
     root.setLevel(logging.WARNING)
@@ -185,16 +198,26 @@ def _dropped(lines: int) -> logging.LogRecord:
     return _log.makeRecord(_log.name, logging.WARNING, "", 0, said, (lines,), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """The form of lines. `whole`: with an agent's exceptions as Python prints them."""
+
+    as_json: bool
+    colors: bool
+    whole: bool
+
+
 class _Lines(ProcessorFormatter):
     """A record as a line of JSON, or as one for people."""
 
-    def __init__(self, secrets: tuple[str, ...], *, as_json: bool, colors: bool) -> None:
+    def __init__(self, secrets: tuple[str, ...], looks: _Looks) -> None:
         self._secrets = secrets
+        self._looks = looks
         render: Processor = (
             structlog.processors.JSONRenderer(ensure_ascii=False)
-            if as_json
+            if looks.as_json
             else structlog.dev.ConsoleRenderer(
-                colors=colors, sort_keys=False, timestamp_key="at", pad_event_to=0
+                colors=looks.colors, sort_keys=False, timestamp_key="at", pad_event_to=0
             )
         )
         super().__init__(
@@ -239,6 +262,9 @@ class _Lines(ProcessorFormatter):
     def _fault(self, _logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
         """The exception as fields; a stack that was asked for is left out."""
         event.pop("stack_info", None)
+        fault = event.pop("fault", None)
+        if isinstance(fault, Fault):
+            event.update(self._of_agent(fault))
         found = event.pop("exc_info", None)
         if found is True:
             found = sys.exception()
@@ -252,15 +278,28 @@ class _Lines(ProcessorFormatter):
                 event["frames"] = places
         return event
 
+    def _of_agent(self, fault: Fault) -> dict[str, str]:
+        """An exception out of a builder's code. For people nothing is said twice, and our own
+        errors say it all."""
+        ours = isinstance(fault.error, ForOperators)
+        shown = {"exception": whole(fault.error)} if self._looks.whole and not ours else {}
+        if shown and not self._looks.as_json:
+            return shown
+        frames = "" if ours else fault.places
+        told = {"error": fault.said, "causes": fault.causes, "frames": frames, **shown}
+        return {key: value for key, value in told.items() if value}
+
     def _scrubbed(self, _logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
         ordered = [key for key in OUR_FIELDS if key in event]
         ordered += [key for key in event if key not in OUR_FIELDS]
         return {
-            str(key): event[key] if key in _AS_THEY_ARE else self._plain(event[key])
+            str(key): event[key] if key in _AS_THEY_ARE else self._plain(key, event[key])
             for key in ordered
         }
 
-    def _plain(self, value: object) -> object:
+    def _plain(self, key: str, value: object) -> object:
+        if key == "exception":
+            return without(str(value), self._secrets)
         if value is None or isinstance(value, bool | float):
             return value
         told = _told(value)

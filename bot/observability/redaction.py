@@ -33,7 +33,7 @@ _FROM_THE_SYSTEM = frozenset(
 
 _MOST_FRAMES = 12
 _MOST_CAUSES = 4
-_INSTALLED = ("site-packages", "dist-packages", "<frozen")
+_INSTALLED = ("site-packages", "dist-packages")
 _STDLIB = sysconfig.get_path("stdlib")
 
 
@@ -46,7 +46,7 @@ def explain(error: BaseException) -> str:
 
 def causes(error: BaseException) -> Iterator[str]:
     """The error's causes, each explained; the members of a group before its cause."""
-    return itertools.islice(map(explain, _led(error)), _MOST_CAUSES)
+    return itertools.islice(map(explain, led_to(error)), _MOST_CAUSES)
 
 
 def frames(error: BaseException) -> str:
@@ -59,18 +59,24 @@ def frames(error: BaseException) -> str:
         f"{frame.f_globals.get('__name__', '?')}:{line} {frame.f_code.co_qualname}"
         for number, (frame, line) in enumerate(steps, 1)
         if number == len(steps)
-        or _is_ours(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+        or is_ours(frame.f_globals.get("__name__", ""))
+        or not is_installed(frame.f_code.co_filename)
     ]
     return " > ".join(places[-_MOST_FRAMES:])
 
 
-def _is_ours(module: str, file: str) -> bool:
-    if module.partition(".")[0] in _OURS:
-        return True
-    return not file.startswith(_STDLIB) and not any(mark in file for mark in _INSTALLED)
+def is_ours(module: str) -> bool:
+    """True for a module of Answerback's own."""
+    return module.partition(".")[0] in _OURS
 
 
-def _led(error: BaseException) -> Iterator[BaseException]:
+def is_installed(file: str) -> bool:
+    """True for a file that came with Python or with a package."""
+    return file.startswith((_STDLIB, "<frozen")) or any(mark in file for mark in _INSTALLED)
+
+
+def led_to(error: BaseException) -> Iterator[BaseException]:
+    """The errors that led to one: the members of a group, then causes."""
     if isinstance(error, BaseExceptionGroup):
         yield from error.exceptions
     cause = error.__cause__
@@ -78,7 +84,7 @@ def _led(error: BaseException) -> Iterator[BaseException]:
         cause = error.__context__
     if cause is not None:
         yield cause
-        yield from _led(cause)
+        yield from led_to(cause)
 
 
 def _words(error: BaseException) -> str:
@@ -149,14 +155,28 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
     """The text as one line, without secrets, tokens, passwords and whole numbers."""
-    for secret in secrets:
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "<secret>")
+    text = _hidden(text, secrets)
     for pattern, instead in _RULES:
         text = pattern.sub(instead, text)
     if text.isascii() and text.isprintable():
         return text
+    return _inert(text)
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """The text in its lines, without these secrets, and with nothing that acts on a terminal."""
+    return "\n".join(map(_inert, _hidden(text, secrets).split("\n")))
+
+
+def _hidden(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "<secret>")
+    return text
+
+
+def _inert(line: str) -> str:
     return "".join(
         c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _ACTING else c
-        for c in text
+        for c in line
     )

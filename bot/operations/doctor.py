@@ -42,7 +42,7 @@ class Examined:
     clock: Clock
     has_platform: bool
     ways_to_configure: str
-    left_off: Sequence[Finding]
+    remarks: Sequence[Finding]
     session: Callable[[], AbstractAsyncContextManager[OperatorSession]]
     close_agent: Callable[[], Awaitable[None]]
 
@@ -73,7 +73,7 @@ def _settings(process: Examined) -> Sequence[Finding]:
         fix = f"set {process.ways_to_configure}"
         says = "none is configured: there is only the chat of `answerback up`"
         found.append(warning("platforms", says, fix))
-    found += process.left_off
+    found += process.remarks
     public = settings.public_url
     if public and not public.startswith("https://"):
         fix = "use https, with a certificate that the platforms trust"
@@ -199,7 +199,7 @@ async def _agent(process: Examined) -> Finding:
     try:
         await process.close_agent()
     except ConfigurationError as error:
-        return problem(name, str(error), "correct AGENT")
+        return problem(name, str(error), "put right what it names, in the environment or in .env")
     if not agent.startswith(("http://", "https://")):
         return fine(name, f"{agent} loads")
     try:

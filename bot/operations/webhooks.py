@@ -153,7 +153,10 @@ async def set_webhooks(
     Raises one of REFUSALS.
     """
     if not public_url:
-        raise ConfigurationError("PUBLIC_URL is empty: set it to https://<where we are reached>")
+        raise ConfigurationError(
+            "PUBLIC_URL is empty: set it to the https address under which this service is reached, "
+            "such as https://bot.example.com. Telegram needs none: without it updates are polled"
+        )
     return await _of_each(endpoints, lambda webhook: webhook.set(drop_pending=drop_pending))
 
 

@@ -15,7 +15,8 @@ from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
-from bot.domain.errors import AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.forgotten import shows_a_step
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
@@ -35,6 +36,7 @@ from bot.domain.verdict import (
 )
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
+from bot.observability.faults import Fault
 from bot.runs.turn_context import TurnContext
 from bot.runs.typing import WorkSigns
 from bot.texts import Text
@@ -131,7 +133,9 @@ async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
         async with limit:
             answer = await ctx.agent(turn)
     except TimeoutError as error:
-        return OutOfTime() if limit.expired() else Failed(_describe(error))
+        if limit.expired():
+            return OutOfTime()
+        return _failed(case, turn, error)
     except Retry as error:
         return Later(error.after, clean(str(error)))
     except GiveUp as error:
@@ -139,17 +143,23 @@ async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
     except StaleLease:
         raise
     except Exception as error:  # noqa: BLE001 - the agent's edge: anything else is a failure
-        _log.warning("run %s: the agent failed", case.run.id, exc_info=error)
-        return Failed(_describe(error))
+        return _failed(case, turn, error)
     reply = Reply(answer) if isinstance(answer, str) else answer
+    if said := turn.forgotten.told():
+        if reply is not None and shows_a_step(reply.text):
+            return _failed(case, turn, AgentFailed(said))
+        _log.warning("run %s: %s", case.run.id, said)
     return Answer(None if reply is None or reply.silent else reply)
 
 
-def _describe(error: Exception) -> str:
-    """An error for operators. Only our own errors' words are kept: others may quote a chat."""
+def _failed(case: Case, turn: TurnContext, error: Exception) -> Failed:
+    """A failure, as the log tells it and operators read it. Of an agent's words only those are
+    kept that quote nobody."""
+    fault = Fault(error, turn.spoken)
+    _log.warning("run %s: the agent failed", case.run.id, extra={"fault": fault})
     if isinstance(error, AnswerbackError):
-        return clean(f"{type(error).__name__}: {error}")
-    return type(error).__name__
+        return Failed(clean(f"{type(error).__name__}: {error}"))
+    return Failed(clean(str(fault)))
 
 
 def _put_back(tx: Tx, run: Run, back: PutBack) -> None:

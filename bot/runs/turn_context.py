@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bot.delivery.context import WorkerContext
+from bot.domain.forgotten import Forgotten
 from bot.domain.message import Attachment, ChannelName
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
+from bot.observability.quoting import Spoken, spoken_in
 from bot.runs.reminders import ChatReminders
 from bot.runs.steps import Step, Steps
 from bot.threads import wait
@@ -24,9 +27,12 @@ class ChannelFile:
     info: Attachment
     ctx: WorkerContext
     account: int
+    heard: Callable[[bytes], None]
 
     async def read(self) -> bytes:
-        return await self.ctx.rt.channels[self.account].fetch(self.info)
+        content = await self.ctx.rt.channels[self.account].fetch(self.info)
+        self.heard(content)
+        return content
 
 
 class TurnContext:
@@ -48,8 +54,11 @@ class TurnContext:
             name=chat.name,
             language=chat.language,
         )
+        self._heard = Spoken()
+        self.forgotten = Forgotten()
         self.messages: Sequence[TurnMessage] = tuple(
-            _message(ctx, case.run.account, stored) for stored in case.messages
+            _message(ctx, case.run.account, stored, self._heard.hear_file)
+            for stored in case.messages
         )
         self._ctx = ctx
         self._history: Sequence[HistoryMessage] | None = None
@@ -65,6 +74,13 @@ class TurnContext:
         """Read what was said before this turn. Raises DatabaseUnavailable."""
         before = ChatBefore(self.chat.id, self.run_id)
         self._history = tuple(await self._ctx.history.do(before))
+
+    @property
+    def spoken(self) -> Spoken:
+        """The words that an exception of the agent may quote, as far as it has had them."""
+        spoken = spoken_in(self.chat, self.messages, self._history or ())
+        spoken.hear_from(self._heard)
+        return spoken
 
     @property
     def text(self) -> str:
@@ -94,18 +110,25 @@ class TurnContext:
     def idempotency_key(self, action: str) -> str:
         return f"{self.request_id}-{self.run_id}:{action}"
 
-    async def step(
+    def step(
         self,
         key: str,
         call: Callable[[], Awaitable[Any] | Any],
         *,
         safe_to_repeat: bool = False,
         cost: Callable[[Any], Cost] | None = None,
-    ) -> Any:
-        return await self._steps.take(Step(key, call, safe_to_repeat, cost))
+    ) -> Coroutine[Any, Any, Any]:
+        return self.forgotten.watch(self._take(Step(key, call, safe_to_repeat, cost)))
+
+    async def _take(self, step: Step) -> Any:
+        result = await self._steps.take(step)
+        self._heard.hear(json.dumps(result, ensure_ascii=False))
+        return result
 
 
-def _message(ctx: WorkerContext, account: int, stored: StoredMessage) -> TurnMessage:
+def _message(
+    ctx: WorkerContext, account: int, stored: StoredMessage, heard: Callable[[bytes], None]
+) -> TurnMessage:
     return TurnMessage(
         request_id=stored.request_id,
         text=stored.text,
@@ -113,7 +136,7 @@ def _message(ctx: WorkerContext, account: int, stored: StoredMessage) -> TurnMes
         sender_id=stored.sender_id,
         sender_name=stored.sender_name,
         sent_at=stored.at,
-        attachments=tuple(ChannelFile(a, ctx, account) for a in stored.attachments),
+        attachments=tuple(ChannelFile(a, ctx, account, heard) for a in stored.attachments),
         quoted=stored.quoted,
         button=stored.button,
         edited=stored.edited,

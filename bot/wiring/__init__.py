@@ -2,9 +2,10 @@
 
 from bot.operations.session import OperatorSession, database_exists, schema_problem
 from bot.settings import Settings
-from bot.wiring.channels import configured, left_off, read_settings
+from bot.wiring.channels import configured
 from bot.wiring.operator import operator_session
 from bot.wiring.process import Parts, Process, Role, running, site, typed
+from bot.wiring.remarks import read_settings, remarks
 
 __all__ = [
     "OperatorSession",
@@ -14,9 +15,9 @@ __all__ = [
     "Settings",
     "configured",
     "database_exists",
-    "left_off",
     "operator_session",
     "read_settings",
+    "remarks",
     "running",
     "schema_problem",
     "site",

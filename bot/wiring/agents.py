@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,12 +11,13 @@ from bot.agents.echo import EchoAgent
 from bot.agents.function import load
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
 from bot.agents.http.conformance import Trial, check
+from bot.agents.rehearsal import rehearse
 from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level
 from bot.domain.ports import Clock
 from bot.domain.turn import Agent
-from bot.settings import Settings
+from bot.settings import Settings, lend_to_packages
 from bot.texts import Words
 from bot.threads import Threads
 
@@ -55,8 +58,38 @@ def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
     if settings.agent.startswith(("http://", "https://")):
         http = HttpAgent(_http_config(settings, settings.agent), clock)
         return BuiltAgent(http, http.close)
+    if said := _no_form(settings.agent):
+        raise ConfigurationError(f"AGENT={settings.agent}: {said}")
+    lend_to_packages()
     function = load(settings.agent, Threads(settings.concurrency))
     return BuiltAgent(function, reads_history=function.is_async)
+
+
+FORMS = {
+    "echo": "repeats what it got",
+    "llm": "the assistant on a model, which LLM_MODEL names",
+    "package.module:function": "a function of yours, such as my_bot:reply",
+    "https://...": "a service of yours",
+}
+"""The forms of AGENT."""
+_ADDRESS = re.compile(r"[\w.-]+:[0-9]+(/.*)?")
+_MODEL = re.compile(
+    r"(anthropic|deepseek|google|groq|mistral|openai|openrouter|xai)[\w-]*:.*[^\w.].*"
+)
+
+
+def _no_form(agent: str) -> str:
+    """The advice for a value that is none of the forms; empty for one that may be a function."""
+    if _ADDRESS.fullmatch(agent):
+        return f"an address begins with http:// or https://: http://{agent}"
+    if _MODEL.fullmatch(agent):
+        return f"a model is used by AGENT=llm and LLM_MODEL={agent}"
+    if ":" in agent or "/" in agent or agent.endswith(".py"):
+        return ""
+    near = difflib.get_close_matches(agent, FORMS, 1)
+    forms = "; ".join(f"{form} ({means})" for form, means in FORMS.items())
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"{meant}It is one of: {forms}"
 
 
 def _http_config(settings: Settings, url: str) -> HttpAgentConfig:
@@ -64,14 +97,21 @@ def _http_config(settings: Settings, url: str) -> HttpAgentConfig:
 
 
 async def examine_agent(settings: Settings, url: str) -> Sequence[Finding]:
-    """Ask the server at `url`, or at AGENT. Raises ConfigurationError."""
-    place = url or settings.agent
-    if not place.startswith(("http://", "https://")):
-        raise ConfigurationError("name the address of an agent, or set AGENT to one")
-    return [_finding(trial) for trial in await check(_http_config(settings, place), SystemClock())]
+    """Ask the server at `url`, or the agent of AGENT. Raises ConfigurationError."""
+    place, clock = url or settings.agent, SystemClock()
+    if place.startswith(("http://", "https://")):
+        return [_finding(trial) for trial in await check(_http_config(settings, place), clock)]
+    if url:
+        raise ConfigurationError(f"{url} is no address: write http://... or https://...")
+    built = build_agent(settings, words_of(settings), clock)
+    try:
+        trials = await rehearse(built.agent, clock, settings.run_deadline)
+        return [_finding(trial) for trial in trials]
+    finally:
+        await built.close()
 
 
 def _finding(trial: Trial) -> Finding:
     took = "" if trial.seconds is None else f" ({trial.seconds:.2f} s)"
-    fix = "" if trial.level is Level.OK else "see docs/agents.md, An agent over HTTP"
+    fix = "" if trial.level is Level.OK else "see docs/agents.md"
     return Finding(trial.name, trial.level, f"{trial.detail}{took}", fix)

@@ -26,6 +26,9 @@ ON_A_PAGE = {
 }
 """The words of a chat on a page, by their names in its script."""
 
+_COMMON = frozenset(Settings.model_fields)
+"""Variables that a channel reads too and that are no sign of it."""
+
 _OURS: tuple[ChannelPlugin[Any], ...] = (
     telegram.CHANNEL,
     whatsapp.CHANNEL,
@@ -77,16 +80,18 @@ def ways_to_configure(settings: Settings) -> str:
 
 
 def left_off(settings: Settings) -> Sequence[Finding]:
-    """The channels that are off although a secret of theirs is set: a name may be missing, or
-    spelled otherwise."""
+    """The channels that are off although variables of theirs are set: a name may be missing, or
+    spelled otherwise. One that was turned off by its own name is meant to be."""
     found = []
     for plugin in plugins(settings.channels):
         fields = {} if plugin.settings is None else plugin.settings.model_fields
-        secrets = [n.upper() for n, f in fields.items() if not f.repr and getattr(settings, n)]
+        own = [n for n in fields if n in settings.model_fields_set and n not in _COMMON]
+        told = [name.upper() for name in own if getattr(settings, name)]
+        turned_off = plugin.name in own and not getattr(settings, plugin.name)
         served = plugin.configured(settings) or plugin.beside_terminal(settings)
-        if secrets and not served:
-            fix = f"set {plugin.turned_on_by}, or empty {' and '.join(secrets)}"
-            found.append(warning(plugin.name, f"it is off although {secrets[0]} is set", fix))
+        if told and not served and not turned_off:
+            fix = f"set {plugin.turned_on_by}, or empty {' and '.join(told)}"
+            found.append(warning(plugin.name, f"it is off although {told[0]} is set", fix))
     return found
 
 

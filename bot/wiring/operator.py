@@ -17,11 +17,10 @@ from bot.wiring.agents import build_agent, words_of
 from bot.wiring.channels import (
     configured,
     connect,
-    left_off,
-    read_settings,
     ways_to_configure,
 )
 from bot.wiring.process import make_ready
+from bot.wiring.remarks import read_settings, remarks
 
 
 @asynccontextmanager
@@ -74,7 +73,7 @@ async def examine() -> Sequence[Finding]:
             clock,
             has_platform=bool(configured(settings)),
             ways_to_configure=ways_to_configure(settings),
-            left_off=left_off(settings),
+            remarks=remarks(settings),
             session=lambda: operator_session(settings),
             close_agent=close_agent,
         )

@@ -75,6 +75,7 @@ WEBHOOK_IS_SET = (
     "a webhook is set for this bot, so Telegram gives no updates to polling: "
     "run `answerback webhook delete`, or set TELEGRAM_MODE=webhook"
 )
+ASK_BOTFATHER = "ask @BotFather for it (/mybots, API Token), set TELEGRAM_BOT_TOKEN and restart"
 SOMEBODY_ELSE_POLLS = (
     "another program polls with this bot's token and takes its updates: stop it; "
     "processes of Answerback on one database take turns by themselves"
@@ -134,7 +135,7 @@ def _rejected(error: Rejected) -> Outcome:
         case 400 | 403:
             return Refused(Scope.CHAT, reason, code)
         case 401 | 404:
-            return ChannelDown(f"the token is refused: {reason}", code)
+            return ChannelDown(f"the token is refused ({reason}): {ASK_BOTFATHER}", code)
         case 413 | 414:
             return Refused(Scope.PAYLOAD, reason, code)
         case status if 400 <= status < 500:
@@ -174,7 +175,8 @@ def account_error(error: TelegramError, method: str) -> AnswerbackError:
             case 404 if unknown_method(error, method):
                 return TelegramMethodUnknown(f"this Bot API has no {method}: {reason}")
             case 401 | 404:
-                return TelegramTokenInvalid(f"Telegram refuses the token: {reason}")
+                said = f"Telegram refuses the token ({reason}): {ASK_BOTFATHER}"
+                return TelegramTokenInvalid(said)
             case 409:
                 webhook = "webhook" in reason.lower()
                 advice = WEBHOOK_IS_SET if webhook else SOMEBODY_ELSE_POLLS

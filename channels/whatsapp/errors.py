@@ -17,11 +17,20 @@ from bot.domain.delivery import (
 )
 from channels.whatsapp_common.errors import ErrorTable, Proof, Rule
 
+COPY_BOTH = (
+    "copy TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN from the front page of Twilio's console, then "
+    "restart"
+)
 _P, _S, _C, _L = Proof, Scope, LateRefusal, LimitOf
 
 _ROWS: tuple[tuple[tuple[int, ...], Rule], ...] = (
-    ((20003, 20005, 20006), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account or its token is refused")),
-    ((20404,), Rule(_P.DOWN, _C.ACCOUNT_DOWN, "the account is not found")),
+    ((20003, 20006), Rule(_P.DOWN, _C.ACCOUNT_DOWN,
+                          f"the account or its token is refused: {COPY_BOTH}")),
+    ((20005,), Rule(_P.DOWN, _C.ACCOUNT_DOWN,
+                    "the account is not active: see Twilio's console, then restart")),
+    ((20404,), Rule(_P.DOWN, _C.ACCOUNT_DOWN,
+                    "the account is not found: copy TWILIO_ACCOUNT_SID from the front page of "
+                    "Twilio's console, then restart")),
     ((20429,), Rule(_P.NOT_SENT, _C.RESEND_ONCE, "too many requests", limit=_L.ACCOUNT)),
     ((20500, 20503), Rule(_P.UNKNOWN, _C.UNKNOWN, "an error inside Twilio")),
     ((21211, 21217, 21604, 21612, 21614),

@@ -21,6 +21,7 @@ from bot.domain.ports import SendRef
 from channels.http import CallFailed, ErrorAnswer
 from channels.whatsapp.api import Page, TwilioApi
 from channels.whatsapp.compose import Wire
+from channels.whatsapp.errors import COPY_BOTH
 from channels.whatsapp.parse import TwilioMessage, attachment, parse_message
 
 EARLIER = 60.0
@@ -82,8 +83,9 @@ class TwilioUnavailable(RecordsUnavailable):
     """Twilio's records could not be read, or not to their end."""
 
     def __init__(self, said: str, failure: CallFailed | None = None) -> None:
-        super().__init__(said)
-        self.refused = isinstance(failure, ErrorAnswer) and failure.status in (401, 403)
+        refused = isinstance(failure, ErrorAnswer) and failure.status in (401, 403)
+        super().__init__(f"{said}: {COPY_BOTH}" if refused else said)
+        self.refused = refused
 
 
 @dataclass

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.agents.function import FunctionAgent, load
-from bot.domain.errors import ConfigurationError, GiveUp, Retry
+from bot.domain.errors import AgentFailed, ConfigurationError, GiveUp, Retry
 from bot.domain.reply import Reply
 from bot.threads import Threads
 from tests.agents.turns import turn
@@ -99,16 +99,54 @@ async def test_a_reply_a_text_or_nothing_is_an_answer(value: object, is_async: b
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ("def reply(turn): return 3", r":reply returned int, not a Reply, a str or None$"),
-        ("async def reply(turn): return {'text': 'x'}", r"returned dict, not a Reply"),
-        ("def reply(turn): yield 'x'", r"must return the whole text rather than yield it"),
+        ("def reply(turn): return 3", "int"),
+        ("async def reply(turn): return {'text': 'x'}", "dict"),
+        ("def reply(turn): return (c for c in 'x')", "a generator: it yields, and must return"),
+        (
+            "async def think(): return 'x'\nasync def reply(turn): return think()",
+            r"a coroutine: an `await` is missing in front of think\(\.\.\.\)",
+        ),
+        (
+            "import asyncio\nasync def reply(turn): return asyncio.sleep(0, 'x')",
+            r"a coroutine: an `await` is missing in front of sleep\(",
+        ),
+        (
+            "import asyncio\nasync def reply(turn): return asyncio.Future()",
+            "Future, which must be awaited",
+        ),
+        ("def reply(turn): return reply", "reply itself: it must be called"),
+        ("def reply(turn): return Reply", "Reply itself: it must be called"),
+        ("def reply(turn): return Reply(3)", "a Reply whose text is int, not a str"),
+        ("def reply(turn): return Reply(None)", "a Reply whose text is NoneType, not a str"),
+        ("def reply(turn): return Reply('x', 'Yes')", "a Reply whose buttons are str, not a tuple"),
+        (
+            "def reply(turn): return Reply('x', ('',))",
+            "a Reply with str among its buttons, which takes only Button",
+        ),
+        (
+            "def reply(turn): return Reply('x', files=[b'x'])",
+            "a Reply with bytes among its files, which takes only FileOut",
+        ),
     ],
 )
-async def test_another_result_is_a_failure_that_names_its_type(
+async def test_another_result_is_a_failure_that_says_what_is_allowed(
     module: Module, source: str, complaint: str
 ) -> None:
-    with pytest.raises(TypeError, match=complaint):
-        await loaded(f"{module(source)}:reply")(turn("a secret"))
+    name = module(f"from bot.api import Reply\n{source}")
+    allowed = r"\. An agent returns a str, a Reply, or None to say nothing$"
+    with pytest.raises(AgentFailed, match=f"^{name}:reply returned {complaint}.*{allowed}"):
+        await loaded(f"{name}:reply")(turn("a secret"))
+
+
+async def test_a_builder_is_told_once_that_none_says_nothing(
+    module: Module, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "answerback.builders")
+    agent = loaded(f"{module('def reply(turn): turn.text')}:reply")
+    for _ in range(2):
+        assert await agent(turn("hello")) is None
+    [line] = caplog.messages
+    assert "returned None, so nothing is said; return a str to answer" in line
 
 
 @pytest.mark.parametrize("keyword", ["def", "async def"])
@@ -150,7 +188,7 @@ async def test_cancelling_the_turn_reaches_a_coroutine(module: Module) -> None:
 
 async def test_a_coroutine_that_cancels_itself_is_only_a_failure(module: Module) -> None:
     name = module("import asyncio\nasync def reply(turn): raise asyncio.CancelledError")
-    with pytest.raises(RuntimeError, match="cancelled itself"):
+    with pytest.raises(AgentFailed, match="cancelled itself"):
         await loaded(f"{name}:reply")(turn(""))
 
 
@@ -188,10 +226,11 @@ async def test_a_coroutine_that_ignores_its_cancellation_is_left_alone(
         ("def reply(turn, model): ...", "reply", r"signature is \(turn, model\)"),
         ("def reply(*, turn): ...", "reply", r"must take one argument"),
         ("async def reply(turn): yield 1", "reply", r"it yields; return the whole text"),
+        ("def reply(turn): yield 1", "reply", r"it yields; return the whole text"),
         ("class Bot:\n  def __init__(self, x): ...", "Bot", r"making a Bot without arguments"),
         ("class Bot: ...", "Bot", r"Bot is a Bot, not a function"),
         ("import no_such_package", "reply", r"imports 'no_such_package', which is not installed"),
-        ("1 / 0", "reply", r"failed: ZeroDivisionError: division by zero \(.*my_bot.*, line 1\)"),
+        ("1 / 0", "reply", r"failed: ZeroDivisionError: division by zero \(my_bot_\d+\.py:1 <mod"),
         ("def reply(turn:", "reply", r"failed: SyntaxError: .*my_bot_\d+\.py, line 1\)"),
         ("raise SystemExit(2)", "reply", r"failed: SystemExit: 2"),
     ],

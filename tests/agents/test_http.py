@@ -12,9 +12,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
-from bot.agents.http.contract import AgentFailed
 from bot.clock import SystemClock
-from bot.domain.errors import ConfigurationError, GiveUp, Retry
+from bot.domain.errors import AgentFailed, ConfigurationError, GiveUp, Retry
 from bot.domain.message import Attachment, InboundKind, Quoted
 from bot.domain.ports import Clock
 from bot.domain.reply import Reply

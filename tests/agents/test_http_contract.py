@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from bot.agents.http.contract import AgentFailed, HttpAnswer, read_answer, retry_after
-from bot.domain.errors import GiveUp, Retry
+from bot.agents.http.contract import HttpAnswer, read_answer, retry_after
+from bot.domain.errors import AgentFailed, GiveUp, Retry
 from bot.domain.reply import Button, FileOut, Reply
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
@@ -137,8 +137,11 @@ def test_both_forms_of_retry_after_are_read(header: str, after: float | None) ->
         (201, "answered 201"),
         (204, "answered 204"),
         (307, "answered 307: redirects are not followed"),
-        (401, "answered 401: is the secret the same on both sides"),
-        (403, "is the secret the same"),
+        (
+            401,
+            "answered 401, it refuses our request: compare AGENT_SECRET with the secret by which",
+        ),
+        (403, "answered 403, it refuses our request: compare AGENT_SECRET with"),
         (404, "answered 404"),
         (500, "answered 500"),
         (529, "answered 529"),
@@ -148,5 +151,11 @@ def test_anything_else_is_a_failure_without_a_word_of_the_answer(
     status: int, complaint: str
 ) -> None:
     with pytest.raises(AgentFailed, match=complaint) as failed:
-        answered({"error": "Traceback: a secret"}, status)
-    assert "secret" not in str(failed.value).replace("is the secret the same", "")
+        answered({"error": "Traceback: a word"}, status)
+    assert "a word" not in str(failed.value)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_of_an_unsigned_request_names_the_setting_that_is_empty(status: int) -> None:
+    with pytest.raises(AgentFailed, match=f"answered {status}, .*: AGENT_SECRET is empty; set it"):
+        read_answer(HttpAnswer(status), 0.0, signed=False)

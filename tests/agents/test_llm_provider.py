@@ -103,7 +103,7 @@ async def test_a_refused_key_is_given_up(local: LlmAgent, server: FakeAgentServe
     ("changes", "said"),
     [
         ({}, "LLM_MODEL is empty"),
-        ({"llm_model": "gpt-5"}, "LLM_MODEL=gpt-5: Unknown model"),
+        ({"llm_model": "gpt-5"}, "LLM_MODEL=gpt-5: did you mean openai:gpt-5"),
         ({"llm_model": "nobody:model"}, "LLM_MODEL=nobody:model"),
         ({"llm_model": "openai:gpt-5"}, "OPENAI_API_KEY"),
         ({"llm_model": "anthropic:claude-sonnet-4-5"}, "ANTHROPIC_API_KEY"),

@@ -193,5 +193,5 @@ async def test_a_method_that_the_server_lacks_says_nothing_about_the_token() -> 
         with pytest.raises(TelegramRefused):
             await at.channel.show_menu({"": [("help", "What I can do")]})
         at.fake.fail("getMe", lacking)
-        with pytest.raises(TelegramTokenInvalid):
+        with pytest.raises(TelegramTokenInvalid, match=r"\(Not Found\): ask @BotFather for it"):
             await at.channel.me()

@@ -19,7 +19,7 @@ from bot.domain.delivery import (
     Unknown,
 )
 from channels.telegram.api import Rejected
-from channels.telegram.errors import TOPIC_GONE, outcome_of
+from channels.telegram.errors import ASK_BOTFATHER, TOPIC_GONE, outcome_of
 from tests.channels.telegram_kit import line, private
 from tests.fakes.faults import Answer, Fault, Misbehaviour, answers_within
 from tests.fakes.telegram import faults
@@ -60,8 +60,14 @@ NOT_SENT: list[tuple[Misbehaviour, Outcome]] = [
     (faults.chat_not_found(), Refused(Scope.CHAT, "chat not found", "400")),
     (faults.topic_not_found(), Refused(Scope.CHAT, "message thread not found", TOPIC_GONE)),
     (faults.topic_closed(), Refused(Scope.CHAT, "TOPIC_CLOSED", TOPIC_GONE)),
-    (faults.unauthorized(), ChannelDown("the token is refused: Unauthorized", "401")),
-    (faults.refused(404, "Not Found"), ChannelDown("the token is refused: Not Found", "404")),
+    (
+        faults.unauthorized(),
+        ChannelDown(f"the token is refused (Unauthorized): {ASK_BOTFATHER}", "401"),
+    ),
+    (
+        faults.refused(404, "Not Found"),
+        ChannelDown(f"the token is refused (Not Found): {ASK_BOTFATHER}", "404"),
+    ),
     (json(413, "<html>"), Refused(Scope.PAYLOAD, "no description", "413")),
     (
         json(200, '{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by x"}'),

@@ -20,6 +20,7 @@ from bot.domain.delivery import (
 )
 from bot.domain.ports import Channel
 from bot.domain.reply import Button, FileOut, PartBody, Reply
+from channels.whatsapp.errors import COPY_BOTH
 from tests.channels.whatsapp_kit import PERSON, Line, line, part, ref, to
 from tests.fakes.faults import Fault, answers_within
 from tests.fakes.twilio import faults
@@ -118,7 +119,7 @@ async def test_a_rate_limit_was_never_processed_and_names_its_wait() -> None:
         (21211, Refused(Scope.CHAT, "the person's address can't be reached", "21211")),
         (21610, Refused(Scope.CONSENT, "the person opted out", "21610")),
         (63015, Refused(Scope.CHAT, "the person has not joined the sandbox", "63015")),
-        (20003, ChannelDown("the account or its token is refused", "20003")),
+        (20003, ChannelDown(f"the account or its token is refused: {COPY_BOTH}", "20003")),
         (63007, ChannelDown("the sender is not set up for WhatsApp", "63007")),
         (99999, Refused(Scope.PAYLOAD, "Twilio refused it with code 99999", "99999")),
     ],

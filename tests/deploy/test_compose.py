@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from bot.domain.errors import ConfigurationError
-from bot.settings import Settings, read
+from bot.settings import Line, Settings, read
 from bot.wiring.channels import settings_class
+from bot.wiring.misnamed import misnamed
 from storage.engine.database import parsed_url
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,8 @@ def test_the_settings_that_it_passes_on_are_ours() -> None:
     asked = {name for name, _, _ in _VARIABLE.findall((ROOT / "compose.yaml").read_text())}
     example = (ROOT / ".env.example").read_text()
     assert {name for name in asked if f"#{name}=" not in example} == {"WEB_PORT"}
+    lines = [Line(number, name, given=True) for number, name in enumerate(asked)]
+    assert misnamed(known, (), lines) == []
 
 
 def test_it_runs_the_servers_that_the_tests_run_on() -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import zipfile
+from collections.abc import Iterator
 from email import message_from_string
 from pathlib import Path, PurePosixPath
 
@@ -64,9 +65,10 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Replay:
 
 
 @pytest.fixture(scope="module")
-def wheel(image: Replay) -> zipfile.ZipFile:
+def wheel(image: Replay) -> Iterator[zipfile.ZipFile]:
     [file] = (image.root / "opt/answerback").glob("*.whl")
-    return zipfile.ZipFile(file)
+    with zipfile.ZipFile(file) as opened:
+        yield opened
 
 
 def test_the_image_serves_as_a_plain_user_and_waits_where_settings_are_wrong(image: Replay) -> None:
@@ -137,6 +139,7 @@ async def test_a_missing_module_is_one_sentence_and_no_restart(tmp_path: Path) -
             "TELEGRAM_BOT_TOKEN": "7000000001:TEST-token-not-real-000000000000000",
             "TELEGRAM_MODE": "polling",
             "AGENT": "my_bto:answer",
+            "ALLOWED": "@ada",
         },
         folder=tmp_path,
     )

@@ -71,15 +71,20 @@ class Machine:
 @pytest.fixture
 def machine(postgres: Postgres, postgres_template: str, tmp_path: Path) -> Iterator[Machine]:
     postgres.ensure_running()
-    role = sql.SQL("CREATE ROLE answerback SUPERUSER LOGIN")
-    postgres.administer(role)
+    _clear(postgres)
+    postgres.administer(sql.SQL("CREATE ROLE answerback SUPERUSER LOGIN"))
     postgres.copy(postgres_template, "answerback")
     yield Machine(postgres, tmp_path)
+    _clear(postgres)
+
+
+def _clear(postgres: Postgres) -> None:
+    """Take away the databases and the role that have compose.yaml's names."""
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         listed = "SELECT datname FROM pg_database WHERE datname LIKE 'answerback%'"
         for (name,) in connection.execute(listed).fetchall():
             postgres.drop(name)
-    postgres.administer(sql.SQL("DROP ROLE answerback"))
+    postgres.administer(sql.SQL("DROP ROLE IF EXISTS answerback"))
 
 
 def _account(machine: Machine, name: str) -> None:

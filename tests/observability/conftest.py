@@ -53,10 +53,15 @@ def log(tmp_path: Path) -> Iterator[LogsTo]:
     hooks = sys.excepthook, sys.unraisablehook, threading.excepthook
 
     def set_up(
-        level: str = "INFO", *, as_json: bool = True, secrets: Iterable[str] = ()
+        level: str = "INFO",
+        *,
+        as_json: bool = True,
+        secrets: Iterable[str] = (),
+        development: bool = False,
     ) -> Written:
         written = Written(stack.enter_context((tmp_path / "log").open("a+b")))
-        set_up_logs(level, as_json=as_json, secrets=secrets, to=written.file.fileno())
+        to = written.file.fileno()
+        set_up_logs(level, as_json=as_json, secrets=secrets, to=to, development=development)
         return written
 
     with ExitStack() as stack:
@@ -65,6 +70,7 @@ def log(tmp_path: Path) -> Iterator[LogsTo]:
     root.setLevel(before[1])
     ours.setLevel(before[2])
     sys.excepthook, sys.unraisablehook, threading.excepthook = hooks
+    logging.getLogger("answerback.builders").setLevel("NOTSET")
     logging.captureWarnings(False)
     structlog.reset_defaults()
     context._facts.set({})

@@ -103,7 +103,8 @@ async def test_an_agents_exception_may_quote_the_person(
     await process.stop()
     line = written.about("the agent failed")
     assert line["error"] in ("ValueError", "LookupError")
-    assert "tests.observability.test_leaks" in line["frames"]
+    assert "tests/observability/test_leaks.py:" in line["frames"]
+    assert "bot" not in line["frames"]
     written.about("the run ended: apologised")
 
 

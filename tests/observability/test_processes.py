@@ -77,9 +77,7 @@ async def test_the_terminal_chat_logs_nothing_when_all_is_well(ground: Ground) -
 async def test_a_level_that_does_not_exist_is_a_clear_error(ground: Ground) -> None:
     program = await ground.spawn("serve", LOG_LEVEL="loud")
     assert await program.ended() == 2
-    assert program.said == [
-        "answerback: LOG_LEVEL: Input should be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"
-    ]
+    assert program.said == ["answerback: LOG_LEVEL: must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -39,6 +40,22 @@ from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 from bot.texts import Text
 
+_WRITTEN = "write provider:model, such as openai:gpt-5 or anthropic:claude-sonnet-4-5"
+_VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)`")
+_PROVIDER = re.compile(r"to use the (.+?) provider")
+_FAMILIES = {
+    "anthropic": "anthropic",
+    "claude": "anthropic",
+    "openai": "openai",
+    "gpt": "openai",
+    "google": "google",
+    "gemini": "google",
+    "grok": "xai",
+    "xai": "xai",
+    "mistral": "mistral",
+    "deepseek": "deepseek",
+}
+"""Providers by the beginnings of their names and of their models."""
 _REFUSES_FILES = (exceptions.UserError, NotImplementedError, AssertionError)
 """Errors of an adapter that takes no files of a kind."""
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -52,7 +69,7 @@ def make_model(name: str, base_url: str) -> Model:
     """`provider:model`; with `base_url` the model of a server that speaks OpenAI's protocol.
     Raises ConfigurationError."""
     if not name:
-        raise ConfigurationError("LLM_MODEL is empty: set it to provider:model, as openai:gpt-5")
+        raise ConfigurationError(f"LLM_MODEL is empty: {_WRITTEN}")
     try:
         found = None if base_url else infer_model(name)
         # By its name: a provider that is not asked for need not be installed.
@@ -67,12 +84,28 @@ def make_model(name: str, base_url: str) -> Model:
         provider = OpenAIProvider(base_url=base_url)
         return GatewayModel(name.removeprefix("openai:"), provider=provider)
     except exceptions.UserError as error:
-        said = error.message.partition(". ")[0]
-        raise ConfigurationError(f"LLM_MODEL={name}: {said}") from error
+        raise ConfigurationError(f"LLM_MODEL={name}: {_unusable(name, error.message)}") from error
     except ImportError as error:
         raise ConfigurationError(
             f"LLM_MODEL={name}: its provider's package is missing ({error.name or error})"
         ) from error
+
+
+def _unusable(name: str, said: str) -> str:
+    """The advice for a model that pydantic-ai does not take, from its words about it."""
+    variables = list(dict.fromkeys(_VARIABLE.findall(said)))
+    if variables:
+        by = _PROVIDER.search(said)
+        whose = f" It belongs to your account at {by[1]}." if by else ""
+        return f"{' or '.join(variables)} is empty: set it in the environment or in .env.{whose}"
+    provider, _, model = name.replace("/", ":", 1).partition(":")
+    provider, model = provider.strip().lower(), model.strip()
+    known = next((by for begin, by in _FAMILIES.items() if provider.startswith(begin)), "")
+    if known:
+        meant = f"{known}:{model or provider}"
+        if meant != name:
+            return f"did you mean {meant}? {_WRITTEN}"
+    return f"there is no such model or provider; {_WRITTEN}"
 
 
 class StoredModel(WrapperModel):

@@ -30,6 +30,8 @@ from bot.domain.errors import (
     StepResultInvalid,
 )
 from bot.domain.turn import is_safe_to_repeat
+from bot.observability.faults import Fault
+from bot.observability.quoting import Spoken, spoken_in
 
 Function = Callable[..., Any]
 
@@ -84,9 +86,11 @@ class Tool:
         key = f"{model.turn.idempotency_key('tool')}:{place}"
         ours = {"turn": model.turn, "idempotency_key": key}
         filled = arguments | {name: ours[name] for name in self.given}
+        spoken = spoken_in(model.turn.chat, model.turn.messages, model.turn.history)
+        spoken.hear(str(arguments))
         try:
             return await model.turn.step(
-                f"tool:{place}", self._guarded(filled), safe_to_repeat=self.safe
+                f"tool:{place}", self._guarded(filled, spoken), safe_to_repeat=self.safe
             )
         except StepInterrupted:
             return INTERRUPTED
@@ -94,7 +98,7 @@ class Tool:
             _log.error("tool %s: %s", self.name, error)
             return "The tool's result can't be used."
 
-    def _guarded(self, filled: dict[str, Any]) -> Any:
+    def _guarded(self, filled: dict[str, Any], spoken: Spoken) -> Any:
         """The call, in the form that the function has: a plain one blocks, a coroutine does
         not. Its failure is a result too, stored like one."""
         function = self.function
@@ -103,24 +107,24 @@ class Tool:
             try:
                 return _shown(await function(**filled))
             except Exception as error:  # noqa: BLE001 - the tool's edge
-                return self._failed(error)
+                return self._failed(error, spoken)
 
         def called() -> Any:
             try:
                 return _shown(function(**filled))
             except Exception as error:  # noqa: BLE001 - the tool's edge
-                return self._failed(error)
+                return self._failed(error, spoken)
 
         return awaited if inspect.iscoroutinefunction(function) else called
 
-    def _failed(self, error: Exception) -> str:
+    def _failed(self, error: Exception, spoken: Spoken) -> str:
         """The failure in words for the model. Other errors' words may come from anywhere: only
         their kind is told. Ours mean the turn, not the tool, and pass."""
         if isinstance(error, _FOR_THE_MODEL):
             return f"It was not done: {error}"
         if isinstance(error, AnswerbackError):
             raise error
-        _log.warning("tool %s failed: %s", self.name, type(error).__name__)
+        _log.warning("tool %s failed", self.name, extra={"fault": Fault(error, spoken)})
         return f"The tool failed ({type(error).__name__}). What it does may have happened or not."
 
 

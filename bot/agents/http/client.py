@@ -11,13 +11,12 @@ import httpx
 from bot.agents.http.contract import (
     ACTION,
     SIGNATURE_HEADER,
-    AgentFailed,
     HttpAnswer,
     read_answer,
     request_body,
     sign,
 )
-from bot.domain.errors import ConfigurationError
+from bot.domain.errors import AgentFailed, ConfigurationError
 from bot.domain.ports import Clock
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
@@ -77,7 +76,7 @@ class HttpAgent:
         except TimeoutError as error:
             raise AgentFailed(f"{self.place}: no answer within {patience:.1f} s") from error
         try:
-            return read_answer(answer, self._clock.wall())
+            return read_answer(answer, self._clock.wall(), signed=bool(secret))
         except AgentFailed as error:
             raise AgentFailed(f"{self.place}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""Asks an agent's server what a life of turns would ask it: `answerback agent check URL`."""
+"""Asks an agent's server what a life of turns would ask it: `answerback agent check`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
-from bot.agents.http.contract import ACTION, AgentFailed, HttpAnswer, request_body, sign
-from bot.domain.errors import GiveUp, Retry
+from bot.agents.http.contract import ACTION, HttpAnswer, request_body, sign
+from bot.domain.errors import AgentFailed, GiveUp, Retry
 from bot.domain.findings import Level
 from bot.domain.message import Attachment, ChannelName, ChatKind, InboundKind
 from bot.domain.ports import Clock
@@ -40,7 +40,7 @@ async def check(config: HttpAgentConfig, clock: Clock) -> list[Trial]:
         trials = [await _ask(agent, clock, "a plain text", plain)]
         if trials[0].level is Level.PROBLEM:
             return trials
-        for name, probe in _kinds(clock, config.timeout):
+        for name, probe in kinds(clock, config.timeout):
             trials.append(await _ask(agent, clock, name, probe))
         pair = [Probe.fresh(clock, config.timeout) for _ in range(2)]
         both = await asyncio.gather(*(_ask(agent, clock, "two chats at once", p) for p in pair))
@@ -54,7 +54,8 @@ async def check(config: HttpAgentConfig, clock: Clock) -> list[Trial]:
         await agent.close()
 
 
-def _kinds(clock: Clock, timeout: float) -> list[tuple[str, Probe]]:
+def kinds(clock: Clock, timeout: float) -> list[tuple[str, Probe]]:
+    """Turns with messages of each kind, by what is new in them."""
     fresh = Probe.fresh(clock, timeout)
     cases = [
         ("many scripts and emoji", said("שלום, नमस्ते, 你好 👩‍👩‍👧 \u202eabc\u202c e\u0301")),
@@ -78,7 +79,7 @@ async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial
     began = clock.monotonic()
     level, detail = Level.OK, ""
     try:
-        detail = _described(await agent(probe))
+        detail = described(await agent(probe))
     except AgentFailed as error:
         level, detail = Level.PROBLEM, str(error)
     except Retry as error:
@@ -88,8 +89,9 @@ async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial
     return Trial(name, level, detail, clock.monotonic() - began)
 
 
-def _described(reply: Reply) -> str:
-    if reply.silent:
+def described(reply: Reply | None) -> str:
+    """An answer by its size."""
+    if reply is None or reply.silent:
         return "stayed silent"
     said = [f"{len(reply.text)} characters"] if reply.text else []
     said += [f"{len(reply.buttons)} buttons"] if reply.buttons else []

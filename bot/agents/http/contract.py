@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from bot.domain.errors import AnswerbackError, AttachmentUnavailable, GiveUp, Retry
+from bot.domain.errors import AgentFailed, AttachmentUnavailable, GiveUp, Retry
 from bot.domain.message import clean
 from bot.domain.reply import Button, FileOut, Reply
 from bot.domain.turn import AttachmentFile, Turn, TurnMessage
@@ -31,10 +31,6 @@ ACTION = "agent"
 """The action whose idempotency key the request carries."""
 SIGNATURE_HEADER = "Answerback-Signature"
 FILE_KINDS = ("photo", "document", "voice", "audio", "video")
-
-
-class AgentFailed(AnswerbackError):
-    """The agent's server did not keep the contract. For the operator; holds none of its words."""
 
 
 async def request_body(turn: Turn, file_bytes: int) -> bytes:
@@ -115,8 +111,9 @@ class HttpAnswer:
     retry_after: str = ""
 
 
-def read_answer(answer: HttpAnswer, now: float) -> Reply:
-    """The reply. Raises Retry, GiveUp or AgentFailed, as the contract says. `now` in epoch s."""
+def read_answer(answer: HttpAnswer, now: float, *, signed: bool = True) -> Reply:
+    """The reply. Raises Retry, GiveUp or AgentFailed, as the contract says. `now` in epoch s;
+    `signed` says whether the request was."""
     match answer.status:
         case 200:
             return _reply(_object(answer.body))
@@ -126,7 +123,12 @@ def read_answer(answer: HttpAnswer, now: float) -> Reply:
             after = retry_after(answer.retry_after, now)
             raise Retry(after, f"the agent's server answered {answer.status}")
         case 401 | 403:
-            raise AgentFailed(f"it answered {answer.status}: is the secret the same on both sides?")
+            secret = (
+                "compare AGENT_SECRET with the secret by which the agent's server checks signatures"
+                if signed
+                else "AGENT_SECRET is empty; set it to the secret that the agent's server asks for"
+            )
+            raise AgentFailed(f"it answered {answer.status}, it refuses our request: {secret}")
         case status if 300 <= status < 400:
             raise AgentFailed(
                 f"it answered {status}: redirects are not followed, set the final address"
