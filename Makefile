@@ -18,6 +18,7 @@ PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 TOOLS := $(VENV)/.uv-$(UV_VERSION)-$(PLACE)
 READY := $(VENV)/.ready-$(PLACE)
 TESTABLE := $(VENV)/.testable-$(PLACE)
+READABLE := $(VENV)/.readable-$(PLACE)
 
 # Where no bytecode may be kept, every started process compiles all that it imports: 2 s each.
 export PYTHONDONTWRITEBYTECODE :=
@@ -43,7 +44,7 @@ test-deep: $(TESTABLE) ## Each test on both databases, and many more crashes and
 
 check: lint test ## What must be green: lint, types, import contracts, tests
 
-lint: $(TESTABLE) ## Everything of check but the tests
+lint: $(TESTABLE) docs ## Everything of check but the tests
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
@@ -77,13 +78,24 @@ bench-peers: $(TESTABLE) $(PEERS:%=.venv-peers/%/.ready) ## The same job by othe
 bench-kills: $(TESTABLE) ## Load while processes are killed: no answer lost, none doubled
 	@$(BIN)/python -m benchmarks.kills $(ARGS)
 
-lock: $(TOOLS) ## Resolve the dependencies anew into the two lock files
+.PHONY: reference docs
+reference: $(TESTABLE) ## Write the pages that the code tells: docs/api.md, settings.md and others
+	@$(BIN)/python docs/reference
+
+docs: $(READABLE) ## Make the site of the pages; a dead link, anchor or a page in no list is an error
+	@rm -rf build/docs
+	@$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning \
+		--conf-dir docs/site --doctree-dir build/doctrees . build/docs </dev/null
+	@echo "The site is in build/docs/index.html"
+
+lock: $(TOOLS) ## Resolve the dependencies anew into the lock files
 	$(COMPILE) --upgrade pyproject.toml --extra llm --extra otel --group build -o requirements.lock
 	$(COMPILE) --upgrade pyproject.toml --all-extras --group build -c requirements.lock \
 		-o requirements-test.lock
+	$(COMPILE) --upgrade --group docs -c requirements-test.lock -o requirements-docs.lock
 
 clean: ## Remove what was installed and cached; data/ stays
-	rm -rf .venv* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv* build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-up talks on standard error and leaves standard input alone: `make run` may be in a pipe.
@@ -91,6 +103,11 @@ clean: ## Remove what was installed and cached; data/ stays
 $(TESTABLE): $(READY) requirements-test.lock
 	@echo 'Installing what the tests need ...' >&2
 	@$(INSTALL) --require-hashes -r requirements-test.lock </dev/null >&2
+	@touch $@
+
+$(READABLE): $(TOOLS) requirements-docs.lock
+	@echo 'Installing what the site needs ...' >&2
+	@$(INSTALL) --require-hashes -r requirements-docs.lock </dev/null >&2
 	@touch $@
 
 $(READY): $(TOOLS) requirements.lock pyproject.toml

@@ -31,7 +31,9 @@ class AttachmentUnavailable(ForOperators):
 
 
 class Retry(AnswerbackError):
-    """Raised by an agent: try this turn again after `after` seconds."""
+    """Raised by an agent: try this turn again after `after` seconds, or after a wait of ours
+    without it. `reason` is what the operator reads. Where the wait ends behind the deadline of
+    the turn, the person gets an apology at once."""
 
     def __init__(self, after: float | None = None, reason: str = "") -> None:
         super().__init__(reason or "the agent asked to be tried again")
@@ -54,7 +56,8 @@ class AgentFailed(ForOperators):
 
 
 class StepInterrupted(AnswerbackError):
-    """A step had begun in an earlier attempt and left no result: it may have happened."""
+    """A step had begun in an earlier attempt and left no result: it may have happened. Look,
+    where you can, before you do it again under another key; `key` names it."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -68,7 +71,7 @@ class ReminderRefused(AnswerbackError):
 
 
 class StepResultInvalid(AnswerbackError):
-    """A step returned something that can't be stored as JSON within the bound."""
+    """A step returned something that can't be stored: no JSON, or more than 256 KiB."""
 
 
 class PollUnavailable(ForOperators):

@@ -28,7 +28,7 @@ class ChannelName(str):
 
 
 class ChatKind(StrEnum):
-    """The audience of a chat; groups are answered only when they address the bot."""
+    """The audience of a chat: a group is answered only when it addresses the bot."""
 
     PRIVATE = "private"
     GROUP = "group"
@@ -104,17 +104,20 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message. `ref` is what the channel needs to fetch it.
-
-    `size` is in bytes and None when the platform did not say.
-    """
+    """A file that came with a message."""
 
     kind: str
+    """`photo`, `document`, `voice`, ...: as the platform calls it."""
     ref: str
+    """The name by which the channel fetches it."""
     mime: str = ""
+    """Its type, such as `image/jpeg`, if the platform told it."""
     name: str = ""
+    """The name that its sender's machine gave it, if told."""
     size: int | None = None
+    """Bytes; None when the platform did not say."""
     seconds: int | None = None
+    """The length of a voice message, a film or a song."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +125,11 @@ class Quoted:
     """The message that a person replied to, as far as the payload shows it."""
 
     provider_id: str
+    """The platform's id of it, empty where it tells none."""
     text: str = ""
+    """Its words, empty where nobody has them any more."""
     from_us: bool = False
+    """True when the bot had said it."""
 
 
 @dataclass(frozen=True, slots=True)

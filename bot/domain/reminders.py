@@ -29,12 +29,16 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """A reminder that waits. `number` names it; `due` is its time in words, in its zone."""
+    """A reminder that waits."""
 
     number: int
+    """The number that `cancel` takes."""
     text: str
+    """The words to be reminded of."""
     due: str
+    """Its time in words, in its zone."""
     schedule: Schedule
+    """Its time for programs: `due_at` in epoch seconds, `zone`, and `rule` where it comes again."""
 
 
 class Calendar(Protocol):

@@ -8,35 +8,47 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A choice under a message. `data` comes back as an inbound message when it is pressed."""
+    """A choice under a message. Pressed, it comes back as a message of its own, or opens a link."""
 
     label: str
+    """The words on it."""
     data: str = ""
+    """The words that come back as `TurnMessage.button`, of any length; the label if empty."""
     url: str = ""
+    """A link to open instead: then nothing comes back."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileOut:
-    """A file to send: a public `url`, or text `content` to send as a document.
+    """A file to send: either a public `url`, which the platform fetches, or text `content`.
 
-    `kind` is one of photo, document, voice, audio, video.
+    A platform that refuses the file gets the caption with the address, or the text itself.
     """
 
     kind: str
+    """photo, document, voice, audio or video; `content` always goes as a document."""
     url: str = ""
+    """An address that the platform itself can reach, by http or https."""
     content: str = ""
+    """Text to send as a file, such as CSV or Markdown."""
     name: str = ""
+    """The file's name, as the person sees and saves it."""
     caption: str = ""
+    """Words that stand with it, in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An agent's whole answer to a turn. `text` is Markdown; the channel renders it."""
+    """An agent's whole answer to a turn: the text, then the files, the buttons under the last."""
 
     text: str = ""
+    """Markdown; the channel renders it, and cuts what is too long for one message."""
     buttons: tuple[Button, ...] = ()
+    """Choices under the last message; where a platform has none, a numbered list."""
     files: tuple[FileOut, ...] = ()
+    """Files, each a message of its own."""
     silent: bool = False
+    """True to say nothing at all, whatever else is given."""
 
 
 class PartKind(StrEnum):

@@ -45,7 +45,16 @@ def test_tests_run_on_the_versions_that_are_installed_to_run() -> None:
     )
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-test.lock"])
+def test_the_site_is_made_with_the_versions_that_the_tests_use() -> None:
+    tested, made = _pins("requirements-test.lock"), _pins("requirements-docs.lock")
+    assert {name: made[name] for name in made.keys() & tested.keys()} == {
+        name: tested[name] for name in made.keys() & tested.keys()
+    }
+
+
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-test.lock", "requirements-docs.lock"]
+)
 def test_a_lock_file_has_a_hash_for_all_it_names_and_no_host(lock: str) -> None:
     text = _read(lock)
     assert "://" not in text
@@ -60,6 +69,9 @@ def test_what_pyproject_asks_for_is_locked() -> None:
     to_run += project["dependency-groups"]["build"]
     assert _names(to_run) <= set(_pins("requirements.lock"))
     assert _names(extras["test"]) <= set(_pins("requirements-test.lock"))
+    groups = project["dependency-groups"]
+    assert _names(groups["docs"]) <= set(_pins("requirements-docs.lock"))
+    assert not _names(groups["docs"]) & set(_pins("requirements.lock"))
 
 
 def _names(requirements: list[str]) -> set[str]:

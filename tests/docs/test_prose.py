@@ -38,6 +38,16 @@ def _exists(page: Path, path: str, name: str) -> bool:
     )
 
 
+def test_every_page_is_in_a_list_of_the_front_page_once() -> None:
+    """The lists are the navigation of the site, too: `make docs`."""
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[[^\]]+\]\(([\w./-]+\.md)\)", front, re.MULTILINE)
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    outside = {f"../{page.name}" for page in ROOT.glob("*.md")}
+    assert pages | outside <= set(listed)
+    assert len(listed) == len(set(listed))
+
+
 def _verbs(*path: str) -> set[str]:
     """The verbs that the program's own help lists."""
     shown = subprocess.run(
