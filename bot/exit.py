@@ -1,10 +1,12 @@
-"""Leave the program although tasks of foreign code go on."""
+"""Leave the program: although tasks of foreign code go on, and not before it was told to."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Coroutine
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 
 from bot.lazy_imports import lazy_imports
 
@@ -34,3 +36,15 @@ async def to_the_end(program: Coroutine[object, object, None]) -> None:
         _log.error("left without %d tasks that go on although they were cancelled", len(stubborn))
         logging.shutdown()
         os._exit(0)
+
+
+async def linger(seconds: float, listens: Callable[[], None]) -> None:
+    """Do nothing for so long, or until told to stop, which it `listens` for. The first process of a
+    container is not ended by a signal that it does not ask for."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    listens()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await told.wait()

@@ -16,7 +16,7 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Level
 from bot.http import build_app, build_waiting_app
 from bot.runs.shutdown import shut_down
-from bot.wiring import Process, Role, Settings, configured, remarks, running, site
+from bot.wiring import Process, Role, Settings, configured, remarks_on, running, site
 from bot.wiring.about import about
 from bot.wiring.channels import ways_to_configure
 from bot.wiring.signals import stop_signals
@@ -75,7 +75,7 @@ async def serve(settings: Settings, role: Role) -> None:
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
-    for found in remarks(settings):
+    for found in remarks_on(settings):
         if found.level is Level.OK:
             _log.info("%s: %s", found.name, found.says)
         else:

@@ -14,7 +14,7 @@ from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotenv import dotenv_values
@@ -90,6 +90,8 @@ class ChannelList(BaseSettings):
 class Settings(ChannelList):
     """Every variable that Answerback reads but those of the channels. Times in seconds."""
 
+    # Before the address, which it becomes a part of.
+    database_password: str = Field("", repr=False)
     database_url: str = DEFAULT_DATABASE
     database_pool: int = Field(8, ge=1, le=200)
     redis_url: str = ""
@@ -205,6 +207,29 @@ class Settings(ChannelList):
         if parts.query or parts.fragment:
             raise ValueError("must not carry a query or a fragment")
         return value.rstrip("/")
+
+    @field_validator("database_url")
+    @classmethod
+    def _with_password(cls, value: str, info: ValidationInfo) -> str:
+        """The address, with DATABASE_PASSWORD in it as addresses spell such characters."""
+        scheme, _, rest = value.partition("://")
+        if scheme.startswith("sqlite"):
+            return value
+        before, at, place = rest.rpartition("@")
+        if re.search(r"[/?#@]", before):
+            raise ValueError(
+                "holds a /, ?, # or @ before the host: write the password, as it is, into "
+                "DATABASE_PASSWORD"
+            )
+        password = info.data.get("database_password")
+        if not password:
+            return value
+        if not at or not before or ":" in before:
+            raise ValueError(
+                "must name a user and no password while DATABASE_PASSWORD is set: "
+                "postgresql://user@host/database"
+            )
+        return f"{scheme}://{before}:{quote(password, safe='')}@{place}"
 
     @field_validator("redis_url")
     @classmethod

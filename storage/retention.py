@@ -5,8 +5,9 @@ a message is known as a duplicate. What belongs to no run (messages that nobody 
 operator's words) is walked through by its ids. A row of `retention` says how far a walk has come.
 A page takes no chat that somebody is at work on, and waits for nobody.
 
-One more row counts the seconds by which due times followed the database's clock since the first
-day: the installation's one memory of that, and the guard of following.
+Two more rows are the installation's memory. One counts the seconds by which due times followed the
+database's clock since the first day, and guards the following. The other says that the database
+came from a backup: a copy is made with it, and who begins to work on it settles it (`restored`).
 """
 
 from __future__ import annotations
@@ -150,3 +151,35 @@ def follow_clock(tx: Tx, followed: float, step: float) -> bool:
     """followed -> followed + step; who makes this move makes all due times follow. False: another
     one did since `followed` was read."""
     return tx.execute(_FOLLOW, {"mark_at": followed, "step": step}).rowcount == 1
+
+
+RESTORED = "restored"
+"""The name of the row of a database that came from a backup: `at` is when that was made, and `id`
+is 1 once it is settled; then `at` is when that was."""
+_IS_RESTORED = retention.c.what == RESTORED
+_OPEN = sa.select(retention.c.at).where(_IS_RESTORED, retention.c.id == 0)
+_MARK_RESTORED = insert(retention).values(what=RESTORED, id=0, at=_AT)
+_MARK_AGAIN = _MARK_RESTORED.on_conflict_do_update(
+    index_elements=[retention.c.what],
+    set_={"at": _MARK_RESTORED.excluded.at, "id": 0},
+    where=retention.c.id == 1,
+)
+_SETTLE_RESTORED = (
+    sa.update(retention).where(_IS_RESTORED, retention.c.id == 0).values(id=1, at=now)
+)
+
+
+def mark_restored(tx: Tx, made_at: float) -> None:
+    """The database came from a backup that was made then; what its copy says of that holds."""
+    tx.execute(_MARK_AGAIN, {"mark_at": made_at})
+
+
+def restored_from(tx: Tx) -> float | None:
+    """The moment of the backup from which the database came, until that is settled."""
+    found: float | None = tx.scalar(_OPEN)
+    return found
+
+
+def settle_restored(tx: Tx) -> bool:
+    """Settle that the database came from a backup, once. False: another process did."""
+    return tx.execute(_SETTLE_RESTORED).rowcount == 1

@@ -18,7 +18,7 @@ from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.role import Role
-from bot.exit import to_the_end
+from bot.exit import linger, to_the_end
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
@@ -27,10 +27,13 @@ with lazy_imports(__name__):
     from bot import main as serving
     from bot.cli import chat as talking
     from bot.version import our_version
-    from bot.wiring import configured, read_settings, remarks
+    from bot.wiring import configured, read_settings, remarks_on
 
 _SELDOM = 50_000
 """New objects after which an operator's command looks for garbage."""
+
+_LINGERS = 300.0
+"""Seconds that a start with wrong settings stays: what starts it again must not fill the log."""
 
 app = typer.Typer(
     name="answerback",
@@ -60,14 +63,33 @@ def answerback(
 
 
 @app.command()
-def serve(role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL) -> None:
+def serve(
+    role: Annotated[Role, typer.Option(help="What this process does.")] = Role.ALL,
+    *,
+    stay: Annotated[
+        bool,
+        typer.Option(
+            "--stay",
+            help="Where something else starts it again at once: when settings are wrong, say so"
+            " and wait for five minutes, or to be stopped.",
+        ),
+    ] = False,
+) -> None:
     """Take messages in, work on them, send the answers, until told to stop.
 
     For example: serve --role worker
     """
-    with without_rich():
-        program = serving.serve(settings_with_logs(), role)
-    _stay(program)
+    try:
+        with without_rich():
+            program = serving.serve(settings_with_logs(), role)
+        _stay(program)
+    except ConfigurationError as error:
+        if not stay:
+            raise
+        tell(error)
+        said = "answerback: waits for five minutes, or to be stopped"
+        uvloop.run(linger(_LINGERS, lambda: typer.echo(said, err=True)))
+        raise typer.Exit(MISUSED) from None
 
 
 @app.command()
@@ -78,7 +100,7 @@ def chat() -> None:
     """
     with without_rich():
         settings = settings_with_logs("WARNING")
-        _tell(remarks(settings, terminal=True))
+        _tell(remarks_on(settings, terminal=True))
         program = talking.chat(settings)
     _stay(program)
 
@@ -93,7 +115,7 @@ def up() -> None:
     if configured(settings):
         serve()
     else:
-        _tell(remarks(settings))
+        _tell(remarks_on(settings))
         with without_rich():
             program = talking.chat(settings_with_logs("WARNING"), pages=True)
         _stay(program)
@@ -116,7 +138,15 @@ def _stay(program: Coroutine[object, object, None]) -> None:
 
 def add_operators(app: typer.Typer) -> None:
     """Make the commands for operators known, of which serving loads none."""
-    from bot.cli import chats, checks, demo, outbox, overview, runs  # noqa: PLC0415 - see above
+    from bot.cli import (  # noqa: PLC0415 - see above
+        backups,
+        chats,
+        checks,
+        demo,
+        outbox,
+        overview,
+        runs,
+    )
 
     alone = (overview.stuck, overview.top, runs.status, overview.recover, checks.doctor)
     for command in (*alone, runs.explain):
@@ -126,7 +156,7 @@ def add_operators(app: typer.Typer) -> None:
     app.add_typer(outbox.app, name="outbox")
     app.add_typer(outbox.letters, name="letters")
     app.add_typer(checks.webhook, name="webhook")
-    app.add_typer(checks.database, name="db")
+    app.add_typer(backups.database, name="db")
     app.add_typer(checks.agent, name="agent")
     app.add_typer(demo.app, name="demo")
     _shorten(app)
@@ -160,6 +190,11 @@ def _fill_standard_files() -> None:
     os.close(number)
 
 
+def tell(error: Exception) -> None:
+    """Say on standard error what could not be done."""
+    sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
+
+
 def main() -> None:
     """Run a command: what it could not do becomes one clear line and an exit code, 2
     for errors of the call, the settings and the database."""
@@ -174,5 +209,5 @@ def main() -> None:
     try:
         program()
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:
-        sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
+        tell(error)
         sys.exit(error.code if isinstance(error, CommandFailed) else MISUSED)

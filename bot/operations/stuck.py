@@ -178,6 +178,12 @@ def _runs(tx: Tx, older: float, lease: float, only: int | None = None) -> Iterat
         act = f"answerback runs requeue {fact.id}  # makes it due at once"
         why = f"it is due at {_due(tx, fact)}" + (f": {fact.says}" if fact.says else "")
         yield _run(Trouble.DELAYED, fact, why, act)
+    for fact in diagnostics.restored_runs(tx, only):
+        act = (
+            f"answerback runs requeue {fact.id}  # has it answered, after a look at the chat;"
+            f" `runs close {fact.id} --as answered --reason restored` takes it off this list"
+        )
+        yield _run(Trouble.UNCERTAIN, fact, f"answered? unknown: {fact.says}", act)
 
 
 def _unclaimed(tx: Tx, older: float, lease: float, only: int | None = None) -> Iterator[Stuck]:

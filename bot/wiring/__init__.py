@@ -12,7 +12,7 @@ with lazy_imports(__name__):
     from bot.wiring.channels import at_the_terminal, configured
     from bot.wiring.operator import operator_session
     from bot.wiring.process import Parts, Process, asked, at_work, running, site, typed
-    from bot.wiring.remarks import read_settings, remarks
+    from bot.wiring.remarks import read_settings, remarks_on
 
 __all__ = [
     "OperatorSession",
@@ -27,7 +27,7 @@ __all__ = [
     "database_exists",
     "operator_session",
     "read_settings",
-    "remarks",
+    "remarks_on",
     "running",
     "schema_problem",
     "site",

@@ -57,7 +57,7 @@ def build_agent(settings: Settings, words: Words, clock: Clock) -> BuiltAgent:
         except ModuleNotFoundError as error:
             raise ConfigurationError(
                 f"AGENT=llm needs more packages ({error.name} is missing): "
-                "pip install 'answerback[llm]'"
+                "in Answerback's checkout: pip install '.[llm]'"
             ) from error
         assistant = llm_agent(settings, words, clock)
         return BuiltAgent(assistant, assistant.close)

@@ -40,8 +40,11 @@ HANDED_ON_BEGIN = (
 )  # fmt: skip
 HANDED_ON_END = ("_API_KEY", "_BASE_URL")
 HANDED_ON = frozenset(
-    {"HF_TOKEN", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "TZ", "LANG", "PATH"}
-)
+    {
+        "HF_TOKEN", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "TZ", "LANG", "PATH",
+        "AGENT_FOLDER", "IMAGE", "MEMORY", "WEB_PORT",
+    }
+)  # fmt: skip
 """Names in `.env` for compose, for providers' packages or for Python: known, so not told."""
 
 MEANT = {

@@ -17,7 +17,7 @@ from bot.wiring.channels import (
     connect,
     ways_to_configure,
 )
-from bot.wiring.remarks import read_settings, remarks
+from bot.wiring.remarks import read_settings, remarks_on
 
 with lazy_imports(__name__):
     from bot.operations import doctor
@@ -77,7 +77,7 @@ async def examine() -> Sequence[Finding]:
             clock,
             has_platform=bool(configured(settings)),
             ways_to_configure=ways_to_configure(settings),
-            remarks=remarks(settings),
+            remarks=remarks_on(settings),
             session=lambda: operator_session(settings),
             close_agent=close_agent,
         )

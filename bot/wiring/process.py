@@ -40,6 +40,7 @@ from bot.loop_watchdog import LoopWatchdog
 from bot.observability.context import held_by
 from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
+from bot.operations.restored import Settled, settle
 from bot.operations.webhooks import WebhookWatch
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
@@ -56,7 +57,7 @@ from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
-from storage.retention import delete_old
+from storage.retention import delete_old, restored_from
 from storage.schema.migrate import upgrade
 from storage.views.history import history_lane
 from storage.views.progress import Progress, run_asked, run_at_work
@@ -324,10 +325,7 @@ async def running(
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
         stack.push_async_callback(asyncio.to_thread, tracer.close)
-        await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
-        place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
-        db = parts.open_database(place, parts.clock)
-        stack.callback(db.close)
+        db = await _opened(settings, parts, stack)
         words = words_of(settings)
         endpoints = await _rows(
             db,
@@ -400,12 +398,40 @@ async def running(
             await process.end()
 
 
+async def _opened(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Database:
+    """The database, ready to be worked on until the stack ends. Raises ConfigurationError,
+    DatabaseUnavailable."""
+    await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
+    place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
+    db = parts.open_database(place, parts.clock)
+    stack.callback(db.close)
+    if await db.read(restored_from) is not None:
+        settled = await asyncio.to_thread(settle_restored, settings, parts.clock)
+        if settled is not None:
+            _log.warning("%s", settled.says)
+    return db
+
+
 def make_ready(url: str, clock: Clock) -> str:
     """Refuse a database that can't serve, bring any other to our schema; returns its revision.
     Raises ConfigurationError, DatabaseUnavailable."""
     for finding in refuse_unfit(url, clock):
         _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
     return upgrade(url)
+
+
+_SETTLING = 600
+"""Seconds that settling a backup may take: it looks at all that was open then."""
+
+
+def settle_restored(settings: Settings, clock: Clock) -> Settled | None:
+    """Settle that the database came from a backup. None: another process did. Raises
+    DatabaseUnavailable."""
+    db = Database(DatabaseSettings(settings.database_url, pool=1, patience=_SETTLING), clock)
+    try:
+        return db.now_sync(settle, CronCalendar(settings.timezone))
+    finally:
+        db.close()
 
 
 async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:

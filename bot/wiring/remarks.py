@@ -15,7 +15,7 @@ FREE = frozenset({"echo", "demo"})
 """Agents that cost their owner nothing."""
 
 
-def remarks(settings: Settings, *, terminal: bool = False) -> Sequence[Finding]:
+def remarks_on(settings: Settings, *, terminal: bool = False) -> Sequence[Finding]:
     """Variables that nobody reads and, unless only the terminal is wanted, channels that are off
     by mistake, who can spend the owner's money, and who can read what people wrote. What is only
     good to know has the level OK."""

@@ -13,6 +13,7 @@ from storage.journal.events import (
     exists,
     head,
     heads,
+    leave_gap,
     merge,
     part_of,
     prune,

@@ -239,6 +239,15 @@ def prune(tx: Tx, older: float) -> bool:
     return tx.execute(_PRUNE, {"seconds": older}).rowcount == AT_ONCE
 
 
+_GAP = sa.update(followed).values(n=followed.c.n + 1_000_000)
+
+
+def leave_gap(tx: Tx) -> None:
+    """Let every journal go on behind a gap that no number of an old database's later life fills:
+    whoever followed it is told to begin with a snapshot."""
+    tx.execute(_GAP)
+
+
 _BOTH = (
     sa.select(journal.c.chat, journal.c.n, journal.c.at, journal.c.kind)
     .where(journal.c.chat.in_([GONE, KEPT]))

@@ -7,6 +7,7 @@
     sending | uncertain               -> pending               not_sent
     sending | uncertain               -> refused               refuse
     sending                           -> uncertain             doubt, doubt_orphans
+    pending | sending                 -> uncertain             doubt_all
     any unfinished                    -> sent                  receive, receive_first
     uncertain                         -> sent                  believe_arrived
     uncertain | refused | dropped     -> pending               resend
@@ -14,7 +15,8 @@
     sent                              -> refused               refuse_sent
     refused                           -> pending               send_again
     pending                           -> dropped               drop_pending, drop_notice,
-                                                               drop_standalone, drop_others
+                                                               drop_standalone, drop_others,
+                                                               doubt_all
 
 A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
 standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it
@@ -33,6 +35,7 @@ from storage.outbox.moves import (
     blank,
     blank_of_runs,
     doubt,
+    doubt_all,
     drop_notice,
     drop_notice_each,
     drop_others,

@@ -462,6 +462,37 @@ def follow_clock(tx: Tx, step: float) -> None:
         tx.execute(move, {"step": step})
 
 
+_MAY_HAVE_LEFT = is_in(outbox.c.state, PartState.PENDING, PartState.SENDING, PartState.UNCERTAIN)
+_WAS_PENDING = is_in(outbox.c.state, PartState.PENDING)
+_DOUBT_ALL = (
+    sa.update(outbox)
+    .where(_MAY_HAVE_LEFT)
+    .values(
+        state=word(PartState.UNCERTAIN),
+        holder=None,
+        adrift=sa.false(),
+        attempts=sa.case((_WAS_PENDING, outbox.c.attempts + 1), else_=outbox.c.attempts),
+        looks=_NEVER,
+        resends=_NEVER,
+        error=sa.bindparam("new_error"),
+    )
+)
+_DOUBT_ALL_OF_RUNS = _DOUBT_ALL.where(within(outbox.c.run, _OF_LIVE_RUNS))
+_UNFINISHED_ALONE = is_in(outbox.c.watched, Watched.DUE, Watched.LEAVING, Watched.UNSURE)
+_DOUBT_ALL_ALONE = _DOUBT_ALL.where(_UNFINISHED_ALONE)
+_DROP_NOTICES = _DROP.where(_UNFINISHED_ALONE, is_in(outbox.c.kind, PartKind.NOTICE))
+
+
+def doubt_all(tx: Tx, error: str) -> int:
+    """pending | sending -> uncertain, for all that had not left in an old database: it may have
+    left since, and nobody looks for it. What was pending has had its attempt, so that a status of
+    that one is heard. Notices are dropped: what they tell is past. Returns how many are doubted,
+    or were."""
+    tx.execute(_DROP_NOTICES)
+    doubts = (_DOUBT_ALL_OF_RUNS, _DOUBT_ALL_ALONE)
+    return sum(tx.execute(doubt, {"new_error": error}).rowcount for doubt in doubts)
+
+
 def drop_pending(tx: Tx, run: int) -> int:
     """pending -> dropped, for what an ended run has not begun to send."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount

@@ -9,7 +9,7 @@
                                                              owe_apology, release_dead,
                                                              release_own
     running                   -> ended                       settle
-    waiting | ready | running -> ended                       end_live
+    waiting | ready | running -> ended                       end_live, end_all
 
 In a paused chat, what would become ready becomes waiting instead. An ended run moves no more;
 `correct_ending` changes what it ended as.
@@ -46,6 +46,7 @@ from storage.runs.heads import (
 )
 from storage.runs.moves import (
     correct_ending,
+    end_all,
     end_live,
     explain,
     fail,

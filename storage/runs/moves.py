@@ -7,13 +7,15 @@ now: `StaleLease`, and the worker stops quietly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.delivery import ARRIVED
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
+from bot.domain.reply import PartKind
 from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
 from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, STEP, WAIT
@@ -22,6 +24,7 @@ from storage.engine.literals import is_in, unindexed, word
 from storage.engine.sets import Rows
 from storage.engine.tx import Tx
 from storage.runs.rows import ENDED, FOR_EVER, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
+from storage.schema.tables import outbox as parts
 from storage.schema.tables import runs
 
 _HOLDER = unindexed(runs.c.holder)
@@ -158,13 +161,14 @@ def explain(tx: Tx, claim: Claim, cause: Cause, reason: str) -> None:
     _move(tx, _EXPLAIN, claim, "its apology was stored", new_cause=cause.value, reason=reason)
 
 
+_NEW_ENDING = sa.bindparam("new_ending", type_=sa.Text)
 _END: dict[str, Any] = {
     "state": word(RunState.ENDED),
     "chat": sa.func.coalesce(runs.c.moves_to, runs.c.chat),
     "holder": None,
     "fence": runs.c.fence + 1,
     "quarantined": sa.false(),
-    "ending": sa.bindparam("new_ending"),
+    "ending": _NEW_ENDING,
     "cause": _CAUSE,
     "detail": REASON,
     "ended_at": now,
@@ -221,6 +225,36 @@ def end_live(tx: Tx, run: int, end: Close, fence: int | None = None) -> bool:
         _moved(tx, run, ended.moves_to)
         outbox.set_adrift(tx, run)
     return ended is not None
+
+
+_REPLY = sa.select(1).where(parts.c.run == runs.c.id, is_in(parts.c.kind, PartKind.REPLY))
+_ALL_ARRIVED = sa.and_(
+    sa.exists(_REPLY).correlate(runs),
+    ~sa.exists(_REPLY.where(~is_in(parts.c.state, *sorted(ARRIVED)))).correlate(runs),
+)
+_END_ALL = (
+    sa.update(runs)
+    .where(LIVE)
+    .values(
+        **_END
+        | {
+            "ending": sa.case((_ALL_ARRIVED, word(Ending.ANSWERED)), else_=_NEW_ENDING),
+            "cause": sa.case((_ALL_ARRIVED, word(Cause.DELIVERED)), else_=_CAUSE),
+            "detail": sa.case((_ALL_ARRIVED, sa.literal_column("''")), else_=REASON),
+        }
+    )
+    .returning(runs.c.id, runs.c.chat, runs.c.moves_to, runs.c.ending)
+)
+
+
+def end_all(tx: Tx, end: Close) -> Mapping[int, int]:
+    """waiting | ready | running -> ended, for every run that there is: the database is an old one,
+    and nobody works on it. Those whose answers arrived end as answered. Returns the others, each
+    with its chat."""
+    ended = tx.execute(_END_ALL, _new_end(end)).all()
+    for run, _, moves_to, _ in ended:
+        _moved(tx, run, moves_to)
+    return {run: chat for run, chat, _, ending in ended if ending == end.ending.value}
 
 
 def _new_end(end: Close) -> dict[str, object]:

@@ -20,8 +20,19 @@ from storage.engine.name_lock import is_held
 from storage.engine.sets import within
 from storage.engine.tx import Tx
 from storage.holders import HolderRow, alive, listed
+from storage.retention import RESTORED
 from storage.runs.rows import KEPT
-from storage.schema.tables import Watched, accounts, chats, holders, outbox, payloads, runs
+from storage.schema.tables import (
+    Watched,
+    accounts,
+    chats,
+    holders,
+    inbound,
+    outbox,
+    payloads,
+    retention,
+    runs,
+)
 
 AT_MOST = 200
 """Rows of one kind."""
@@ -242,6 +253,34 @@ UNCERTAIN = (
     _UNATTENDED,
 )
 """The one meaning of an uncertain part that needs eyes: for every list, count and sentence."""
+
+
+_SETTLED_AT = (
+    sa.select(retention.c.at)
+    .where(retention.c.what == RESTORED, retention.c.id == 1)
+    .scalar_subquery()
+)
+_SAYS = sa.select(1).where(
+    outbox.c.run == runs.c.id, is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
+)
+_ASKS = sa.select(1).where(inbound.c.run == runs.c.id)
+_SETTLING = 60.0
+"""Seconds that the settling of a backup takes at most."""
+
+
+def restored_runs(tx: Tx, only: int | None = None) -> Sequence[Fact]:
+    """Runs without an answer that were open in the backup from which the database came."""
+    return _run_facts(
+        tx,
+        now - runs.c.ended_at,
+        runs.c.detail,
+        runs.c.ended_at >= _SETTLED_AT - _SETTLING,
+        runs.c.ended_at <= _SETTLED_AT + _SETTLING,
+        is_in(runs.c.ending, Ending.UNCERTAIN),
+        ~sa.exists(_SAYS).correlate(runs),
+        sa.exists(_ASKS).correlate(runs),  # which a later run answers, if somebody wants it
+        only=only,
+    )
 
 
 def uncertain_parts(tx: Tx, only: int | None = None, chat: int | None = None) -> Sequence[Fact]:

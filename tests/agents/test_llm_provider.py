@@ -127,7 +127,7 @@ def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'answerback\[llm\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[llm\]'"):
         build_agent(settings(llm_model="test"), WORDS, SystemClock())
 
 

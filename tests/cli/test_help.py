@@ -15,8 +15,8 @@ VERBS = {
     "runs list", "runs show", "runs why", "runs requeue", "runs close", "runs apologise",
     "chats list", "chats show", "chats pause", "chats resume", "chats reply", "chats forget",
     "outbox list", "outbox resolve", "letters list", "letters dismiss",
-    "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "agent check",
-    "demo kill",
+    "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "db backup",
+    "db restore", "db restored", "agent check", "demo kill",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level
 from bot.settings import Line, file_lines
-from bot.wiring import read_settings, remarks
+from bot.wiring import read_settings, remarks_on
 from bot.wiring.channels import settings_class
 from bot.wiring.misnamed import HANDED_ON, MEANT, misnamed
 
@@ -149,7 +149,7 @@ def test_a_file_of_any_editor_is_read_with_its_lines(dotenv: Path) -> None:
     ]
     settings = read_settings()
     assert (settings.port, settings.log_level) == (8082, "DEBUG")
-    told = {finding.name: finding.says for finding in remarks(settings)}
+    told = {finding.name: finding.says for finding in remarks_on(settings)}
     assert told["PORT"] == ".env has it in line 1 and in line 7"
     assert told[".env, line 6"] == "it can't be read"
     assert told["TELEGRAM_TOKEN"].startswith(".env, line 4")

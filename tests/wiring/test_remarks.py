@@ -12,7 +12,7 @@ from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding
 from bot.main import serve
 from bot.settings import lend_to_packages
-from bot.wiring import Role, read_settings, remarks
+from bot.wiring import Role, read_settings, remarks_on
 from bot.wiring.operator import examine
 
 TELEGRAM = {"telegram_bot_token": "1:a"}
@@ -25,7 +25,7 @@ def _nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def told(**settings: Any) -> dict[str, Finding]:
-    return {finding.name: finding for finding in remarks(read_settings(**settings))}
+    return {finding.name: finding for finding in remarks_on(read_settings(**settings))}
 
 
 @pytest.mark.parametrize("agent", ["llm", "my_bot:reply", "https://agent.example/turn"])
