@@ -26,7 +26,7 @@ OWNERS = {
     "bot/delivery/inflight.py": "calls to providers, which outlive their turns",
     "bot/agents/function.py": "an agent's own code, which may ignore its cancellation",
     "channels/web/stream.py": "the wait for a client to go, ended with its stream",
-    "bot/cli/chat.py": "the terminal's talk and its stop, ended together",
+    "bot/cli/talk/chat.py": "the terminal's talk and its stop, ended together",
 }
 
 

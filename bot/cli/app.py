@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from bot.cli.output.wording import safe
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
-from bot.cli.wording import safe
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.role import Role
@@ -25,7 +25,7 @@ with lazy_imports(__name__):
     import uvloop
 
     from bot import main as serving
-    from bot.cli import chat as talking
+    from bot.cli.talk import chat as talking
     from bot.version import our_version
     from bot.wiring import configured, read_settings, remarks_on
 

@@ -10,10 +10,10 @@ from typing import NoReturn
 
 import typer
 
-from bot.cli import render
 from bot.cli.options import Acting
+from bot.cli.output import render
+from bot.cli.output.shapes import shape
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, in_session, operator_of
-from bot.cli.shapes import shape
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):

@@ -10,14 +10,15 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import options, render
+from bot.cli import options
 from bot.cli.apply import apply_each, apply_to, given, named
-from bot.cli.course import print_conversation, print_course
-from bot.cli.layout import Column, Place
-from bot.cli.seen import Seen, look
+from bot.cli.output import render
+from bot.cli.output.course import print_conversation, print_course
+from bot.cli.output.layout import Column, Place
+from bot.cli.output.seen import Seen, look
+from bot.cli.output.shapes import FOR_EVER, chat_shape, moment_shape, run_shape, said_shape, shown
+from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
-from bot.cli.shapes import FOR_EVER, chat_shape, moment_shape, run_shape, said_shape, shown
-from bot.cli.wording import TO_BEGIN
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
 

@@ -8,10 +8,11 @@ from typing import Annotated, NoReturn, TypeVar
 
 import typer
 
-from bot.cli import options, render
-from bot.cli.layout import Column, Place
+from bot.cli import options
+from bot.cli.output import render
+from bot.cli.output.layout import Column, Place
+from bot.cli.output.shapes import Shape, shape
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
-from bot.cli.shapes import Shape, shape
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState

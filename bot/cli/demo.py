@@ -9,7 +9,7 @@ import typer
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
-    from bot.cli import story
+    from bot.cli.talk import story
 
 app = typer.Typer(no_args_is_help=True, help="The promise, shown with real processes.")
 

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import options, render
+from bot.cli import options
 from bot.cli.apply import apply_to, given, named
-from bot.cli.layout import Column, Place, quoted
-from bot.cli.seen import Seen, look
+from bot.cli.output import render
+from bot.cli.output.layout import Column, Place, quoted
+from bot.cli.output.seen import Seen, look
+from bot.cli.output.shapes import letter_shape, part_shape, shown
+from bot.cli.output.wording import without_numbers
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
-from bot.cli.shapes import letter_shape, part_shape, shown
-from bot.cli.wording import without_numbers
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from bot.lazy_imports import lazy_imports

@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import options, render
-from bot.cli.layout import Column, Place
-from bot.cli.seen import UNSEEN, Seen, look
+from bot.cli import options
+from bot.cli.output import render
+from bot.cli.output.layout import Column, Place
+from bot.cli.output.seen import UNSEEN, Seen, look
+from bot.cli.output.shapes import Shape, holder_shape, shape, shortened_in, stuck_shape
 from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
-from bot.cli.shapes import Shape, holder_shape, shape, shortened_in, stuck_shape
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import shortened
 from bot.lazy_imports import lazy_imports

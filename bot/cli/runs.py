@@ -9,14 +9,15 @@ from typing import Annotated, Literal, NoReturn, get_args
 
 import typer
 
-from bot.cli import options, render
+from bot.cli import options
 from bot.cli.apply import Action, apply_to, given, named
-from bot.cli.course import print_course
-from bot.cli.layout import Column, Place, quoted
-from bot.cli.seen import Seen, look
+from bot.cli.output import render
+from bot.cli.output.course import print_course
+from bot.cli.output.layout import Column, Place, quoted
+from bot.cli.output.seen import Seen, look
+from bot.cli.output.shapes import moment_shape, part_shape, run_shape, shape, shortened_in, shown
+from bot.cli.output.wording import TO_BEGIN, without_numbers
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
-from bot.cli.shapes import moment_shape, part_shape, run_shape, shape, shortened_in, shown
-from bot.cli.wording import TO_BEGIN, without_numbers
 from bot.domain.ending import ByHand, Ending
 from bot.domain.message import shortened
 from bot.domain.turn_answer import TurnAnswer

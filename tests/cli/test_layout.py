@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from bot.cli.layout import Column, Place, laid_out, quoted, wrap
+from bot.cli.output.layout import Column, Place, laid_out, quoted, wrap
 
 COLUMNS = (
     *(Column("run", Place.NUMBER), Column("request", Place.TITLE)),

@@ -6,8 +6,8 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from bot.cli import render
-from bot.cli.layout import Column, Place
+from bot.cli.output import render
+from bot.cli.output.layout import Column, Place
 from tests.cli.screens import Terminal
 
 AT = "2027-01-15 09:00Z (2 d ago)"

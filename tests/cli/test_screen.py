@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyte
 import pytest
 
-from bot.cli.screen import Screen
-from bot.cli.terminal import Piped, Plain
+from bot.cli.talk.screen import Screen
+from bot.cli.talk.terminal import Piped, Plain
 
 LONG = "one two three four five six seven eight nine ten eleven twelve"
 

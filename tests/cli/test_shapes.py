@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from bot.cli import shapes
+from bot.cli.output import shapes
 from bot.domain.findings import Finding
 from bot.domain.turn_answer import TurnAnswer
 from bot.operations.actions import Acted

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.shapes import chat_shape
+from bot.cli.output.shapes import chat_shape
 from bot.domain.errors import RecordsUnavailable
 from bot.domain.findings import Finding, Level
 from bot.operations.stuck import Trouble, find_stuck

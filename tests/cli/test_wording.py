@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from bot.cli import render
-from bot.cli.layout import Column, Place
-from bot.cli.wording import moment, safe, without_numbers
+from bot.cli.output import render
+from bot.cli.output.layout import Column, Place
+from bot.cli.output.wording import moment, safe, without_numbers
 from bot.operations.phrases import span, when
 
 

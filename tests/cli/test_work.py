@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from bot.agents.demo import PAY, SHARES, WRITE, DemoAgent
-from bot.cli.work import WorkFollower, work_lines
+from bot.cli.talk.work import WorkFollower, work_lines
 from bot.domain.run import RunState
 from bot.domain.turn import Turn
 from bot.supervisor import beside

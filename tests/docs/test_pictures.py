@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bot.cli.chat import hints
+from bot.cli.talk.chat import hints
 from bot.domain.ending import Ending
 from bot.domain.run import RunState
 from bot.wiring import read_settings

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from bot.cli.wording import safe
+from bot.cli.output.wording import safe
 
 PROMPT = "you> "
 ANSWER = "bot> "
@@ -121,7 +121,7 @@ def terminal() -> Terminal:
     if sys.stdin is None or not sys.stdin.isatty():
         watched = sys.stderr is not None and sys.stderr.isatty()
         return Piped(write, _note, watched=watched)
-    from bot.cli.screen import screen  # noqa: PLC0415 - rich, which a pipe does without
+    from bot.cli.talk.screen import screen  # noqa: PLC0415 - rich, which a pipe does without
 
     return screen() or Plain(write)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from bot.cli.layout import GAP, Column, Place, facts, labelled, laid_out, wrap
-from bot.cli.wording import safe
+from bot.cli.output.layout import GAP, Column, Place, facts, labelled, laid_out, wrap
+from bot.cli.output.wording import safe
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 
 from bot.cli.session import program
-from bot.cli.terminal import Terminal, terminal
-from bot.cli.work import WorkFollower
+from bot.cli.talk.terminal import Terminal, terminal
+from bot.cli.talk.work import WorkFollower
 from bot.domain.errors import DatabaseUnavailable
 from bot.runs.shutdown import shut_down
 from bot.supervisor import beside

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
-from bot.cli import render
+from bot.cli.output import render
 from bot.cli.session import DONE, NOT_DONE, CommandFailed
 from bot.operations.demonstration import DemonstrationFailed, Shown
 from bot.wiring.demonstration import kill_one

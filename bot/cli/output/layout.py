@@ -11,7 +11,7 @@ from enum import Enum, auto
 from itertools import zip_longest
 from typing import assert_never
 
-from bot.cli.wording import safe
+from bot.cli.output.wording import safe
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bot.cli import render
-from bot.cli.layout import Column, Place, quoted
-from bot.cli.wording import safe
+from bot.cli.output import render
+from bot.cli.output.layout import Column, Place, quoted
+from bot.cli.output.wording import safe
 from bot.domain.reply import PartKind
 from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import when

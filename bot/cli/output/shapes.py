@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from bot.cli.wording import moment
+from bot.cli.output.wording import moment
 from bot.domain.message import shortened
 from bot.lazy_imports import lazy_imports
 

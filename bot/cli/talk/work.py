@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bot.cli.terminal import PROMPT, Terminal
+from bot.cli.talk.terminal import PROMPT, Terminal
 from bot.domain.errors import DatabaseUnavailable
 from bot.operations.phrases import span
 from bot.wiring import Process, asked, at_work
