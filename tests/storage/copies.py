@@ -56,6 +56,13 @@ _MORE: dict[sa.Table, dict[str, Any]] = {
     tables.retention: {"what": "runs", "id": BIGGEST, "at": -0.5},
     tables.shown: {"message": BIGGEST, "chat": 1, "state": "working"},
     tables.told: {"chat": 1, "what": "welcome", "at": EXACT},
+    tables.early_statuses: {
+        "account": 1,
+        "receipt": "SM1",
+        "provider_status": HARD_TEXT,
+        "code": "63016",
+        "at": EXACT,
+    },
     tables.edits: {
         "inbound": 1,
         "edited_at": EXACT,
