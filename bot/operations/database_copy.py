@@ -57,9 +57,11 @@ def copy_database(
 
 def reopen_database(url: str, clock: Clock, who: str, why: str) -> Seal | None:
     """Take a database into use again that was closed by a copy; returns its seal, None if it has
-    none. Raises DatabaseUnavailable, CopyFailed for an unfinished copy."""
+    none. Raises ConfigurationError, also while a copy is at work; DatabaseUnavailable; CopyFailed
+    for an unfinished copy."""
     if not database_exists(url):
         raise ConfigurationError(f"DATABASE_URL: there is no file {parsed_url(url).database}")
+    refuse_unfit(url, clock)
     db = Database(DatabaseSettings(url, pool=1), clock)
     try:
         return db.now_sync(reopen, who, why)

@@ -160,10 +160,11 @@ def copy(
             _refuse_living(one, lease_seconds)
         _make_folder(target)
         other = stack.enter_context(end_of(target, clock))
-        if isinstance(judge_copy(found, state_of(other.tx, other.place), migrate.NEWEST), Open):
-            tables: Sequence[CopiedTable] = ()
-        else:
-            tables = _copied(one, other, target, order)
+        one.hold()
+        left = judge_copy(
+            state_of(one.tx, one.place), state_of(other.tx, other.place), migrate.NEWEST
+        )
+        tables = () if isinstance(left, Open) else _copied(one, other, target, order)
         tell(Progress(Stage.MOVED))
         _open(other, f"{who} copied it from {one.place}", who)
         return Copied(one.place, other.place, tables)
@@ -198,7 +199,6 @@ def _make_folder(url: URL) -> None:
 
 def _copied(source: End, target: End, url: URL, order: _Order) -> Sequence[CopiedTable]:
     """Fill the target and seal both; the target waits to be opened."""
-    source.hold()
     _refuse_living(source, order.lease_seconds)
     _reserve(url, state_of(source.tx, source.place), order.copy)
     tables = metadata.sorted_tables

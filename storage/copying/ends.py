@@ -35,7 +35,7 @@ from storage.schema.tables import metadata
 Values = tuple[Any, ...]
 
 _SQLITE_CACHE_KIB = 64_000
-"""Pages that are filled go to the file sooner in larger pieces, and indexes are sorted in it."""
+"""Pages that are filled wait in it, and indexes are sorted in it."""
 _PATIENT = (
     "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0;"
     " SET lock_timeout = '10s'"
@@ -122,7 +122,9 @@ def unlocked_end_of(url: URL, clock: Clock) -> Iterator[End]:
     """As `end_of`, only to look. Raises DatabaseUnavailable, CopyFailed."""
     place = place_of(url)
     if url.get_backend_name() == "sqlite":
-        with _explained(sqlite3, place), closing(sqlite.connect(url, clock)) as connection:
+        with _explained(sqlite3, place):
+            connection = sqlite.connect(url, clock)
+        with _explained(sqlite3, "SQLite"), closing(connection):
             yield _SqliteEnd(place, connection)
     else:
         with _session(url, place) as session:
@@ -131,7 +133,10 @@ def unlocked_end_of(url: URL, clock: Clock) -> Iterator[End]:
 
 @contextmanager
 def _session(url: URL, place: str) -> Iterator[psycopg.Connection[Any]]:
-    with _explained(psycopg, place), postgres.connect(url) as session:
+    with _explained(psycopg, place):
+        session = postgres.connect(url)
+    # By no place: what the source meets passes through here too, if it is of this kind.
+    with _explained(psycopg, "PostgreSQL"), session:
         session.execute(_PATIENT)
         yield session
 
@@ -142,18 +147,18 @@ def _refuse_two(place: str, *, ours: bool) -> None:
 
 
 @contextmanager
-def _explained(driver: Any, place: str) -> Iterator[None]:
+def _explained(driver: Any, where: str) -> Iterator[None]:
     """Raise what this driver raises in the body as an error of ours, without the values of rows."""
     try:
         yield
     except driver.OperationalError as error:
-        raise DatabaseUnavailable(f"{place}: {str(error).partition(chr(10))[0]}") from error
+        raise DatabaseUnavailable(f"{where}: {str(error).partition(chr(10))[0]}") from error
     except driver.Error as error:
         told: object = error
         if isinstance(error, psycopg.Error):
             known = error.diag.constraint_name or error.sqlstate or ""
             told = f"{type(error).__name__} {known}"
-        raise CopyFailed(f"{place}: {told}") from None
+        raise CopyFailed(f"{where}: {told}") from None
 
 
 def state_of(tx: Tx, place: str) -> DatabaseState:

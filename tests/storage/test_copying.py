@@ -79,6 +79,7 @@ def test_every_row_is_the_same_in_the_new_database_and_nothing_else_is_there(
         assert hand.rows("SELECT who FROM events WHERE what = 'database copied'") == [("ann@desk",)]
 
 
+@pytest.mark.alternating(1)
 def test_the_way_back_brings_everything_back(pair: Pair, tmp_path: Path) -> None:
     before = everything(pair.source)
     pair.copy()
@@ -180,6 +181,7 @@ def test_a_copy_that_is_killed_is_made_again_by_the_same_call(pair: Pair) -> Non
     assert everything(pair.target) == before
 
 
+@pytest.mark.alternating(0)
 def test_the_source_says_in_one_sentence_where_everything_went(pair: Pair) -> None:
     pair.copy()
     place = ends.place_of(parsed_url(pair.target))
@@ -259,6 +261,7 @@ def test_while_a_copy_is_at_work_nobody_writes_starts_or_copies(pair: Pair) -> N
     assert met
 
 
+@pytest.mark.alternating(1)
 def test_a_database_that_holds_anything_is_refused(
     pair: Pair, request: pytest.FixtureRequest
 ) -> None:
@@ -279,6 +282,7 @@ def test_tables_of_somebody_else_are_left_alone(postgres_url: str, blank_sqlite_
         copied(postgres_url, blank_sqlite_url)
 
 
+@pytest.mark.alternating(0)
 def test_another_schema_is_refused_on_either_side(pair: Pair) -> None:
     upgrade(pair.target)
     for url, words in ((pair.target, "both must be the same"), (pair.source, "db upgrade")):
@@ -299,6 +303,7 @@ def test_a_nul_that_postgresql_can_not_hold_becomes_what_intake_makes_of_it(
     assert sum(table.cleaned for table in told.tables) == 1
 
 
+@pytest.mark.alternating(1)
 def test_a_row_that_arrives_different_gives_the_copy_up(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +323,7 @@ def test_a_row_that_arrives_different_gives_the_copy_up(
         upgrade(pair.target)
 
 
+@pytest.mark.alternating(0)
 def test_an_operators_word_opens_the_source_again_but_no_unfinished_copy(pair: Pair) -> None:
     pair.killed_at(Stage.COMPARING)
     with beside(pair.target) as tx, pytest.raises(CopyFailed, match="nothing to open"):
