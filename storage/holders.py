@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.run import RunState
+from storage.engine import name_lock
 from storage.engine.binds import HOLDER_ID, LEASE_SECONDS, SECONDS
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.entity import Entity
@@ -148,6 +149,17 @@ _LISTED = sa.select(*_HOLDER.columns).order_by(_gone, holders.c.id)
 def listed(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
     """Every holder that is not forgotten, the live ones first."""
     return _HOLDER.all(tx.execute(_LISTED, {"lease_seconds": lease_seconds}))
+
+
+_NOT_ENDED = _LISTED.where(_NOT_GONE)
+
+
+def at_work(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
+    """Every holder whose process may be there, whatever its lease says. On SQLite the lock on its
+    name tells for certain; on PostgreSQL that goes with a connection, which a living process may
+    have lost a moment ago."""
+    rows = _HOLDER.all(tx.execute(_NOT_ENDED, {"lease_seconds": lease_seconds}))
+    return [r for r in rows if name_lock.is_held(tx, r.name) or not (r.gone or tx.is_sqlite)]
 
 
 def listening() -> sa.ColumnElement[bool]:

@@ -139,10 +139,10 @@ def _stay(program: Coroutine[object, object, None]) -> None:
 def add_operators(app: typer.Typer) -> None:
     """Make the commands for operators known, of which serving loads none."""
     from bot.cli import (  # noqa: PLC0415 - see above
-        backups,
         chats,
         checks,
         demo,
+        moving,
         outbox,
         overview,
         runs,
@@ -156,7 +156,7 @@ def add_operators(app: typer.Typer) -> None:
     app.add_typer(outbox.app, name="outbox")
     app.add_typer(outbox.letters, name="letters")
     app.add_typer(checks.webhook, name="webhook")
-    app.add_typer(backups.database, name="db")
+    app.add_typer(moving.database, name="db")
     app.add_typer(checks.agent, name="agent")
     app.add_typer(demo.app, name="demo")
     _shorten(app)

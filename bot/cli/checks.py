@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 webhook = typer.Typer(no_args_is_help=True, help="The webhooks at the platforms.")
 agent = typer.Typer(no_args_is_help=True, help="The agent behind AGENT.")
-database = typer.Typer(no_args_is_help=True, help="The database: its schema, backups.")
+database = typer.Typer(no_args_is_help=True, help="The database: its schema, backups, a move.")
 
 
 def doctor(*, json: options.Json = False) -> None:

@@ -16,6 +16,7 @@ import httpx
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level, fine, problem, warning
 from bot.domain.ports import Clock
+from bot.domain.seals import DatabaseSealed
 from bot.operations.session import OperatorSession, database_exists, schema_problem
 from bot.operations.stuck import silent_processes
 from bot.operations.webhooks import webhook_finding, webhook_states
@@ -126,6 +127,8 @@ async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
         if said := await asyncio.to_thread(schema_problem, url):
             return [*found, problem("schema", said, "answerback db upgrade")]
         return [*found, fine("schema", "it is this version's")]
+    except DatabaseSealed as sealed:
+        return [*found, problem("schema", sealed.seal.says, sealed.seal.fix)]
     except DatabaseUnavailable as error:
         if any(finding.level is Level.PROBLEM for finding in found):
             return found  # They say why.

@@ -113,7 +113,8 @@ def database_exists(url: str) -> bool:
 
 
 def schema_problem(url: str) -> str:
-    """The fault of the database's schema, with the fix; empty when it is ours."""
+    """The fault of the database's schema, with the fix; empty when it is ours. Raises
+    DatabaseSealed, DatabaseUnavailable."""
     if not database_exists(url):
         return f"there is no file {parsed_url(url).database}: {MAKE_ONE}"
     found, ours = revisions(url)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from bot.clock import SystemClock
@@ -20,7 +20,9 @@ from bot.wiring.channels import (
 from bot.wiring.remarks import read_settings, remarks_on
 
 with lazy_imports(__name__):
-    from bot.operations import doctor
+    from bot.operations import database_copy, doctor
+    from bot.operations.actions import Operator
+    from bot.operations.database_copy import Copied, Pace, Seal
     from bot.operations.session import OperatorSession, SessionParts, open_session
     from bot.operations.stuck import Stuck, database_troubles
     from bot.wiring.agents import build_agent, words_of
@@ -58,6 +60,29 @@ def upgrade_database(settings: Settings) -> str:
     """Bring the database to this version's schema; returns its revision. Raises
     ConfigurationError, DatabaseUnavailable."""
     return make_ready(settings.database_url, SystemClock())
+
+
+def copy_database(
+    settings: Settings, target: str, by: Operator, tell: Callable[[Pace], object]
+) -> Copied:
+    """Copy everything from our database to another, and close ours. Raises ConfigurationError,
+    DatabaseUnavailable, CopyFailed."""
+    return database_copy.copy_database(
+        settings.database_url,
+        target,
+        SystemClock(),
+        lease_seconds=settings.lease_seconds,
+        who=by.name,
+        tell=tell,
+    )
+
+
+def reopen_database(settings: Settings, by: Operator) -> Seal | None:
+    """Take our database into use again after a copy closed it; returns its seal. Raises
+    ConfigurationError, DatabaseUnavailable, CopyFailed."""
+    return database_copy.reopen_database(
+        settings.database_url, SystemClock(), by.name, by.because("by hand")
+    )
 
 
 async def examine() -> Sequence[Finding]:

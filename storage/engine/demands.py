@@ -17,7 +17,7 @@ from sqlalchemy import URL
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level, fine
 from bot.domain.ports import Clock
-from storage.engine import read_only
+from storage.engine import copy_lock, read_only
 from storage.engine.database import parsed_url
 from storage.engine.sqlite import PATIENCE
 
@@ -115,7 +115,7 @@ _DEMANDS = (
         lambda f: not f.refusal,
         "it can be written",
         "it can't be written: {f.refusal}",
-        "make room on its disk, end what holds it (a backup, a shell), let this user write, and "
+        "make room on its disk, end what holds it (a backup, a copy), let this user write, and "
         "name the primary in DATABASE_URL",
     ),
     _Demand(
@@ -208,6 +208,8 @@ def _of_file(file: Path, clock: Clock) -> DatabaseFacts:
 def _refused_by_file(file: Path) -> str:
     if not read_only.may_write(file):
         return read_only.refusal(file)
+    if copy_lock.is_file_held(file):
+        return copy_lock.AT_WORK
     try:
         with closing(sqlite3.connect(file, timeout=PATIENCE, isolation_level=None)) as raw:
             raw.execute("BEGIN IMMEDIATE")

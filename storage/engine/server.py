@@ -10,7 +10,7 @@ from psycopg import sql
 from sqlalchemy import URL
 
 from bot.domain.ports import Clock
-from storage.engine import postgres
+from storage.engine import copy_lock, postgres
 from storage.engine.demands import DatabaseFacts, unreachable
 
 _ROUNDS = 5
@@ -79,7 +79,8 @@ def _of_server(
     )
 
 
-_STATE = """SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool,
+_STATE = f"""SELECT {copy_lock.IS_HELD}, pg_is_in_recovery(),
+    current_setting('default_transaction_read_only')::bool,
     has_schema_privilege(current_schema(), 'CREATE'),
     has_database_privilege(current_database(), 'TEMPORARY')"""
 _PAGES = "SELECT repeat('.', 1900) FROM generate_series(1, 32)"
@@ -91,7 +92,9 @@ def _refused_by_server(connection: psycopg.Connection[Any]) -> str:
     undone, where the role may make one. Raises psycopg.OperationalError."""
     row = connection.execute(_STATE, prepare=False).fetchone()
     assert row is not None
-    standby, read_only, in_schema, temporary = row
+    copied, standby, read_only, in_schema, temporary = row
+    if copied:
+        return copy_lock.AT_WORK
     if standby or read_only:
         return "it is a standby" if standby else "it is set to read only"
     if not (in_schema or temporary):

@@ -40,6 +40,9 @@ _GROUP_SECONDS = 0.05
 """No more join a group that has been at work for so long: whoever comes next, the lease first
 of all, waits for one job and one commit."""
 _READERS = 2
+SEALED = "the database is sealed"
+"""The words in which triggers refuse a change (`storage/schema/seal.py`): the driver tells them
+from a constraint by nothing else."""
 
 # A list is bound as JSON, for `json_each`. Not escaped: what is no Unicode must not get in.
 sqlite3.register_adapter(list, partial(json.dumps, ensure_ascii=False))
@@ -74,6 +77,8 @@ def _told(error: Exception, tx: Tx | None) -> Exception:
     """The error to raise for what a job met: DatabaseUnavailable when trying later may help."""
     if isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError):
         return DatabaseUnavailable(f"SQLite does not answer: {error}")
+    if isinstance(error, sqlite3.IntegrityError) and str(error) == SEALED:
+        return DatabaseUnavailable(f"SQLite does not take it: {error}")
     if isinstance(error, sqlite3.Error):
         # SQLite names columns and no values.
         failed = StatementFailed(error, f": {error}", "" if tx is None else tx.statement)

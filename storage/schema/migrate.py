@@ -13,9 +13,11 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, t
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from bot.domain.errors import ConfigurationError
+from bot.domain.seals import SEALED_REVISIONS, DatabaseSealed
 from storage.engine import read_only
 from storage.engine.database import parsed_url
 from storage.engine.demands import unreachable
+from storage.engine.tx import POSTGRES, SQLITE, Tx
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 NEWEST = max(script.name[:4] for script in (_SCRIPTS / "versions").glob("[0-9]*_*.py"))
@@ -29,26 +31,31 @@ _LOCK = 7_203_615_001
 
 
 def upgrade(url: str) -> str:
-    """Apply what is missing and return the revision. Raises ConfigurationError when the
-    database is newer than this program, DatabaseUnavailable when it does not answer."""
+    """Apply what is missing and return the revision. Raises DatabaseSealed, ConfigurationError
+    when the database is newer than this program, DatabaseUnavailable when it does not answer."""
     current = revisions(url)[0]
     if current == NEWEST:
         return current
     # One transaction for all of it: a crash leaves the schema as it was.
-    with _locked(url) as connection, connection.begin():
+    with locked(url) as connection, connection.begin():
         apply_missing(connection)
         return str(_current(connection))
 
 
 def revisions(url: str) -> tuple[str | None, str]:
     """(the database's revision, this program's), asked by the driver itself: an engine of
-    SQLAlchemy takes longer to begin than to ask. Raises ConfigurationError, DatabaseUnavailable."""
+    SQLAlchemy takes longer to begin than to ask. Raises DatabaseSealed, ConfigurationError,
+    DatabaseUnavailable."""
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _revision_of_file(parsed), NEWEST
     from storage.engine.server import revision_of  # noqa: PLC0415 - its driver, where it is used
 
-    return revision_of(parsed), NEWEST
+    found = revision_of(parsed)
+    if found in SEALED_REVISIONS:
+        with _reached(url) as engine, engine.connect() as connection:
+            found = _current(connection)
+    return found, NEWEST
 
 
 def _revision_of_file(url: URL) -> str | None:
@@ -68,12 +75,22 @@ def _told_by(raw: Any) -> str | None:
     if not raw.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
         return None
     row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if row is None else str(row[0])
+    return None if row is None else _open(str(row[0]), Tx(raw, SQLITE))
+
+
+def _open(revision: str, tx: Tx) -> str:
+    """The revision of a database that is open. Raises DatabaseSealed for any other."""
+    if revision in SEALED_REVISIONS:
+        from storage.schema.seal import seal_of  # noqa: PLC0415 - all tables, for a rare sentence
+
+        if (seal := seal_of(tx)) is not None:
+            raise DatabaseSealed(seal)
+    return revision
 
 
 def apply_missing(connection: Connection) -> None:
     """Bring the schema to the newest revision, on a connection that holds the lock. Raises
-    ConfigurationError when it is beyond it."""
+    DatabaseSealed, ConfigurationError when it is beyond it."""
     from alembic import command  # noqa: PLC0415 - see NEWEST
     from alembic.config import Config  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
@@ -95,12 +112,18 @@ def _current(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return None if found is None else str(found)
+    return None if found is None else _open(str(found), transaction(connection))
+
+
+def transaction(connection: Connection) -> Tx:
+    """The transaction that is open on this connection."""
+    sqlite = connection.dialect.name == "sqlite"
+    return Tx(connection.connection.driver_connection, SQLITE if sqlite else POSTGRES)
 
 
 @contextmanager
-def _locked(url: str) -> Iterator[Connection]:
-    """A connection that no other migration runs beside."""
+def locked(url: str) -> Iterator[Connection]:
+    """A connection that no other migration runs beside. Raises DatabaseUnavailable."""
     with _reached(url) as engine:
         if engine.dialect.name == "sqlite":
             # The driver would begin a transaction only before it changes rows, not tables.

@@ -16,7 +16,7 @@ VERBS = {
     "chats list", "chats show", "chats pause", "chats resume", "chats reply", "chats forget",
     "outbox list", "outbox resolve", "letters list", "letters dismiss",
     "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "db backup",
-    "db restore", "db restored", "agent check", "demo kill",
+    "db restore", "db restored", "db copy", "db reopen", "agent check", "demo kill",
 }  # fmt: skip
 
 

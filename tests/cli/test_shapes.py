@@ -14,6 +14,7 @@ from bot.domain.findings import Finding
 from bot.domain.turn_answer import TurnAnswer
 from bot.operations.actions import Acted
 from bot.operations.stuck import Stuck
+from storage.copying import Copied, CopiedTable
 from storage.holders import HolderRow
 from storage.views.chats import ChatLine
 from storage.views.conversation import Heard, Said
@@ -67,6 +68,8 @@ def _some(hint: Any) -> object:
         (shapes.shape(made(TurnAnswer)), "request_id status queued ending answer text"),
         (shapes.shape(made(Acted), "wake"), "subject result said"),
         (shapes.shape(made(Finding)), "name level says fix"),
+        (shapes.shape(made(CopiedTable)), "name rows digest cleaned"),
+        (shapes.shape(made(Copied)), "source target tables"),
     ],
 )
 def test_the_keys_are_those_that_are_promised(shown: shapes.Shape, keys: str) -> None:

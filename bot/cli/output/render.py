@@ -105,6 +105,24 @@ def screen(*, once: bool) -> Iterator[Callable[[Picture], None]]:
         yield lambda picture: live.update(Group(*picture), refresh=True)
 
 
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Callable[[str, bool], None]]:
+    """Shows one line while the body runs, each in the place of the last. In a pipe those lines that
+    tell that something is done are kept, on standard error; with `quiet` none is shown."""
+    if quiet:
+        yield lambda _line, _done: None
+    elif sys.stdout.isatty():
+        with Live(console=_console(), auto_refresh=False, transient=True) as live:
+            yield lambda line, _done: live.update(Text(safe(line), no_wrap=True), refresh=True)
+    else:
+        yield _kept
+
+
+def _kept(line: str, done: bool) -> None:  # noqa: FBT001 - as it is called
+    if done:
+        sys.stderr.write(f"{safe(line)}\n")
+
+
 def _width() -> int | None:
     """Columns of the terminal; None in a pipe."""
     if not sys.stdout.isatty():
