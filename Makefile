@@ -11,6 +11,8 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
 PEERS := arq taskiq procrastinate pgqueuer dbos
+# Each worker gets the next test when it has ended one: what is long begins first (tests/conftest.py).
+SPREAD := -n $(WORKERS) --dist load --maxschedchunk 1
 CODE := bot channels storage tests benchmarks examples docs
 
 # Moving the checkout invalidates what is installed: its place is a part of the stamps' names.
@@ -37,10 +39,10 @@ run: $(READY) ## Start Answerback: a chat in the terminal, or the channels that 
 install: $(READY) ## Set up what `run` needs, and start nothing
 
 test: $(TESTABLE) ## Run all tests, on a real PostgreSQL and Valkey of their own
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 test-deep: $(TESTABLE) ## Each test on both databases, and many more crashes and kills: half an hour
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --deep $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) --deep $(ARGS)
 
 check: lint test ## What must be green: lint, types, import contracts, tests
 
