@@ -54,8 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put what takes long first, so that no worker is left alone with it at the end (tests are dealt
-    one by one, in this order), and leave out what only `--deep` runs.
+    """Put what takes long first, so that no worker is left alone with it at the end: tests are
+    dealt one by one, in this order. Leave out what only `--deep` runs.
 
     What is about leases, moves and deaths runs on both databases all the same. Of the rest,
     which is about what people see, each test runs on one of the two, chosen by its name.

@@ -162,6 +162,7 @@ async def at_home_nowhere(page: Page, href: str) -> None:
     await page.close()
 
 
+@pytest.mark.long
 async def test_b167_what_is_built_to_be_slow_is_shown_and_costs_hardly_more_than_words(
     site: Site,
 ) -> None:

@@ -67,6 +67,7 @@ def file_of(ground: Ground) -> Path:
     return Path(ground.world.database_url.removeprefix("sqlite:///"))
 
 
+@pytest.mark.long
 async def test_b125_a_file_that_somebody_holds_loses_nothing(sqlite_ground: Ground) -> None:
     ground = sqlite_ground
     program = await ground.serve(COMMIT_WITHIN="0.2")
