@@ -63,7 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_begins)
     if config.getoption("--deep"):
         return
-    left, kept = [], []
+    left: list[pytest.Item] = []
+    kept: list[pytest.Item] = []
     for item in items:
         without = item.get_closest_marker("deep") or _is_for_the_other_database(item)
         (left if without else kept).append(item)
