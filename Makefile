@@ -11,6 +11,8 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
 PEERS := arq taskiq procrastinate pgqueuer dbos
+# Each worker gets the next test when it has ended one: what is long begins first (tests/conftest.py).
+SPREAD := -n $(WORKERS) --dist load --maxschedchunk 1
 CODE := bot channels storage tests benchmarks examples docs
 
 # Moving the checkout invalidates what is installed: its place is a part of the stamps' names.
@@ -19,6 +21,7 @@ TOOLS := $(VENV)/.uv-$(UV_VERSION)-$(PLACE)
 READY := $(VENV)/.ready-$(PLACE)
 TESTABLE := $(VENV)/.testable-$(PLACE)
 READABLE := $(VENV)/.readable-$(PLACE)
+COMPILED := $(VENV)/.compiled-$(PLACE)
 
 # Where no bytecode may be kept, every started process compiles all that it imports: 2 s each.
 export PYTHONDONTWRITEBYTECODE :=
@@ -36,11 +39,11 @@ run: $(READY) ## Start Answerback: a chat in the terminal, or the channels that 
 
 install: $(READY) ## Set up what `run` needs, and start nothing
 
-test: $(TESTABLE) ## Run all tests, on a real PostgreSQL and Valkey of their own
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+test: $(TESTABLE) $(COMPILED) ## Run all tests, on a real PostgreSQL and Valkey of their own
+	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
-test-deep: $(TESTABLE) ## Each test on both databases, and many more crashes and kills: half an hour
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --deep $(ARGS)
+test-deep: $(TESTABLE) $(COMPILED) ## Each test on both databases, and many more crashes and kills: half an hour
+	@$(BIN)/python -m pytest $(SPREAD) --deep $(ARGS)
 
 check: lint test ## What must be green: lint, types, import contracts, tests
 
@@ -107,6 +110,12 @@ clean: ## Remove what was installed and cached; data/ stays
 $(TESTABLE): $(READY) requirements-test.lock
 	@echo 'Installing what the tests need ...' >&2
 	@$(INSTALL) --require-hashes -r requirements-test.lock </dev/null >&2
+	@touch $@
+
+# Without it each worker of the first run compiles all tests for itself, 6 s of CPU each.
+$(COMPILED): $(TESTABLE)
+	@echo 'Compiling the tests ...' >&2
+	@$(BIN)/python -m pytest -qq --collect-only </dev/null >/dev/null 2>&1 || true
 	@touch $@
 
 $(READABLE): $(TOOLS) requirements-docs.lock

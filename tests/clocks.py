@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import psycopg
+from sqlalchemy import TextClause, text
 
 from bot.clock import SystemClock
 from bot.testing.clock import ClockInHand
@@ -22,7 +22,7 @@ class ShiftedClock(ClockInHand):
     """A clock in hand that may also stand, or be wrong.
 
     Stopped, it moves by `advance` alone: no test can be too slow for it. SQLite asks this clock;
-    `set_database` does the same to a PostgreSQL database.
+    `now_as` makes a PostgreSQL database do the same.
     """
 
     def __init__(self, offset: float = 0.0) -> None:
@@ -59,22 +59,14 @@ class ShiftedClock(ClockInHand):
         await super().moves(None if self.stopped else within)
 
 
-def set_database(url: str, clock: ShiftedClock) -> None:
-    """Make this PostgreSQL database tell the time as the clock does."""
+def now_as(clock: ShiftedClock) -> TextClause:
+    """The statement that makes a PostgreSQL database tell the time as the clock does."""
     if clock.stopped:
-        _define_now(url, repr(clock.wall() + clock.database_is_wrong_by))
+        now = repr(clock.wall() + clock.database_is_wrong_by)
     else:
-        shift_database(url, clock.offset + clock.database_is_wrong_by)
-
-
-def shift_database(url: str, offset: float) -> None:
-    """Make the clock of this PostgreSQL database run `offset` seconds ahead."""
-    _define_now(url, f"extract(epoch FROM statement_timestamp()) + {float(offset)!r}")
-
-
-def _define_now(url: str, now: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "CREATE OR REPLACE FUNCTION answerback_now() RETURNS double precision "
-            f"LANGUAGE sql STABLE AS $$ SELECT ({now})::float8 $$"
-        )
+        ahead = clock.offset + clock.database_is_wrong_by
+        now = f"extract(epoch FROM statement_timestamp()) + {ahead!r}"
+    return text(
+        "CREATE OR REPLACE FUNCTION answerback_now() RETURNS double precision "
+        f"LANGUAGE sql STABLE AS $$ SELECT ({now})::float8 $$"
+    )

@@ -54,23 +54,29 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put what takes long first, so that no worker is left alone with it, and leave out what only
-    `--deep` runs.
+    """Put what takes long first, so that no worker is left alone with it at the end: tests are
+    dealt one by one, in this order. Leave out what only `--deep` runs.
 
     What is about leases, moves and deaths runs on both databases all the same. Of the rest,
     which is about what people see, each test runs on one of the two, chosen by its name.
     """
-    items.sort(key=lambda item: _LONG.match(item.nodeid) is None)
+    items.sort(key=_begins)
     if config.getoption("--deep"):
         return
-    left = [
-        item
-        for item in items
-        if item.get_closest_marker("deep") or _is_for_the_other_database(item)
-    ]
+    left: list[pytest.Item] = []
+    kept: list[pytest.Item] = []
+    for item in items:
+        without = item.get_closest_marker("deep") or _is_for_the_other_database(item)
+        (left if without else kept).append(item)
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        items[:] = kept
+
+
+def _begins(item: pytest.Item) -> int:
+    if item.get_closest_marker("long"):
+        return 0
+    return 1 if _LONG.match(item.nodeid) else 2
 
 
 @pytest.hookimpl(wrapper=True)

@@ -41,7 +41,7 @@ from bot.wiring.channels import given_settings
 from storage import accounts
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.tx import Tx
-from tests.clocks import ShiftedClock, set_database
+from tests.clocks import ShiftedClock, now_as
 from tests.fakes.faults import answers_within
 from tests.fakes.meta import FakeMeta
 from tests.fakes.meta.server import NUMBER, VERIFY_TOKEN
@@ -282,7 +282,7 @@ class World:
 
     def _set_database(self) -> None:
         if not self.database_url.startswith("sqlite"):
-            set_database(self.database_url, self.clock)
+            self._beside().now_sync(lambda tx: tx.execute(now_as(self.clock)))
 
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
         """The rows of a query, asked beside the processes."""

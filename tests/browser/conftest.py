@@ -19,14 +19,19 @@ _MISSING = "no Chromium on this machine: apt-get install --no-install-recommends
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Chromium as the system has it. Without one these tests are skipped, and fail in CI."""
+    """Chromium as the system has it."""
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=chromium())
+        yield browser
+        await browser.close()
+
+
+def chromium() -> str:
+    """The path of the system's. Without one the test that asks is skipped, and fails in CI."""
     path = next((path for name in _NAMES if (path := shutil.which(name))), None)
     if path is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(_MISSING)
-    async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=path)
-        yield browser
-        await browser.close()
+    return path
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -22,6 +22,7 @@ async def hurried(tab: Tab, seconds: int) -> None:
     await tab.page.clock.run_for(seconds * 1000)
 
 
+@pytest.mark.long
 async def test_b162_every_status_that_a_deploy_can_bring(site: Site) -> None:
     await site.serve()
     slow = site.ground.agent.fail("turn", held_after_storing())
@@ -62,6 +63,7 @@ async def test_b162_every_status_that_a_deploy_can_bring(site: Site) -> None:
     await expect(tab.page.locator(".panel")).not_to_contain_text("gateway")
 
 
+@pytest.mark.long
 async def test_where_no_stream_comes_through_the_answer_is_read_from_the_history(
     site: Site,
 ) -> None:
@@ -79,6 +81,7 @@ async def test_where_no_stream_comes_through_the_answer_is_read_from_the_history
     await tab.says("Reconnecting…")
 
 
+@pytest.mark.long
 async def test_a_phone_that_slept_opens_its_stream_anew(site: Site) -> None:
     await site.serve()
     device = await site.device()

@@ -162,6 +162,7 @@ async def at_home_nowhere(page: Page, href: str) -> None:
     await page.close()
 
 
+@pytest.mark.long
 async def test_b167_what_is_built_to_be_slow_is_shown_and_costs_hardly_more_than_words(
     site: Site,
 ) -> None:
@@ -170,17 +171,20 @@ async def test_b167_what_is_built_to_be_slow_is_shown_and_costs_hardly_more_than
     words = await busy(tab)
     await tab.page.close()
     tab, _ = await visited(site, LONG, bare=True)
-    assert await busy(tab) < 10 * words
+    hostile = await busy(tab)
+    assert hostile < 10 * words
     sizes = await tab.page.evaluate(SIZES)
     assert max(elements for elements, _ in sizes) < 2_500
     assert max(nodes for _, nodes in sizes) < 5_000
 
 
 async def busy(tab: Tab) -> Any:
-    """Seconds of CPU that the page's main thread has spent until all is painted."""
-    await tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
+    """Seconds of CPU that the page's main thread spends on a reload, until all is painted."""
     session = await tab.page.context.new_cdp_session(tab.page)
     await session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    await tab.reload()
+    await expect(tab.page.locator("li.message")).to_have_count(len(LONG))
+    await tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done()))")
     told = await session.send("Performance.getMetrics")
     return next(one["value"] for one in told["metrics"] if one["name"] == "TaskDuration")
 

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.forking import ROOT
+from tests.browser.conftest import chromium
 
 WORDS = "apt-get install --no-install-recommends chromium"
 
 
-@pytest.mark.parametrize(("ci", "code", "result"), [("", 0, "1 skipped"), ("true", 1, "1 error")])
-def test_without_a_chromium(tmp_path: Path, ci: str, code: int, result: str) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-rs",
-            "-p",
-            "no:cacheprovider",
-            "tests/browser/test_secrets.py",
-        ],
-        cwd=ROOT,
-        env={**os.environ, "PATH": str(tmp_path), "CI": ci},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout
-    assert result in done.stdout
-    assert WORDS in done.stdout
+@pytest.mark.parametrize(
+    ("ci", "told"), [("", pytest.skip), ("true", pytest.fail)], ids=["skip", "fail"]
+)
+def test_without_a_chromium(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, told: Any
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(told.Exception, match=WORDS):
+        chromium()

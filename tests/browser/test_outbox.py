@@ -47,6 +47,7 @@ async def asked_before_sent(site: Site, since: int, *, fresh: bool) -> None:
 
 
 @pytest.mark.parametrize("fault", ["", FULL, BLOCKED], ids=["kept", "full", "blocked"])
+@pytest.mark.long
 async def test_b166_written_offline_in_two_tabs_through_a_reload_and_a_kill(
     site: Site, fault: str
 ) -> None:

@@ -97,6 +97,7 @@ async def make_events(running: Running, visitor: Visitor, count: int) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 async def test_b163_followers_that_come_and_go_are_told_every_number_once(
     world: World, http: httpx.AsyncClient, pytestconfig: pytest.Config
 ) -> None:
@@ -190,6 +191,7 @@ class Standing(ShiftedClock):
         return super().monotonic() if self.stands is None else self.stands
 
 
+@pytest.mark.long
 async def test_b164_a_hint_that_is_lost_costs_a_moment_and_nothing_else(
     world: World, http: httpx.AsyncClient, valkey: Valkey, valkey_url: str, line: Line
 ) -> None:

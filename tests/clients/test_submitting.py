@@ -88,6 +88,7 @@ async def test_an_operator_asks_for_the_turn_by_the_name_that_the_client_gave_it
     assert (await asked(turn_status, "1")).status is TurnStatus.UNKNOWN
 
 
+@pytest.mark.long
 async def test_b157_of_two_texts_under_one_name_one_wins_and_the_other_is_told(
     world: World, http: httpx.AsyncClient
 ) -> None:

@@ -201,6 +201,7 @@ def _run(fresh: Callable[[], str], examples: int) -> None:
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.long
 def test_whatever_happens_what_we_promise_is_true_on_sqlite(
     sqlite_template: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
@@ -230,6 +231,7 @@ def databases(postgres: Postgres, postgres_template: str) -> Iterator[Callable[[
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.long
 def test_whatever_happens_what_we_promise_is_true_on_postgresql(
     databases: Callable[[], str], pytestconfig: pytest.Config
 ) -> None:

@@ -417,6 +417,7 @@ async def test_two_processes_together_stay_within_the_pace(
     assert all(at >= (n - 1) / 30 for n, at in enumerate(came))
 
 
+@pytest.mark.long
 async def test_b103_a_backlog_of_many_chats_is_answered_in_order_within_the_pace(
     world: World,
 ) -> None:

@@ -42,6 +42,7 @@ async def only_one_follows(program: Program) -> bool:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 async def test_b165_readers_that_stand_still_cost_little_are_cut_and_come_back(
     postgres_ground: Ground, pytestconfig: pytest.Config
 ) -> None:

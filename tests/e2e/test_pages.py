@@ -129,6 +129,7 @@ async def test_b158_no_token_is_in_a_log_a_metric_or_an_error(sqlite_ground: Gro
             assert not any(piece in text for text in told), piece
 
 
+@pytest.mark.long
 async def test_b161_a_deploy_under_open_streams_loses_no_event_and_waits_for_no_stream(
     postgres_ground: Ground,
 ) -> None:

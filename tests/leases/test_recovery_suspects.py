@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
+import pytest
+
 from bot.domain.turn import Turn
 from tests.fakes.updates import Person
 from tests.kit.agents import Gated
@@ -80,6 +82,7 @@ async def supervise(world: World, agent: Deadly, running: Running) -> int:
         starts += 1
 
 
+@pytest.mark.long
 async def test_a_poison_is_apologised_for_at_its_fifth_death_and_thirty_neighbours_are_answered(
     world: World,
 ) -> None:
@@ -122,6 +125,7 @@ async def test_b74_a_message_that_kills_the_worker_ends_and_its_chat_goes_on(wor
     assert told == [("apologised", "3 failures without progress")]
 
 
+@pytest.mark.long
 async def test_a_storm_of_unrelated_kills_apologises_for_nothing(world: World) -> None:
     agent = Gated()
     crowd = people(20)

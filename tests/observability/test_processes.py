@@ -110,6 +110,7 @@ async def posted(ground: Ground, port: int, numbers: range) -> None:
     await ground.world.settled()
 
 
+@pytest.mark.long
 async def test_b122_a_log_that_nobody_reads_stops_nothing(ground: Ground) -> None:
     port = own_port()
     with unread(ground, PORT=str(port)) as (process, end):
@@ -127,6 +128,7 @@ async def test_b122_a_log_that_nobody_reads_stops_nothing(ground: Ground) -> Non
         assert b"handed over" in rest
 
 
+@pytest.mark.long
 async def test_b122_it_leaves_while_nobody_reads_and_goes_on_when_the_reader_has_gone(
     ground: Ground,
 ) -> None:

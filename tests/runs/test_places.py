@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
+
 from bot.domain.turn import Turn
+from bot.runs import worker as workers
 from storage import runs
-from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Held
 from tests.kit.conversation import PATIENT, people, post, until_running
+from tests.limits import PATIENCE
 from tests.world import Running, World
 
 ADA, BEN = people(2)
@@ -126,11 +129,12 @@ async def test_what_was_claimed_ahead_is_let_go_when_the_agents_became_slow(worl
 
 
 async def test_a_run_that_is_stopped_while_it_waits_for_a_place_calls_no_agent(
-    world: World,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(workers, "_AHEAD_AT_MOST", PATIENCE)  # The loop's time, which goes on.
     agent = Held()
     running = await with_one_ahead(world, agent)
-    await post(running, Person(BEN.number).text("/stop"))
+    await post(running, BEN.text("/stop"))
     await until_running(world, 1)
     agent.go.set()
     world.let_time_go_on()

@@ -23,7 +23,7 @@ from storage.holders import Identity
 from storage.inbox import NewMessage
 from storage.outbox import Part
 from storage.runs import Claimant, NewRun
-from tests.clocks import ShiftedClock, set_database
+from tests.clocks import ShiftedClock, now_as
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Hand:
 
     def _set_database(self) -> None:
         if not self.db.is_sqlite:
-            set_database(self.url, self.clock)
+            self.do(lambda tx: tx.execute(now_as(self.clock)))
 
     def new_account(self, name: str = "bot", channel: str = "telegram") -> int:
         return self.do(accounts.ensure, ChannelName(channel), name).id

@@ -95,6 +95,7 @@ def test_the_newest_scripts_name_begins_with_its_revision() -> None:
     assert ScriptDirectory("storage/schema/migrations").get_current_head() == NEWEST
 
 
+@pytest.mark.long
 def test_b86_four_processes_that_start_at_once_all_come_up(blank_database_url: str) -> None:
     processes = [started(_UPGRADE, blank_database_url) for _ in range(4)]
     said = [process.communicate(timeout=PATIENCE) for process in processes]
