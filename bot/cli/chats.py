@@ -28,8 +28,8 @@ with lazy_imports(__name__):
     from bot.wiring import OperatorSession
     from storage.engine.tx import Tx
     from storage.views import chats as chat_views
-    from storage.views import runs as run_views
     from storage.views import handoffs, timeline
+    from storage.views import runs as run_views
     from storage.views.chats import ChatLine
     from storage.views.conversation import Heard, Said, conversation
     from storage.views.handoffs import Wanted

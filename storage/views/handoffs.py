@@ -35,13 +35,18 @@ class Wanted:
     messages: int
 
 
+_NEVER = sa.literal_column("0.0", sa.Double)
+_as_bot = sa.func.coalesce(answered_at(chats.c.id), _NEVER)
+_by_device = sa.func.coalesce(chats.c.answered_at, _NEVER)
+_ANSWERED_AT = sa.case((_by_device > _as_bot, _by_device), else_=_as_bot)
+"""The time of a person's last words in the chat: as the bot, or with a device of their own."""
 _handed_over = (
     sa.select(
         chats.c.id,
         chats.c.account,
         chats.c.handoff_run,
         chats.c.handoff_at,
-        sa.func.coalesce(answered_at(chats.c.id), sa.literal_column("0.0")).label("answered_at"),
+        _ANSWERED_AT.label("answered_at"),
     )
     .where(
         chats.c.handoff_at.is_not(None), chats.c.paused_until > now, chats.c.merged_into.is_(None)
@@ -121,7 +126,7 @@ _NOBODY_CAME = sa.and_(
     chats.c.paused_until > now,
     chats.c.merged_into.is_(None),
     chats.c.opted_out_at.is_(None),
-    sa.func.coalesce(answered_at(chats.c.id), sa.literal_column("0.0")) <= chats.c.handoff_at,
+    chats.c.handoff_at >= _ANSWERED_AT,
     ~_told,
 )
 _FORSAKEN = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 import pytest
 
@@ -16,9 +17,7 @@ from tests.world import Running, World, dies_at
 
 DEATHS = (
     Checkpoint.STEP_STORED,
-    Checkpoint.AGENT_RETURNED,
     Checkpoint.REPLY_STORED,
-    Checkpoint.AFTER_SEND,
     Checkpoint.PART_RECORDED,
     Checkpoint.SETTLED,
     Checkpoint.STANDALONE_BEFORE_SEND,
@@ -26,30 +25,38 @@ DEATHS = (
 )
 
 
-async def passes_on(turn: Turn) -> str:
-    """Asks for a person in a step, and says so in two parts."""
+@dataclass(frozen=True)
+class PassesOn:
+    """Asks for a person, maybe in a step, and says so in two parts."""
 
-    def asked() -> None:
-        turn.hand_over("wants their money back")
+    in_step: bool
 
-    await turn.step("ask for a person", asked)
-    return "\n\n".join(f"part {n} ".ljust(1400, ".") for n in (1, 2))
+    async def __call__(self, turn: Turn) -> str:
+        def asked() -> None:
+            turn.hand_over("wants their money back")
+
+        if self.in_step:
+            await turn.step("ask for a person", asked)
+        else:
+            asked()
+        return "\n\n".join(f"part {n} ".ljust(1400, ".") for n in (1, 2))
 
 
 @pytest.mark.parametrize("death", DEATHS, ids=[death.name.lower() for death in DEATHS])
 async def test_a_death_changes_nothing_of_a_handoff(world: World, death: Checkpoint) -> None:
     stage, victims, died = WhatsAppStage(world), list[Running](), asyncio.Event()
+    agent = PassesOn(in_step=death is Checkpoint.STEP_STORED)
 
     def victim() -> Running:
         died.set()
         return victims[0]
 
     reached = dies_at(death, victim)
-    victims.append(await stage.start(world, agent=passes_on, reached=reached, **PATIENT))
+    victims.append(await stage.start(world, agent=agent, reached=reached, **PATIENT))
     assert await stage.say(victims[0], "first")
     await until(died.is_set)
     await victims[0].die()
-    running = await stage.start(world, agent=passes_on, **PATIENT)
+    running = await stage.start(world, agent=agent, **PATIENT)
     assert await stage.say(running, "first")
     await settle(world)
     assert await stage.say(running, "second")

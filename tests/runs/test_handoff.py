@@ -229,7 +229,7 @@ async def test_a_person_who_stops_the_turn_is_handed_to_nobody(world: World) -> 
     agent = Asking()
     process = await world.start(agent=agent, **PATIENT)
     ada = Person(ADA)
-    world.telegram.fail("sendMessage", too_many(600))
+    world.telegram.fail("sendMessage", too_many(20))
     await process.post_update(ada.text("says person"))
     await world.until(
         "SELECT count(*) FROM runs WHERE replied AND state = 'ready'", lambda rows: rows[0][0] == 1
