@@ -113,6 +113,7 @@ class Settings(ChannelList):
     llm_system_prompt_file: Path | None = None
     llm_history_tokens: int = Field(8000, ge=0)
     llm_timeout: float = Field(120.0, gt=0)
+    llm_hand_over: bool = False
     tools: str = ""
 
     log_level: LogLevel = LogLevel.INFO
@@ -128,6 +129,7 @@ class Settings(ChannelList):
     shutdown_grace: float = Field(30.0, ge=0)
     concurrency: int = Field(100, ge=1)
     still_working_after: float = Field(45.0, gt=0)
+    handoff_patience: float = Field(3600.0, ge=0)
     answer_max_age: float = Field(86_400.0, gt=0)
     uncertain_delivery: UncertainDelivery = UncertainDelivery.ASK
     retention_days: int = Field(90, ge=0)
@@ -269,6 +271,7 @@ class Settings(ChannelList):
                 concurrency=self.concurrency,
                 shutdown_grace=self.shutdown_grace,
                 still_working_after=self.still_working_after,
+                handoff_patience=self.handoff_patience,
             ),
             intake=IntakeTerms(
                 burst=self.burst,

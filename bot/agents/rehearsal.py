@@ -35,7 +35,7 @@ async def rehearse(agent: Agent, clock: Clock, seconds: float) -> list[Trial]:
         return trials
     for name, probe in kinds(clock, seconds):
         trials.append(await _ask(agent, clock, name, InProcess.of(probe)))
-    again = replace(plain, attempt=2, interrupted=True)
+    again = replace(plain, attempt=2, interrupted=True, handoffs=[])
     trials.append(await _ask(agent, clock, "the same turn again, after a cut", again))
     slowest = max(trial.seconds or 0.0 for trial in trials)
     level = Level.OK if slowest < SLOW_SECONDS else Level.WARNING
@@ -49,7 +49,8 @@ async def _ask(agent: Agent, clock: Clock, name: str, probe: InProcess) -> Trial
     try:
         async with limit:
             answer = await agent(probe)
-        level, detail = Level.OK, described(Reply(answer) if isinstance(answer, str) else answer)
+        reply = Reply(answer) if isinstance(answer, str) else answer
+        level, detail = Level.OK, described(reply, probe)
         if said := probe.forgotten.told():
             level, detail = Level.PROBLEM, said
     except Retry as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -14,9 +14,17 @@ from bot.cli import options
 from bot.cli.apply import apply_each, apply_to, given, named
 from bot.cli.output import render
 from bot.cli.output.course import print_conversation, print_course
-from bot.cli.output.layout import Column, Place
+from bot.cli.output.layout import Column, Place, quoted
 from bot.cli.output.seen import Seen, look
-from bot.cli.output.shapes import FOR_EVER, chat_shape, moment_shape, run_shape, said_shape, shown
+from bot.cli.output.shapes import (
+    FOR_EVER,
+    Shape,
+    chat_shape,
+    moment_shape,
+    run_shape,
+    said_shape,
+    shown,
+)
 from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
 from bot.domain.run import RunState
@@ -24,14 +32,16 @@ from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
     from bot.operations import chats
+    from bot.operations.phrases import counted
     from bot.operations.stuck import Stuck, uncertain
     from bot.wiring import OperatorSession
     from storage.engine.tx import Tx
     from storage.views import chats as chat_views
+    from storage.views import handoffs, timeline
     from storage.views import runs as run_views
-    from storage.views import timeline
     from storage.views.chats import ChatLine
     from storage.views.conversation import Heard, Said, conversation
+    from storage.views.handoffs import Wanted
     from storage.views.runs import RunFilter, RunLine
     from storage.views.timeline import Moment
 
@@ -46,26 +56,36 @@ def list_(
     unreachable: Annotated[
         bool, typer.Option("--unreachable", help="Only those that nothing reaches.")
     ] = False,
+    wanted: Annotated[
+        bool, typer.Option("--wanted", help="Only those that want a person.")
+    ] = False,
     limit: options.Limit = 50,
     addresses: options.Addresses = False,
     json: options.Json = False,
 ) -> None:
-    """List chats, those heard last first; phone numbers are cut short.
+    """List chats: those that want a person first, who waits longest at the top, then those heard
+    last; phone numbers are cut short.
 
-    For example: answerback chats list --paused
+    For example: answerback chats list --wanted
     """
 
-    def ask(tx: Tx) -> tuple[Sequence[ChatLine], Seen]:
-        every = chat_views.chats_listed(tx, paused=paused, unreachable=unreachable, limit=limit)
-        return every, look(tx)
+    def ask(tx: Tx) -> tuple[Sequence[ChatLine], Seen, Mapping[int, Wanted]]:
+        listed = partial(chat_views.chats_listed, tx, paused=paused, unreachable=unreachable)
+        wants = {one.chat: one for one in handoffs.wanted(tx)}
+        first = {line.id: line for line in listed(list(wants), limit=len(wants) or 1)}
+        every = [first[chat] for chat in wants if chat in first][:limit]
+        if not wanted and len(every) < limit:
+            every += listed(but=list(wants), limit=limit - len(every))
+        return every, look(tx), wants
 
-    listed, seen = in_session(lambda session: session.rt.db.read(ask))
+    listed, seen, wants = in_session(lambda session: session.rt.db.read(ask))
     found = shown(listed, whole=addresses)
-    chosen = paused or unreachable
+    chosen = paused or unreachable or wanted
     none = (
         "no such chat; `answerback chats list` shows all" if chosen else f"no chats yet: {TO_BEGIN}"
     )
-    render.listing(found, chat_shape, _COLUMNS, partial(_row, seen=seen), none=none, json=json)
+    row, as_json = partial(_row, seen=seen, wants=wants), partial(_listed_shape, wants=wants)
+    render.listing(found, as_json, _COLUMNS, row, none=none, json=json)
 
 
 _COLUMNS = (
@@ -75,19 +95,29 @@ _COLUMNS = (
 )
 
 
-def _row(chat: ChatLine, seen: Seen) -> tuple[object, ...]:
+def _listed_shape(chat: ChatLine, wants: Mapping[int, Wanted]) -> Shape:
+    return chat_shape(chat, wants_person=chat.id in wants)
+
+
+def _row(chat: ChatLine, seen: Seen, wants: Mapping[int, Wanted]) -> tuple[object, ...]:
     heard = "" if chat.last_inbound_at is None else seen.when(chat.last_inbound_at)
     who = (chat.id, chat.channel, _address(chat), chat.bot or chat.account, chat.kind)
-    return (*who, heard, chat.live, ", ".join(_states(chat, seen)), chat.name)
+    return (*who, heard, chat.live, ", ".join(_states(chat, seen, wants.get(chat.id))), chat.name)
 
 
 def _address(chat: ChatLine) -> str:
     return f"{chat.address}/{chat.topic}" if chat.topic else chat.address
 
 
-def _states(chat: ChatLine, seen: Seen) -> Sequence[str]:
+def _states(chat: ChatLine, seen: Seen, wanted: Wanted | None) -> Sequence[str]:
     states = []
-    if chat.paused_until is not None and chat.paused_until > seen.now:
+    paused = chat.paused_until is not None and chat.paused_until > seen.now
+    if wanted is not None:
+        waits = f", {counted(wanted.messages, 'message')} waiting" if wanted.messages else ""
+        states.append(f"wants a person since {seen.when(seen.now - wanted.since)}{waits}")
+    elif paused and chat.handoff_at is not None:
+        states.append(f"paused: its agent asked for a person {seen.when(chat.handoff_at)}")
+    elif paused and chat.paused_until is not None:
         ends = chat.paused_until < FOR_EVER
         states.append(f"paused until {seen.when(chat.paused_until)}" if ends else "paused")
     if chat.unreachable_since is not None:
@@ -111,7 +141,8 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
     if json:
         render.as_json(
             {
-                **chat_shape(line),
+                **chat_shape(line, wants_person=found.wanted is not None),
+                **({"handoff_reason": found.reason} if text else {}),
                 "runs": [run_shape(run) for run in found.newest],
                 "events": [moment_shape(m, text=False) for m in found.course],
                 "conversation": [said_shape(one, text=text) for one in found.talk],
@@ -120,7 +151,11 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
         return
     named = f", {line.name}" if line.name else ""
     bot = f"{line.channel} {line.bot or line.account}"
-    render.lines([f"chat {line.id} ({_address(line)}) of {bot}{named}", *_states(line, seen)])
+    states = _states(line, seen, found.wanted)
+    render.lines([f"chat {line.id} ({_address(line)}) of {bot}{named}", *states])
+    if found.reason:
+        hidden = f"the agent's reason has {len(found.reason)} characters; --text shows it"
+        render.lines(quoted(found.reason).split("\n") if text else [hidden])
     if found.talk:
         print_conversation(found.talk, seen.now, text=text)
     else:
@@ -136,6 +171,8 @@ def _next(found: _Whole) -> Iterator[str]:
     """The next commands, if the chat waits for some."""
     for item in found.doubts:
         yield item.act
+    if found.wanted is not None:
+        yield f"answerback chats reply {found.line.id} TEXT  # then `chats resume` gives it back"
     until, number = found.line.paused_until, found.line.id
     head = next((run for run in found.newest if run.state in _HEADS), None)
     if until is not None and until > found.seen.now:
@@ -157,6 +194,8 @@ class _Whole:
     talk: Sequence[Heard | Said]
     doubts: Sequence[Stuck]
     seen: Seen
+    wanted: Wanted | None
+    reason: str
 
 
 def _whole(tx: Tx, name: str, lease: float) -> _Whole:
@@ -168,6 +207,8 @@ def _whole(tx: Tx, name: str, lease: float) -> _Whole:
         conversation(tx, chat, _NEWEST),
         uncertain(tx, chat),
         look(tx),
+        next((one for one in handoffs.wanted(tx) if one.chat == chat), None),
+        handoffs.reason(tx, chat),
     )
 
 

@@ -253,6 +253,7 @@ _FIGURES = {
     "uncertain": "uncertain parts",
     "standalone": "standalone parts",
     "down": "accounts down",
+    "wanting": "want a person",
 }
 _CHANNELS = (
     *(Column("channel", Place.TITLE), Column("account", Place.TITLE), Column("state", Place.TITLE)),
@@ -281,7 +282,7 @@ def _doubts(picture: _Picture) -> render.Picture:
 
 def _next(picture: _Picture) -> render.Picture:
     now = picture.gauges
-    if not (now.uncertain or now.down or now.waiting or picture.rates.errors):
+    if not (now.uncertain or now.down or now.wanting or now.waiting or picture.rates.errors):
         return []
     return [*render.sentences([""]), *render.step(_LOOK)]
 

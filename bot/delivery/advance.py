@@ -421,7 +421,7 @@ def _ordinary(
 ) -> Close | SendPart | Pause | Stand | None:
     """The move that follows where it is the end of an answer, its next part, or a wait in place."""
     match plan(parts, now, way.rt.policy(way.run.account)):
-        case Close(Ending.ANSWERED) as end:
+        case Close(Ending.ANSWERED) as end if way.run.handoff is None:
             return end
         case SendPart() as move if may_begin(way.rt, chat, now):
             return move if way.placed else Stand.NEEDS_PLACE

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from bot.delivery import notices, window
 from bot.domain.ending import Cause, Close, Ending, Note
+from bot.domain.handoff import hands_over
 from bot.domain.run import Run
 from bot.domain.verdict import UncertainDelivery
 from bot.leases.runtime import Runtime
@@ -16,8 +17,8 @@ from storage.outbox import Notice
 
 _TOLD_AGAIN_AFTER = 86_400.0
 
-
 _WORKER = "worker"
+_AGENT = "agent"
 
 
 def end_run(tx: Tx, rt: Runtime, run: Run, end: Close) -> bool:
@@ -36,13 +37,28 @@ def give_back(tx: Tx, run: Run, seconds: float, why: str) -> None:
 
 
 def after_end(tx: Tx, rt: Runtime, run: Run, end: Close, who: str) -> bool:
-    """Drop what is pending, post the note that is owed, promote the next run: whoever ended
-    this one. Returns whether something may have become due: a note, or that run."""
+    """Drop what is pending, post the note that is owed, hand the chat over if the agent asked for
+    a person, promote the next run: whoever ended this one. Returns whether something may have
+    become due: a note, or that run."""
     outbox.drop_pending(tx, run.id)
     _note(tx, rt, run, end)
+    handed_over = run.handoff is not None and hands_over(end)
+    if handed_over:
+        _hand_over(tx, rt, run)
     if who != _WORKER or end.ending is not Ending.ANSWERED:  # of which the run's row says it all
         audit_log.note(tx, who, f"ended {end.ending.value}", end.words, run=run.id, chat=run.chat)
-    return runs.promote(tx, run.chat) is not None or end.ending.rule.note is not None
+    promoted = runs.promote(tx, run.chat) is not None
+    return promoted or handed_over or end.ending.rule.note is not None
+
+
+def _hand_over(tx: Tx, rt: Runtime, run: Run) -> None:
+    """Give the chat to a person, and say so in it."""
+    chat = chats.get(tx, run.chat)
+    chats.hand_over(tx, chat.id, run.id)
+    audit_log.note(tx, _AGENT, "asked for a person", chat=chat.id)
+    if run.account in rt.channels:
+        said = notices.plain(rt, chat, Text.HANDED_OVER)
+        notices.say(tx, rt, chat, said, run=run.id, notice=Notice.HANDED_OVER)
 
 
 def _note(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:

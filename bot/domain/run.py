@@ -42,7 +42,8 @@ class Run:
     `attempts` counts claims, `failures` failures without progress, `deaths` undrained
     deaths of the holder during the agent. `replied` says that its reply or an apology is stored.
     `cause` is why it ended, or why an apology is owed. `messages` counts what it
-    answers, and is 0 once their words were deleted.
+    answers, and is 0 once their words were deleted. `handoff` is why its agent asked for a
+    person, None if it did not.
     """
 
     id: int
@@ -62,6 +63,7 @@ class Run:
     cause: Cause | None
     detail: str
     messages: int = 1
+    handoff: str | None = None
 
     @property
     def claim(self) -> Claim:

@@ -32,13 +32,15 @@ class Burst(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
-    """Bounds of the work on a turn."""
+    """Bounds of the work on a turn. `handoff_patience` passes before a person who waits for
+    another is told that nobody came; 0 is for ever."""
 
     lease: LeaseTerms = LeaseTerms(15.0, 5.0)
     run_deadline: float = 900.0
     concurrency: int = 100
     shutdown_grace: float = 30.0
     still_working_after: float = 45.0
+    handoff_patience: float = 3600.0
     typing_after: float = 2.0
     poll: float = 1.0
     history_runs: int = 50

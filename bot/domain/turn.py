@@ -164,6 +164,12 @@ class Turn(Protocol):
         """A key for `action` that is the same in every attempt of this turn: for services that
         do nothing twice under one key."""
 
+    def hand_over(self, reason: str) -> None:
+        """Ask for a person. When this turn ends, what it returns is sent, the person in the chat
+        is told that somebody will answer, and no agent answers there until an operator gives the
+        chat back. `reason` is for operators. Asked in a step, it holds once that is stored; else
+        once the turn returns. Asked again, the last reason counts."""
+
 
 class Agent(Protocol):
     """The function that `AGENT=package.module:function` names: it answers a turn. A plain `def`

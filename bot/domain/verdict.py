@@ -94,6 +94,7 @@ class Evidence:
     `last_message_at` is when the run's newest message was recorded here (a platform's own
     clock may be wrong, and its outages are not the person's fault); `window_opened_at` is
     the person's last message in the chat, by the provider's time where it is known;
+    `handed_over` says that its agent asked for a person in a step that is stored;
     `silenced` is the end of every answer in a chat to which nothing may be sent.
     """
 
@@ -107,6 +108,7 @@ class Evidence:
     apology_stored: bool = False
     parts: tuple[PartFacts, ...] = ()
     human_answered: bool = False
+    handed_over: bool = False
     silenced: Close | None = None
 
 
@@ -156,10 +158,17 @@ def judge(evidence: Evidence, policy: Policy) -> Verdict:
     if stored:
         return Deliver()
     if e.failures >= policy.retry.max_failures:
-        return Apologise(Cause.FAILURES, f"{e.failures} failures without progress")
+        owed = Apologise(Cause.FAILURES, f"{e.failures} failures without progress")
+        return _left_to_a_person(owed) if e.handed_over else owed
     if e.deadline_at is not None and e.now >= e.deadline_at:
-        return Apologise(Cause.DEADLINE)
+        owed = Apologise(Cause.DEADLINE)
+        return _left_to_a_person(owed) if e.handed_over else owed
     return Think(suspect=e.deaths >= policy.retry.suspect_after)
+
+
+def _left_to_a_person(owed: Apologise) -> Close:
+    """The end in the place of an apology: whoever wrote is told that a person will answer."""
+    return Close(Ending.SILENT, owed.cause, f"left to a person: {owed.words}")
 
 
 def window_closed(opened_at: float, now: float, policy: Policy) -> bool:
@@ -383,8 +392,20 @@ def follows(
     thought: Thought, run: Run, retry: RetryPolicy, jitter: float, now: float
 ) -> Close | Reply | Apologise | PutBack:
     """Decide what follows a thought of this attempt on the run; `jitter` is in [0, 1), and `now`
-    goes by the clock of its deadline."""
+    goes by the clock of its deadline. Where the agent asked for a person nobody apologises: its
+    last words are its answer."""
+    then = _follows(thought, run, retry, jitter, now)
+    if run.handoff is None or not isinstance(then, Apologise):
+        return then
+    return Reply(then.text) if then.text else _left_to_a_person(then)
+
+
+def _follows(
+    thought: Thought, run: Run, retry: RetryPolicy, jitter: float, now: float
+) -> Close | Reply | Apologise | PutBack:
     match thought:
+        case Answer(None) if run.handoff is not None:
+            return Close(Ending.SILENT, Cause.CHOSE_SILENCE, "left to a person")
         case Answer(reply):
             return Close(Ending.SILENT, Cause.CHOSE_SILENCE) if reply is None else reply
         case GaveUp(text, reason):

@@ -79,6 +79,7 @@ class Observer:
             ["ending"],
             buckets=_LONG,
         )
+        self.handoffs = counter("answerback_handoffs", "Turns whose agent asked for a person.")
         self.endings = counter("answerback_runs_ended", "Runs that ended, by ending.", ["ending"])
         for ending in Ending:
             self.endings.labels(ending.value)
@@ -121,6 +122,9 @@ class Observer:
         )
         self.standalone_parts = gauge(
             "answerback_standalone_parts", "Notices, operators' words and re-sends that wait."
+        )
+        self.wanting_person = gauge(
+            "answerback_chats_wanting_person", "Chats that want a person, counted to 200."
         )
         self.accounts_down = gauge(
             "answerback_accounts_down", "Accounts that their platform lets send nothing."

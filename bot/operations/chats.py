@@ -82,7 +82,9 @@ def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
         for number, body in enumerate(bodies, start=1)
     ]
     audit_log.note(tx, by.name, "replied by hand", by.because(f"part {posted[0]}"), chat=chat)
-    return it.done(f"part {', '.join(map(str, posted))} goes out next", READY)
+    paused = locked.paused(clock.read(tx))
+    back = f"; `chats resume {chat}` gives the chat back to the agent" if paused else ""
+    return it.done(f"part {', '.join(map(str, posted))} goes out next{back}", READY)
 
 
 def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:

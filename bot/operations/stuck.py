@@ -14,8 +14,9 @@ from bot.operations.phrases import counted, span, when
 from storage.engine import clock as database_clock
 from storage.engine.demands import facts_of, judge
 from storage.engine.tx import Tx
-from storage.views import diagnostics
+from storage.views import diagnostics, handoffs
 from storage.views.diagnostics import Fact, Queue
+from storage.views.handoffs import Wanted
 from storage.views.runs import RunLine
 
 _LATE = 2 / 3
@@ -40,6 +41,7 @@ class Trouble(Enum):
     SET_ASIDE = "set aside"
     OVER_DEADLINE = "over the deadline"
     UNCLAIMED = "nobody claims it"
+    WANTED = "wants a person"
     UNCERTAIN = "sent? unknown"
     REFUSED = "refused"
     BLOCKED = "chat blocked"
@@ -86,7 +88,7 @@ def find_stuck(tx: Tx, older: float, lease: float) -> Sequence[Stuck]:
         *_runs(tx, older, lease),
         *_unclaimed(tx, older, lease),
         *_parts(tx, older, lease),
-        *map(_queue, diagnostics.waiting_chats(tx, older)),
+        *_chats(tx, older),
         *_channels(tx),
     ]
     return in_order(found)
@@ -96,11 +98,17 @@ def stuck_of_run(tx: Tx, run: RunLine, lease: float) -> Sequence[Stuck]:
     """All of it that concerns one run, from when no worker was at once at hand: every screen that
     shows the run has its causes and its next command from here."""
     waits = run.state is RunState.WAITING
+    wanted = [one for one in handoffs.wanted(tx) if one.chat == run.chat]
     found = [
         *_runs(tx, 0.0, lease, run.id),
         *_unclaimed(tx, _AT_ONCE, lease, run.id),
         *_parts(tx, _AT_ONCE, lease, run.id),
-        *(map(_queue, diagnostics.waiting_chats(tx, 0.0, run.chat)) if waits else ()),
+        *(_wanted(one) for one in wanted if waits or one.run == run.id),
+        *(
+            map(_queue, diagnostics.waiting_chats(tx, 0.0, run.chat))
+            if waits and not wanted
+            else ()
+        ),
     ]
     return in_order(found)
 
@@ -242,9 +250,36 @@ def _after_refusal(fact: Fact) -> str:
     )
 
 
+def _chats(tx: Tx, older: float) -> Iterator[Stuck]:
+    """Chats that want a person, and others in which messages wait."""
+    wanted = {one.chat: one for one in handoffs.wanted(tx)}
+    yield from map(_wanted, wanted.values())
+    for queue in diagnostics.waiting_chats(tx, older):
+        if queue.chat not in wanted:
+            yield _queue(queue)
+
+
+def _wanted(one: Wanted) -> Stuck:
+    waits = f", {counted(one.messages, 'message')} waiting" if one.messages else ""
+    why = f"its agent asked for a person; nobody has answered for {span(one.since)}{waits}"
+    what = f"chat {one.chat}"
+    return Stuck(Trouble.WANTED, one.chat, one.since, why, _read_it(one.chat), what, one.account)
+
+
+def _read_it(chat: int) -> str:
+    return (
+        f"answerback chats show {chat} --text  # what is wanted; then `chats reply {chat} TEXT`,"
+        f" and `chats resume {chat}` gives it back"
+    )
+
+
 def _queue(queue: Queue) -> Stuck:
     waits = "waits" if queue.waiting == 1 else "wait"
     wait = f"{counted(queue.waiting, 'run')} {waits}, the oldest for {span(queue.since)}"
+    if queue.paused and queue.handed_over:
+        act = f"answerback chats resume {queue.chat}  # answers what waits; --drop cancels it"
+        why = f"{wait}: its agent asked for a person, who has not given the chat back"
+        return _chat(Trouble.PAUSED, queue, why, act)
     if queue.paused:
         act = f"answerback chats resume {queue.chat}  # answers what waits; --drop cancels it"
         return _chat(Trouble.PAUSED, queue, f"{wait}: the chat is paused", act)

@@ -45,9 +45,10 @@ class Step:
 class Steps:
     """The steps of one attempt on one run."""
 
-    def __init__(self, ctx: WorkerContext, claim: Claim) -> None:
+    def __init__(self, ctx: WorkerContext, claim: Claim, handoff: Callable[[], str | None]) -> None:
         self._ctx = ctx
         self._claim = claim
+        self._handoff = handoff
         self._threads = Threads(_THREADS)
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[str] = set()
@@ -87,7 +88,7 @@ class Steps:
         if step.cost is not None:
             cost = step.cost(json.loads(result))
             done = Done(result, cost.input_tokens, cost.output_tokens)
-        await ctx.persist(_finish, self._claim, key, done)
+        await ctx.persist(_finish, self._claim, key, done, self._handoff())
         for direction, tokens in (("input", done.input_tokens), ("output", done.output_tokens)):
             ctx.rt.observer.agent_tokens.labels(direction).inc(tokens or 0)
         await ctx.rt.reached(Checkpoint.STEP_STORED)
@@ -164,7 +165,11 @@ def _move(tx: Tx, claim: Claim, key: str, move: Callable[[Tx, int, str], object]
     move(tx, claim.run, key)
 
 
-def _finish(tx: Tx, claim: Claim, key: str, done: Done) -> None:
+def _finish(tx: Tx, claim: Claim, key: str, done: Done, handoff: str | None) -> None:
+    """Store the result, and why the agent asked for a person: a step that is not done again asks
+    for none again."""
     runs.hold(tx, claim)
     if steps.finish(tx, claim.run, key, done):
         runs.progress(tx, claim)
+        if handoff is not None:
+            runs.hand_over(tx, claim, handoff)

@@ -17,6 +17,7 @@ from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
 from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
 from bot.domain.forgotten import shows_a_step
+from bot.domain.handoff import hands_over
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
@@ -88,11 +89,15 @@ def _must_hold(ctx: WorkerContext, run: Run) -> None:
 async def _close(ctx: WorkerContext, run: Run, end: Close) -> None:
     ready = await ctx.persist(_end, ctx.rt, run, end)
     ctx.ended(run, end.ending, ready=ready)
+    if run.handoff is not None and hands_over(end):
+        _tell_handoff(ctx, run)
     await ctx.rt.reached(Checkpoint.SETTLED)
 
 
 def _end(tx: Tx, rt: Runtime, run: Run, end: Close) -> bool:
     chats.lock(tx, run.chat)
+    if run.handoff is not None:
+        runs.hand_over(tx, run.claim, run.handoff)
     return end_run(tx, rt, run, end)
 
 
@@ -110,9 +115,10 @@ async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case, turn: TurnCon
     await rt.reached(Checkpoint.AGENT_RETURNED)
     _must_hold(ctx, run)
     now = case.evidence.now + taken
-    match follows(thought, run, rt.retry, rt.clock.jitter(), now):
+    case = replace(case, run=replace(run, handoff=turn.handoff))
+    match follows(thought, case.run, rt.retry, rt.clock.jitter(), now):
         case Close() as end:
-            await _close(ctx, run, end)
+            await _close(ctx, case.run, end)
         case Reply() as reply:
             await _reply(ctx, case, reply)
         case Apologise() as owed:
@@ -162,6 +168,12 @@ def _failed(case: Case, turn: TurnContext, error: Exception) -> Failed:
     return Failed(clean(str(fault)))
 
 
+def _tell_handoff(ctx: WorkerContext, run: Run) -> None:
+    """Count an agent's asking for a person, and log it without its reason, which may quote."""
+    ctx.rt.observer.handoffs.inc()
+    _log.info("run %s: the agent asked for a person", run.id)
+
+
 def _put_back(tx: Tx, run: Run, back: PutBack) -> None:
     wait = back.wait
     if run.deadline_at is not None:
@@ -184,6 +196,8 @@ async def _reply(ctx: WorkerContext, case: Case, reply: Reply) -> None:
         bodies = channel.compose(reply, to)
     answer = NewAnswer(rt, case, PartKind.REPLY, bodies, reply=reply)
     first = await _store(ctx, answer)
+    if case.run.handoff is not None:
+        _tell_handoff(ctx, case.run)
     await rt.reached(Checkpoint.REPLY_STORED)
     await deliver(ctx, case.run, to, first)
 
@@ -269,6 +283,8 @@ def _store_in(
             choices.offer(tx, one.rt, to[one], one.parts)
         else:
             runs.explain(tx, one.run.claim, one.owed.cause, one.owed.words)
+        if one.run.handoff is not None:
+            runs.hand_over(tx, one.run.claim, one.run.handoff)
     parts = outbox.store_parts_each(tx, [one.outgoing(to[one], now) for one in held])
     lost = "was taken over before its answer was stored"
     return {

@@ -9,7 +9,8 @@ from typing import Any
 
 from bot.delivery.context import WorkerContext
 from bot.domain.forgotten import Forgotten
-from bot.domain.message import Attachment, ChannelName
+from bot.domain.handoff import LONGEST_REASON
+from bot.domain.message import Attachment, ChannelName, clean
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 from bot.observability.quoting import Spoken, spoken_in
 from bot.runs.reminders import ChatReminders
@@ -41,7 +42,8 @@ class TurnContext:
     def __init__(self, ctx: WorkerContext, case: Case) -> None:
         self._case = case
         self._run_deadline = ctx.rt.terms.work.run_deadline
-        self._steps = Steps(ctx, case.run.claim)
+        self.handoff = case.run.handoff
+        self._steps = Steps(ctx, case.run.claim, lambda: self.handoff)
         self.reminders = ChatReminders(ctx, case.run)
         channel = ctx.rt.channels[case.run.account]
         chat = case.chat
@@ -109,6 +111,9 @@ class TurnContext:
 
     def idempotency_key(self, action: str) -> str:
         return f"{self.request_id}-{self.run_id}:{action}"
+
+    def hand_over(self, reason: str) -> None:
+        self.handoff = clean(reason).strip()[:LONGEST_REASON]
 
     def step(
         self,

@@ -33,6 +33,8 @@ class Text(StrEnum):
     UNCERTAIN_ASK = "UNCERTAIN_ASK"  # delivery is uncertain, no buttons; {word}
     UNCERTAIN_ASK_BUTTON = "UNCERTAIN_ASK_BUTTON"  # the same above a button
     TOO_OLD = "TOO_OLD"  # expired: once a chat
+    HANDED_OVER = "HANDED_OVER"  # the agent asked for a person
+    NOBODY_YET = "NOBODY_YET"  # nobody answered since: once
     UNAVAILABLE = "UNAVAILABLE"  # the model refuses our key, or the like
     EMPTY_ANSWER = "EMPTY_ANSWER"  # the model had nothing to say, twice
     CUT_OFF = "CUT_OFF"  # under an answer that the model's output limit cut

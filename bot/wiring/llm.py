@@ -21,7 +21,8 @@ def llm_agent(
 ) -> LlmAgent:
     """The assistant; on a scripted model in the place of the settings' one. Raises
     ConfigurationError."""
-    built_in = [make_tool(function) for function in builtin_functions(WebReader())]
+    functions = builtin_functions(WebReader(), people=settings.llm_hand_over)
+    built_in = [make_tool(function) for function in functions]
     config = LlmConfig(
         prompt=_prompt(settings.llm_system_prompt_file),
         history_tokens=settings.llm_history_tokens,

@@ -62,6 +62,7 @@ async def refresh(rt: Runtime) -> None:
     rt.observer.uncertain_parts.set(seen.uncertain)
     rt.observer.standalone_parts.set(seen.standalone)
     rt.observer.accounts_down.set(seen.down)
+    rt.observer.wanting_person.set(seen.wanting)
 
 
 def tracer_of(settings: Settings, clock: Clock) -> Tracer:

@@ -5,6 +5,7 @@ from storage.chats.moves import (
     answered,
     follow_clock,
     forget,
+    hand_over,
     heard,
     hold_back,
     offer,

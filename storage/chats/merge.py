@@ -72,7 +72,10 @@ _CARRY_OVER = (
     .where(chats.c.id == KEPT)
     .values(
         {name: _later(name) for name in _LATER}
-        | {"opted_out_at": sa.func.coalesce(chats.c.opted_out_at, _of_gone("opted_out_at"))}
+        | {
+            name: sa.func.coalesce(chats.c[name], _of_gone(name))
+            for name in ("opted_out_at", "handoff_at", "handoff_run")
+        }
     )
 )
 # The address is the older chat's to take.

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from storage import runs
 from storage.chats.rows import IS_CHAT, Chat
-from storage.engine.binds import CHAT_ID, MOMENT, REASON, SECONDS
+from storage.engine.binds import CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
 from storage.engine.clock import moved, now, waited
 from storage.engine.insert import InsertOrSkip
 from storage.engine.sets import Rows, among
@@ -69,14 +69,41 @@ def unpark(tx: Tx, chat: int) -> None:
 
 
 _FOR_EVER = 1e12
-_PAUSE = sa.update(chats).where(IS_CHAT).values(paused_until=MOMENT)
-_RESUME = sa.update(chats).where(IS_CHAT, chats.c.paused_until > now).values(paused_until=None)
+# A handoff that is over by the time of its pause is none of the next pause.
+_PAUSE = (
+    sa.update(chats)
+    .where(IS_CHAT)
+    .values(
+        paused_until=MOMENT,
+        **{
+            name: sa.case((chats.c.paused_until > now, chats.c[name]))
+            for name in ("handoff_at", "handoff_run")
+        },
+    )
+)
+_HAND_OVER = (
+    sa.update(chats)
+    .where(IS_CHAT)
+    .values(paused_until=_FOR_EVER, handoff_at=now, handoff_run=RUN_ID)
+)
+_RESUME = (
+    sa.update(chats)
+    .where(IS_CHAT, chats.c.paused_until > now)
+    .values(paused_until=None, handoff_at=None, handoff_run=None)
+)
 
 
 def pause(tx: Tx, chat: int, until: float | None) -> None:
     """Stop the agent in this chat until `until` (epoch seconds; None: until resumed). The
     chat is locked; its head, if nobody works on it, goes back to the waiters."""
     tx.execute(_PAUSE, {"chat_id": chat, "moment": _FOR_EVER if until is None else until})
+    runs.step_back(tx, chat)
+
+
+def hand_over(tx: Tx, chat: int, run: int) -> None:
+    """Pause the chat until it is resumed, because the agent of this run asked for a person. The
+    chat is locked."""
+    tx.execute(_HAND_OVER, {"chat_id": chat, "run_id": run})
     runs.step_back(tx, chat)
 
 

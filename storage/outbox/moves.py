@@ -133,6 +133,8 @@ class Notice(IntEnum):
     UNCERTAIN = 2
     TOO_OLD = 3
     RETRIED = 4
+    HANDED_OVER = 5
+    NOBODY_YET = 6
 
 
 def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1) -> int | None:

@@ -52,6 +52,7 @@ from storage.runs.moves import (
     fail,
     follow_clock,
     give_back,
+    hand_over,
     hasten,
     hold,
     keep,

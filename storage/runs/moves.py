@@ -138,6 +138,7 @@ _REPLIED = (
     .values(replied=True, quarantined=sa.false())
     .returning(runs.c.id)
 )
+_HAND_OVER = sa.update(runs).where(_HELD).values(handoff=REASON)
 _EXPLAIN = sa.update(runs).where(_HELD).values(cause=_CAUSE, detail=REASON)
 
 
@@ -154,6 +155,11 @@ def mark_replied_each(tx: Tx, claims: Sequence[Claim]) -> frozenset[int]:
         return frozenset()
     rows = [(one.run, one.holder, one.fence) for one in claims]
     return frozenset(tx.scalars(_REPLIED, _claims.of(rows)))
+
+
+def hand_over(tx: Tx, claim: Claim, reason: str) -> None:
+    """Keep why the agent asked for a person, until the run ends. Raises StaleLease."""
+    _move(tx, _HAND_OVER, claim, "its handoff was stored", reason=reason)
 
 
 def explain(tx: Tx, claim: Claim, cause: Cause, reason: str) -> None:

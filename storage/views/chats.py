@@ -33,6 +33,7 @@ class ChatLine:
     language: str
     last_inbound_at: float | None
     paused_until: float | None
+    handoff_at: float | None
     unreachable_since: float | None
     unreachable_reason: str | None
     opted_out_at: float | None
@@ -64,12 +65,15 @@ def chats_listed(
     *,
     paused: bool = False,
     unreachable: bool = False,
+    but: Sequence[int] = (),
     limit: int = 50,
 ) -> Sequence[ChatLine]:
-    """Chats, those that were heard last first."""
+    """Chats, those that were heard last first, without those in `but`."""
     question = _LINES.limit(limit)
     if ids is not None:
         question = question.where(chats.c.id.in_(ids))
+    if but:
+        question = question.where(chats.c.id.not_in(but))
     if paused:
         question = question.where(chats.c.paused_until > now)
     if unreachable:

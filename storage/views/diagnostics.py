@@ -171,7 +171,8 @@ def put_off_runs(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A chat in which messages wait: since when the oldest, behind which run, or paused."""
+    """A chat in which messages wait: since when the oldest, behind which run, or paused, and if
+    that is because its agent asked for a person."""
 
     chat: int
     account: int
@@ -180,6 +181,7 @@ class Queue:
     head: int | None
     head_state: str
     paused: bool
+    handed_over: bool
 
 
 def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Queue]:
@@ -205,6 +207,7 @@ def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Que
             head.c.id,
             sa.func.coalesce(head.c.state, ""),
             sa.and_(chats.c.paused_until.is_not(None), chats.c.paused_until > now),
+            chats.c.handoff_at.is_not(None),
         )
         .join(chats, chats.c.id == waits.c.chat)
         .outerjoin(head, sa.and_(head.c.chat == waits.c.chat, leads))

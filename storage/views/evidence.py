@@ -84,6 +84,7 @@ def case_of(
         apology_stored=apologised,
         parts=tuple(p.facts for p in parts),
         human_answered=answered_at is not None and answered_at > last,
+        handed_over=run.handoff is not None,
         silenced=chat.silenced,
     )
     return Case(run, chat, messages, parts, evidence)

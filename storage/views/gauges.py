@@ -16,6 +16,7 @@ from storage.engine.sets import within
 from storage.engine.tx import Tx
 from storage.runs.rows import KEPT
 from storage.schema.tables import Watched, accounts, inbound, outbox, runs
+from storage.views import handoffs
 from storage.views.diagnostics import UNCERTAIN
 
 COUNTED = 10_000
@@ -25,7 +26,7 @@ COUNTED = 10_000
 @dataclass(frozen=True, slots=True)
 class Gauges:
     """Counts go up to COUNTED; ages in seconds, 0 when there is nothing. `kept` are answered and
-    wait for their account to be up again."""
+    wait for their account to be up again, `wanting` are the chats that want a person."""
 
     ready: int
     running: int
@@ -34,6 +35,7 @@ class Gauges:
     uncertain: int
     standalone: int
     down: int
+    wanting: int
     oldest_ready: float
     oldest_waiting: float
 
@@ -73,6 +75,7 @@ _GAUGES = sa.select(
     _up_to(*UNCERTAIN),
     _up_to(is_in(outbox.c.watched, Watched.DUE)),
     _up_to(accounts.c.down_since.is_not(None)),
+    handoffs.COUNT,
     _oldest_ready,
     _oldest_waiting,
 ).select_from(_ready_rows.join(_waiting_rows, sa.true()))

@@ -54,6 +54,9 @@ def _moves(tx: Tx, run: int) -> Iterator[Moment]:
 
 def _end(tx: Tx, run: int) -> Iterator[Moment]:
     row = tx.execute(sa.select(runs).where(runs.c.id == run)).one()
+    if row.ended_at is not None and row.handoff is not None:
+        asked = f"{len(row.handoff)} characters"
+        yield Moment(row.ended_at, "agent", "asked for a person", asked, row.handoff)
     if row.ended_at is not None:
         yield Moment(row.ended_at, "run", f"ended: {row.ending}", row.detail)
 

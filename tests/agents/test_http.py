@@ -222,3 +222,19 @@ async def test_a_proxy_of_the_environment_is_not_used(
 def test_an_address_that_is_none_is_refused_at_start(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^AGENT: "):
         HttpAgent(HttpAgentConfig(url), CLOCK)
+
+
+async def test_an_answer_that_asks_for_a_person_hands_the_turn_over(
+    server: FakeAgentServer, connect: Connect
+) -> None:
+    server.behaviour = ok({"text": "I pass it on.", "hand_over": " wants a refund "})
+    asked = turn("refund!")
+    assert await connect()(asked) == Reply("I pass it on.")
+    assert asked.handoffs == ["wants a refund"]
+
+
+async def test_an_empty_reason_asks_for_nobody(server: FakeAgentServer, connect: Connect) -> None:
+    server.behaviour = ok({"text": "Hi", "hand_over": ""})
+    asked = turn("hello")
+    assert await connect()(asked) == Reply("Hi")
+    assert asked.handoffs == []

@@ -112,3 +112,14 @@ async def test_a_server_that_does_not_answer_at_all_is_asked_no_more(
     assert list(report) == ["a plain text"]
     assert report["a plain text"].level is Level.PROBLEM
     assert len(server.asked) == 1
+
+
+async def test_a_server_that_asks_for_a_person_is_told_so(server: FakeAgentServer) -> None:
+    def asks_once(asked: Asked) -> bytes:
+        button = any(message["button"] for message in asked.json["messages"])
+        return ok({"hand_over": "pressed a button"}) if button else good(asked)
+
+    server.behaviour = asks_once
+    report = await checked(server)
+    assert report["a pressed button"].detail == "stayed silent, asked for a person"
+    assert "person" not in report["a plain text"].detail

@@ -27,6 +27,9 @@ def answered(answer: object, status: int = 200) -> Reply:
         ({"silent": True}, Reply(silent=True)),
         ({"silent": True, "text": ""}, Reply(silent=True)),
         ({"silent": False, "text": "Hi"}, Reply("Hi")),
+        ({"hand_over": "wants a refund"}, Reply(silent=True)),
+        ({"silent": True, "hand_over": "wants a refund"}, Reply(silent=True)),
+        ({"text": "Hi", "hand_over": "wants a refund"}, Reply("Hi")),
         (
             {"text": "?", "buttons": [{"label": "Yes", "data": "y"}, {"label": "No"}]},
             Reply("?", buttons=(Button("Yes", "y"), Button("No"))),
@@ -52,8 +55,10 @@ def test_a_good_answer_is_a_reply(answer: object, reply: Reply) -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        ({}, "has no text, buttons, attachments or silent"),
-        ({"reply": "Hi"}, "has no text, buttons, attachments or silent"),
+        ({}, "has no text, buttons, attachments, silent or hand_over"),
+        ({"reply": "Hi"}, "has no text, buttons, attachments, silent or hand_over"),
+        ({"hand_over": " "}, "has no text, buttons, attachments, silent or hand_over"),
+        ({"text": "Hi", "hand_over": True}, "hand_over is not a text"),
         (["Hi"], "not a JSON object"),
         ("Hi", "not a JSON object"),
         ({"text": 3}, "text is not a text"),

@@ -139,3 +139,16 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 def test_no_tools_are_fine() -> None:
     assert load_tools("") == []
+
+
+async def test_the_assistant_asks_for_a_person_only_where_there_is_one() -> None:
+    alone, staffed = (
+        {function.__name__: function for function in builtin_functions(WebReader(), people=people)}
+        for people in (False, True)
+    )
+    assert "hand_over" not in alone
+    model = ScriptedModel(call("hand_over", reason="wants a refund"), "I pass it on.")
+    asked = turn("refund!")
+    assert await assistant(model, staffed["hand_over"])(asked) == "I pass it on."
+    assert asked.handoffs == ["wants a refund"]
+    assert "promise nothing" in results(model.asked[-1])[0]

@@ -62,6 +62,10 @@ class FakeTurn:
     results: dict[str, str] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     reminders: Reminders = field(default_factory=NoReminders)
+    handoffs: list[str] = field(default_factory=list)
+
+    def hand_over(self, reason: str) -> None:
+        self.handoffs.append(reason)
 
     @property
     def text(self) -> str:

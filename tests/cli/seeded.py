@@ -14,7 +14,7 @@ NOW = 1_800_003_600.0
 SINCE_BOOT = 500_000.0
 BOOT = "boot-of-the-machine"
 
-ADA, TEAM, DAVID, EVE, PAUSED, GONE, FAR, BROKEN, NEW, SHOP, LATE = range(1, 12)
+ADA, TEAM, DAVID, EVE, PAUSED, GONE, FAR, BROKEN, NEW, SHOP, LATE, WANDA = range(1, 13)
 MAIN, SECOND, PHONE = 1, 2, 3
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07Eve\u202e\r\nanswerback recover"
@@ -82,6 +82,15 @@ _CHATS = [
     _chat(NEW, MAIN, "700100209", "Noor", last_inbound_at=NOW - 400),
     _chat(SHOP, SECOND, "700100210", "Sam"),
     _chat(LATE, MAIN, "700100211", "Lea"),
+    _chat(
+        WANDA,
+        MAIN,
+        "700100212",
+        "Wanda",
+        paused_until=1e12,
+        handoff_at=NOW - 1488,
+        handoff_run=51,
+    ),
 ]
 
 
@@ -139,6 +148,17 @@ def _running(number: int, chat: int, age: float, holder: int, **other: object) -
 
 
 _RUNS = [
+    _ended(
+        51,
+        WANDA,
+        1500,
+        "silent",
+        cause="chose_silence",
+        detail="left to a person",
+        handoff="Wanda paid twice and wants the second payment back.",
+        replied=False,
+    ),
+    _run(52, WANDA, 700, "waiting"),
     _ended(1, ADA, 7200, "answered", cause="delivered"),
     _ended(2, ADA, 3600, "uncertain", cause="unconfirmed", detail="read timeout after 20 s"),
     _ended(3, DAVID, 3000, "uncertain", cause="unconfirmed", detail="no status within 120 s"),
@@ -213,6 +233,8 @@ def _heard(number: int, run: int | None, text: str, **other: object) -> dict[str
 
 
 _INBOUND = [
+    _heard(51, 51, "You took the money twice."),
+    _heard(52, 52, "Is anybody there?"),
     _heard(1, 1, "Where is my order?"),
     _heard(2, 2, "And the invoice?"),
     _heard(3, 3, HEBREW, request_id="wa-SM00000000000000000000000000000003"),
@@ -318,6 +340,7 @@ _EVENTS = [
     _event(5, 12, "worker", "ended apologised", "3 failures without progress"),
     _event(8, 12, "ann@desk", "ended cancelled", "closed by hand"),
     _event(12, 120, "recovery", "released", "its holder worker-2 is dead"),
+    {"chat": WANDA, "at": NOW - 1488, "who": "agent", "what": "asked for a person"},
     {"chat": PAUSED, "at": NOW - 650, "who": "ann@desk", "what": "paused", "why": "I take over"},
 ]
 

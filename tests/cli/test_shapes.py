@@ -27,7 +27,7 @@ RUN = """id request_id requests channel chat address topic state ending cause de
 PART = """id run chat channel address kind part state receipt attempts error code provider_status
     since_s"""
 CHAT = """id channel account address topic kind name language last_inbound_at paused_until
-    unreachable_since unreachable_reason opted_out_at live_runs"""
+    unreachable_since unreachable_reason opted_out_at live_runs handoff_at wants_person"""
 
 HEARD = "direction id at run request_id kind ignored state ending"
 
@@ -52,7 +52,7 @@ def _some(hint: Any) -> object:
         (shapes.run_shape(made(RunLine)), RUN),
         (shapes.part_shape(made(PartLine), text=False), PART),
         (shapes.part_shape(made(PartLine), text=True), f"{PART} text"),
-        (shapes.chat_shape(made(ChatLine)), CHAT),
+        (shapes.chat_shape(made(ChatLine), wants_person=True), CHAT),
         (shapes.moment_shape(made(Moment), text=False), "at who what detail"),
         (shapes.moment_shape(made(Moment), text=True), "at who what detail text"),
         (shapes.said_shape(made(Heard), text=False), HEARD),

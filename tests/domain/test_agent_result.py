@@ -41,6 +41,29 @@ RUN = Run(
     detail="",
 )
 
+ASKED = replace(RUN, handoff="wants a person")
+
+
+@pytest.mark.parametrize(
+    ("thought", "after"),
+    [
+        (Answer(Reply("hello")), Reply("hello")),
+        (Answer(None), Close(Ending.SILENT, Cause.CHOSE_SILENCE, "left to a person")),
+        (GaveUp(" Ask Ann. ", "no data"), Reply("Ask Ann.")),
+        (GaveUp(" ", "no data"), Close(Ending.SILENT, Cause.GAVE_UP, "left to a person: no data")),
+        (
+            OutOfTime(),
+            Close(Ending.SILENT, Cause.DEADLINE, "left to a person: the deadline passed"),
+        ),
+        (Later(30.0, "busy"), PutBack(30.0, "busy", failed=False)),
+        (Failed("ValueError"), PutBack(RETRY.agent.after(1, 0.0), "ValueError", failed=True)),
+    ],
+)
+def test_who_asked_for_a_person_never_apologises(
+    thought: Thought, after: Reply | Close | PutBack
+) -> None:
+    assert follows(thought, ASKED, RETRY, 0.0, 1.0) == after
+
 
 @pytest.mark.parametrize(
     ("thought", "after"),

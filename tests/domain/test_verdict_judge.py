@@ -183,3 +183,18 @@ def test_a_stored_reply_does_not_wait_for_ever(
     verdict = judge(stored, TELEGRAM)
     assert isinstance(verdict, Close)
     assert verdict.ending is ending
+
+
+@pytest.mark.parametrize(
+    "spent",
+    [
+        replace(FRESH, failures=RETRY.max_failures),
+        replace(FRESH, deadline_at=NOW),
+    ],
+)
+def test_nobody_apologises_where_a_person_was_asked_for(spent: Evidence) -> None:
+    assert isinstance(judge(spent, TELEGRAM), Apologise)
+    left = judge(replace(spent, handed_over=True), TELEGRAM)
+    assert isinstance(left, Close)
+    assert left.ending is Ending.SILENT
+    assert left.words.startswith("left to a person: ")

@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.reply import PartKind
 from storage.engine.tx import Tx
-from storage.views import diagnostics, gauges, lookup, progress
+from storage.views import diagnostics, gauges, handoffs, lookup, progress
 from storage.views.conversation import conversation
 from tests.storage.kit import LEASE, Hand
 from tests.storage.plans import BIG, Reading, fill, reading
@@ -21,6 +21,8 @@ QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
     "unclaimed_runs": lambda hand: reading(hand, diagnostics.unclaimed_runs, 60.0),
     "put_off_runs": lambda hand: reading(hand, diagnostics.put_off_runs, 60.0),
     "waiting_chats": lambda hand: reading(hand, diagnostics.waiting_chats, 60.0),
+    "wanted": lambda hand: reading(hand, handoffs.wanted),
+    "forsaken": lambda hand: reading(hand, handoffs.forsaken, [1], 60.0),
     "uncertain_parts": lambda hand: reading(hand, diagnostics.uncertain_parts),
     "refused_parts": lambda hand: reading(hand, diagnostics.refused_parts, 604_800.0),
     "unsent_words": lambda hand: reading(hand, diagnostics.unsent_words, 60.0),

@@ -1,4 +1,4 @@
-"""The tools that every assistant has: reminders, and reading a page."""
+"""The built-in tools of an assistant: reminders, reading a page, asking for a person."""
 
 from __future__ import annotations
 
@@ -39,8 +39,24 @@ async def cancel_reminder(number: int, turn: Turn) -> str:
     return "It is cancelled." if cancelled else "No reminder waits under that number."
 
 
-def builtin_functions(web: WebReader) -> list[Function]:
-    """All of them, reading pages with this reader."""
+@safe_to_repeat
+async def hand_over(reason: str, turn: Turn) -> str:
+    """Ask a person of the team to take over this chat. Use it when somebody wants to speak to a
+    human, or needs something that you can't do. You will not be asked in this chat again until
+    the team gives it back.
+
+    Args:
+        reason: What the person needs, in one or two sentences, for the team.
+    """
+    turn.hand_over(reason)
+    return (
+        "A person is asked for. After your answer the chat is told that somebody will answer; "
+        "promise nothing about when."
+    )
+
+
+def builtin_functions(web: WebReader, *, people: bool = False) -> list[Function]:
+    """All of them, reading pages with this reader; with `people` there are some to ask for."""
 
     @safe_to_repeat
     async def web_fetch(url: str) -> str:
@@ -55,4 +71,5 @@ def builtin_functions(web: WebReader) -> list[Function]:
         except PageUnreadable as error:
             return f"The page can't be read: {error}"
 
-    return [remind_me, list_reminders, cancel_reminder, web_fetch]
+    handoff = [hand_over] if people else []
+    return [remind_me, list_reminders, cancel_reminder, web_fetch, *handoff]

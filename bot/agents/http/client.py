@@ -12,6 +12,7 @@ from bot.agents.http.contract import (
     ACTION,
     SIGNATURE_HEADER,
     HttpAnswer,
+    asked_for_person,
     read_answer,
     request_body,
     sign,
@@ -76,9 +77,13 @@ class HttpAgent:
         except TimeoutError as error:
             raise AgentFailed(f"{self.place}: no answer within {patience:.1f} s") from error
         try:
-            return read_answer(answer, self._clock.wall(), signed=bool(secret))
+            reply = read_answer(answer, self._clock.wall(), signed=bool(secret))
+            handoff = asked_for_person(answer)
         except AgentFailed as error:
             raise AgentFailed(f"{self.place}: {error}") from None
+        if handoff is not None:
+            turn.hand_over(handoff)
+        return reply
 
     async def post(self, body: bytes, key: str, signature: str) -> HttpAnswer:
         """One exchange, signed unless `signature` is empty. Raises AgentFailed when there was

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.agents.http.client import HttpAgent, HttpAgentConfig
@@ -79,7 +79,7 @@ async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial
     began = clock.monotonic()
     level, detail = Level.OK, ""
     try:
-        detail = described(await agent(probe))
+        detail = described(await agent(probe), probe)
     except AgentFailed as error:
         level, detail = Level.PROBLEM, str(error)
     except Retry as error:
@@ -89,14 +89,15 @@ async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial
     return Trial(name, level, detail, clock.monotonic() - began)
 
 
-def described(reply: Reply | None) -> str:
-    """An answer by its size."""
+def described(reply: Reply | None, probe: Probe) -> str:
+    """An answer by its size, and whether the agent asked for a person."""
+    handoff = ["asked for a person"] if probe.handoffs else []
     if reply is None or reply.silent:
-        return "stayed silent"
+        return ", ".join(["stayed silent", *handoff])
     said = [f"{len(reply.text)} characters"] if reply.text else []
     said += [f"{len(reply.buttons)} buttons"] if reply.buttons else []
     said += [f"{len(reply.files)} attachments"] if reply.files else []
-    return ", ".join(said) or "an empty answer"
+    return ", ".join([*(said or ["an empty answer"]), *handoff])
 
 
 async def _same_again(agent: HttpAgent, plain: Probe) -> Trial:
@@ -163,6 +164,7 @@ class Probe:
     interrupted: bool = False
     run_id: int = 0
     chat: TurnChat = _CHAT
+    handoffs: list[str] = field(default_factory=list)
 
     @staticmethod
     def fresh(clock: Clock, seconds: float) -> Probe:
@@ -174,7 +176,7 @@ class Probe:
         """The same turn under an id of its own."""
         name, now = f"check-{clock.token()}", clock.wall()
         messages = [replace(message, request_id=name, sent_at=now) for message in self.messages]
-        return replace(self, request_id=name, messages=tuple(messages))
+        return replace(self, request_id=name, messages=tuple(messages), handoffs=[])
 
     @property
     def reminders(self) -> Reminders:
@@ -196,6 +198,9 @@ class Probe:
 
     def idempotency_key(self, action: str) -> str:
         return f"{self.request_id}-{action}"
+
+    def hand_over(self, reason: str) -> None:
+        self.handoffs.append(reason)
 
 
 class _Picture:

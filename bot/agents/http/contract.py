@@ -2,7 +2,8 @@
 
     POST {"request_id", "idempotency_key", "attempt", "interrupted", "deadline", "chat",
           "messages", "history"}
-    200  {"text", "buttons", "attachments"} or {"silent": true}
+    200  {"text", "buttons", "attachments"} or {"silent": true}; with "hand_over": reason, or that
+         alone, a person is asked for
     422  {"give_up": text}: the person is told that text
     429, 503 with Retry-After: the turn is tried again then
     anything else is a failure; nothing of it reaches the chat or a log
@@ -137,6 +138,12 @@ def read_answer(answer: HttpAnswer, now: float, *, signed: bool = True) -> Reply
             raise AgentFailed(f"it answered {status}")
 
 
+def asked_for_person(answer: HttpAnswer) -> str | None:
+    """The reason for which an answer that was read asks for a person; None if it does not."""
+    found = _object(answer.body)
+    return _text(found, "hand_over").strip() or None
+
+
 def retry_after(header: str, now: float) -> float | None:
     """Seconds to wait, from either form of Retry-After (RFC 9110, 10.2.3); None if unreadable."""
     value = header.strip()
@@ -174,11 +181,14 @@ def _reply(answer: dict[str, object]) -> Reply:
         files=tuple(_file_out(entry) for entry in _list(answer, "attachments")),
         silent=silent,
     )
+    handoff = _text(answer, "hand_over").strip()
     if silent and (reply.text or reply.buttons or reply.files):
         raise AgentFailed("its answer is silent and says something")
-    if not answer.keys() & {"text", "buttons", "attachments", "silent"}:
-        raise AgentFailed("its answer has no text, buttons, attachments or silent")
-    return reply
+    if answer.keys() & {"text", "buttons", "attachments", "silent"}:
+        return reply
+    if not handoff:
+        raise AgentFailed("its answer has no text, buttons, attachments, silent or hand_over")
+    return Reply(silent=True)
 
 
 def _file_out(entry: dict[str, object]) -> FileOut:

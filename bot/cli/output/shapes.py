@@ -70,13 +70,14 @@ def part_shape(part: PartLine, *, text: bool) -> Shape:
     return shape(part, hidden if text else f"{hidden} text")
 
 
-def chat_shape(chat: ChatLine) -> Shape:
+def chat_shape(chat: ChatLine, *, wants_person: bool = False) -> Shape:
     """A chat. Times are null where they do not apply."""
     hidden = "bot live not_before"
+    more: Shape = {"live_runs": chat.live, "wants_person": wants_person}
     if chat.paused_until is not None and chat.paused_until >= FOR_EVER:
         hidden += " paused_until"
-        return shape(chat, hidden, live_runs=chat.live, paused_until="resumed")
-    return shape(chat, hidden, live_runs=chat.live)
+        more["paused_until"] = "resumed"
+    return shape(chat, hidden, **more)
 
 
 def moment_shape(happened: Moment, *, text: bool) -> Shape:

@@ -51,6 +51,8 @@ chats = Table(
     Column("last_inbound_at", Double),
     Column("answered_at", Double),
     Column("paused_until", Double),
+    Column("handoff_at", Double),
+    Column("handoff_run", BigInteger),
     Column("unreachable_since", Double),
     Column("unreachable_reason", Text),
     Column("opted_out_at", Double),
@@ -59,6 +61,7 @@ chats = Table(
     Column("merged_into", BigInteger),
     UniqueConstraint("account", "address", "topic"),
     one_of("kind", ChatKind),
+    Index("ix_chats_handoff", "handoff_at", **where("handoff_at IS NOT NULL")),
     postgresql_with=UPDATED_OFTEN,
 )
 

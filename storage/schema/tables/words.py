@@ -17,7 +17,7 @@ from storage.schema.tables.work import runs, steps
 WORDS: Mapping[Table, Mapping[str, object]] = {
     chats: {"name": "", "offered": None},
     reminders: {"text": ""},
-    runs: {"detail": "", "messages": 0},
+    runs: {"detail": "", "handoff": None, "messages": 0},
     steps: {"result": case((steps.c.state == "done", "null"))},
     inbound: {
         "text": "",

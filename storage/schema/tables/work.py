@@ -55,6 +55,7 @@ runs = Table(
     Column("ending", Text),
     Column("cause", Text),
     Column("detail", Text, nullable=False, server_default=""),
+    Column("handoff", Text),
     one_of("state", RunState),
     one_of("ending", Ending),
     one_of("cause", Cause),

@@ -46,6 +46,7 @@ CREATE TABLE chats (
     created_at FLOAT8 NOT NULL,
     last_inbound_at FLOAT8, answered_at FLOAT8,
     paused_until FLOAT8,
+    handoff_at FLOAT8, handoff_run BIGINT,
     unreachable_since FLOAT8, unreachable_reason TEXT,
     opted_out_at FLOAT8,
     not_before FLOAT8 NOT NULL DEFAULT 0,
@@ -54,6 +55,7 @@ CREATE TABLE chats (
     CONSTRAINT uq_chats_account_address_topic UNIQUE (account, address, topic),
     CONSTRAINT ck_chats_kind CHECK (kind IN ('private', 'group', 'broadcast'))
 )[UPDATED OFTEN];
+CREATE INDEX ix_chats_handoff ON chats (handoff_at) WHERE handoff_at IS NOT NULL;
 
 CREATE TABLE chat_addresses (
     account BIGINT NOT NULL CONSTRAINT fk_chat_addresses_account REFERENCES accounts (id),
@@ -108,6 +110,7 @@ CREATE TABLE runs (
     attempts INTEGER NOT NULL DEFAULT 0,
     claimed_at FLOAT8, deadline_at FLOAT8, ended_at FLOAT8,
     ending TEXT, cause TEXT, detail TEXT NOT NULL DEFAULT '',
+    handoff TEXT,
     CONSTRAINT ck_runs_state CHECK (state IN ('waiting', 'ready', 'running', 'ended')),
     CONSTRAINT ck_runs_ending CHECK (ending IN ('answered', 'uncertain', 'undeliverable',
         'apologised', 'failed', 'withdrawn', 'cancelled', 'expired', 'silent')),

@@ -1,0 +1,35 @@
+"""Handoffs to which nobody came: the chat is told so, once."""
+
+from __future__ import annotations
+
+from bot.delivery import notices
+from bot.leases.runtime import Runtime
+from bot.texts import Text
+from storage import chats
+from storage.engine.tx import Tx
+from storage.notify import READY
+from storage.outbox import Notice
+from storage.views import handoffs
+
+
+async def tell_forsaken(rt: Runtime) -> int:
+    """Say in the chats where it is due that nobody could answer yet; returns in how many. Any
+    process may do so at any time. Raises DatabaseUnavailable."""
+    patience = rt.terms.work.handoff_patience
+    if not patience:
+        return 0
+    found = await rt.db.read(handoffs.forsaken, rt.mine, patience)
+    told = [await rt.db.write(_tell, rt, chat, patience) for chat in found]
+    if any(told):
+        rt.wakeups.tell(READY)
+    return sum(told)
+
+
+def _tell(tx: Tx, rt: Runtime, number: int, patience: float) -> bool:
+    """False: another process was first, or somebody came."""
+    chat = chats.lock(tx, number)
+    run = handoffs.forsaken_by(tx, chat.id, patience)
+    if run is None:
+        return False
+    said = notices.plain(rt, chat, Text.NOBODY_YET)
+    return notices.say(tx, rt, chat, said, run=run, notice=Notice.NOBODY_YET) is not None
