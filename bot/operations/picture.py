@@ -2,9 +2,9 @@
 
 Time goes down, a row a moment. The line at the left is the run; beside it stand, as bars, what
 overlaps: claims of processes, steps, and parts on their way. Shapes say all that colours say: a bar
-is dotted where it is not over or its beginning was not kept, and dashed to a question mark where
-nobody knows. The ink is the page's own (`currentColor`), so that a page with a strict policy may do
-without the style sheet, which is for a picture in a file.
+is dotted where it is not over, was cut off, or its beginning was not kept, and dashed to a question
+mark where nobody knows. The ink is the page's own (`currentColor`), so that a page with a strict
+policy may do without the style sheet, which is for a picture in a file.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _MATTERS = frozenset({Mark.UNCERTAIN, Mark.REFUSED, Mark.DIED, Mark.ENDED, Mark.
 _OPENS = frozenset({Mark.CLAIMED, Mark.STEP_BEGAN, Mark.STORED, Mark.SENDING})
 _CLOSES = frozenset({Mark.DIED, Mark.LET_GO, Mark.FAILED, Mark.ENDED})
 _BLUE, _RED, _AMBER, _GREEN = "#2f7fd0", "#d14343", "#b7791f", "#2a9054"
+_SIGN_HIGH = 8
+"""Units from the point of a sign to its edge."""
 _INK = "currentColor"
 _CLAIM, _HOLDS = "", ("worker", "agent")
 """The name of a claim's bar, which is no thing's, and who acts under a claim."""
@@ -102,8 +104,8 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """Something that lasted, from row to row. `vague`: its beginning was not kept. `open`: its end
-    is not known. `doubtful`: nobody knows what became of it."""
+    """Something that lasted, from row to row. `vague`: its beginning was not kept. `open`: it is
+    not over, or was cut off. `doubtful`: nobody knows what became of it."""
 
     name: str
     first: int
@@ -191,7 +193,7 @@ def _kind(mark: Mark) -> str:
 
 
 def _bars(rows: Sequence[_Row]) -> Iterator[_Bar]:
-    """What lasted: claims as far as they are known, then steps and parts."""
+    """Bars for claims, as far as they are known, then for steps and parts."""
     begun: int | None = None
     edge, last = 0, len(rows) - 1
     for at, row in enumerate(rows):
@@ -219,7 +221,8 @@ def _bar_of(thing: str, rows: Sequence[_Row], last: int) -> _Bar:
         cut = [at for at in range(first + 1, last + 1) if rows[at].mark in _CLOSES]
         return _Bar(thing, first, min(cut, default=last), _BLUE, open=True)
     if end in (Mark.WAITS, Mark.SENDING, Mark.STORED):
-        return _Bar(thing, first, last, _GREEN, open=True)
+        over = [at for at in range(own[-1], last + 1) if rows[at].mark is Mark.ENDED]
+        return _Bar(thing, first, min(over, default=last), _GREEN, open=True)
     if end is Mark.UNCERTAIN:
         return _Bar(thing, first, own[-1], _AMBER, doubtful=True)
     return _Bar(thing, first, own[-1], _BLUE if end is Mark.STEP_DONE else _GREEN)
@@ -344,7 +347,9 @@ def _drawn_bar(bar: _Bar, x: float, first: float, last: float) -> Iterator[str]:
     claim = bar.name == _CLAIM
     wide, strength = (8, 0.28) if claim else (3, 0.9)
     dashes = "5 4" if bar.doubtful else "2 4" if bar.vague or bar.open else ""
-    if last - first < 1:
+    if not claim and not bar.open:
+        last -= _SIGN_HIGH
+    if last <= first:
         return
     yield _shape(f"M{x:g} {first:g}V{last:g}", wide, strength, bar.colour, dashes)
 
