@@ -63,9 +63,10 @@ goldens: $(TESTABLE) ## Renew tests/cli/goldens, every screen of the command lin
 screenshots: $(TESTABLE) ## Take docs/web-*.png of the chat on a page; needs a Chromium
 	@$(BIN)/python docs/screenshots.py
 
-picture: $(TESTABLE) ## Draw docs/layers.svg and docs/run-life.svg from the code as it is
+picture: $(TESTABLE) ## Draw layers.svg, run-life.svg and killed-twice.svg of docs/ from the code as it is
 	@$(BIN)/python docs/layers.py
 	@$(BIN)/python docs/run_life.py
+	@$(BIN)/python docs/killed_twice.py
 
 recording: $(TESTABLE) ## Record docs/demo.svg: a process is killed, the next one answers
 	@$(BIN)/python docs/recording.py

@@ -13,13 +13,13 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from bot.cli.output.wording import safe
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.role import Role
 from bot.exit import linger, to_the_end
 from bot.lazy_imports import lazy_imports
+from bot.operations.phrases import safe
 
 with lazy_imports(__name__):
     import uvloop

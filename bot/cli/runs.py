@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal, NoReturn, get_args
 
 import typer
@@ -27,6 +29,7 @@ with lazy_imports(__name__):
     from bot.intake.status import turn_status
     from bot.operations import runs
     from bot.operations.explain import Explained, explain_run
+    from bot.operations.picture import draw_run
     from bot.operations.stuck import Stuck, stuck_of_run, told_of_run
     from bot.operations.told import what_was_told
     from bot.wiring import OperatorSession
@@ -126,21 +129,32 @@ def _chat_of(run: RunLine) -> str:
 @app.command()
 def show(
     run: options.Run,
+    file: Annotated[
+        Path | None, typer.Argument(help="With --svg: the picture's file.", metavar="[FILE]")
+    ] = None,
     *,
     text: options.Texts = False,
     addresses: options.Addresses = False,
+    svg: Annotated[
+        bool, typer.Option("--svg", help="Draw it, as SVG, into FILE or to standard output.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Show one run and everything that happened to it, in one time line.
 
     For example: answerback runs show tg-700100201-42 --text
     """
+    if svg and json:
+        raise CommandFailed("give either --svg or --json, not both", MISUSED)
+    if file is not None and not svg:
+        raise CommandFailed("a file is for a picture: give --svg with it", MISUSED)
+    if svg:
+        _keep(_drawn(run, text=text, addresses=addresses), file)
+        return
     found = in_session(
         lambda session: session.rt.db.read(_whole, run, session.settings.lease_seconds)
     )
-    [line], course = shown([found.line], whole=addresses), shown(found.course, whole=addresses)
-    if not addresses:
-        course = [replace(moment, what=without_numbers(moment.what)) for moment in course]
+    [line], course = shown([found.line], whole=addresses), _course(found.course, addresses)
     if json:
         sent = shown(found.sent, whole=addresses)
         render.as_json(
@@ -160,6 +174,45 @@ def show(
         render.next_step(stuck[0].act)
     elif line.ending is None:
         render.next_step(f"answerback runs why {line.id}  # says what may be done with it")
+
+
+def _course(course: Sequence[Moment], addresses: bool) -> Sequence[Moment]:  # noqa: FBT001
+    """The course with its phone numbers whole or, without `addresses`, cut short."""
+    if addresses:
+        return course
+    return [replace(m, what=without_numbers(m.what)) for m in shown(course, whole=False)]
+
+
+def _drawn(run: str, *, text: bool, addresses: bool) -> str:
+    """The run as a picture."""
+
+    async def work(session: OperatorSession) -> tuple[Sequence[Moment], Explained, float]:
+        rt, lease = session.rt, session.settings.lease_seconds
+
+        def read(tx: Tx) -> tuple[Sequence[Moment], Explained, float]:
+            number = one_run(tx, run)
+            course = timeline.timeline(tx, number)
+            return course, explain_run(tx, rt, number, lease), look(tx).now
+
+        return await rt.db.read(read)
+
+    course, why, now = in_session(work, speaks=True)
+    if not addresses:
+        evidence = [(name, shortened(value)) for name, value in why.evidence]
+        why = replace(shortened_in(why), evidence=evidence)
+    return draw_run(_course(course, addresses), why, now, text=text)
+
+
+def _keep(picture: str, file: Path | None) -> None:
+    """Write the picture into its file, or print it. Raises CommandFailed."""
+    if file is None:
+        sys.stdout.write(picture)
+        return
+    try:
+        file.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise CommandFailed(f"the picture was not written: {error}", MISUSED) from error
+    render.lines([f"the picture is in {file}"])
 
 
 def _head(found: _Whole, line: RunLine, causes: Sequence[str], told: str) -> Sequence[str]:

@@ -1,11 +1,15 @@
-"""Times and counts as people read them: one form for each."""
+"""Times, counts and foreign words as people read them: one form for each."""
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import UTC, datetime
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _DAY = 86_400.0
+_JOINERS = "\u200c\u200d"
+"""Needed inside emoji and in several scripts; they move nothing around them."""
+_ACTING = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
 def span(seconds: float) -> str:
@@ -25,6 +29,22 @@ def when(at: float, now: float) -> str:
 def counted(count: int, noun: str) -> str:
     """So many of these."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def safe(text: str, *, lines: bool = False) -> str:
+    """The text with everything spelled out that could move the cursor, change a colour or
+    turn the direction of writing. With `lines` line breaks and tabs stay."""
+    stays = _JOINERS + "\n\t" if lines else _JOINERS
+    return "".join(
+        c if c in stays or unicodedata.category(c) not in _ACTING else _spelled(c) for c in text
+    )
+
+
+def _spelled(character: str) -> str:
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
 
 
 def _told(seconds: float, units: int) -> str:

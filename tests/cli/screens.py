@@ -80,6 +80,19 @@ SCREENS = {
     "outbox-resolve": "outbox resolve 32 --delivered --dry-run --who ann@desk",
     "letters-list": "letters list --text",
 }
+PICTURES = {
+    "answered": "1 --text",
+    "uncertain": "2",
+    "note-refused": "3",
+    "apologised": "5",
+    "hostile": "6 --text",
+    "stopped": "7",
+    "closed-by-hand": "8",
+    "dead": "12",
+    "put-off": "14",
+    "looked-up": "19",
+}
+"""Runs that are drawn."""
 FINDINGS = (
     Finding("settings", Level.OK, "they fit together"),
     Finding(
@@ -180,6 +193,14 @@ def drawn(screen: str, width: str) -> str:
     return f"$ answerback {screen}\n{plain(shown.getvalue())}[{code}]\n"
 
 
+def picture(run: str) -> str:
+    """The run as it is drawn."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        commands().main(["runs", "show", *run.split(), "--svg"], standalone_mode=False)
+    return printed.getvalue()
+
+
 def drawn_findings(width: str) -> str:
     """The findings of a doctor, as `drawn` would tell them."""
     shown = io.StringIO() if width == PIPE else Terminal()
@@ -200,6 +221,8 @@ def all_screens() -> Iterator[tuple[Path, str]]:
             with at_the_moment(folder):
                 if filled:
                     seed(folder)
+                    for name, run in PICTURES.items():
+                        yield GOLDENS / "svg" / f"{name}.svg", picture(run)
                 for name, screen in screens.items():
                     for width in (*WIDTHS, *(ELSEWHERE if name in ELSEWHERE_TOO else ())):
                         yield GOLDENS / width / f"{name}.txt", drawn(screen, width)
@@ -207,7 +230,7 @@ def all_screens() -> Iterator[tuple[Path, str]]:
 
 def main() -> None:
     """Renew every golden."""
-    for old in GOLDENS.glob("*/*.txt"):
+    for old in GOLDENS.glob("*/*.*"):
         old.unlink()
     for path, screen in all_screens():
         path.parent.mkdir(parents=True, exist_ok=True)

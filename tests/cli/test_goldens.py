@@ -10,7 +10,7 @@ from tests.cli.screens import GOLDENS, all_screens
 
 def test_every_screen_is_as_its_golden_says() -> None:
     drawn = dict(all_screens())
-    kept = {path: path.read_text(encoding="utf-8") for path in GOLDENS.glob("*/*.txt")}
+    kept = {path: path.read_text(encoding="utf-8") for path in GOLDENS.glob("*/*.*")}
     assert set(kept) == set(drawn), "screens came or went: `make goldens`"
     for path, screen in drawn.items():
         assert screen == kept[path], path

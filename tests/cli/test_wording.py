@@ -8,8 +8,8 @@ import pytest
 
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
-from bot.cli.output.wording import moment, safe, without_numbers
-from bot.operations.phrases import span, when
+from bot.cli.output.wording import moment, without_numbers
+from bot.operations.phrases import safe, span, when
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from storage import outbox
 
 ROOT = Path(__file__).parents[2]
 LIFE = runpy.run_path(str(ROOT / "docs" / "run_life.py"))
+KILLED = runpy.run_path(str(ROOT / "docs" / "killed_twice.py"))
 DEMO = ROOT / "docs" / "demo.svg"
 _TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -30,6 +31,11 @@ def test_the_life_of_a_run_is_drawn_from_its_moves_and_endings_as_they_are() -> 
     shown = (ROOT / "docs" / "run-life.svg").read_text(encoding="utf-8")
     assert shown == LIFE["drawn"](), "a move or an ending changed: `make picture` draws it anew"
     assert {*RunState, *Ending} <= set(words(shown))
+
+
+def test_the_run_that_was_killed_twice_is_drawn_as_runs_are_drawn() -> None:
+    shown = (ROOT / "docs" / "killed-twice.svg").read_text(encoding="utf-8")
+    assert shown == KILLED["drawn"](), "pictures of runs changed: `make picture` draws it anew"
 
 
 def test_a_diagram_is_read_with_all_its_moves() -> None:
@@ -51,7 +57,7 @@ def test_the_recording_shows_the_chat_as_it_is() -> None:
         assert len(found) == 2, f"{line}: `make recording` records it anew"
 
 
-@pytest.mark.parametrize("name", ["demo.svg", "run-life.svg", "layers.svg"])
+@pytest.mark.parametrize("name", ["demo.svg", "run-life.svg", "layers.svg", "killed-twice.svg"])
 def test_a_picture_is_small_and_runs_nothing(name: str) -> None:
     picture = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert len(picture.encode()) < 60_000

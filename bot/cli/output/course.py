@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place, quoted
-from bot.cli.output.wording import safe
 from bot.domain.reply import PartKind
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import when
+from bot.operations.phrases import safe, when
 
 with lazy_imports(__name__):
+    from bot.operations.course import told, told_once
     from storage.views.conversation import Heard, Said
     from storage.views.timeline import Moment
 
@@ -25,33 +25,10 @@ _TALK = (
 def print_course(course: Sequence[Moment], now: float, *, text: bool) -> None:
     """Print what happened, in order, each thing once."""
     rows = [
-        (when(m.at, now), m.who, _words(_told(m, now), m.text if text else ""))
-        for m in _told_once(course)
+        (when(m.at, now), m.who, _words(told(m, now), m.text if text else ""))
+        for m in told_once(course)
     ]
     render.table(_COURSE, rows)
-
-
-def _told(happened: Moment, now: float) -> str:
-    due = "" if happened.due is None else f"due again at {when(happened.due, now)}"
-    if happened.what.startswith("receipt "):
-        return f"{happened.detail} has the {happened.what}"
-    state = happened.what.rpartition(" ")[2]
-    detail = "" if happened.detail == f"the provider says {state}" else happened.detail
-    return ": ".join(filter(None, (happened.what, ", ".join(filter(None, (detail, due))))))
-
-
-def _told_once(course: Sequence[Moment]) -> Iterator[Moment]:
-    """Without what another line says too: the run's own end where an event tells of it, and that a
-    part of a reply was stored where its sending is told."""
-    every = [m.what for m in course]
-    ended = any(what.startswith("ended ") for what in every)
-    for happened in course:
-        part = happened.what.removesuffix(" stored")
-        if ended and happened.what.startswith("ended: "):
-            continue
-        if part.startswith("reply ") and f"{part} sending" in every:
-            continue
-        yield happened
 
 
 def print_conversation(talk: Sequence[Heard | Said], now: float, *, text: bool) -> None:

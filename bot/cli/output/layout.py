@@ -11,8 +11,8 @@ from enum import Enum, auto
 from itertools import zip_longest
 from typing import assert_never
 
-from bot.cli.output.wording import safe
 from bot.lazy_imports import lazy_imports
+from bot.operations.phrases import safe
 
 with lazy_imports(__name__):
     from rich.cells import cell_len, chop_cells

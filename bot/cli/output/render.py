@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from bot.cli.output.layout import GAP, Column, Place, facts, labelled, laid_out, wrap
-from bot.cli.output.wording import safe
 from bot.lazy_imports import lazy_imports
+from bot.operations.phrases import safe
 
 with lazy_imports(__name__):
     from rich.console import Console, Group

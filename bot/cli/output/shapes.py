@@ -82,7 +82,7 @@ def chat_shape(chat: ChatLine, *, wants_person: bool = False) -> Shape:
 
 def moment_shape(happened: Moment, *, text: bool) -> Shape:
     due = "" if happened.due is None else f", due again at {moment(happened.due)}"
-    hidden = "due" if text else "due text"
+    hidden = "due mark thing" if text else "due mark thing text"
     return shape(happened, hidden, detail=f"{happened.detail}{due}")
 
 

@@ -3,31 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from datetime import UTC, datetime
 
 TO_BEGIN = "`answerback chat` tries the agent, `answerback doctor` says what keeps messages away"
 """The next thing to do where nobody wrote yet."""
-_JOINERS = "\u200c\u200d"
-"""Needed inside emoji and in several scripts; they move nothing around them."""
-_ACTING = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-
-
-def safe(text: str, *, lines: bool = False) -> str:
-    """The text with everything spelled out that could move the cursor, change a colour or
-    turn the direction of writing. With `lines` line breaks and tabs stay."""
-    stays = _JOINERS + "\n\t" if lines else _JOINERS
-    return "".join(
-        c if c in stays or unicodedata.category(c) not in _ACTING else _spelled(c) for c in text
-    )
-
-
-def _spelled(character: str) -> str:
-    number = ord(character)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
-
 
 _NAMES_A_NUMBER = re.compile(r"\bwamid\.[\w+/=-]{7,}")
 """A name of WhatsApp's for a message: it holds the phone number, in base64."""

@@ -10,8 +10,8 @@ from rich.cells import set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from bot.cli.output.wording import safe
 from bot.cli.talk.terminal import ANSWER, PROMPT, Write, write
+from bot.operations.phrases import safe
 
 _NARROW = 20
 """Columns below which no line is put above the prompt."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from bot.cli.output.wording import safe
+from bot.operations.phrases import safe
 
 PROMPT = "you> "
 ANSWER = "bot> "
