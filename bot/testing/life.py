@@ -31,7 +31,11 @@ class Life:
                 await leave.wait()
 
         body = asyncio.create_task(live(), name="the bot's process")
-        await asyncio.wait((up, body), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait((up, body), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            body.cancel()
+            raise
         if not up.done():
             up.cancel()
             await body
