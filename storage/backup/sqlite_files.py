@@ -100,11 +100,13 @@ def _put_aside(file: Path, clock: Clock) -> Path | None:
     if not file.exists():
         return None
     aside = file.with_name(f"{file.name}.before-{int(clock.wall())}")
-    # Its log goes with it: beside another file it would destroy that. All of it is in the file,
-    # unless that is damaged.
+    # Beside another file its log would destroy that. All of it is in the file, or that is damaged.
+    log = file.with_name(f"{file.name}-wal")
+    kept = log.exists() and log.stat().st_size
     for end in ("-wal", "-shm"):
+        of_file = file.with_name(file.name + end)
         with suppress(FileNotFoundError):
-            file.with_name(file.name + end).rename(aside.with_name(aside.name + end))
+            of_file.rename(aside.with_name(aside.name + end)) if kept else of_file.unlink()
     os.link(file, aside)
     return aside
 
