@@ -22,15 +22,18 @@ sql() {
 }
 
 docker compose stop web worker
+sql 'DROP DATABASE IF EXISTS answerback_new' # of a restore that was ended in its middle
 sql "CREATE DATABASE answerback_new TEMPLATE template0 ENCODING 'UTF8'"
-if ! gzip -dc "$source" | load answerback_new --single-transaction --file=-; then
+# Committed at our word alone: psql reads gzip's death as the end of what it has to do.
+if ! { echo 'BEGIN;' && gzip -dc "$source" && echo 'COMMIT;'; } | load answerback_new --file=- ||
+    ! load answerback_new --command='SELECT version_num FROM alembic_version'; then
     sql 'DROP DATABASE answerback_new'
     echo "nothing was changed: $source could not be put back; docker compose start web worker" >&2
     exit 1
 fi
 sql "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'answerback'"
-sql "ALTER DATABASE answerback RENAME TO $before"
-sql 'ALTER DATABASE answerback_new RENAME TO answerback'
+sql "BEGIN; ALTER DATABASE answerback RENAME TO $before;
+    ALTER DATABASE answerback_new RENAME TO answerback; COMMIT"
 docker compose run --rm -T web answerback db restored </dev/null
 docker compose start web worker
 echo "put back; what was there is the database $before"

@@ -38,6 +38,7 @@ from storage.engine.database import Database
 from storage.engine.name_lock import NameLock
 from storage.engine.tx import Tx
 from storage.holders import Identity
+from storage.retention import restored_from
 
 _log = logging.getLogger("answerback.lease")
 
@@ -67,7 +68,8 @@ class Session:
 
 
 class LeaseKeeper:
-    """Owns this process's lease and its name."""
+    """Owns this process's lease and its name. On a database that was put back, and is not settled,
+    nobody has a lease: not even who worked on the one before it and only connected anew."""
 
     def __init__(
         self,
@@ -233,6 +235,11 @@ class LeaseKeeper:
 def _begin(
     tx: Tx, identity: Identity, lapsed: int | None, names: NameLock, *, blocked: bool
 ) -> tuple[int, str]:
+    if restored_from(tx) is not None:
+        raise DatabaseUnavailable(
+            "the database came from a backup and is not settled: run `answerback db restored`, or "
+            "start this process anew"
+        )
     name = names.take(tx)
     holder = holder_rows.register(tx, replace(identity, name=name))
     holder_rows.mark_earlier_dead(tx, name, holder)
@@ -245,4 +252,5 @@ def _begin(
 
 
 def _renew(tx: Tx, holder: int, names: NameLock) -> bool:
-    return names.keep(tx) and holder_rows.renew(tx, holder)
+    settled = restored_from(tx) is None
+    return settled and names.keep(tx) and holder_rows.renew(tx, holder)

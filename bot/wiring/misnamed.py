@@ -32,6 +32,13 @@ OTHERS = frozenset(
     }
 )  # fmt: skip
 """Names of other programs: build servers, hosts, providers' own packages."""
+OTHERS_HERE = frozenset(
+    {
+        "DATABASE_SSL", "DATABASE_USER", "LOG_FORMATTER", "PUBLIC_API_URL", "REDIS_USER",
+        "TELEGRAM_TO", "TWILIO_LOG_LEVEL", "TWILIO_PROFILE",
+    }
+)  # fmt: skip
+"""The same in a machine's environment; in `.env` they are meant for us."""
 OTHERS_END = ("_SERVICE_HOST", "_SERVICE_PORT", "_PORT")
 """Endings, or `_PORT_` within, of what orchestrators set for every service."""
 HANDED_ON_BEGIN = (
@@ -143,7 +150,7 @@ def _twice(file: Sequence[Line]) -> Sequence[Finding]:
 
 
 def _is_anothers(name: str) -> bool:
-    return name in OTHERS or name.endswith(OTHERS_END) or "_PORT_" in name
+    return name in OTHERS | OTHERS_HERE or name.endswith(OTHERS_END) or "_PORT_" in name
 
 
 def _is_handed_on(name: str) -> bool:

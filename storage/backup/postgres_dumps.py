@@ -16,10 +16,17 @@ from sqlalchemy import URL
 
 from bot.domain.ports import Clock
 from storage.backup.whole import BackupFailed, marking
-from storage.schema.migrate import revisions
+from storage.schema.migrate import NEWEST, revisions
 
 _READ_AT_ONCE = 65_536
 _DUMPED = b"PostgreSQL database dump complete"
+_REFUSE_NEWER = """
+DO $$ DECLARE found text := (SELECT version_num FROM public.alembic_version); BEGIN
+    IF found > '{newest}' THEN
+        RAISE EXCEPTION 'it is at schema %, newer than {newest}: use the newer Answerback', found;
+    END IF;
+END $$;
+"""
 
 
 @contextmanager
@@ -71,25 +78,27 @@ def dump(parsed: URL, part: Path, made_at: float) -> None:
 
 def load(url: str, parsed: URL, source: Path, clock: Clock) -> None:
     """Put everything in, in one transaction, marked within it: also a dump that somebody else made.
-    Raises BackupFailed."""
+    psql commits at our word alone: it reads our death as the end of its input. Raises
+    BackupFailed."""
     if revisions(url)[0] is not None:
         raise BackupFailed(
             "the database has tables of Answerback already: make an empty one (createdb) and "
             "point DATABASE_URL there"
         )
     words = [_program("psql"), "--no-psqlrc", "--quiet", "--output=/dev/null"]
-    words += ["--single-transaction", "--set=ON_ERROR_STOP=1", "--file=-"]
+    words += ["--set=ON_ERROR_STOP=1", "--set=VERBOSITY=terse", "--file=-"]
     with _reached(parsed) as place, _telling() as said, _unpacked(source) as unpacked:
         with subprocess.Popen([*words, place], stdin=subprocess.PIPE, stderr=said) as loading:
             assert loading.stdin is not None
             try:
+                loading.stdin.write(b"BEGIN;\n")
                 _feed(unpacked, loading.stdin, source)
-                loading.stdin.write(_mark(clock.wall()))
+                loading.stdin.write(_last_words(clock))
                 loading.stdin.close()
             except BrokenPipeError:
                 pass  # it says why
             except BaseException:
-                loading.kill()  # or it would commit the half that it has
+                loading.kill()
                 raise
         if loading.returncode:
             raise BackupFailed(f"psql could not put {source} back: {_last(said)}")
@@ -108,6 +117,11 @@ def _feed(sql: IO[bytes], psql: IO[bytes], source: Path) -> None:
         raise BackupFailed(f"{source} is damaged: {error}") from error
     if _DUMPED not in end:
         raise BackupFailed(f"{source} is no whole dump of PostgreSQL: its end is missing")
+
+
+def _last_words(clock: Clock) -> bytes:
+    """The end of what psql is told."""
+    return _REFUSE_NEWER.format(newest=NEWEST).encode() + _mark(clock.wall()) + b"COMMIT;\n"
 
 
 def _mark(made_at: float) -> bytes:

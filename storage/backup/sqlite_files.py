@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -64,7 +64,7 @@ def replace(source: Path, file: Path, clock: Clock) -> Path | None:
     Returns where the former went. Raises BackupFailed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     like = (file if file.exists() else file.parent).stat()
-    with _nobody_works(file), whole(file, like) as part:
+    with _nobody_works(file), ExitStack() as stack, whole(file, like) as part:
         try:
             shutil.copyfile(source, part)
             _refuse_cut(part, source)
@@ -73,6 +73,7 @@ def replace(source: Path, file: Path, clock: Clock) -> Path | None:
                 _mark(copied, clock.wall())
         except sqlite3.Error as error:
             raise BackupFailed(f"{source} can't be read: {error}") from error
+        stack.enter_context(_nobody_writes(file))  # until the copy has its name
         return _put_aside(file, clock)
 
 
@@ -99,14 +100,34 @@ def _put_aside(file: Path, clock: Clock) -> Path | None:
     if not file.exists():
         return None
     aside = file.with_name(f"{file.name}.before-{int(clock.wall())}")
-    with suppress(sqlite3.Error), _opened(file) as before:
-        before.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    # What of its log is left goes with it: beside another file it would destroy that.
+    # Beside another file its log would destroy that. All of it is in the file, or that is damaged.
+    log = file.with_name(f"{file.name}-wal")
+    kept = log.exists() and log.stat().st_size
     for end in ("-wal", "-shm"):
+        of_file = file.with_name(file.name + end)
         with suppress(FileNotFoundError):
-            file.with_name(file.name + end).rename(aside.with_name(aside.name + end))
+            of_file.rename(aside.with_name(aside.name + end)) if kept else of_file.unlink()
     os.link(file, aside)
     return aside
+
+
+@contextmanager
+def _nobody_writes(file: Path) -> Iterator[None]:
+    """Have everything be in the file itself, and nothing more come: who waits to write finds
+    another file in its place. Raises BackupFailed when somebody does not let go of it."""
+    with ExitStack() as stack:
+        if file.exists():
+            try:
+                before = stack.enter_context(_opened(file))
+                [(busy, _, _)] = before.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                before.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                busy = "locked" in str(error)
+            except sqlite3.DatabaseError:
+                busy = False  # it is damaged, and nobody can write it
+            if busy:
+                raise BackupFailed(f"somebody uses {file}: end that, then run this again")
+        yield
 
 
 @contextmanager

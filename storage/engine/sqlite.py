@@ -117,7 +117,7 @@ class Sqlite:
         self._file = Path(str(url.database))
         self._writes = read_only.may_write(self._file)
         self._clock = clock
-        self._writer = _Writer(self._connect, clock.monotonic, on_broken)
+        self._writer = _Writer(self._connect, self._file, clock.monotonic, on_broken)
         self._idle: queue.LifoQueue[Any] = queue.LifoQueue()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="db-read")
 
@@ -190,15 +190,19 @@ class Sqlite:
 
 class _Writer:
     """The thread that writes. Whatever ends it fails everybody who waits, and is told to
-    `on_broken`."""
+    `on_broken`; so does another file in the place of ours, such as a backup that was put back."""
 
     def __init__(
         self,
         connect_: Callable[[], Any],
+        file: Path,
         monotonic: Callable[[], float],
         on_broken: Callable[[], object],
     ) -> None:
         self._connect = connect_
+        self._file = file
+        self._number: int | None = None
+        """The inode of the file that is written, once it is opened."""
         self._monotonic = monotonic
         self._on_broken = on_broken
         self._queue: queue.PriorityQueue[_Job] = queue.PriorityQueue()
@@ -234,11 +238,12 @@ class _Writer:
         try:
             while (job := self._queue.get()).urgency is not _Urgency.CLOSE:
                 try:
-                    connection = connection or self._connect()
+                    connection = connection or self._opened()
                     connection.execute("BEGIN IMMEDIATE")
                 except Exception as error:  # noqa: BLE001 - whatever it is, callers must not wait
                     self._refuse(job, error)
                     continue
+                self._stay_or_raise()
                 if not self._commit_group(connection, job):
                     connection.close()  # and undo what it holds
                     connection = None
@@ -252,6 +257,21 @@ class _Writer:
         finally:
             if connection is not None:
                 connection.close()
+
+    def _opened(self) -> Any:
+        before = _inode(self._file)
+        connection = self._connect()
+        if self._number is None:
+            self._number = before or _inode(self._file)
+        return connection
+
+    def _stay_or_raise(self) -> None:
+        """Write to no file that lost its name: nobody reads it there. Raises
+        DatabaseUnavailable, which ends the thread."""
+        if _inode(self._file) != self._number:
+            raise DatabaseUnavailable(
+                f"another file than before stands at {self._file}: this process has to start anew"
+            )
 
     def _refuse(self, job: _Job | None, error: BaseException) -> None:
         """Nothing can be written now: whoever waits learns it at once, not one by one. Who comes
@@ -312,6 +332,13 @@ def _in_savepoint(tx: Tx, job: _Job) -> Callable[[], None]:
         tell = partial(job.done.set_exception, _told(error, tx))
     tx.connection.execute("RELEASE job")
     return tell
+
+
+def _inode(file: Path) -> int | None:
+    try:
+        return file.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _not_taken(error: BaseException) -> DatabaseUnavailable:

@@ -239,12 +239,14 @@ def prune(tx: Tx, older: float) -> bool:
     return tx.execute(_PRUNE, {"seconds": older}).rowcount == AT_ONCE
 
 
-_GAP = sa.update(followed).values(n=followed.c.n + 1_000_000)
+# Milliseconds: of two restores of one backup, the second begins beyond the life of the first.
+_GAP = sa.update(followed).values(n=followed.c.n + sa.cast(now * 1000, sa.BigInteger))
 
 
 def leave_gap(tx: Tx) -> None:
-    """Let every journal go on behind a gap that no number of an old database's later life fills:
-    whoever followed it is told to begin with a snapshot."""
+    """Let every journal go on behind a gap that no number of an old database's later life fills,
+    nor of what came from the same backup before: whoever followed it is told to begin with a
+    snapshot."""
     tx.execute(_GAP)
 
 

@@ -29,6 +29,11 @@ case "$*" in
 *) echo "$*" >>"$ASKED" ;;
 esac
 """
+_GZIP_DIES = f"""#!/bin/sh
+[ "$1" = -t ] && exec {shutil.which("gzip")} "$@"
+{shutil.which("gzip")} "$@" | sed '/CREATE INDEX/,$d'
+kill -9 $$
+"""
 
 
 class Machine:
@@ -123,3 +128,21 @@ def test_a_backup_that_is_cut_changes_nothing(machine: Machine) -> None:
     assert machine.run("restore.sh", cut).returncode != 0
     assert machine.accounts() == ["before"]
     assert machine.asked.read_text() == ""
+
+
+def test_a_restore_whose_input_ends_early_changes_nothing_and_can_be_run_again(
+    machine: Machine,
+) -> None:
+    backup, dying = machine.folder / "backup.sql.gz", machine.folder / "bin/gzip"
+    _account(machine, "before")
+    assert machine.run("backup.sh", backup).returncode == 0
+    dying.write_text(_GZIP_DIES)
+    dying.chmod(0o755)
+    ended = machine.run("restore.sh", backup)
+    assert ended.returncode != 0
+    assert "nothing was changed" in ended.stderr
+    assert machine.accounts() == ["before"]
+    dying.unlink()
+    machine.postgres.administer(sql.SQL("CREATE DATABASE answerback_new"))
+    assert machine.run("restore.sh", backup).returncode == 0
+    assert machine.accounts() == ["before"]

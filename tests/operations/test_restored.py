@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from bot.settings import Settings
 from bot.wiring import backups
 from bot.wiring.process import settle_restored
 from storage.backup import BackupFailed, put_back
+from storage.retention import mark_restored
+from storage.schema.migrate import NEWEST, revisions
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
@@ -200,6 +203,25 @@ async def test_a_snapshot_is_settled_once_by_a_word(world: World) -> None:
     assert world.telegram.texts(ADA) == []
 
 
+async def test_who_still_worked_on_it_has_no_lease_until_it_is_settled(world: World) -> None:
+    agent = Agent()
+    process = await world.start(agent=agent, heartbeat_seconds=0.2)
+    await process.post_update(Person(ADA).text("slow"))
+    await agent.begun.wait()
+    await world._beside().write(mark_restored, world.clock.wall())
+    lease = process.process.lease
+    await lease.renew()
+    assert not lease.holds()
+    agent.go.set()
+    await lease.renew()
+    assert not lease.holds()
+    assert await asyncio.to_thread(settle_restored, process.process.settings, world.clock)
+    await lease.renew()
+    assert lease.holds()
+    await world.settled()
+    assert world.telegram.texts(ADA) == []
+
+
 @pytest.mark.usefixtures("programs")
 async def test_nothing_is_put_back_that_is_no_whole_backup_or_over_what_is_used(
     world: World, empty_url: str
@@ -225,7 +247,65 @@ async def test_nothing_is_put_back_that_is_no_whole_backup_or_over_what_is_used(
         broken.write_bytes(part)
         with pytest.raises((BackupFailed, ConfigurationError)):
             await asyncio.to_thread(backups.restore, settings, broken)
-    await asyncio.to_thread(backups.restore, settings, backup)
+    aside, _ = await asyncio.to_thread(backups.restore, settings, backup)
+    if aside is not None:  # with its log, which is empty
+        assert list(aside.parent.glob(f"{aside.name}*")) == [aside]
+
+
+async def at_schema(world: World, revision: str) -> None:
+    """Have the database of this world say that it is at this schema."""
+    sql = f"UPDATE alembic_version SET version_num = '{revision}'"
+    await world._beside().write(lambda tx: tx.run(sql))
+
+
+_DIES_HALFWAY = """
+import os, sys
+from pathlib import Path
+from bot.clock import SystemClock
+from storage.backup import postgres_dumps, put_back
+
+def half(sql, psql, _source):
+    whole = sql.read()
+    psql.write(whole[: whole.index(b"CREATE INDEX")])
+    psql.flush()
+    os._exit(9)
+
+postgres_dumps._feed = half
+put_back(sys.argv[1], Path(sys.argv[2]), SystemClock())
+"""
+
+
+@pytest.mark.usefixtures("programs")
+async def test_a_death_in_the_middle_of_putting_back_leaves_no_half(
+    world: World, empty_url: str
+) -> None:
+    if empty_url.startswith("sqlite"):
+        pytest.skip("a copy takes its name when it is whole")
+    process = await world.start(agent=Agent())
+    backup = world.folder / "backup"
+    await asyncio.to_thread(backups.back_up, process.process.settings, backup)
+    dying = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _DIES_HALFWAY, empty_url, str(backup)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    await dying.communicate()  # which psql has too, until it ends
+    assert dying.returncode == 9
+    assert revisions(empty_url)[0] is None
+    assert await asyncio.to_thread(put_back, empty_url, backup, world.clock) is None
+
+
+@pytest.mark.usefixtures("programs")
+async def test_a_backup_of_a_newer_version_changes_nothing(world: World, empty_url: str) -> None:
+    process = await world.start(agent=Agent())
+    settings, backup = process.process.settings, world.folder / "backup"
+    await process.stop()
+    await at_schema(world, "9999")
+    await asyncio.to_thread(backups.back_up, settings, backup)
+    await at_schema(world, NEWEST)
+    before = revisions(empty_url)[0]
+    with pytest.raises(BackupFailed, match="schema 9999, newer than"):
+        await asyncio.to_thread(put_back, empty_url, backup, world.clock)
+    assert revisions(empty_url)[0] == before
 
 
 async def test_what_twilio_has_of_the_lost_time_is_not_answered_again(sqlite_url: str) -> None:

@@ -225,6 +225,30 @@ async def test_a_writer_that_is_ended_fails_all_who_wait_and_is_told(
     assert reported == [SystemExit]
 
 
+async def test_another_file_in_its_place_ends_the_writer_and_nothing_goes_to_the_lost_one(
+    tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _found: None)
+    path, aside = tmp_path / "answerback.db", tmp_path / "aside.db"
+    shutil.copyfile(sqlite_template, path)
+    told = threading.Event()
+    db = Database(DatabaseSettings(f"sqlite:///{path}"), ShiftedClock())
+    db.on_broken = told.set
+    await db.write(note, "before")
+    for end in ("", "-wal", "-shm"):
+        Path(f"{path}{end}").rename(f"{aside}{end}")
+    shutil.copyfile(sqlite_template, path)
+    for call in (db.write(note, "work"), db.renew(note, "lease")):
+        with pytest.raises(DatabaseUnavailable):
+            await call
+    assert await asyncio.to_thread(told.wait, PATIENCE)
+    db.close()
+    for place, words in ((path, []), (aside, ["before"])):
+        found = Database(DatabaseSettings(f"sqlite:///{place}"), ShiftedClock())
+        assert await found.read(lambda tx: list(tx.scalars(NOTED))) == words
+        found.close()
+
+
 async def test_a_file_that_can_not_be_opened_is_unavailable_and_used_when_it_can(
     tmp_path: Path, sqlite_template: Path
 ) -> None:

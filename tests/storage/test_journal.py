@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import text
+
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.journal import ChatEvent, EventKind, NewEvent
 from bot.domain.message import Address
@@ -68,6 +70,19 @@ def test_what_became_of_a_message_is_projected_once_whoever_moved_it(hand: Hand)
     assert project(hand, chat) == 3
     assert project(hand, chat) is None
     assert told(hand, chat) == [(1, "accepted"), (2, "working"), (3, "withdrawn")]
+
+
+def test_no_number_comes_again_when_one_backup_is_put_back_twice(hand: Hand) -> None:
+    chat = hand.new_chat()
+    note(hand, chat, 3)
+    hand.do(journal.leave_gap)
+    first = note(hand, chat, 5)
+    hand.do(lambda tx: tx.execute(text("UPDATE followed SET n = 3")))  # as it is in the backup
+    hand.advance(1)
+    hand.do(journal.leave_gap)
+    second = note(hand, chat)
+    assert second > first
+    assert second < 2**53  # a page counts no further
 
 
 def test_two_journals_become_one_with_new_numbers_behind_a_gap(hand: Hand) -> None:

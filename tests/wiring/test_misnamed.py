@@ -84,10 +84,17 @@ def test_a_models_key_under_a_name_of_ours_is_told_where_it_belongs() -> None:
         "AGENT_WORKFOLDER", "AGENT_JOBSTATUS", "LOG_DIR", "LOGNAME", "HOSTNAME", "PORTS",
         "TOOLSDIR", "LANGUAGES", "TELEGRAM_CHAT_ID", "TWILIO_API_KEY", "OPENAI_API_KEY",
         "CHANNEL", "TIMEZONES", "TELEGRAM_SERVICE_HOST", "TELEGRAM_PORT", "META_PORT_80_TCP_ADDR",
+        "DATABASE_USER", "DATABASE_SSL", "REDIS_USER", "PUBLIC_API_URL", "LOG_FORMATTER",
+        "TELEGRAM_TO", "TWILIO_PROFILE", "TWILIO_LOG_LEVEL",
     ],
 )  # fmt: skip
 def test_a_machines_other_variables_are_left_alone(name: str) -> None:
     assert in_environment(name) == []
+
+
+def test_a_part_of_an_address_in_our_own_file_is_told() -> None:
+    [found] = in_file("DATABASE_USER")
+    assert (found.level, found.fix) == (Level.WARNING, "did you mean DATABASE_URL?")
 
 
 def test_a_name_whose_right_one_is_set_too_is_another_programs() -> None:
