@@ -18,6 +18,7 @@ from storage.engine.binds import HOLDER_ID, LEASE_SECONDS, SECONDS
 from storage.engine.clock import lease_clock, lease_now, now
 from storage.engine.entity import Entity
 from storage.engine.literals import is_in
+from storage.engine.name_lock import is_held
 from storage.engine.tx import Tx
 from storage.schema.tables import Watched, holders, outbox, runs
 
@@ -148,6 +149,12 @@ _LISTED = sa.select(*_HOLDER.columns).order_by(_gone, holders.c.id)
 def listed(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
     """Every holder that is not forgotten, the live ones first."""
     return _HOLDER.all(tx.execute(_LISTED, {"lease_seconds": lease_seconds}))
+
+
+def living_beside(tx: Tx, lease_seconds: float, name: str) -> Sequence[HolderRow]:
+    """The living holders of other names. Who was killed is none, although its lease may last."""
+    rows = listed(tx, lease_seconds)
+    return [r for r in rows if not r.gone and r.name != name and is_held(tx, r.name)]
 
 
 def listening() -> sa.ColumnElement[bool]:
