@@ -1,4 +1,4 @@
-"""What PostgreSQL's own programs say when they refuse, with the step to take."""
+"""Refusals of PostgreSQL's own programs, each with the step to take."""
 
 from __future__ import annotations
 
