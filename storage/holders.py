@@ -162,6 +162,12 @@ def at_work(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
     return [r for r in rows if name_lock.is_held(tx, r.name) or not (r.gone or tx.is_sqlite)]
 
 
+def living_beside(tx: Tx, lease_seconds: float, name: str) -> Sequence[HolderRow]:
+    """The living holders of other names. Who was killed is none, although its lease may last."""
+    rows = listed(tx, lease_seconds)
+    return [r for r in rows if not r.gone and r.name != name and name_lock.is_held(tx, r.name)]
+
+
 def listening() -> sa.ColumnElement[bool]:
     """The condition that some process is alive to which platforms can deliver."""
     return sa.exists(

@@ -37,7 +37,7 @@ _LINGERS = 300.0
 
 app = typer.Typer(
     name="answerback",
-    help="A backend for WhatsApp and Telegram bots in which every message gets its answer, once.",
+    help="Bots on WhatsApp, Telegram and the web, in which every message gets its answer, once.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

@@ -57,8 +57,9 @@ def explain_run(tx: Tx, rt: Runtime, number: int, lease_seconds: float) -> Expla
     stuck = stuck_of_run(tx, line, lease_seconds)
     if line.ending is not None:
         word = line.ending.value
-        causes = [told_of_run(one, number) for one in stuck] or [line.ending.rule.says]
-        sentence = "; ".join([f"it ended as {word}", *causes]).removesuffix(".")
+        causes = "; ".join(told_of_run(one, number) for one in stuck)
+        why = f"; {causes}" if causes else f". {line.ending.rule.says}"
+        sentence = f"it ended as {word}{why}".removesuffix(".")
         sentence = f"{sentence}. {what_was_told(tx, line)}".rstrip()
         act = f"answerback runs show {number}  # what happened"
     else:

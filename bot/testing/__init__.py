@@ -11,12 +11,13 @@ async def test_my_agent_survives_a_kill() -> None:
 """
 
 from bot.leases.checkpoints import Checkpoint
-from bot.testing.bot import MOMENTS, AgentError, Bot
+from bot.testing.bot import MOMENTS, STEP_MOMENTS, AgentError, Bot
 from bot.testing.channel import Fault, Message
 from bot.testing.people import Person, Upload
 
 __all__ = [
     "MOMENTS",
+    "STEP_MOMENTS",
     "AgentError",
     "Bot",
     "Checkpoint",

@@ -45,12 +45,12 @@ from storage.views.rest import LiveRun, Unfinished, unfinished
 if TYPE_CHECKING:
     from bot.testing.model import ScriptedModel
 
+STEP_MOMENTS = (Checkpoint.STEP_BEGUN, Checkpoint.STEP_CALLED, Checkpoint.STEP_STORED)
+"""The checkpoints of a step: an agent that makes none never comes there."""
 MOMENTS = (
     Checkpoint.MESSAGE_COMMITTED,
     Checkpoint.CLAIMED,
-    Checkpoint.STEP_BEGUN,
-    Checkpoint.STEP_CALLED,
-    Checkpoint.STEP_STORED,
+    *STEP_MOMENTS,
     Checkpoint.AGENT_RETURNED,
     Checkpoint.REPLY_STORED,
     Checkpoint.BEFORE_SEND,
@@ -82,6 +82,11 @@ class _Trap:
     def __str__(self) -> str:
         of_step = f" of step {self.step!r}" if self.step else ""
         return f"{self.checkpoint.name}{of_step}"
+
+
+def _stepless(checkpoint: Checkpoint) -> str:
+    """The advice for an agent that takes no step and waits for the moment of one."""
+    return ", so leave out STEP_MOMENTS" if checkpoint in STEP_MOMENTS else ""
 
 
 class Bot:
@@ -184,7 +189,9 @@ class Bot:
         trap = self._trap = _Trap(checkpoint, step)
         try:
             yield
-            await self.until(trap.sprung.is_set, f"the moment {trap}")
+            await self.until(
+                trap.sprung.is_set, f"the moment {trap}", stepless=_stepless(checkpoint)
+            )
             assert self._life is not None
             await self._life.over()
         finally:
@@ -249,14 +256,15 @@ class Bot:
         if self._life is not None and not self._life.dead:
             await self._life.process.tasks.finish(self._patience)  # such as words over a button
 
-    async def until(self, holds: Callable[[], bool], wanted: str) -> None:
-        """Wait until it holds. Raises AssertionError when nothing is left to do before."""
+    async def until(self, holds: Callable[[], bool], wanted: str, *, stepless: str = "") -> None:
+        """Wait until it holds. Raises AssertionError when nothing is left to do before; it says
+        `stepless` where no step was taken."""
         __tracebackhide__ = True
 
         def held(left: Unfinished) -> bool:
             __tracebackhide__ = True
             if not holds() and self._at_rest(left):
-                steps = ", ".join(self.steps) or "none"
+                steps = ", ".join(self.steps) or f"none{stepless}"
                 raise AssertionError(f"there was never {wanted}; steps so far: {steps}")
             return holds()
 

@@ -72,7 +72,7 @@ def dump(parsed: URL, part: Path, made_at: float) -> None:
             assert dumping.stdout is not None
             shutil.copyfileobj(dumping.stdout, out)
         if dumping.returncode:
-            raise BackupFailed(f"pg_dump failed: {_last(said)}")
+            raise BackupFailed(f"pg_dump failed: {_last(said)}{_advice(_last(said))}")
         out.write(_mark(made_at))
 
 
@@ -148,6 +148,16 @@ def _telling() -> Iterator[IO[bytes]]:
     """A place for a program to say what went wrong."""
     with tempfile.TemporaryFile() as said:
         yield said
+
+
+def _advice(why: str) -> str:
+    """A step to take where pg_dump is older than the server, which it refuses."""
+    if "pg_dump version" not in why:
+        return ""
+    return (
+        ". It must not be older than the server: install the client of the server's version and "
+        "put its folder first into PATH"
+    )
 
 
 def _last(said: IO[bytes]) -> str:

@@ -157,6 +157,7 @@ async def test_why_names_the_verdict_and_what_shows_it(world: World) -> None:
     await world.settled()
     ended = await rt.db.read(explain_run, rt, 1, 15.0)
     assert ended.verdict == "answered"
+    assert ended.says.startswith("it ended as answered. Every part has a receipt")
 
 
 async def test_b12_what_got_too_old_is_closed_with_a_reason_that_can_be_listed(

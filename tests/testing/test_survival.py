@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.api import StepInterrupted, Turn
-from bot.testing import Bot, Checkpoint
+from bot.testing import STEP_MOMENTS, Bot, Checkpoint
 
 
 class Shop:
@@ -93,3 +93,16 @@ async def test_a_moment_that_never_comes_fails_the_test_and_names_the_steps() ->
         with pytest.raises(AssertionError, match=r"never .*'refund'; steps so far: charge, ship"):
             async with bot.killed_after_step("refund"):
                 await bot.person().says("order 3 lamps")
+
+
+async def test_an_agent_without_a_step_is_told_which_moments_it_never_passes() -> None:
+    async def greet(turn: Turn) -> str:
+        return f"Hello, {turn.text}"
+
+    async with Bot(greet) as bot:
+        with pytest.raises(AssertionError, match="steps so far: none, so leave out STEP_MOMENTS"):
+            async with bot.killed_at(STEP_MOMENTS[0]):
+                await bot.person().says("world")
+        with pytest.raises(AssertionError, match=r"steps so far: none$"):
+            async with bot.killed_at(Checkpoint.PART_RECORDED):
+                await bot.person().says("world")

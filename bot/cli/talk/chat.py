@@ -21,6 +21,7 @@ from bot.supervisor import beside
 from bot.wiring import Parts, Process, Settings, at_the_terminal, running, site, typed
 from bot.wiring.about import about
 from bot.wiring.signals import Stop, stop_signals
+from storage import holders
 from storage.notify import READY
 from storage.views import runs as run_views
 
@@ -43,7 +44,7 @@ async def chat(settings: Settings, *, pages: bool = False) -> None:
             _served(process, settings) as page,
         ):
             stop.works(process)
-            talk.begin(process, page)
+            talk.begin(process, [*_pages(page), *await others(process)])
             recovering.setLevel(logging.NOTSET)
             async with beside("progress", talk.follower.follow()):
                 await _until_told(talk.take_lines(), stop, shown)
@@ -84,6 +85,24 @@ def hints(settings: Settings, pid: int, called: str) -> Sequence[str]:
         "Then start it again: the answer comes, and nothing is paid for twice.",
         f"To see all of that done and told: {called} demo kill",
         commands,
+    ]
+
+
+def _pages(page: str) -> Sequence[str]:
+    return [f"The same agent in a browser of this machine: {page}"] if page else []
+
+
+async def others(process: Process) -> Sequence[str]:
+    """A warning of the processes that may take what is typed here: a chat in another window has
+    an agent of its own, and shows its answers there. Raises DatabaseUnavailable."""
+    lease = process.lease
+    found = await process.rt.db.read(holders.living_beside, lease.terms.seconds, lease.name)
+    if not found:
+        return []
+    pids = ", ".join(str(other.pid) for other in found)
+    return [
+        f"This database is in use by another process too ({pids}). If that is a chat,",
+        "an answer may come there, and from its agent: end it first.",
     ]
 
 
@@ -131,14 +150,12 @@ class _Talk:
         self._terminal = terminal
         self._begun = asyncio.Event()
 
-    def begin(self, process: Process, page: str) -> None:
-        """Welcome the person; until then no answer is shown."""
+    def begin(self, process: Process, notes: Sequence[str]) -> None:
+        """Welcome the person, with these notes; until then no answer is shown."""
         self.process = process
         self._conversation = process.rt.clock.token()[:16]
         self.follower = WorkFollower(process, self._terminal, self._conversation)
-        runs = [about(process)]
-        if page:
-            runs.append(f"The same agent in a browser of this machine: {page}")
+        runs = [about(process), *notes]
         with contextlib.suppress(OSError):
             self._terminal.welcome(runs, hints(process.settings, os.getpid(), program()))
         self._begun.set()

@@ -1,0 +1,29 @@
+"""Refusals of PostgreSQL's own programs, each with the step to take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.backup import BackupFailed
+from storage.backup.postgres_dumps import dump
+from storage.engine.database import parsed_url
+
+REFUSES = """#!/bin/sh
+echo 'pg_dump: error: aborting because of server version mismatch' >&2
+echo 'pg_dump: detail: server version: 18.6; pg_dump version: 15.18' >&2
+exit 1
+"""
+
+
+def test_a_pg_dump_that_is_too_old_says_which_one_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "pg_dump"
+    program.write_text(REFUSES, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    url = parsed_url("postgresql://127.0.0.1:1/answerback")
+    with pytest.raises(BackupFailed, match=r"18\.6; .*install the client of the server's version"):
+        dump(url, tmp_path / "part", made_at=0.0)
