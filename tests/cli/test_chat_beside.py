@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from bot.cli.chat import others
+from bot.cli.talk.chat import others
 from tests.world import World
 
 
