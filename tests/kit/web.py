@@ -175,12 +175,22 @@ class Visitor:
             with suppress(asyncio.CancelledError):
                 await task
 
+    @asynccontextmanager
+    async def _opened(self, headers: dict[str, str]) -> AsyncIterator[httpx.Response]:
+        """The stream. Where the database is busy for too long, a client comes again."""
+        while True:
+            async with self.http.stream(
+                "GET", f"{self.url}{API}/events", headers=headers
+            ) as answer:
+                if answer.status_code != 503:
+                    assert answer.status_code == 200, await answer.aread()
+                    yield answer
+                    return
+
     async def _read(
         self, following: Following, headers: dict[str, str], opened: asyncio.Event
     ) -> None:
-        url = f"{self.url}{API}/events"
-        async with self.http.stream("GET", url, headers=headers) as answer:
-            assert answer.status_code == 200, await answer.aread()
+        async with self._opened(headers) as answer:
             opened.set()
             read = ""
             with suppress(httpx.HTTPError):
