@@ -18,7 +18,7 @@ from benchmarks.report import Figures, progress
 from benchmarks.scale import Scale
 from benchmarks.stage import Servers, Stage, Worker, open_stage
 from bot.clock import SystemClock
-from channels.web.tokens import Tokens
+from channels.web.access.tokens import Tokens
 
 _SECRET = "a-secret-of-this-benchmark-that-is-long-enough"
 PAGES = {

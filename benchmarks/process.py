@@ -22,9 +22,9 @@ import uvloop
 from benchmarks.job import Answers, Job, finish, paced, ready, spread, text_of
 from benchmarks.meters import Counter
 from bot.api import Agent, Turn
+from bot.domain.decisions.terms import Burst
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
-from bot.domain.terms import Burst
 from bot.intake.record import Arrival
 from bot.runs.shutdown import shut_down
 from bot.settings import Settings

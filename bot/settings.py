@@ -22,10 +22,10 @@ from dotenv.parser import parse_stream
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from bot.domain.decisions.retry import RETRY, RetryPolicy
+from bot.domain.decisions.terms import Burst, IntakeTerms, LeaseTerms, Terms, WorkTerms
+from bot.domain.decisions.verdict import Policy, UncertainDelivery
 from bot.domain.errors import ConfigurationError
-from bot.domain.retry import RETRY, RetryPolicy
-from bot.domain.terms import Burst, IntakeTerms, LeaseTerms, Terms, WorkTerms
-from bot.domain.verdict import Policy, UncertainDelivery
 
 T = TypeVar("T", bound="ChannelList")
 DEFAULT_DATABASE = "sqlite:///data/answerback.db"

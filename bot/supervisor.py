@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from bot.domain.decisions.retry import RETRY
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.ports import Clock
-from bot.domain.retry import RETRY
 
 Step = Callable[[], Awaitable[float | None]]
 """Does its work once; returns the seconds until the next time, or None when all is done."""

@@ -9,14 +9,14 @@ from math import floor
 import sqlalchemy as sa
 
 from bot.domain.message import ChannelName
-from storage.engine import clock
-from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, MOMENT, REASON
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip
-from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.schema.tables import accounts
+from storage.statements import clock
+from storage.statements.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS, MOMENT, REASON
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.insert import InsertOrSkip
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from storage.engine.binds import SECONDS
-from storage.engine.chat_rows import AT_ONCE, Blank, MoveChat, Page
-from storage.engine.clock import now
-from storage.engine.sets import within
-from storage.engine.tx import Tx
 from storage.schema.tables import events
+from storage.statements.binds import SECONDS
+from storage.statements.chat_rows import AT_ONCE, Blank, MoveChat, Page
+from storage.statements.clock import now
+from storage.statements.sets import within
+from storage.statements.tx import Tx
 
 _NOTE = sa.insert(events).values(at=now)
 

@@ -7,10 +7,10 @@ import sqlalchemy as sa
 from bot.domain.message import Address, ChatKind
 from storage import chats
 from storage.chats import NewChat
-from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip
-from storage.engine.tx import Tx
 from storage.schema.tables import claims
+from storage.statements.clock import now
+from storage.statements.insert import InsertOrSkip
+from storage.statements.tx import Tx
 
 _CLAIM = InsertOrSkip(claims, claims.c.owner, at=now)
 _OWNER = sa.select(claims.c.owner).where(

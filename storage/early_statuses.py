@@ -12,11 +12,11 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from bot.domain.delivery import DeliveryStatus, PartState
-from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.schema.tables import early_statuses, outbox, receipts
+from storage.statements.clock import now
+from storage.statements.insert import InsertOrSkip
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 _FOR = 600.0
 """Seconds; no answer to a send is waited for so long."""

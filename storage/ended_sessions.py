@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip
-from storage.engine.tx import Tx
 from storage.schema.tables import ended_sessions
+from storage.statements.clock import now
+from storage.statements.insert import InsertOrSkip
+from storage.statements.tx import Tx
 
 _END = InsertOrSkip(ended_sessions, ended_sessions.c.session)
 _DROP_PAST = sa.delete(ended_sessions).where(ended_sessions.c.until < now)

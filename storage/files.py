@@ -9,14 +9,14 @@ import sqlalchemy as sa
 
 from bot.domain.message import Address
 from storage import chats
-from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, SECONDS
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import among, within
-from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, files
 from storage.schema.tables.words import WORDS
+from storage.statements.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, SECONDS
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.insert import InsertOrSkip
+from storage.statements.sets import among, within
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

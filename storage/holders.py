@@ -15,12 +15,12 @@ from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.run import RunState
 from storage.engine import name_lock
-from storage.engine.binds import HOLDER_ID, LEASE_SECONDS, SECONDS
-from storage.engine.clock import lease_clock, lease_now, now
-from storage.engine.entity import Entity
-from storage.engine.literals import is_in
-from storage.engine.tx import Tx
 from storage.schema.tables import Watched, holders, outbox, runs
+from storage.statements.binds import HOLDER_ID, LEASE_SECONDS, SECONDS
+from storage.statements.clock import lease_clock, lease_now, now
+from storage.statements.entity import Entity
+from storage.statements.literals import is_in
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

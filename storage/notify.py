@@ -13,8 +13,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from bot.domain.decisions.retry import RETRY
 from bot.domain.ports import Clock
-from bot.domain.retry import RETRY
 
 _log = logging.getLogger("answerback.wakeup")
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.reminders import ReminderState, Schedule
-from storage.engine.binds import AT_MOST, CHAT_ID, MOMENT, SECONDS
-from storage.engine.chat_rows import MoveChat
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip
-from storage.engine.literals import is_in, is_not, word
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.schema.tables import reminders
 from storage.schema.tables.words import WORDS
+from storage.statements.binds import AT_MOST, CHAT_ID, MOMENT, SECONDS
+from storage.statements.chat_rows import MoveChat
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.insert import InsertOrSkip
+from storage.statements.literals import is_in, is_not, word
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,15 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from storage import audit_log, chats, inbox, journal, outbox, reminders, runs, steps
-from storage.engine.binds import SECONDS, STEP
-from storage.engine.chat_rows import AT_ONCE
-from storage.engine.clock import now
-from storage.engine.insert import InsertOrSkip
-from storage.engine.tx import Tx
 from storage.schema.tables import inbound as inbound_rows
 from storage.schema.tables import outbox as outbox_rows
 from storage.schema.tables import retention
 from storage.schema.tables import runs as run_rows
+from storage.statements.binds import SECONDS, STEP
+from storage.statements.chat_rows import AT_ONCE
+from storage.statements.clock import now
+from storage.statements.insert import InsertOrSkip
+from storage.statements.tx import Tx
 
 _BEGIN = InsertOrSkip(retention, retention.c.what)
 _WHAT = retention.c.what == sa.bindparam("name")

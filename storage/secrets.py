@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from storage.engine.insert import InsertOrSkip
-from storage.engine.tx import Tx
 from storage.schema.tables import secrets
+from storage.statements.insert import InsertOrSkip
+from storage.statements.tx import Tx
 
 _MAKE = InsertOrSkip(secrets, secrets.c.value)
 _FIND = sa.select(secrets.c.value).where(secrets.c.name == sa.bindparam("secret_name"))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from storage.engine.binds import RUN_ID
-from storage.engine.chat_rows import Blank
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip
-from storage.engine.tx import Tx
 from storage.schema.tables import steps
+from storage.statements.binds import RUN_ID
+from storage.statements.chat_rows import Blank
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.insert import InsertOrSkip
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Dialect, Executable
 
-from storage.engine.tx import Result, Row, Tx
+from storage.statements.tx import Result, Row, Tx
 
 violations: list[str] = []
 """The locks taken out of order since the last test."""

@@ -40,7 +40,7 @@ from bot.wiring import Parts, Process, Role, Settings, running, site
 from bot.wiring.channels import given_settings
 from storage import accounts
 from storage.engine.database import Database, DatabaseSettings
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock, now_as
 from tests.fakes.faults import answers_within
 from tests.fakes.meta import FakeMeta

@@ -16,10 +16,10 @@ from typer.main import get_command
 from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
-from bot.domain.role import Role
 from bot.exit import linger, to_the_end
 from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import safe
+from bot.wiring.role import Role
 
 with lazy_imports(__name__):
     import uvloop

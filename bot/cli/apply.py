@@ -20,7 +20,7 @@ with lazy_imports(__name__):
     from bot.leases.runtime import Runtime
     from bot.operations.actions import Acted, Operator, Result, apply
     from bot.wiring import OperatorSession
-    from storage.engine.tx import Tx
+    from storage.statements.tx import Tx
 
 Action = Callable[[Tx, Runtime, Operator, int], Acted]
 Subjects = Callable[[OperatorSession], Awaitable[Sequence[int]]]

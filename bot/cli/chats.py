@@ -35,7 +35,7 @@ with lazy_imports(__name__):
     from bot.operations.phrases import counted
     from bot.operations.stuck import Stuck, uncertain
     from bot.wiring import OperatorSession
-    from storage.engine.tx import Tx
+    from storage.statements.tx import Tx
     from storage.views import chats as chat_views
     from storage.views import handoffs, timeline
     from storage.views import runs as run_views

@@ -25,7 +25,7 @@ with lazy_imports(__name__):
     from bot.operations import parts as actions
     from bot.wiring import OperatorSession
     from storage import outbox
-    from storage.engine.tx import Tx
+    from storage.statements.tx import Tx
     from storage.views import parts
     from storage.views.parts import DeadLetter, PartFilter, PartLine
 

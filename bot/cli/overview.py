@@ -39,8 +39,8 @@ with lazy_imports(__name__):
     from storage import accounts, holders
     from storage.accounts import Account
     from storage.engine import probe
-    from storage.engine.tx import Tx
     from storage.holders import HolderRow
+    from storage.statements.tx import Tx
     from storage.views import diagnostics, gauges
     from storage.views.gauges import Gauges, Rates
 

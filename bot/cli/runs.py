@@ -33,7 +33,7 @@ with lazy_imports(__name__):
     from bot.operations.stuck import Stuck, stuck_of_run, told_of_run
     from bot.operations.told import what_was_told
     from bot.wiring import OperatorSession
-    from storage.engine.tx import Tx
+    from storage.statements.tx import Tx
     from storage.views import lookup, parts, timeline, usage
     from storage.views import runs as run_views
     from storage.views.parts import PartFilter, PartLine

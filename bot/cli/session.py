@@ -21,7 +21,7 @@ with lazy_imports(__name__):
     from bot.observability.logs import set_up_logs
     from bot.operations.actions import Operator
     from bot.wiring import OperatorSession, Settings, operator_session, read_settings
-    from storage.engine.tx import Tx
+    from storage.statements.tx import Tx
     from storage.views import lookup
 
 T = TypeVar("T")

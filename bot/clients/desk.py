@@ -26,8 +26,8 @@ from bot.intake.record import Arrival, Became, Recorded
 from bot.intake.status import turn_status
 from bot.leases.runtime import Runtime
 from storage import chats
-from storage.engine.tx import Tx
 from storage.notify import READY, chat_topic, stop_topic
+from storage.statements.tx import Tx
 from storage.views.lookup import RecordedWords, words_under
 
 _ASK_AGAIN = 1.0

@@ -10,8 +10,8 @@ from bot.domain.journal import ChatEvent, NewEvent, Snapshot, told_as
 from bot.domain.message import Address
 from bot.domain.ports import SendRef
 from storage import chats, journal
-from storage.engine.tx import Tx
 from storage.outbox import Notice
+from storage.statements.tx import Tx
 
 LATEST = 50
 """Messages of a snapshot."""

@@ -19,6 +19,16 @@ from bot.delivery import window
 from bot.delivery.context import Shared
 from bot.delivery.finish import end_run
 from bot.delivery.outcome import receipt_of, reconsider, record
+from bot.domain.decisions.verdict import (
+    Doubt,
+    LookUp,
+    PartFacts,
+    Resend,
+    SendPart,
+    Unheard,
+    Wait,
+    plan,
+)
 from bot.domain.delivery import (
     DOWN,
     ChatDoor,
@@ -38,15 +48,14 @@ from bot.domain.message import Address
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from bot.domain.verdict import Doubt, LookUp, PartFacts, Resend, SendPart, Unheard, Wait, plan
 from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs
 from storage.chats import Chat
-from storage.engine import clock
 from storage.engine.lane import Left
-from storage.engine.tx import Tx
 from storage.outbox import Attempt, Part, Receipt
 from storage.runs import Claimant
+from storage.statements import clock
+from storage.statements.tx import Tx
 from storage.views.evidence import Case, address_now, gather
 
 LOST_IN_SENDING = "the process died while it was being sent"

@@ -15,7 +15,7 @@ from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
 from storage import chats, outbox
 from storage.chats import Chat
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 
 def offer(tx: Tx, rt: Runtime, chat: Chat, parts: Sequence[PartBody]) -> None:

@@ -17,9 +17,9 @@ from bot.domain.turn import Agent
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from storage.engine.lane import Lane, Left
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.runs import Claimant
+from storage.statements.tx import Tx
 from storage.views.evidence import Case
 from storage.views.history import History
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import assert_never
 
 from bot.delivery import notices, window
+from bot.domain.decisions.handoff import hands_over
+from bot.domain.decisions.verdict import UncertainDelivery
 from bot.domain.ending import Cause, Close, Ending, Note
-from bot.domain.handoff import hands_over
 from bot.domain.run import Run
-from bot.domain.verdict import UncertainDelivery
 from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, outbox, runs
-from storage.engine.tx import Tx
 from storage.outbox import Notice
+from storage.statements.tx import Tx
 
 _TOLD_AGAIN_AFTER = 86_400.0
 

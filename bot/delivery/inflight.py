@@ -26,9 +26,9 @@ from bot.leases.runtime import Runtime
 from bot.observability.context import Fact, bind
 from bot.observability.tracing import Span
 from storage import chats, outbox
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Attempt, Part
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.sends")
 _PUT_OFF = 1.0

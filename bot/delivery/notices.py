@@ -13,8 +13,8 @@ from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import outbox
 from storage.chats import Chat
-from storage.engine.tx import Tx
 from storage.outbox import Notice, PartOwner
+from storage.statements.tx import Tx
 
 _PREFIX = "ab"
 

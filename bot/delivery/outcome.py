@@ -6,6 +6,7 @@ import logging
 from typing import assert_never
 
 from bot.delivery import window
+from bot.domain.decisions.verdict import review
 from bot.domain.delivery import (
     ChannelDown,
     Lookup,
@@ -18,12 +19,11 @@ from bot.domain.delivery import (
 )
 from bot.domain.ending import Ending
 from bot.domain.message import Address
-from bot.domain.verdict import review
 from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, outbox, runs
 from storage.chats import Chat, migrate
-from storage.engine.tx import Tx
 from storage.outbox import Attempt, Part
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.delivery")
 _DOUBLE = "two receipts for one part"

@@ -21,10 +21,10 @@ from bot.leases.runtime import Runtime
 from bot.supervisor import Supervisor
 from storage import chats, outbox
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Attempt, Part
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.standalone")
 _AT_ONCE = 20

@@ -14,9 +14,9 @@ from bot.domain.reply import PartBody
 from bot.leases.runtime import Runtime
 from storage import accounts, audit_log, chats, early_statuses, outbox, runs
 from storage.chats import Chat
-from storage.engine.tx import Tx
 from storage.notify import READY, part_topic
 from storage.outbox import Attempt, Part
+from storage.statements.tx import Tx
 
 PLATFORM = "platform"
 _ASKED_FOR = 5.0

@@ -13,8 +13,8 @@ from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, outbox
 from storage.chats import Chat
-from storage.engine.tx import Tx
 from storage.outbox import Part, PartOwner
+from storage.statements.tx import Tx
 
 _INVITED_AGAIN_AFTER = 86_400.0
 _MISSING = frozenset({PartState.PENDING, PartState.REFUSED})

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.domain.admission import Unanswered, belongs, joins_until, wait_for_more
+from bot.domain.decisions.admission import Unanswered, belongs, joins_until, wait_for_more
+from bot.domain.decisions.terms import Burst, IntakeTerms
 from bot.domain.message import Addressing, ChatKind, Inbound
 from bot.domain.run import Run, RunState
-from bot.domain.terms import Burst, IntakeTerms
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.runs.create import new_run
 from storage import inbox, runs
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.runs import Claimant, NewRun
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 
 def run_for(

@@ -10,9 +10,9 @@ from bot.domain.run import Run
 from bot.leases.runtime import Runtime
 from storage import audit_log, chats, inbox, outbox, runs
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.outbox import PartOwner
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 HUMAN = "person"
 _BEGUN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}

@@ -10,7 +10,7 @@ from bot.domain.message import Inbound, InboundKind, Revoked, Sender
 from bot.intake.commands import PERSON
 from bot.leases.runtime import Runtime
 from storage import audit_log, chats, inbox, runs
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 
 def record_edit(

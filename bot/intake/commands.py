@@ -18,9 +18,9 @@ from bot.runs.create import again
 from bot.texts import Text
 from storage import audit_log, chats, outbox, runs
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.outbox import Notice
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 PERSON = "person"
 

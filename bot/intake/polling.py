@@ -23,8 +23,8 @@ from bot.leases.recovery import sweep
 from bot.leases.runtime import Runtime
 from bot.supervisor import beside
 from storage import accounts
-from storage.engine.tx import Tx
 from storage.notify import READY
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.poll")
 POLL_SECONDS = 25.0

@@ -17,9 +17,9 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.admission import Unanswered, admit, invited, names_of
 from bot.domain.clients import Named
 from bot.domain.commands import Command, command_of, needs_subject
+from bot.domain.decisions.admission import Unanswered, admit, invited, names_of
 from bot.domain.message import (
     Address,
     Addressing,
@@ -44,9 +44,9 @@ from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, inbox, outbox, runs
 from storage.chats import Chat, NewChat
-from storage.engine.tx import Tx
 from storage.inbox import NewMessage, NewPayload
 from storage.runs import Claimant
+from storage.statements.tx import Tx
 from storage.views.arrivals import Standing, standing
 from storage.views.evidence import Case
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from bot.delivery.choices import chosen
-from bot.domain.admission import Unanswered, admit, joins_until, wait_for_more
 from bot.domain.commands import command_of
+from bot.domain.decisions.admission import Unanswered, admit, joins_until, wait_for_more
+from bot.domain.decisions.terms import Burst
 from bot.domain.message import Address, ChatKind, Ignored, Inbound
 from bot.domain.run import Run, RunState
-from bot.domain.terms import Burst
 from bot.intake.batching import run_for
 from bot.intake.record import (
     REFUSALS,
@@ -32,9 +32,9 @@ from bot.leases.runtime import Runtime
 from storage import chats, inbox, runs
 from storage.chats import Chat
 from storage.engine.lane import Left
-from storage.engine.tx import Tx
 from storage.inbox import NewMessage, StoredMessage
 from storage.runs import NewRun
+from storage.statements.tx import Tx
 from storage.views.arrivals import Standing, Taker, standing
 from storage.views.evidence import case_of
 

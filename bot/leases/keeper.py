@@ -29,16 +29,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from bot.domain.decisions.terms import LeaseTerms
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.ports import Clock
-from bot.domain.terms import LeaseTerms
 from storage import audit_log, runs
 from storage import holders as holder_rows
 from storage.engine.database import Database
 from storage.engine.name_lock import NameLock
-from storage.engine.tx import Tx
 from storage.holders import Identity
 from storage.retention import restored_from
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.lease")
 

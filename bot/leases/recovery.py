@@ -17,10 +17,10 @@ from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from storage import audit_log, holders, outbox, retention, runs
 from storage import chats as chat_rows
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.runs import Released
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.recover")
 _CHATS_AT_ONCE = 1000

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bot.domain.commands import Command
+from bot.domain.decisions.retry import RetryPolicy
+from bot.domain.decisions.terms import Terms
+from bot.domain.decisions.verdict import Policy, window_closed
 from bot.domain.ports import Channel, Clock, OutsideWindow, ReportingChannel
 from bot.domain.reminders import Calendar
-from bot.domain.retry import RetryPolicy
-from bot.domain.terms import Terms
-from bot.domain.verdict import Policy, window_closed
 from bot.leases.checkpoints import Reached, nowhere
 from bot.observability.context import Fact, chat_tag
 from bot.observability.metrics import Observer

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.leases.runtime import Runtime
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 NOT_CONFIGURED = "its account is not configured here: run this where the service's environment is"
 

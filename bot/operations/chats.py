@@ -16,11 +16,11 @@ from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.phrases import counted
 from storage import audit_log, chats, files, inbox, outbox, reminders, runs, steps
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.chat_rows import START, Mark, Page
-from storage.engine.tx import Tx
 from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
+from storage.statements import clock
+from storage.statements.chat_rows import START, Mark, Page
+from storage.statements.tx import Tx
 from storage.views.chats import LastIds, last_ids
 
 

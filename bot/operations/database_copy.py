@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from bot.domain.decisions.seals import Seal
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
-from bot.domain.seals import Seal
 from bot.operations.session import database_exists
 from storage.copying import Copied, CopyFailed, Progress, copy, reopen
 from storage.engine.database import Database, DatabaseSettings, parsed_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.leases.runtime import Runtime
 from bot.operations.actions import Acted, Operator, Subject
 from storage import audit_log, inbox
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 
 def dismiss(tx: Tx, _rt: Runtime, by: Operator, letter: int) -> Acted:

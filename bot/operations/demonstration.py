@@ -21,7 +21,7 @@ from bot.domain.ending import Ending, TurnStatus
 from bot.domain.ports import Clock
 from storage import accounts
 from storage.engine.database import Database
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from storage.views.progress import Progress, TakenStep, run_at_work, run_progress
 
 QUESTION = "a pizza, please"

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from bot.delivery.status import PLATFORM
-from bot.domain.ending import Close
-from bot.domain.run import RunState
-from bot.domain.verdict import (
+from bot.domain.decisions.verdict import (
     Apologise,
     Deliver,
     Doubt,
@@ -25,12 +23,14 @@ from bot.domain.verdict import (
     judge,
     plan,
 )
+from bot.domain.ending import Close
+from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.phrases import when
 from bot.operations.stuck import stuck_of_run, told_of_run
 from bot.operations.told import what_was_told
 from storage import audit_log, runs
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from storage.views import runs as run_views
 from storage.views.evidence import gather_one
 from storage.views.runs import RunLine

@@ -11,10 +11,10 @@ from bot.operations.actions import Acted, Operator, Subject
 from bot.operations.chats import cannot_write
 from storage import audit_log, chats, outbox, runs
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.notify import READY, part_topic
 from storage.outbox import Attempt, Part
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 _MOVED_ON = "it moved on while you looked"
 

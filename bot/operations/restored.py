@@ -14,8 +14,8 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import ReminderRefused
 from bot.domain.reminders import Calendar
 from storage import accounts, audit_log, journal, outbox, reminders, retention, runs
-from storage.engine import clock
-from storage.engine.tx import Tx
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 _WHO = "restored"
 _AT_ONCE = 100

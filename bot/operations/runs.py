@@ -21,10 +21,10 @@ from bot.runs.create import again
 from bot.texts import Text
 from storage import audit_log, chats, holders, inbox, outbox, runs
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
+from storage.statements import clock
+from storage.statements.tx import Tx
 from storage.views.evidence import gather_one
 
 

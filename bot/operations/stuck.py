@@ -11,9 +11,9 @@ from bot.domain.findings import Level
 from bot.domain.ports import Clock
 from bot.domain.run import RunState
 from bot.operations.phrases import counted, span, when
-from storage.engine import clock as database_clock
 from storage.engine.demands import facts_of, judge
-from storage.engine.tx import Tx
+from storage.statements import clock as database_clock
+from storage.statements.tx import Tx
 from storage.views import diagnostics, handoffs
 from storage.views.diagnostics import Fact, Queue
 from storage.views.handoffs import Wanted

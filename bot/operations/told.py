@@ -8,8 +8,8 @@ from typing import assert_never
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Ending, Note
 from bot.domain.reply import PartKind
-from storage.engine.tx import Tx
 from storage.outbox import Notice
+from storage.statements.tx import Tx
 from storage.views import parts
 from storage.views.parts import PartFilter, PartLine
 from storage.views.runs import RunLine

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bot.domain.run import Run
 from storage import audit_log, inbox, runs
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.runs import Claimant, NewRun
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 
 def new_run(

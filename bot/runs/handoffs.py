@@ -6,9 +6,9 @@ from bot.delivery import notices
 from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import chats
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Notice
+from storage.statements.tx import Tx
 from storage.views import handoffs
 
 

@@ -21,9 +21,9 @@ from bot.domain.errors import StaleLease
 from bot.domain.ports import Clock
 from bot.domain.run import Run
 from storage import chats, outbox, runs
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Attempt, Part
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.reconcile")
 _LOST_FOR = 0.1

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.delivery.context import WorkerContext
-from bot.domain.admission import Unanswered, invited
+from bot.domain.decisions.admission import Unanswered, invited
 from bot.domain.errors import ReminderRefused
 from bot.domain.message import clean
 from bot.domain.reminders import Reminder
@@ -20,10 +20,10 @@ from bot.leases.runtime import Runtime
 from bot.runs.create import create_run
 from storage import audit_log, chats, inbox, reminders, runs
 from storage.chats import Chat
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.reminders import StoredReminder
+from storage.statements import clock
+from storage.statements.tx import Tx
 
 MOST_WAITING = 50
 """Reminders that one chat may have before it."""

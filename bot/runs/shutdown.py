@@ -17,9 +17,9 @@ from bot.leases.checkpoints import Checkpoint
 from bot.runs.worker import Worker
 from storage import accounts, audit_log, outbox, runs
 from storage import holders as holder_rows
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Attempt
+from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.shutdown")
 _FOR_SENDS = 2.0

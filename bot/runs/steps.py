@@ -20,7 +20,7 @@ from bot.domain.turn import Cost
 from bot.leases.checkpoints import Checkpoint
 from bot.threads import Threads
 from storage import runs, steps
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from storage.steps import Done, StoredStep
 
 MAX_RESULT = 256 * 1024

@@ -13,15 +13,8 @@ from bot.delivery.advance import Send, may_begin
 from bot.delivery.context import Shared, WorkerContext
 from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run
-from bot.domain.delivery import PartState
-from bot.domain.ending import Cause, Close
-from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
-from bot.domain.forgotten import shows_a_step
-from bot.domain.handoff import hands_over
-from bot.domain.message import clean
-from bot.domain.reply import PartBody, PartKind, Reply
-from bot.domain.run import Run
-from bot.domain.verdict import (
+from bot.domain.decisions.handoff import hands_over
+from bot.domain.decisions.verdict import (
     Answer,
     Apologise,
     Deliver,
@@ -35,6 +28,13 @@ from bot.domain.verdict import (
     follows,
     judge,
 )
+from bot.domain.delivery import PartState
+from bot.domain.ending import Cause, Close
+from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
+from bot.domain.forgotten import shows_a_step
+from bot.domain.message import clean
+from bot.domain.reply import PartBody, PartKind, Reply
+from bot.domain.run import Run
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.faults import Fault
@@ -43,11 +43,11 @@ from bot.runs.typing import WorkSigns
 from bot.texts import Text
 from storage import audit_log, chats, outbox, runs
 from storage.chats import Chat
-from storage.engine import clock
 from storage.engine.lane import Left
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import NewParts, Notice, Part, PartOwner
+from storage.statements import clock
+from storage.statements.tx import Tx
 from storage.views.evidence import Case, address_now
 
 _log = logging.getLogger("answerback.turn")

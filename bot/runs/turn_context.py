@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.delivery.context import WorkerContext
+from bot.domain.decisions.handoff import LONGEST_REASON
 from bot.domain.forgotten import Forgotten
-from bot.domain.handoff import LONGEST_REASON
 from bot.domain.message import Attachment, ChannelName, clean
 from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
 from bot.observability.quoting import Spoken, spoken_in

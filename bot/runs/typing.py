@@ -12,10 +12,10 @@ from bot.leases.runtime import Runtime
 from bot.supervisor import log_error
 from bot.texts import Text
 from storage import chats, outbox, runs
-from storage.engine import clock
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.outbox import Notice
+from storage.statements import clock
+from storage.statements.tx import Tx
 from storage.views.evidence import Case
 
 _log = logging.getLogger("answerback.typing")

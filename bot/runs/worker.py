@@ -11,8 +11,8 @@ from math import exp
 
 from bot.delivery.context import WorkerContext
 from bot.delivery.standalone import StandaloneSender
+from bot.domain.decisions.retry import RetryPolicy
 from bot.domain.errors import DatabaseUnavailable, StaleLease
-from bot.domain.retry import RetryPolicy
 from bot.domain.run import Run
 from bot.observability.context import bind
 from bot.runs.reconcile import Reconciler
@@ -20,9 +20,9 @@ from bot.runs.turn import prepare, work
 from bot.runs.typing import WorkSigns
 from bot.supervisor import Supervisor
 from storage import audit_log, chats, runs
-from storage.engine.tx import Tx
 from storage.notify import READY
 from storage.runs import Claimant
+from storage.statements.tx import Tx
 from storage.views.evidence import Case, gather, gather_one
 
 _log = logging.getLogger("answerback.worker")

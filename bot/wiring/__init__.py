@@ -3,8 +3,8 @@
 It is loaded piece by piece: who asks for the database needs no worker.
 """
 
-from bot.domain.role import Role
 from bot.lazy_imports import lazy_imports
+from bot.wiring.role import Role
 
 with lazy_imports(__name__):
     from bot.operations.session import OperatorSession, database_exists, schema_problem

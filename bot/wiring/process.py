@@ -23,7 +23,6 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint, Terminal
 from bot.domain.ports import Clock
-from bot.domain.role import Role
 from bot.domain.turn import Agent
 from bot.http import Site
 from bot.intake import batching
@@ -52,6 +51,7 @@ from bot.wiring.agents import BuiltAgent, build_agent, words_of
 from bot.wiring.channels import connect
 from bot.wiring.observability import measure, tracer_of
 from bot.wiring.rate_limits import rate_limiters
+from bot.wiring.role import Role
 from channels import console
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings

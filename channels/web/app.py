@@ -20,17 +20,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.clients import Accepted, Conflict, Desk
 from bot.domain.errors import DatabaseUnavailable
+from channels.web.access.door import Door, network_of
+from channels.web.access.limits import Places
+from channels.web.access.session import Sessions
+from channels.web.access.tokens import NotKnown
 from channels.web.answers import Wrong, error, read, retry_after
 from channels.web.channel import WebChannel
 from channels.web.demo import demo_page
-from channels.web.door import Door, network_of
 from channels.web.files import file_of_chat
-from channels.web.limits import Places
 from channels.web.names import CLIENT_ID, request_id
-from channels.web.session import Sessions
 from channels.web.stream import EventStream
 from channels.web.submission import submitted
-from channels.web.tokens import NotKnown
 from channels.web.widget import WIDGET, Widget
 from channels.web.wire import API, PATH, accepted_json, page_json, turn_json
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from bot.domain.clients import Pages
 from bot.domain.plugin import Endpoint, Host
+from channels.web.access.door import Door
 from channels.web.app import Site
 from channels.web.channel import WebChannel
-from channels.web.door import Door
 from channels.web.examine import examine
 from channels.web.settings import WebSettings
 from channels.web.widget import Widget

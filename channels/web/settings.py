@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from channels.web.limits import Network
-from channels.web.origins import LOOPBACK, Origins, bare_origin
+from channels.web.access.limits import Network
+from channels.web.access.origins import LOOPBACK, Origins, bare_origin
 
 SHORTEST_SECRET = 32
 """Bytes: a shorter one can be guessed from a token."""

@@ -10,10 +10,10 @@ from typing import Any
 from bot.domain.clients import StoredFile
 from bot.domain.message import Attachment, ChatKind, Inbound, InboundKind, Sender, clean
 from channels.text import is_blank
+from channels.web.access.tokens import Session
 from channels.web.answers import Wrong
 from channels.web.files import handed_in
 from channels.web.names import CLIENT_ID, request_id
-from channels.web.tokens import Session
 
 LONGEST_TEXT = 16_000
 """Characters of a text, and of a button's data."""

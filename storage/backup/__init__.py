@@ -14,7 +14,7 @@ from storage.backup import postgres_dumps, sqlite_files
 from storage.backup.whole import BackupFailed, whole
 from storage.engine.database import Database, DatabaseSettings, parsed_url
 from storage.engine.name_lock import is_held
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 
 def make(url: str, target: Path, clock: Clock) -> int:

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from bot.domain.message import Address
 from storage import audit_log, inbox, journal, outbox, reminders, runs
 from storage.chats.rows import IS_CHAT, Chat, know_address, locate, lock
-from storage.engine.binds import GONE, KEPT
-from storage.engine.tx import Tx
 from storage.schema.tables import chat_addresses, chats
+from storage.statements.binds import GONE, KEPT
+from storage.statements.tx import Tx
 
 
 def link(tx: Tx, account: int, chat: int, addresses: Sequence[Address]) -> Chat:

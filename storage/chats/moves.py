@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from storage import runs
 from storage.chats.rows import IS_CHAT, Chat
-from storage.engine.binds import CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
-from storage.engine.clock import moved, now, waited
-from storage.engine.insert import InsertOrSkip
-from storage.engine.sets import Rows, among
-from storage.engine.tx import Tx
 from storage.schema.tables import chats, told
 from storage.schema.tables.words import WORDS
+from storage.statements.binds import CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
+from storage.statements.clock import moved, now, waited
+from storage.statements.insert import InsertOrSkip
+from storage.statements.sets import Rows, among
+from storage.statements.tx import Tx
 
 _OR_NOW = sa.func.coalesce(MOMENT, now)
 _heard = Rows(

@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address, ChatKind
-from storage.engine.binds import CHAT_ID
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.insert import InsertOrSkip, insert_rows, nobody_makes
-from storage.engine.sets import Rows, among
-from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chat_addresses, chats
+from storage.statements.binds import CHAT_ID
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.insert import InsertOrSkip, insert_rows, nobody_makes
+from storage.statements.sets import Rows, among
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

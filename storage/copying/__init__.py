@@ -23,9 +23,9 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy import URL, Table
 
+from bot.domain.decisions.seals import DatabaseState, Open, Seal, SealKind, judge_copy
 from bot.domain.message import clean
 from bot.domain.ports import Clock
-from bot.domain.seals import DatabaseState, Open, Seal, SealKind, judge_copy
 from storage import audit_log, holders
 from storage.copying.ends import (
     CopyFailed,
@@ -37,7 +37,6 @@ from storage.copying.ends import (
     unlocked_end_of,
 )
 from storage.copying.sums import RowSum
-from storage.engine.tx import Tx
 from storage.schema import migrate
 from storage.schema.seal import (
     allow_changes,
@@ -48,6 +47,7 @@ from storage.schema.seal import (
     set_seal,
 )
 from storage.schema.tables import metadata
+from storage.statements.tx import Tx
 
 __all__ = ["Copied", "CopiedTable", "CopyFailed", "Progress", "Stage", "copy", "place_of", "reopen"]
 

@@ -24,13 +24,13 @@ from sqlalchemy.schema import (
     ExecutableDDLElement,
 )
 
+from bot.domain.decisions.seals import SEALED_REVISIONS, DatabaseState
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
-from bot.domain.seals import SEALED_REVISIONS, DatabaseState
 from storage.engine import copy_lock, postgres, sqlite
-from storage.engine.tx import POSTGRES, SQLITE, Tx
 from storage.schema.seal import seal_of
 from storage.schema.tables import metadata
+from storage.statements.tx import POSTGRES, SQLITE, Tx
 
 Values = tuple[Any, ...]
 

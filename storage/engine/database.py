@@ -25,7 +25,7 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
 from storage.engine.once import Once
 from storage.engine.sqlite import Sqlite
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine.tx import RowsLocked, Tx
+from storage.statements.tx import RowsLocked, Tx
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from sqlalchemy import URL, Text, bindparam, func, select
 
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 _SLOTS = 1000
 _SPACE = 7_203_615

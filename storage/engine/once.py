@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 
 T = TypeVar("T")
 

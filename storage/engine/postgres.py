@@ -25,7 +25,7 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import URL
 
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine.tx import POSTGRES, RowsLocked, StatementFailed, Tx
+from storage.statements.tx import POSTGRES, RowsLocked, StatementFailed, Tx
 
 T = TypeVar("T")
 

@@ -27,8 +27,8 @@ from sqlalchemy import URL
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.ports import Clock
 from storage.engine import read_only
-from storage.engine.clock import LEASE_CLOCK_FUNCTION, LEASE_NOW_FUNCTION, NOW_FUNCTION
-from storage.engine.tx import SQLITE, StatementFailed, Tx
+from storage.statements.clock import LEASE_CLOCK_FUNCTION, LEASE_NOW_FUNCTION, NOW_FUNCTION
+from storage.statements.tx import SQLITE, StatementFailed, Tx
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from storage.engine.binds import MOMENT
-from storage.engine.insert import InsertOrSkip
-from storage.engine.tx import Tx
 from storage.schema.tables import edits
+from storage.statements.binds import MOMENT
+from storage.statements.insert import InsertOrSkip
+from storage.statements.tx import Tx
 
 _STORE = InsertOrSkip(edits, edits.c.inbound)
 _IN_THAT_SECOND = (

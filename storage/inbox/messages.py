@@ -11,21 +11,21 @@ from dataclasses import asdict, dataclass, replace
 
 import sqlalchemy as sa
 
-from bot.domain.admission import Unanswered
 from bot.domain.commands import Command
+from bot.domain.decisions.admission import Unanswered
 from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from bot.domain.run import LIVE
 from storage import runs as run_rows
-from storage.engine import clock
-from storage.engine.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
-from storage.engine.chat_rows import MoveChat
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.insert import insert_rows
-from storage.engine.literals import is_in
-from storage.engine.sets import Rows, among
-from storage.engine.tx import Tx
 from storage.schema.tables import inbound, runs
+from storage.statements import clock
+from storage.statements.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
+from storage.statements.chat_rows import MoveChat
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.insert import insert_rows
+from storage.statements.literals import is_in
+from storage.statements.sets import Rows, among
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

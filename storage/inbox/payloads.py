@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from bot.domain.admission import Unanswered
-from storage.engine.binds import ACCOUNT_ID, REASON, SECONDS
-from storage.engine.chat_rows import AT_ONCE, Blank, Page
-from storage.engine.clock import now
-from storage.engine.insert import insert_rows
-from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows, among, within
-from storage.engine.tx import Tx
+from bot.domain.decisions.admission import Unanswered
 from storage.schema.tables import edits, inbound, payloads
 from storage.schema.tables.words import WORDS
+from storage.statements.binds import ACCOUNT_ID, REASON, SECONDS
+from storage.statements.chat_rows import AT_ONCE, Blank, Page
+from storage.statements.clock import now
+from storage.statements.insert import insert_rows
+from storage.statements.literals import is_in, word
+from storage.statements.sets import Rows, among, within
+from storage.statements.tx import Tx
 
 
 class NewPayload(NamedTuple):

@@ -16,14 +16,14 @@ from bot.domain.journal import SAID, ChatEvent, EventKind, NewEvent, interleaved
 from bot.domain.message import Attachment, InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine.binds import AT_MOST, CHAT_ID, GONE, KEPT, PART_ID, SECONDS
-from storage.engine.chat_rows import AT_ONCE, MoveChat
-from storage.engine.clock import now
-from storage.engine.insert import insert_rows
-from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows, among
-from storage.engine.tx import Row, Tx
 from storage.schema.tables import followed, inbound, journal, outbox, runs, shown
+from storage.statements.binds import AT_MOST, CHAT_ID, GONE, KEPT, PART_ID, SECONDS
+from storage.statements.chat_rows import AT_ONCE, MoveChat
+from storage.statements.clock import now
+from storage.statements.insert import insert_rows
+from storage.statements.literals import is_in, word
+from storage.statements.sets import Rows, among
+from storage.statements.tx import Row, Tx
 
 _N = sa.bindparam("number", type_=sa.BigInteger)
 _first = insert(followed).values(chat=CHAT_ID, n=_N)

@@ -11,14 +11,14 @@ from bot.domain.journal import MessageFacts, OpenTurn, Shown, news
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine.binds import CHAT_ID
-from storage.engine.insert import insert_rows
-from storage.engine.literals import is_not, word
-from storage.engine.sets import Rows, among
-from storage.engine.tx import Row, Tx
 from storage.journal.events import append
 from storage.runs.rows import OPEN
 from storage.schema.tables import chats, inbound, journal, outbox, runs, shown
+from storage.statements.binds import CHAT_ID
+from storage.statements.insert import insert_rows
+from storage.statements.literals import is_not, word
+from storage.statements.sets import Rows, among
+from storage.statements.tx import Row, Tx
 
 _COLUMNS = (
     inbound.c.chat,

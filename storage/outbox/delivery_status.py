@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from bot.domain.decisions.retry import RETRY
 from bot.domain.delivery import ARRIVED, DeliveryStatus, PartState, Scope
 from bot.domain.reply import PartBody
-from bot.domain.retry import RETRY
 from bot.domain.run import RunState
-from storage.engine.binds import WAIT
-from storage.engine.clock import now
-from storage.engine.literals import is_in, word
-from storage.engine.tx import Tx
 from storage.outbox.rows import IS_PART, REFUSED, SAID, SENT
 from storage.schema.tables import outbox, runs
+from storage.statements.binds import WAIT
+from storage.statements.clock import now
+from storage.statements.literals import is_in, word
+from storage.statements.tx import Tx
 
 _HAS_RECEIPT = outbox.c.receipt == sa.bindparam("receipt_id")
 _STATUS = sa.bindparam("new_status", type_=sa.Text)

@@ -14,13 +14,6 @@ from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim, RunState
 from storage import holders
-from storage.engine.binds import HOLDER_ID, PART_ID, WAIT
-from storage.engine.chat_rows import Blank, MoveChat, Page
-from storage.engine.clock import moved, now, waited
-from storage.engine.insert import InsertOrSkip, insert_rows
-from storage.engine.literals import is_in, is_not, word
-from storage.engine.sets import Rows, among, within
-from storage.engine.tx import Tx
 from storage.outbox.rows import (
     ANSWERS,
     IS_PART,
@@ -37,6 +30,13 @@ from storage.outbox.rows import (
 )
 from storage.schema.tables import outbox, receipts, runs
 from storage.schema.tables.outgoing import Watched
+from storage.statements.binds import HOLDER_ID, PART_ID, WAIT
+from storage.statements.chat_rows import Blank, MoveChat, Page
+from storage.statements.clock import moved, now, waited
+from storage.statements.insert import InsertOrSkip, insert_rows
+from storage.statements.literals import is_in, is_not, word
+from storage.statements.sets import Rows, among, within
+from storage.statements.tx import Tx
 
 _POST = InsertOrSkip(outbox, outbox.c.id, created_at=now)
 _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from bot.domain.decisions.verdict import PartFacts
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim, RunState
-from bot.domain.verdict import PartFacts
-from storage.engine.binds import (
+from storage.schema.tables import Watched, outbox, receipts, runs
+from storage.statements.binds import (
     ACCOUNT_ID,
     AT_MOST,
     CHAT_ID,
@@ -20,12 +21,11 @@ from storage.engine.binds import (
     RUN_ID,
     SECONDS,
 )
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.literals import is_in, unindexed
-from storage.engine.sets import Rows, among
-from storage.engine.tx import Tx
-from storage.schema.tables import Watched, outbox, receipts, runs
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.literals import is_in, unindexed
+from storage.statements.sets import Rows, among
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

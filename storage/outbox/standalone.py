@@ -13,13 +13,13 @@ import sqlalchemy as sa
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
 from storage import holders as holder_rows
-from storage.engine.binds import ACCOUNT_ID, AT_MOST, HOLDER_ID, LEASE_SECONDS, WAIT
-from storage.engine.clock import now
-from storage.engine.literals import is_in, word
-from storage.engine.tx import Tx
 from storage.outbox.moves import BEGUN
 from storage.outbox.rows import IS_PART, PART, PENDING, STANDALONE, Part
 from storage.schema.tables import Watched, accounts, chats, holders, outbox, runs
+from storage.statements.binds import ACCOUNT_ID, AT_MOST, HOLDER_ID, LEASE_SECONDS, WAIT
+from storage.statements.clock import now
+from storage.statements.literals import is_in, word
+from storage.statements.tx import Tx
 
 _IS_DUE = is_in(outbox.c.watched, Watched.DUE)
 _other = outbox.alias("other")

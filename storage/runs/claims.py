@@ -17,13 +17,13 @@ import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
-from storage.engine.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS
-from storage.engine.clock import now
-from storage.engine.literals import is_in, word
-from storage.engine.sets import among, within
-from storage.engine.tx import Tx
 from storage.runs.rows import KEPT, READY, RUN
 from storage.schema.tables import accounts, runs
+from storage.statements.binds import ACCOUNT_ID, HOLDER_ID, LEASE_SECONDS
+from storage.statements.clock import now
+from storage.statements.literals import is_in, word
+from storage.statements.sets import among, within
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,15 @@ import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
-from storage.engine.binds import WAIT
-from storage.engine.clock import now
-from storage.engine.insert import insert_rows
-from storage.engine.literals import is_in, word
-from storage.engine.sets import Rows, among, within
-from storage.engine.tx import Tx
 from storage.runs.claims import Claimant
 from storage.runs.rows import IS_RUN, RUN
 from storage.schema.tables import holders, inbound, runs
+from storage.statements.binds import WAIT
+from storage.statements.clock import now
+from storage.statements.insert import insert_rows
+from storage.statements.literals import is_in, word
+from storage.statements.sets import Rows, among, within
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 
 from bot.domain.run import Run, RunState
 from storage import holders as holder_rows
-from storage.engine.binds import AT_MOST, CHAT_ID, GONE, HOLDER_ID, KEPT, LEASE_SECONDS
-from storage.engine.clock import now
-from storage.engine.literals import is_in, word
-from storage.engine.sets import among, within
-from storage.engine.tx import Tx
 from storage.runs.claims import CLAIMED, Claimant
 from storage.runs.rows import HEADS, IS_RUN, LIVE, OPEN, PAUSED, READY, RUN, WAITING, of_chat
 from storage.schema.tables import chats, runs
+from storage.statements.binds import AT_MOST, CHAT_ID, GONE, HOLDER_ID, KEPT, LEASE_SECONDS
+from storage.statements.clock import now
+from storage.statements.literals import is_in, word
+from storage.statements.sets import among, within
+from storage.statements.tx import Tx
 
 _head = runs.alias("head")
 

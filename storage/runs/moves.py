@@ -18,14 +18,14 @@ from bot.domain.errors import StaleLease
 from bot.domain.reply import PartKind
 from bot.domain.run import Claim, RunState
 from storage import audit_log, outbox
-from storage.engine.binds import HELD_FENCE, HOLDER_ID, REASON, STEP, WAIT
-from storage.engine.clock import moved, now, waited
-from storage.engine.literals import is_in, unindexed, word
-from storage.engine.sets import Rows
-from storage.engine.tx import Tx
 from storage.runs.rows import ENDED, FOR_EVER, IS_RUN, LIVE, PUT_BACK, READY, RUNNING
 from storage.schema.tables import outbox as parts
 from storage.schema.tables import runs
+from storage.statements.binds import HELD_FENCE, HOLDER_ID, REASON, STEP, WAIT
+from storage.statements.clock import moved, now, waited
+from storage.statements.literals import is_in, unindexed, word
+from storage.statements.sets import Rows
+from storage.statements.tx import Tx
 
 _HOLDER = unindexed(runs.c.holder)
 _IS_RUNNING = is_in(unindexed(runs.c.state), RunState.RUNNING)

@@ -12,13 +12,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain.retry import RETRY
-from storage.engine.binds import CHAT_ID, HOLDER_ID
-from storage.engine.clock import lease_clock, lease_now, now
-from storage.engine.sets import among
-from storage.engine.tx import Tx
+from bot.domain.decisions.retry import RETRY
 from storage.runs.rows import CONVERSATION, PUT_BACK, RUNNING
 from storage.schema.tables import chats, holders, runs
+from storage.statements.binds import CHAT_ID, HOLDER_ID
+from storage.statements.clock import lease_clock, lease_now, now
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 RELEASED_AT_ONCE = 200
 """Chats whose runs one transaction releases."""

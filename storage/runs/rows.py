@@ -7,17 +7,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.decisions.retry import RETRY
 from bot.domain.ending import Ending
-from bot.domain.retry import RETRY
 from bot.domain.run import Run, RunState
-from storage.engine.binds import CHAT_ID, HOLDER_ID, MOMENT, RUN_ID
-from storage.engine.chat_rows import Blank, Page
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.literals import is_in, is_not, word
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.schema.tables import chats, runs
+from storage.statements.binds import CHAT_ID, HOLDER_ID, MOMENT, RUN_ID
+from storage.statements.chat_rows import Blank, Page
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.literals import is_in, is_not, word
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 RUN = Entity(Run, runs)
 

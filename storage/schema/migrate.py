@@ -12,12 +12,12 @@ import pysqlite3.dbapi2 as sqlite3
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from bot.domain.decisions.seals import SEALED_REVISIONS, DatabaseSealed
 from bot.domain.errors import ConfigurationError
-from bot.domain.seals import SEALED_REVISIONS, DatabaseSealed
 from storage.engine import read_only
 from storage.engine.database import parsed_url
 from storage.engine.demands import unreachable
-from storage.engine.tx import POSTGRES, SQLITE, Tx
+from storage.statements.tx import POSTGRES, SQLITE, Tx
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 NEWEST = max(script.name[:4] for script in (_SCRIPTS / "versions").glob("[0-9]*_*.py"))

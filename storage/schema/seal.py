@@ -12,10 +12,10 @@ from dataclasses import asdict
 
 from sqlalchemy import Table
 
-from bot.domain.seals import Seal, SealKind
+from bot.domain.decisions.seals import Seal, SealKind
 from storage.engine.sqlite import SEALED
-from storage.engine.tx import Tx
 from storage.schema.tables import metadata
+from storage.statements.tx import Tx
 
 _MAKE = "CREATE TABLE answerback_seal (kind TEXT, copy TEXT, place TEXT, revision TEXT)"
 _WRITE = {

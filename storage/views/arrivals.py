@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from bot.domain.admission import ChatFacts, Unanswered
+from bot.domain.decisions.admission import ChatFacts, Unanswered
+from bot.domain.decisions.terms import Burst, IntakeTerms
 from bot.domain.message import ChatKind, Inbound
 from bot.domain.run import RunState
-from bot.domain.terms import Burst, IntakeTerms
 from storage.chats import Chat
-from storage.engine.clock import now
-from storage.engine.literals import is_in
-from storage.engine.sets import Rows
-from storage.engine.tx import Tx
 from storage.runs.rows import ENDED, HEADS, LIVE, OPEN, WAITING
 from storage.schema.tables import holders, inbound, runs
+from storage.statements.clock import now
+from storage.statements.literals import is_in
+from storage.statements.sets import Rows
+from storage.statements.tx import Tx
 
 _MINUTE = 60.0
 _DAY = 86_400.0

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.literals import is_not
-from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chats, events, inbound, outbox, payloads, runs
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.literals import is_not
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

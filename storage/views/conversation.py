@@ -8,16 +8,16 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from bot.domain.admission import Unanswered
+from bot.domain.decisions.admission import Unanswered
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine.binds import AT_MOST, CHAT_ID
-from storage.engine.entity import Entity
-from storage.engine.tx import Tx
 from storage.schema.tables import inbound, outbox, runs
+from storage.statements.binds import AT_MOST, CHAT_ID
+from storage.statements.entity import Entity
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,7 @@ from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine.binds import ACCOUNT_ID
-from storage.engine.clock import lease_clock, lease_now, now
-from storage.engine.literals import is_in, is_not
 from storage.engine.name_lock import is_held
-from storage.engine.sets import within
-from storage.engine.tx import Tx
 from storage.holders import HolderRow, alive, listed
 from storage.retention import RESTORED
 from storage.runs.rows import KEPT
@@ -33,6 +28,11 @@ from storage.schema.tables import (
     retention,
     runs,
 )
+from storage.statements.binds import ACCOUNT_ID
+from storage.statements.clock import lease_clock, lease_now, now
+from storage.statements.literals import is_in, is_not
+from storage.statements.sets import within
+from storage.statements.tx import Tx
 
 AT_MOST = 200
 """Rows of one kind."""

@@ -8,19 +8,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.decisions.verdict import Evidence
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
-from bot.domain.verdict import Evidence
 from storage import inbox, outbox
 from storage.chats import CHAT, Chat
-from storage.engine.clock import now
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.inbox import StoredMessage
 from storage.outbox import Part
 from storage.schema import tables
+from storage.statements.clock import now
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from bot.domain.ending import Ending
 from bot.domain.run import RunState
-from storage.engine.binds import SECONDS
-from storage.engine.clock import now
-from storage.engine.literals import is_in
-from storage.engine.sets import within
-from storage.engine.tx import Tx
 from storage.runs.rows import KEPT
 from storage.schema.tables import Watched, accounts, inbound, outbox, runs
+from storage.statements.binds import SECONDS
+from storage.statements.clock import now
+from storage.statements.literals import is_in
+from storage.statements.sets import within
+from storage.statements.tx import Tx
 from storage.views import handoffs
 from storage.views.diagnostics import UNCERTAIN
 

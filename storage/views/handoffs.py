@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine.binds import CHAT_ID, SECONDS
-from storage.engine.clock import now
-from storage.engine.literals import is_in
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.outbox import Notice, answered_at
 from storage.schema.tables import chats, inbound, outbox, runs
+from storage.statements.binds import CHAT_ID, SECONDS
+from storage.statements.clock import now
+from storage.statements.literals import is_in
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 AT_MOST = 200
 """Chats that are looked at, those that were handed over first."""

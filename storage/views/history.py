@@ -13,14 +13,14 @@ from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from bot.domain.turn import HistoryMessage
-from storage.engine.binds import AT_MOST
 from storage.engine.database import Database
 from storage.engine.lane import Lane
-from storage.engine.literals import is_in
-from storage.engine.sets import Rows, driving, within
-from storage.engine.tx import Tx
 from storage.outbox.rows import BEGINS_REPLY, SAID
 from storage.schema.tables import inbound, outbox, runs
+from storage.statements.binds import AT_MOST
+from storage.statements.literals import is_in
+from storage.statements.sets import Rows, driving, within
+from storage.statements.tx import Tx
 
 
 class ChatBefore(NamedTuple):

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.domain.admission import Unanswered
+from bot.domain.decisions.admission import Unanswered
 from bot.domain.ending import Ending
 from bot.domain.message import shortened
 from bot.domain.run import RunState
-from storage.engine.binds import ACCOUNT_ID
-from storage.engine.entity import Entity
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.outbox.rows import BEGINS_REPLY, SAID
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, outbox, runs
+from storage.statements.binds import ACCOUNT_ID
+from storage.statements.entity import Entity
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 
 def _accounts(tx: Tx) -> Sequence[int]:

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from bot.domain.delivery import PartState
 from bot.domain.message import Address, ChannelName
 from bot.domain.reply import PartKind
-from storage.engine.binds import ACCOUNT_ID, PART_ID
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.tx import Tx
 from storage.schema.tables import accounts, chat_addresses, chats, journal, outbox, payloads
+from storage.statements.binds import ACCOUNT_ID, PART_ID
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

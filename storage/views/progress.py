@@ -11,12 +11,12 @@ from bot.domain.delivery import ARRIVED
 from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.engine import clock
-from storage.engine.binds import ACCOUNT_ID, RUN_ID
-from storage.engine.entity import Entity
-from storage.engine.literals import is_in
-from storage.engine.tx import Tx
 from storage.schema.tables import inbound, outbox, runs, steps
+from storage.statements import clock
+from storage.statements.binds import ACCOUNT_ID, RUN_ID
+from storage.statements.entity import Entity
+from storage.statements.literals import is_in
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from bot.domain.delivery import PartState
 from bot.domain.run import RunState
-from storage.engine.literals import is_in, is_not
-from storage.engine.tx import Tx
 from storage.schema.tables import outbox, runs
+from storage.statements.literals import is_in, is_not
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ import sqlalchemy as sa
 from bot.domain.ending import Cause, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
-from storage.engine.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
-from storage.engine.clock import now
-from storage.engine.entity import Entity
-from storage.engine.literals import is_in
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.holders import alive
 from storage.runs.rows import KEPT, OPEN, of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
+from storage.statements.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.literals import is_in
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

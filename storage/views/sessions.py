@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from bot.domain.message import Address
-from storage.engine.binds import ACCOUNT_ID
-from storage.engine.sets import Rows
-from storage.engine.tx import Tx
 from storage.schema.tables import claims, ended_sessions
+from storage.statements.binds import ACCOUNT_ID
+from storage.statements.sets import Rows
+from storage.statements.tx import Tx
 
 _asked = Rows("asked", address=sa.Text(), session=sa.Text())
 _CLAIMED = sa.exists(

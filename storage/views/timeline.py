@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from bot.domain.delivery import ARRIVED, PartState
 from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
-from storage.engine.tx import Tx
 from storage.schema.tables import events, inbound, outbox, receipts, runs, steps
+from storage.statements.tx import Tx
 
 
 class Mark(Enum):

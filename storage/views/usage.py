@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.run import RunState
-from storage.engine.binds import RUN_ID
-from storage.engine.literals import is_in
-from storage.engine.tx import Tx
 from storage.schema.tables import runs, steps
+from storage.statements.binds import RUN_ID
+from storage.statements.literals import is_in
+from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, ChatKind, Inbound
 from bot.domain.ports import STILL_OURS, Recipient, SendRef
 from bot.domain.reply import Button, FileOut, PartBody, Reply
+from channels.web.access.tokens import Session
 from channels.web.channel import WebChannel
 from channels.web.submission import submitted
-from channels.web.tokens import Session
 from tests.channels.contract import ChannelContract, Subject
 
 GUEST = Session("s1", Address("guest:1"), 2e9)

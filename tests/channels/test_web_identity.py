@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.web.identity import LEEWAY, LONGEST_LIFE, Identity, NotIdentified, identify
-from channels.web.signed import sign
-from channels.web.tokens import NotKnown, Tokens
+from channels.web.access.identity import LEEWAY, LONGEST_LIFE, Identity, NotIdentified, identify
+from channels.web.access.signed import sign
+from channels.web.access.tokens import NotKnown, Tokens
 from tests.clocks import ShiftedClock
 
 NOW = 1_800_000_000.0

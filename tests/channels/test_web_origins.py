@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from channels.web.limits import Limit, Limits, network_name
-from channels.web.origins import Origin, Origins, bare_origin
+from channels.web.access.limits import Limit, Limits, network_name
+from channels.web.access.origins import Origin, Origins, bare_origin
 from tests.clocks import ShiftedClock
 
 SITE = "https://www.example.com"

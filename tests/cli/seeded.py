@@ -6,8 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from storage.engine.tx import Tx
 from storage.schema import tables
+from storage.statements.tx import Tx
 
 NOW = 1_800_003_600.0
 """2027-01-15 09:00:00 UTC."""

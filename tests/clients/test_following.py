@@ -18,8 +18,8 @@ from bot.domain.turn import Turn
 from bot.operations import chats as operator
 from bot.wiring import Role
 from storage import chats, journal
-from storage.engine.tx import Tx
 from storage.notify import chat_topic
+from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.kit.agents import Echo, Gated
 from tests.kit.frozen import drop_packets, standing_still

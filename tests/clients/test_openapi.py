@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 import channels.web
+from channels.web.access.door import Door
 from channels.web.app import Site
 from channels.web.channel import WebChannel
-from channels.web.door import Door
 from channels.web.settings import WebSettings
 from channels.web.widget import Widget
 from tests.clocks import ShiftedClock

@@ -22,7 +22,7 @@ from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.operations import chats, runs
 from bot.operations.actions import Acted, Operator, apply
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.fakes.faults import Fault
 from tests.fakes.meta.courier import Delivery

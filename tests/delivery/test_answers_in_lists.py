@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from bot.delivery.advance import TAKEN, Ended, Send, Stand, Taken, Way
+from bot.domain.decisions.terms import Terms
+from bot.domain.decisions.verdict import Apologise
 from bot.domain.delivery import PartState, Sent
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
-from bot.domain.terms import Terms
-from bot.domain.verdict import Apologise
 from bot.leases.runtime import Runtime
 from bot.runs.turn import STORE, NewAnswer
 from bot.schedule import CronCalendar

@@ -15,10 +15,10 @@ import pytest
 from bot.api import Turn
 from bot.clock import SystemClock
 from bot.delivery.rate_limit import RateLimiter
+from bot.domain.decisions.terms import Burst
 from bot.domain.delivery import LimitOf
 from bot.domain.message import Address, ChatKind
 from bot.domain.ports import Pace, Recipient
-from bot.domain.terms import Burst
 from bot.wiring import Role
 from storage.notify import READY
 from storage.rate_limit import SharedRateLimit

@@ -6,11 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.ending import Cause, Close, Ending
-from bot.domain.reply import Reply
-from bot.domain.retry import RETRY
-from bot.domain.run import Run, RunState
-from bot.domain.verdict import (
+from bot.domain.decisions.retry import RETRY
+from bot.domain.decisions.verdict import (
     Answer,
     Apologise,
     Failed,
@@ -21,6 +18,9 @@ from bot.domain.verdict import (
     Thought,
     follows,
 )
+from bot.domain.ending import Cause, Close, Ending
+from bot.domain.reply import Reply
+from bot.domain.run import Run, RunState
 
 RUN = Run(
     id=1,

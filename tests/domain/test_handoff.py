@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bot.domain.decisions.handoff import hands_over
 from bot.domain.ending import Cause, Close, Ending
-from bot.domain.handoff import hands_over
 
 
 @pytest.mark.parametrize(

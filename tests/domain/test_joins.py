@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.admission import joins_until, wait_for_more
+from bot.domain.decisions.admission import joins_until, wait_for_more
+from bot.domain.decisions.terms import Burst, IntakeTerms
 from bot.domain.message import Inbound
-from bot.domain.terms import Burst, IntakeTerms
 from tests.domain.messages import said
 
 

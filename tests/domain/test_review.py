@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bot.domain.decisions.verdict import PartFacts, review
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
-from bot.domain.verdict import PartFacts, review
 
 SENT, READ = PartState.SENT, PartState.READ
 PENDING, SENDING = PartState.PENDING, PartState.SENDING

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from bot.domain.decisions.seals import DatabaseState, Fill, Open, Seal, SealKind, judge_copy
 from bot.domain.errors import ConfigurationError
-from bot.domain.seals import DatabaseState, Fill, Open, Seal, SealKind, judge_copy
 
 NEWEST = "0007"
 OLD = DatabaseState("sqlite:////srv/bot.db", NEWEST, filled=("runs",))

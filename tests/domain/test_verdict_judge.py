@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.delivery import PartState, Scope
-from bot.domain.ending import Cause, Close, Ending
-from bot.domain.retry import RETRY
-from bot.domain.verdict import (
+from bot.domain.decisions.retry import RETRY
+from bot.domain.decisions.verdict import (
     Apologise,
     Deliver,
     Evidence,
@@ -18,6 +16,8 @@ from bot.domain.verdict import (
     Think,
     judge,
 )
+from bot.domain.delivery import PartState, Scope
+from bot.domain.ending import Cause, Close, Ending
 
 NOW = 1_000_000.0
 FRESH = Evidence(

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.delivery import ARRIVED, PartState, Scope
-from bot.domain.ending import Cause, Close, Ending
-from bot.domain.verdict import (
+from bot.domain.decisions.verdict import (
     Doubt,
     LookUp,
     Move,
@@ -24,6 +22,8 @@ from bot.domain.verdict import (
     Wait,
     plan,
 )
+from bot.domain.delivery import ARRIVED, PartState, Scope
+from bot.domain.ending import Cause, Close, Ending
 
 NOW = 1_000_000.0
 REFUSED = Close(Ending.UNDELIVERABLE, Cause.REFUSED, "refused")

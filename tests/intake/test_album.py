@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.terms import Burst
+from bot.domain.decisions.terms import Burst
 from tests.fakes.updates import Person, entity, supergroup
 from tests.kit.agents import Held
 from tests.world import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.domain.terms import Burst
+from bot.domain.decisions.terms import Burst
 from bot.domain.turn import Turn
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats

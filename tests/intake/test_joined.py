@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.terms import Burst
+from bot.domain.decisions.terms import Burst
 from bot.domain.turn import Turn
 from tests.fakes.updates import Person, entity, supergroup, user
 from tests.kit.agents import Echo, Held, repeats

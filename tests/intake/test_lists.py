@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bot.domain.decisions.terms import Burst, IntakeTerms, Terms
 from bot.domain.message import (
     Address,
     Addressing,
@@ -22,7 +23,6 @@ from bot.domain.message import (
     Sender,
 )
 from bot.domain.run import RunState
-from bot.domain.terms import Burst, IntakeTerms, Terms
 from bot.intake.accept import Intake
 from bot.intake.record import Arrival, Became, Entry, Recorded, record_event
 from bot.intake.together import record_together
@@ -35,8 +35,8 @@ from storage import accounts, chats, runs
 from storage.engine import postgres
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.lane import Left
-from storage.engine.tx import Tx
 from storage.notify import Wakeups
+from storage.statements.tx import Tx
 from tests.limits import PATIENCE
 from tests.storage.kit import Hand, connected, lives_through, message, opened
 from tests.storage.rivals import first

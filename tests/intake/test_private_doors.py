@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bot.domain.admission import invited
+from bot.domain.decisions.admission import invited
 from bot.domain.turn import Turn
 from bot.intake.backfill import YOUNG
 from bot.texts import Text, Words

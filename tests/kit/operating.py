@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bot.domain.ending import Ending
 from bot.operations import runs
 from bot.operations.actions import Acted, Operator, apply
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.world import Running, World
 
 ANN = Operator("ann@session", "a test")

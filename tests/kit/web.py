@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from bot.domain.ports import Clock
-from channels.web.signed import sign
+from channels.web.access.signed import sign
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.limits import PATIENCE, until
 

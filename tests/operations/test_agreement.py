@@ -15,8 +15,8 @@ from bot.operations import parts
 from bot.operations.explain import Explained, explain_run
 from bot.operations.stuck import Trouble, find_stuck, stuck_of_run, told_of_run, uncertain
 from bot.operations.told import told, what_was_told
-from storage.engine.tx import Tx
 from storage.outbox import Notice
+from storage.statements.tx import Tx
 from storage.views.gauges import read_gauges
 from storage.views.parts import PartLine
 from storage.views.runs import RunLine, run_line

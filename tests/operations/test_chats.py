@@ -12,8 +12,8 @@ from bot.operations import chats, parts
 from bot.operations import runs as run_acts
 from bot.operations.actions import Acted, Result
 from bot.wiring import Role
-from storage.engine.tx import Tx
 from storage.schema.tables import metadata
+from storage.statements.tx import Tx
 from storage.views.parts import PartFilter, parts_listed
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults

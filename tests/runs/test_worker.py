@@ -12,8 +12,8 @@ from sqlalchemy import text as sql
 from bot.clock import SystemClock
 from bot.wiring import Role
 from storage import runs
-from storage.engine.tx import Tx
 from storage.notify import READY, Wakeups, stop_topic
+from storage.statements.tx import Tx
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from bot.clock import SystemClock
 from storage.copying import Copied, Progress, Stage, copy
 from storage.engine.database import parsed_url
-from storage.engine.tx import Tx
 from storage.schema import tables
 from storage.schema.tables import metadata
+from storage.statements.tx import Tx
 from tests.cli import seeded
 from tests.storage.kit import connected
 

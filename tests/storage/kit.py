@@ -18,11 +18,11 @@ from storage import accounts, chats, holders, inbox, outbox, runs
 from storage.chats import NewChat
 from storage.engine import postgres, sqlite
 from storage.engine.database import Database, DatabaseSettings, parsed_url
-from storage.engine.tx import POSTGRES, SQLITE, Result, Tx
 from storage.holders import Identity
 from storage.inbox import NewMessage
 from storage.outbox import Part
 from storage.runs import Claimant, NewRun
+from storage.statements.tx import POSTGRES, SQLITE, Result, Tx
 from tests.clocks import ShiftedClock, now_as
 
 P = ParamSpec("P")

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Dialect, text
 
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.storage.kit import Hand, connected
 
 BIG = frozenset({"runs", "outbox", "inbound", "payloads", "receipts", "chats", "chat_addresses"})

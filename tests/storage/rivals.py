@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.limits import PATIENCE
 from tests.storage.kit import Hand, connected
 

@@ -21,7 +21,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 import storage
 from bot.domain.ending import Ending
 from storage import chats
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from storage.views.parts import PartFilter, parts_listed
 from storage.views.runs import RunFilter, runs_listed
 from tests.storage.kit import LEASE, Hand

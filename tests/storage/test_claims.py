@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.message import Address
 from storage import chats, claims, ended_sessions, secrets
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from storage.views import sessions
 from tests.limits import PATIENCE
 from tests.storage.kit import Hand, first_message

@@ -15,16 +15,16 @@ import pytest
 import sqlalchemy as sa
 
 from bot.clock import SystemClock
+from bot.domain.decisions.seals import DatabaseSealed
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
-from bot.domain.seals import DatabaseSealed
 from storage import holders, runs
 from storage.copying import CopyFailed, Progress, Stage, ends, reopen
 from storage.engine.database import parsed_url
 from storage.engine.demands import refuse_unfit
 from storage.engine.name_lock import NameLock
-from storage.engine.tx import POSTGRES
 from storage.schema.migrate import NEWEST, upgrade
 from storage.schema.tables import events, metadata, secrets
+from storage.statements.tx import POSTGRES
 from tests.limits import PATIENCE
 from tests.storage.copies import HARD_TEXT, LEASE, Pair, beside, copied, everything, fill
 from tests.storage.kit import opened

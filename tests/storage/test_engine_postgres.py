@@ -17,7 +17,7 @@ from sqlalchemy import text
 from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable
 from storage.engine.database import Database, DatabaseSettings
-from storage.engine.tx import StatementFailed, Tx
+from storage.statements.tx import StatementFailed, Tx
 from tests.limits import PATIENCE
 from tests.servers import Postgres
 

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from bot.domain.errors import DatabaseUnavailable
 from storage.engine import sqlite
 from storage.engine.database import Database, DatabaseSettings
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.limits import PATIENCE
 

@@ -13,9 +13,9 @@ from bot.domain.message import Address, Attachment, ChannelName, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run, RunState
 from storage import accounts
-from storage.engine.entity import Entity
 from storage.outbox import Part
 from storage.schema.tables import chats, inbound, outbox, runs
+from storage.statements.entity import Entity
 from tests.storage.kit import Hand
 
 RUN = Entity(Run, runs)

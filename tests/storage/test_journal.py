@@ -8,8 +8,8 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.journal import ChatEvent, EventKind, NewEvent
 from bot.domain.message import Address
 from storage import chats, inbox, journal, runs
-from storage.engine.tx import Tx
 from storage.inbox import NewMessage
+from storage.statements.tx import Tx
 from tests.storage.kit import Hand, message
 
 _FOR_ALL = 10_000

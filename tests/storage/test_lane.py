@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
 from storage.engine.lane import Lane, Left, _Member
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.limits import PATIENCE
 from tests.storage.kit import Hand
 

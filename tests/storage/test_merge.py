@@ -9,7 +9,7 @@ from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import chats, runs
 from storage.chats import link
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.storage.kit import Hand
 
 

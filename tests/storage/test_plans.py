@@ -8,18 +8,18 @@ from typing import Any
 import psycopg
 import pytest
 
+from bot.domain.decisions.terms import IntakeTerms
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address, ChatKind
 from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Run
-from bot.domain.terms import IntakeTerms
 from storage import accounts, chats, holders, inbox, outbox, runs
 from storage.chats import NewChat
-from storage.engine.chat_rows import START
 from storage.inbox import NewMessage, NewPayload
 from storage.outbox import Attempt, NewParts, Notice, PartOwner, Receipt
 from storage.runs import NewRun
+from storage.statements.chat_rows import START
 from storage.views.arrivals import standing
 from storage.views.evidence import gather
 from storage.views.history import ChatBefore, history

@@ -12,7 +12,7 @@ from bot.clients import moves
 from bot.domain.message import Address
 from bot.domain.ports import SendRef
 from storage import journal
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from storage.views import lookup
 from tests.storage.kit import Hand
 from tests.storage.plans import BIG, Reading, fill, reading

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bot.domain.reply import PartKind
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from storage.views import diagnostics, gauges, handoffs, lookup, progress
 from storage.views.conversation import conversation
 from tests.storage.kit import LEASE, Hand

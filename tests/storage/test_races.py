@@ -13,8 +13,8 @@ from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
 from storage import accounts, chats, holders, outbox, runs
-from storage.engine.tx import StatementFailed, Tx
 from storage.runs import NewRun
+from storage.statements.tx import StatementFailed, Tx
 from tests.storage.kit import LEASE, Hand, first_message, message, store
 from tests.storage.rivals import First, first, outcome
 

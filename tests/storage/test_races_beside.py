@@ -10,8 +10,8 @@ import pytest
 from bot.domain.message import Address
 from storage import chats, outbox, runs
 from storage.chats import link
-from storage.engine.tx import Tx
 from storage.outbox import Attempt
+from storage.statements.tx import Tx
 from tests.limits import PATIENCE
 from tests.storage.kit import LEASE, Hand, first_message
 from tests.storage.rivals import first, outcome

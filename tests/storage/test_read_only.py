@@ -20,7 +20,7 @@ from bot.operations.stuck import database_troubles
 from storage.engine import read_only
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import facts_of
-from storage.engine.tx import Tx
+from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock
 
 NOBODY = 65_534

@@ -9,12 +9,12 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reminders import Schedule
 from bot.domain.reply import PartBody, PartKind
 from storage import audit_log, chats, holders, inbox, outbox, reminders, runs, steps
-from storage.engine.tx import StatementFailed, Tx
 from storage.inbox import NewPayload
 from storage.outbox import Attempt, NewParts
 from storage.retention import delete_old
 from storage.schema.tables import metadata
 from storage.schema.tables.words import NO_WORDS, WORDS
+from storage.statements.tx import StatementFailed, Tx
 from storage.steps import Done
 from tests.storage.kit import Hand, message, store
 from tests.storage.plans import BIG, fill, reading

@@ -8,7 +8,7 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.run import Claim, Run, RunState
 from storage import accounts, chats, holders, runs
-from storage.engine.tx import StatementFailed
+from storage.statements.tx import StatementFailed
 from tests.storage.kit import LEASE, Hand
 
 ANSWERED = Close(Ending.ANSWERED, Cause.DELIVERED)

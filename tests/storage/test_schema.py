@@ -16,9 +16,9 @@ from sqlalchemy import Connection, create_engine, inspect, text
 
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from storage.engine.database import parsed_url
-from storage.engine.tx import StatementFailed
 from storage.schema.migrate import NEWEST, revisions, upgrade
 from storage.schema.tables import metadata
+from storage.statements.tx import StatementFailed
 from tests.limits import PATIENCE
 from tests.servers import Postgres
 from tests.storage.kit import Hand

@@ -17,10 +17,10 @@ from sqlalchemy import (
     update,
 )
 
-from storage.engine.clock import now
-from storage.engine.sets import Rows, among, within
-from storage.engine.tx import StatementFailed, Tx
 from storage.schema.tables import chats, events, runs
+from storage.statements.clock import now
+from storage.statements.sets import Rows, among, within
+from storage.statements.tx import StatementFailed, Tx
 from tests.storage.kit import Hand, connected
 from tests.storage.plans import BIG, fill, reading
 

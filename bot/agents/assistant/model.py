@@ -34,9 +34,9 @@ from pydantic_ai.settings import ModelSettings
 from bot.agents.assistant.answers import ModelAnswer, of_error, of_response
 from bot.agents.assistant.prompt import Files
 from bot.agents.assistant.reasoning import without_reasoning
+from bot.domain.decisions.retry import RETRY
 from bot.domain.errors import AnswerbackError, ConfigurationError, Retry
 from bot.domain.message import clean
-from bot.domain.retry import RETRY
 from bot.domain.turn import AttachmentFile, Cost, Turn
 from bot.texts import Text
 

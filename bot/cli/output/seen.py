@@ -12,8 +12,8 @@ from bot.operations.phrases import when
 
 with lazy_imports(__name__):
     from storage import accounts
-    from storage.engine import clock
-    from storage.engine.tx import Tx
+    from storage.statements import clock
+    from storage.statements.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)

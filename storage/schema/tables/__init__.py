@@ -2,7 +2,7 @@
 
 Times are seconds since 1970 as the database's clock tells them (`answerback_now()`), in
 double precision: one arithmetic for PostgreSQL and SQLite. `holders.renewed_at` alone is on
-the lease clock (`storage/engine/clock.py`); `seen_at` is the same moment in seconds since 1970.
+the lease clock (`storage/statements/clock.py`); `seen_at` is the same moment in seconds since 1970.
 
 Foreign keys stand where rows are rare, and where the row that is named is locked anyway: the chat
 of a run, a message or a part. Elsewhere a check costs a question and a lock for each row. What
@@ -10,7 +10,7 @@ every message makes has none to its account, which its chat names too, and none 
 run that the same transaction has made or holds; rows that are named are never deleted.
 
 An index with a condition serves a statement that spells the condition out:
-`storage/engine/literals.py`.
+`storage/statements/literals.py`.
 """
 
 from storage.schema.tables.base import metadata

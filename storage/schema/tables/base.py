@@ -38,7 +38,7 @@ def one_of(column: str, values: Iterable[Enum]) -> CheckConstraint:
 
 def where(condition: str, flag: str = "") -> dict[str, Any]:
     """The condition of a partial index; with `flag`, only of rows that have this flag set. A
-    statement uses the index if it spells the condition out (`storage/engine/literals.py`)."""
+    statement uses the index if it spells the condition out (`storage/statements/literals.py`)."""
     set_ = {"postgresql": f"{flag} AND ", "sqlite": f"{flag} = 1 AND "} if flag else {}
     return {
         f"{database}_where": text(set_.get(database, "") + condition)

@@ -18,8 +18,8 @@ from sqlalchemy import (
     text,
 )
 
-from bot.domain.admission import Unanswered
 from bot.domain.commands import Command
+from bot.domain.decisions.admission import Unanswered
 from bot.domain.message import InboundKind
 from storage.schema.tables.base import Id, metadata, one_of, where
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from storage.engine.binds import CHAT_ID
-from storage.engine.sets import among
-from storage.engine.tx import Tx
 from storage.schema.tables.words import WORDS
+from storage.statements.binds import CHAT_ID
+from storage.statements.sets import among
+from storage.statements.tx import Tx
 
 AT_ONCE = 100
 """Rows from which one transaction takes the words."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from bot.domain.message import Address
 from bot.domain.ports import Clock
-from channels.web.identity import Identity
-from channels.web.signed import NotSigned, sign, verified
+from channels.web.access.identity import Identity
+from channels.web.access.signed import NotSigned, sign, verified
 
 GUEST_LIFE = 90 * 86_400.0
 USER_LIFE = 86_400.0

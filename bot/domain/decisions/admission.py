@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.domain.commands import Command
+from bot.domain.decisions.terms import Burst, IntakeTerms
 from bot.domain.ending import Worded
 from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
-from bot.domain.terms import Burst, IntakeTerms
 
 
 class Unanswered(Worded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.domain.verdict import POLICY, Policy
+from bot.domain.decisions.verdict import POLICY, Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.domain.message import as_name
 from channels.text import is_blank
-from channels.web.signed import NotSigned, verified
+from channels.web.access.signed import NotSigned, verified
 
 LONGEST_LIFE = 86_400.0
 """Seconds that an identity may be valid: one that is found in a log next year opens nothing."""

@@ -18,11 +18,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.domain.clients import Desk
 from bot.domain.ports import Clock
+from channels.web.access.limits import Limits, network_name
+from channels.web.access.origins import Origin, Origins
+from channels.web.access.tokens import NotKnown, Session, Tokens
 from channels.web.answers import Wrong, error, retry_after
-from channels.web.limits import Limits, network_name
-from channels.web.origins import Origin, Origins
 from channels.web.settings import WebSettings
-from channels.web.tokens import NotKnown, Session, Tokens
 
 _NETWORK = "answerback_network"
 _SECURITY = {

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Double, Text, and_, case, func, or_, select
 
-from storage.engine.binds import STEP
-from storage.engine.tx import Tx
+from storage.statements.binds import STEP
+from storage.statements.tx import Tx
 
 NOW_FUNCTION = "answerback_now"
 LEASE_NOW_FUNCTION = "answerback_lease_now"

@@ -11,8 +11,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from storage.engine.sets import Rows
-from storage.engine.tx import Row, Tx
+from storage.statements.sets import Rows
+from storage.statements.tx import Row, Tx
 
 
 class nobody_makes(FunctionElement[bool]):  # noqa: N801 - used as a function, as `among` is

@@ -10,10 +10,10 @@ from starlette.responses import JSONResponse, Response
 
 from bot.domain.clients import Desk
 from bot.domain.message import Address
+from channels.web.access.door import Door
+from channels.web.access.identity import NotIdentified, identify
+from channels.web.access.tokens import GUEST_LIFE, NotKnown, Session, Tokens
 from channels.web.answers import Wrong, read
-from channels.web.door import Door
-from channels.web.identity import NotIdentified, identify
-from channels.web.tokens import GUEST_LIFE, NotKnown, Session, Tokens
 
 _MAX_BODY = 16_000
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
+from bot.domain.decisions.retry import RETRY, RetryPolicy
 from bot.domain.delivery import ARRIVED, PartState, Scope
 from bot.domain.ending import Cause, Close, Ending, worst
 from bot.domain.reply import Reply
-from bot.domain.retry import RETRY, RetryPolicy
 from bot.domain.run import Run
 
 

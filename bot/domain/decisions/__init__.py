@@ -1,0 +1,1 @@
+"""Decisions: pure functions over values, each decided once, in one table."""

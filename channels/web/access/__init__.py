@@ -1,0 +1,1 @@
+"""Access to the routes of the web: doors, limits, origins, sessions and tokens."""

@@ -1,0 +1,1 @@
+"""Statements: their spelling, their binds, and the open transaction in which they run."""
