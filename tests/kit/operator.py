@@ -15,7 +15,12 @@ from tests.world import Running
 
 PASSWORD = "a password of some length"
 SETTINGS: dict[str, Any] = {"operator_password": PASSWORD}
-"""A process with the operator's page."""
+"""A process with the operator's page, for one operator."""
+PASSWORDS = {"ada": "adas-secret-word", "bob": "bobs-secret-word"}
+TWO: dict[str, Any] = {
+    "operator_users": f"ada:acting:{PASSWORDS['ada']},bob:reading:{PASSWORDS['bob']}"
+}
+"""One for two: ada acts, bob reads."""
 _FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]*)"')
 
 
@@ -26,8 +31,9 @@ class OperatorBrowser:
     base: str
     http: httpx.AsyncClient
 
-    async def sign_in(self, name: str = "operator", password: str = PASSWORD) -> httpx.Response:
-        """Fill in the form and send it."""
+    async def sign_in(self, name: str = "operator", password: str = "") -> httpx.Response:
+        """Fill in the form and send it, with the password of the name unless one is given."""
+        password = password or PASSWORDS.get(name, PASSWORD)
         form = await self.get("/sign-in")
         token = form_token(form)
         fields = {"form_token": token, "name": name, "password": password, "next": ""}
