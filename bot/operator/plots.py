@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from bot.operations.phrases import counted, span
-from storage.views.hours import Span
+from storage.views.hours import SPANS, Span
 
-SPAN, SPANS = 900.0, 24
-"""Seconds of a bar, and how many bars there are: six hours."""
+SPAN = 900.0
+"""Seconds of a bar; all of them are six hours."""
 _WIDE, _HIGH, _FOOT = 480, 96, 16
 _BAR, _GAP = _WIDE / SPANS, 3
 

@@ -13,7 +13,7 @@ from bot.domain.run import RunState
 from storage.holders import alive
 from storage.runs.rows import KEPT, OPEN, of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
-from storage.statements.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
+from storage.statements.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, LEASE_SECONDS, RUN_ID
 from storage.statements.clock import now
 from storage.statements.entity import Entity
 from storage.statements.literals import is_in
@@ -118,6 +118,37 @@ def runs_listed(tx: Tx, wanted: RunFilter, lease_seconds: float) -> Sequence[Run
     """The runs that match, newest first."""
     question = _LINES.where(*wanted.conditions).limit(wanted.limit)
     return _lines(tx, question, lease_seconds=lease_seconds)
+
+
+_BEFORE = sa.select(runs.c.ended_at).where(runs.c.id == RUN_ID)
+_LAST_OF_CHAT = (
+    sa.select(runs.c.id)
+    .where(
+        runs.c.chat == CHAT_ID,
+        is_in(runs.c.state, RunState.ENDED),
+        sa.tuple_(runs.c.ended_at, runs.c.id)
+        < sa.tuple_(sa.bindparam("moment", type_=sa.Double), RUN_ID),
+    )
+    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+    .limit(AT_MOST)
+)
+_LIVE_OF_CHAT = (
+    sa.select(runs.c.id)
+    .where(sa.or_(*(sa.and_(runs.c.chat == CHAT_ID, share) for share in OPEN)))
+    .order_by(runs.c.id.desc())
+    .limit(AT_MOST)
+)
+_LAST = 1 << 62
+
+
+def last_of_chat(tx: Tx, chat: int, limit: int, before: int | None = None) -> Sequence[int]:
+    """The runs of a chat that ended last, before that one if it is named; first of all those that
+    have not ended. It reads no more of them, however many there are."""
+    moment = None if before is None else tx.scalar(_BEFORE, {"run_id": before})
+    asked = {"chat_id": chat, "at_most": limit, "run_id": before or _LAST}
+    live = tx.scalars(_LIVE_OF_CHAT, asked).all() if moment is None else []
+    ended = tx.scalars(_LAST_OF_CHAT, {**asked, "moment": 1e18 if moment is None else moment})
+    return [*live, *ended][:limit]
 
 
 _NEWEST = sa.select(sa.func.max(runs.c.id))

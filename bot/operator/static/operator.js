@@ -150,7 +150,7 @@
       if (field) field.focus();
       else document.querySelector('nav a[href$="/search"]')?.click();
     } else if (event.key === "j" || event.key === "k") {
-      const links = [...main.querySelectorAll(".rows a, .stuck h3 a, .stuck .acts a")];
+      const links = [...main.querySelectorAll(".rows a, .stuck h3 a, .acts a")];
       const at = links.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
       links[Math.max(0, Math.min(links.length - 1, at))]?.focus();
     }
