@@ -60,7 +60,7 @@ class OperatorPage:
         look = Look(MENU)
         self._door = Door(terms.public_url, terms.open_, terms.proxies)
         self._sessions = Sessions(rt.db, rt.clock, terms.operators)
-        self._streams = Streams(self._sessions)
+        self._streams = Streams(self._sessions, rt.clock)
         alone = [one.name for one in terms.operators] == [ALONE]
         self._sign_in = SignIn(rt, look, self._sessions, alone)
         self._tools = Tools(rt, look, self._streams, terms.lease_seconds, terms.heartbeat)

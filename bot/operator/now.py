@@ -95,7 +95,7 @@ async def follow(asked: Asked) -> ASGIApp:
             for name in ("stuck", "figures", "plots", "processes")
         }
 
-    return asked.follow(pieces)
+    return asked.follow(pieces, shared=True)
 
 
 VIEWS = (View("", now), View("/live/now", follow))

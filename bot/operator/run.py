@@ -107,7 +107,7 @@ async def follow(asked: Asked) -> ASGIApp:
         seen = await _drawn(asked, text=text)
         return {"drawn": asked.piece("run_drawn.html", drawn=seen, words=text)}
 
-    return asked.follow(pieces)
+    return asked.follow(pieces, shared=True)
 
 
 VIEWS = (View("/runs/{run:int}", run), View("/live/runs/{run:int}", follow))

@@ -28,7 +28,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody looks for, as it stands in the address of the page."""
+    """A search, as it stands in the address of the page."""
 
     text: str = ""
     state: RunState | None = None

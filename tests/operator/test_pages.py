@@ -20,7 +20,7 @@ async def ada(sqlite_url: str) -> AsyncIterator[OperatorBrowser]:
 
 
 def text_of(html: str) -> str:
-    """What a person reads."""
+    """The words that a person reads."""
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
