@@ -53,6 +53,7 @@ from bot.wiring.observability import measure, tracer_of
 from bot.wiring.rate_limits import rate_limiters
 from bot.wiring.role import Role
 from channels import console
+from channels.console.channel import parse, request_id
 from storage import accounts, holders, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import refusal_of, refuse_unfit
@@ -481,13 +482,13 @@ async def typed(process: Process, line: str, number: str) -> None:
     """Record a line that a person typed in the terminal; `number` names it for ever. Raises
     DatabaseUnavailable."""
     arrival = Arrival(process.terminal, line, "terminal")
-    await process.intake.take(arrival, (console.parse(line, number),))
+    await process.intake.take(arrival, (parse(line, number),))
 
 
 async def asked(process: Process, number: str) -> Progress | None:
     """The run that answers the line of this number, whichever process took it in; None when none
     does. Raises DatabaseUnavailable."""
-    name = console.request_id(number)
+    name = request_id(number)
     return await process.rt.db.read(run_asked, process.terminal, name)
 
 
