@@ -31,6 +31,7 @@ from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
 from bot.intake.record import Arrival
+from bot.lazy_imports import load
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
@@ -54,7 +55,7 @@ from bot.wiring.rate_limits import rate_limiters
 from bot.wiring.role import Role
 from channels import console
 from channels.console.channel import parse, request_id
-from storage import accounts, holders, runs
+from storage import accounts, chats, holders, inbox, journal, outbox, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
@@ -325,6 +326,7 @@ async def running(
     Raises ConfigurationError, DatabaseUnavailable.
     """
     parts = parts or Parts()
+    load(chats, inbox, journal, outbox, runs)
     async with AsyncExitStack() as stack:
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
