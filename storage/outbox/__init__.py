@@ -31,7 +31,6 @@ with handed_on(__name__):
     from storage.outbox.moves import (
         Attempt,
         NewParts,
-        Notice,
         PartOwner,
         Receipt,
         believe_arrived,
@@ -70,6 +69,7 @@ with handed_on(__name__):
     )
     from storage.outbox.rows import (
         HeldReply,
+        Notice,
         Part,
         answered_at,
         bodies,
