@@ -37,6 +37,7 @@ _LINGERS = 300.0
 """Seconds that a start with wrong settings stays: what starts it again must not fill the log."""
 
 _NOT_FOR_OPERATORS = ("serve", "chat", "up", "--version")
+"""First words of calls that need no command of theirs."""
 
 app = typer.Typer(
     name="answerback",

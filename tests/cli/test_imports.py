@@ -10,6 +10,7 @@ from tests.cli.screens import seed
 from tests.cli.seeded import LONG_REQUEST
 
 CALLS = """
+import gc
 import sys
 from bot.cli.__main__ import main
 for call in sys.argv[1].split(";"):
@@ -18,6 +19,7 @@ for call in sys.argv[1].split(";"):
         main()
     except SystemExit as left:
         assert left.code in (None, 0, 1), (call, left.code)
+assert gc.get_freeze_count(), "Python would look through all of it for garbage before it ends"
 print(*sys.modules)
 """
 A_SERVICE_HAS = (
