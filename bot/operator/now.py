@@ -1,4 +1,4 @@
-"""Now: what stands still, worst first, and the service at a glance."""
+"""Now: all that stands still, worst first, and the service at a glance."""
 
 from __future__ import annotations
 
