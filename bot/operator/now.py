@@ -98,4 +98,4 @@ async def follow(asked: Asked) -> ASGIApp:
     return asked.follow(pieces, shared=True)
 
 
-VIEWS = (View("", now), View("/live/now", follow))
+VIEWS = (View("", now), View("/", now), View("/live/now", follow))
