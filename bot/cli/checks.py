@@ -26,7 +26,10 @@ with lazy_imports(__name__):
     from bot.wiring import OperatorSession, database_exists
     from bot.wiring.agents import examine_agent
     from bot.wiring.operator import examine, upgrade_database
+    from storage.engine import compact as compacting
+    from storage.engine.database import parsed_url
     from storage.schema import migrate
+    from storage.schema.tables.words import WORDS
 
 T = TypeVar("T")
 
@@ -189,3 +192,19 @@ def current(*, json: options.Json = False) -> None:
         state = "current" if found == ours else f"this version has {ours}: answerback db upgrade"
         render.lines([f"the database is at schema {found or 'none'}; {state}"])
     raise typer.Exit(DONE if found == ours else NOT_DONE)
+
+
+@database.command()
+def compact() -> None:
+    """Write the database anew, so that deleted words are in no unused space of it either. Nobody
+    can write meanwhile: choose a quiet hour. It needs as much room again.
+
+    For example: answerback db compact
+    """
+    url = settings_with_logs("WARNING").database_url
+    if not database_exists(url):
+        raise DatabaseUnavailable("there is no database file yet: run `answerback db upgrade`")
+    if compacting.compact(parsed_url(url), [table.name for table in WORDS]):
+        render.lines(["the database is written anew: what was deleted is nowhere in it"])
+        return
+    raise CommandFailed("somebody was reading an older state of it all the time: try it again")

@@ -16,6 +16,7 @@ from storage.chats.moves import (
     tell_once,
     unpark,
 )
+from storage.chats.requests import DataRequest
 from storage.chats.rows import (
     CHAT,
     Chat,

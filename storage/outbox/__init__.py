@@ -26,6 +26,7 @@ counts whoever holds the run by now, and a second one for a part is kept and rep
 
 from storage.outbox.delivery_status import confirm, confirm_sent, refuse_sent, send_again
 from storage.outbox.moves import (
+    FIRST_OF_EXPORT,
     Attempt,
     NewParts,
     Notice,
@@ -61,6 +62,7 @@ from storage.outbox.moves import (
     rewrite,
     send_alone,
     set_adrift,
+    stop_looking,
     store_parts,
     store_parts_each,
     wait_on,

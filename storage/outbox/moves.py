@@ -137,6 +137,10 @@ class Notice(IntEnum):
     NOBODY_YET = 6
 
 
+FIRST_OF_EXPORT = 1000
+"""The number of the first notice that carries a copy of the chat; others of no run have 1."""
+
+
 def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
     """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
     or None when the run has said this notice before."""
@@ -384,6 +388,19 @@ def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
     """The provider's records can't be asked about an uncertain part: it stays uncertain, and
     nothing proves that it may be sent again."""
     return tx.execute(_GIVE_UP_LOOKING, {"part_id": part, "attempt": attempts}).rowcount == 1
+
+
+_STOP_LOOKING = (
+    sa.update(outbox)
+    .where(among(outbox.c.id, "ids"), UNCERTAIN)
+    .values(looks=_NEVER, resends=_NEVER)
+)
+
+
+def stop_looking(tx: Tx, parts: Sequence[int]) -> None:
+    """As `give_up_looking`, for those of these parts that are uncertain: their words are about to
+    be deleted, so there is nothing to look for."""
+    tx.execute(_STOP_LOOKING, {"ids": list(parts)})
 
 
 _RESEND_ANY = (
