@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from bot.domain.errors import DatabaseUnavailable
 from bot.leases.runtime import Runtime
 from storage import erasure
 from storage.engine.database import Database
@@ -27,15 +28,13 @@ async def erase(rt: Runtime, chat: int, until: LastIds) -> None:
 
 async def clean_up(db: Database) -> bool:
     """Take what was deleted out of the unused space of a file of SQLite, too. False: it is large,
-    so that this waits for `answerback db compact`."""
+    or others were in the way, so that this waits for `answerback db compact`."""
     if not db.is_sqlite:
         return True
-    size = await db.size()
-    if size <= COMPACTED_AT_ONCE and await db.compact():
-        return True
-    _log.warning(
-        "the file of the database has %d bytes: deleted words stay in its unused space until "
-        "`answerback db compact`",
-        size,
-    )
+    try:
+        if await db.size() <= COMPACTED_AT_ONCE and await db.compact():
+            return True
+    except DatabaseUnavailable as error:
+        _log.info("the file of the database was not written anew: %s", error)
+    _log.warning("deleted words are in unused space of the database until `answerback db compact`")
     return False
