@@ -319,4 +319,4 @@ def export(
         await exporting.export(session, operator_of(acting), numbers, out, files, text=text)
         return DONE
 
-    raise typer.Exit(in_session(work))
+    raise typer.Exit(in_session(work, speaks=files is not None))

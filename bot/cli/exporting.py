@@ -6,8 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -54,15 +54,24 @@ async def export(
             shutil.copyfileobj(draft, sys.stdout)
 
 
-def _new(out: Path | None) -> TextIO:
-    """A new file that nobody else may read; without a name, one that is gone at the end."""
+@contextmanager
+def _new(out: Path | None) -> Iterator[TextIO]:
+    """A new file that nobody else may read, and that is gone if the body fails; without a name, one
+    that is gone in any case."""
     if out is None:
-        return tempfile.TemporaryFile("w+", encoding="utf-8")
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as draft:
+            yield draft
+        return
     try:
         number = os.open(out, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise CommandFailed(f"{out} can't be made: {error.strerror}", MISUSED) from error
-    return os.fdopen(number, "w+", encoding="utf-8")
+    try:
+        with os.fdopen(number, "w+", encoding="utf-8") as draft:
+            yield draft
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
 
 
 def _folders(session: OperatorSession) -> dict[int, Path]:

@@ -1,1 +1,1 @@
-"""A person's own data: a copy of a chat, its erasure, and what people ask of either."""
+"""A person's own data: the record of a chat, its erasure, and requests for either."""

@@ -55,7 +55,8 @@ class _Line:
 
 
 def write_text(tx: Tx, out: TextIO, chats: Sequence[int]) -> None:
-    """Write what was said in these chats into a file, from its beginning: it may be done again."""
+    """Write all that was said in these chats into a file, from its beginning: it may be done
+    again."""
     out.seek(0)
     out.truncate()
     for place, chat in enumerate(chats):
@@ -66,7 +67,7 @@ def write_text(tx: Tx, out: TextIO, chats: Sequence[int]) -> None:
 
 
 def copied(tx: Tx, chat: int, labels: Labels, largest: int) -> str:
-    """What was said in a chat, as one text. Raises TooLarge."""
+    """All that was said in a chat, as one text. Raises TooLarge."""
     out = io.StringIO()
     for line in _lines(tx, chat, labels):
         out.write(_written(line))

@@ -1,4 +1,4 @@
-"""What people ask of their own data, done by whichever process comes first.
+"""Requests of people about their own data, done by the first process that comes.
 
 A request that was confirmed is a row. Its last transaction does three things at once: it takes the
 last words, says so to the person, and marks the row as done. A process that dies before it leaves

@@ -1,4 +1,4 @@
-"""What people ask of their own data: each is asked back once, then done once.
+"""Requests of people about their own data: each is asked back once, then done once.
 
 (nothing) | asked | done  ->  asked        ask
 asked                     ->  confirmed    ask, again within a while
@@ -89,7 +89,7 @@ _FINISH = (
 
 
 def to_do(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[DataRequest]:
-    """What is confirmed in chats of these accounts, oldest first."""
+    """The requests that are confirmed in chats of these accounts, oldest first."""
     found = tx.execute(_TO_DO, {"account_ids": list(account_ids), "at_most": limit}).all()
     return [DataRequest(chat, Command(what), LastIds(*until)) for chat, what, *until in found]
 

@@ -153,12 +153,12 @@ _EVENTS = _Paged(events, audit_log.page, events.c.id)
 
 
 def messages(tx: Tx, number: int) -> Iterator[Found]:
-    """What was written in the chat, each with its edits and the payloads that told more of it."""
+    """The messages of the chat, each with its edits and the payloads that told more of it."""
     return _MESSAGES.of(tx, number, last_ids(tx).message)
 
 
 def parts(tx: Tx, number: int) -> Iterator[Found]:
-    """What the chat was told, or was to be, each with its receipts."""
+    """The parts that the chat was sent, or was to be, each with its receipts."""
     return _PARTS.of(tx, number, last_ids(tx).part)
 
 

@@ -1,4 +1,4 @@
-"""A chat's record: whole, of one moment, read by programs or by people, across chats."""
+"""A chat's record: everything of one moment, for programs or for people, across chats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person asks of their own data: asked back once, then done once, whatever dies."""
+"""A person's wish about their own data: asked back once, then done once, whatever dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people ask of their own data: /export, /forget, and how far each has come."""
+"""Requests of people about their own data: /export, /forget, and how far each has come."""
 
 from __future__ import annotations
 
