@@ -108,8 +108,8 @@ data_requests = Table(
     one_of("state", DataRequestState),
     Index("ix_data_requests_confirmed", "account", **where("state = 'confirmed'")),
 )
-"""Requests of people about their own data, the newest of each kind. `last_...` are the newest ids at
-the moment when it was confirmed: what comes later is not meant."""
+"""Requests of people about their own data, the newest of each kind. `last_...` are the newest ids
+at the moment when it was confirmed: what comes later is not meant."""
 
 reminders = Table(
     "reminders",
