@@ -26,8 +26,7 @@ with lazy_imports(__name__):
     from bot.wiring import OperatorSession, database_exists
     from bot.wiring.agents import examine_agent
     from bot.wiring.operator import examine, upgrade_database
-    from storage.engine import compact as compacting
-    from storage.engine.database import parsed_url
+    from storage import retention
     from storage.schema import migrate
     from storage.schema.tables.words import WORDS
 
@@ -201,10 +200,15 @@ def compact() -> None:
 
     For example: answerback db compact
     """
-    url = settings_with_logs("WARNING").database_url
-    if not database_exists(url):
-        raise DatabaseUnavailable("there is no database file yet: run `answerback db upgrade`")
-    if compacting.compact(parsed_url(url), [table.name for table in WORDS]):
-        render.lines(["the database is written anew: what was deleted is nowhere in it"])
-        return
-    raise CommandFailed("somebody was reading an older state of it all the time: try it again")
+
+    async def work(session: OperatorSession) -> bool:
+        db = session.rt.db
+        owed = await db.read(retention.compaction_owed)
+        done = await db.compact([table.name for table in WORDS])
+        if done and owed is not None:
+            await db.write(retention.compacted, owed)
+        return done
+
+    if not in_session(work):
+        raise CommandFailed("somebody was reading an older state of it all the time: try it again")
+    render.lines(["the database is written anew: what was deleted is nowhere in it"])

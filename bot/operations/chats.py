@@ -12,11 +12,12 @@ from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.phrases import counted
-from bot.privacy.forget import clean_up, erase
+from bot.privacy.forget import erase, settle_compaction
 from storage import audit_log, chats, erasure, outbox, runs
 from storage.chats import Chat
 from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
+from storage.retention import owe_compaction
 from storage.statements import clock
 from storage.statements.tx import Tx
 from storage.views.chats import LastIds, last_ids
@@ -116,10 +117,11 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     def forgotten(tx: Tx) -> None:
         chats.lock(tx, chat)
         erasure.finish(tx, chat)
+        owe_compaction(tx)
         audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
 
     await rt.db.write(forgotten)
     said = "every text of it is deleted; who, when and what became of it stay"
-    if await clean_up(rt.db):
+    if await settle_compaction(rt.db):
         return it.done(said)
     return it.done(f"{said}; `answerback db compact` takes it out of the file's unused space too")

@@ -8,6 +8,7 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.leases.runtime import Runtime
 from storage import erasure
 from storage.engine.database import Database
+from storage.retention import compacted, compaction_owed
 from storage.statements.chat_rows import START, Mark
 from storage.views.chats import LastIds
 
@@ -26,15 +27,25 @@ async def erase(rt: Runtime, chat: int, until: LastIds) -> None:
             after = await rt.db.write(step, chat, after)
 
 
-async def clean_up(db: Database) -> bool:
-    """Take what was deleted out of the unused space of a file of SQLite, too. False: it is large,
-    or others were in the way, so that this waits for `answerback db compact`."""
-    if not db.is_sqlite:
+async def settle_compaction(db: Database) -> bool:
+    """Take what was deleted of those who were forgotten since the last time out of the unused space
+    of a file of SQLite, too: of all at once, since nobody can write meanwhile. False: the file is
+    large, or others were in the way, so that this waits. Raises DatabaseUnavailable."""
+    since = await db.read(compaction_owed)
+    if since is None:
         return True
+    if db.is_sqlite and not await _compacted(db):
+        _log.warning(
+            "deleted words are in unused space of the database until `answerback db compact`"
+        )
+        return False
+    await db.write(compacted, since)
+    return True
+
+
+async def _compacted(db: Database) -> bool:
     try:
-        if await db.size() <= COMPACTED_AT_ONCE and await db.compact():
-            return True
+        return await db.size() <= COMPACTED_AT_ONCE and await db.compact()
     except DatabaseUnavailable as error:
         _log.info("the file of the database was not written anew: %s", error)
-    _log.warning("deleted words are in unused space of the database until `answerback db compact`")
-    return False
+        return False

@@ -14,13 +14,14 @@ from bot.delivery import notices
 from bot.domain.commands import Command
 from bot.domain.reply import FileOut, PartBody, PartKind, Reply
 from bot.leases.runtime import Runtime
-from bot.privacy.forget import clean_up, erase
+from bot.privacy.forget import erase
 from bot.privacy.readable import TooLarge, copied, labels_of
 from bot.texts import Text
 from storage import audit_log, chats, erasure, outbox
 from storage.chats import Chat, DataRequest, requests
 from storage.notify import READY, chat_topic
 from storage.outbox import FIRST_OF_EXPORT, PartOwner
+from storage.retention import owe_compaction
 from storage.statements.tx import Tx
 
 LARGEST = 1_000_000
@@ -56,7 +57,6 @@ async def _forget(rt: Runtime, request: DataRequest) -> bool:
         return False
     rt.wakeups.tell(READY)
     rt.wakeups.tell(chat_topic(chat))
-    await clean_up(rt.db)
     return True
 
 
@@ -65,6 +65,7 @@ def _forgotten(tx: Tx, rt: Runtime, request: DataRequest) -> bool:
     if not requests.finish(tx, request):
         return False
     erasure.finish(tx, chat.id)
+    owe_compaction(tx)
     audit_log.note(tx, _PERSON, "forgotten", "asked for", chat=chat.id)
     notices.say(tx, rt, chat, notices.plain(rt, chat, Text.FORGOTTEN))
     return True
@@ -94,6 +95,7 @@ def _exported(tx: Tx, rt: Runtime, request: DataRequest, bodies: Sequence[PartBo
     if not fits:
         notices.say(tx, rt, chat, notices.plain(rt, chat, Text.EXPORT_TOO_LARGE))
         return True
+    outbox.blank_copies(tx, chat.id)
     to = PartOwner(chat.account, chat.id, None)
     for number, body in enumerate(bodies, FIRST_OF_EXPORT):
         outbox.post(tx, to, PartKind.NOTICE, body, number)

@@ -41,6 +41,7 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.operations.restored import Settled, settle
 from bot.operations.webhooks import WebhookWatch
+from bot.privacy.forget import settle_compaction
 from bot.privacy.requests import fulfil
 from bot.runs.handoffs import tell_forsaken
 from bot.runs.reminders import fire_due
@@ -209,6 +210,7 @@ class Process:
         older = self.settings.retention_days * DAY
         while older and await self.rt.db.write(delete_old, older):
             await self.rt.clock.sleep(_BETWEEN_PAGES)
+        await settle_compaction(self.rt.db)
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""

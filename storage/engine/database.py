@@ -14,7 +14,7 @@ the lease has a way of its own, so that renewing never waits behind work.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -148,10 +148,11 @@ class Database:
         """The bytes of a file of SQLite, its journal among them."""
         return await asyncio.to_thread(compact.size_of, self.url)
 
-    async def compact(self) -> bool:
-        """Write a file of SQLite anew, without what was deleted from it. False: somebody was in the
-        way, and it is to be tried again. Nobody writes meanwhile."""
-        return await asyncio.to_thread(compact.compact_file, self.url)
+    async def compact(self, tables: Sequence[str] = ()) -> bool:
+        """Write a file of SQLite anew, or these tables of PostgreSQL, without what was deleted from
+        them. False: somebody was in the way, and it is to be tried again. Nobody writes
+        meanwhile."""
+        return await asyncio.to_thread(compact.compact, self.url, tables)
 
     async def _noted(self, write: Awaitable[T]) -> T:
         """The write's result. That it failed is remembered."""

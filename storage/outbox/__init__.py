@@ -34,6 +34,7 @@ from storage.outbox.moves import (
     Receipt,
     believe_arrived,
     blank,
+    blank_copies,
     blank_of_runs,
     doubt,
     doubt_all,

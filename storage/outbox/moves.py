@@ -403,6 +403,23 @@ def stop_looking(tx: Tx, parts: Sequence[int]) -> None:
     tx.execute(_STOP_LOOKING, {"ids": list(parts)})
 
 
+_COPIES = sa.select(outbox.c.id).where(
+    OF_CHAT,
+    is_in(outbox.c.kind, PartKind.NOTICE),
+    outbox.c.part >= FIRST_OF_EXPORT,
+    outbox.c.wire != "",
+    ~is_in(outbox.c.state, PartState.PENDING, PartState.SENDING),
+)
+
+
+def blank_copies(tx: Tx, chat: int) -> None:
+    """Take the words out of copies of the chat that were sent before: of all that anybody asks for
+    one is kept."""
+    ids = tx.scalars(_COPIES, {"chat_id": chat}).all()
+    stop_looking(tx, ids)
+    blank(tx, ids)
+
+
 _RESEND_ANY = (
     sa.update(outbox)
     .where(IS_PART, _THIS_ATTEMPT, outbox.c.wire != "")  # Deleted words can't be sent.

@@ -12,6 +12,7 @@ from redis import asyncio as redis
 from bot.domain.turn import Turn
 from bot.operations import chats as chat_acts
 from bot.privacy import requests
+from bot.privacy.forget import settle_compaction
 from bot.texts import Text
 from tests.fakes.updates import Person
 from tests.kit.agents import repeats
@@ -75,6 +76,7 @@ async def test_a_person_asks_twice_and_nothing_of_theirs_is_left_anywhere(
     assert world.telegram.texts(ADA)[-1] == say(Text.FORGOTTEN)
     assert world.telegram.texts(ADA).count(say(Text.FORGOTTEN)) == 1
     assert await holding(world) == set()
+    assert await settle_compaction(rt.db)
     assert files_holding(tmp_path) == []
     assert "mine" in str(await world.rows("SELECT text FROM inbound WHERE chat = 2"))
     assert [ending for _, _, ending in await runs_of(world)] == ["answered", "answered"]
@@ -111,4 +113,5 @@ async def test_a_page_forgets_its_guest_and_user_and_their_files(
     assert await holding(world) == set()
     assert [file for file in folder.rglob("*") if file.is_file()] == []
     if world.database_url.startswith("sqlite"):
+        assert await settle_compaction(process.process.rt.db)
         assert files_holding(tmp_path) == []

@@ -17,6 +17,7 @@ from tests.fakes.telegram.spec import Upload
 from tests.fakes.updates import Person, entity, group
 from tests.kit.agents import Held, repeats
 from tests.kit.operating import ANN, act, runs_of
+from tests.kit.web import WEB, Visitor, client
 from tests.storage.test_retention import SECRET
 from tests.world import Running, World
 
@@ -191,6 +192,34 @@ async def test_a_copy_comes_as_words_where_it_has_none_and_not_if_they_are_too_m
     assert await requests.fulfil(rt) == 1
     await world.settled()
     assert world.twilio.texts()[-1] == say(Text.EXPORT_TOO_LARGE)
+
+
+async def test_of_the_copies_that_a_person_asks_for_one_is_kept(world: World) -> None:
+    process = by_hand(await world.start(agent=repeats))
+    ada = Person(ADA)
+    await process.post_update(ada.text(SECRET))
+    await world.settled()
+    for _ in range(2):
+        await twice(world, process, ada, "/export")
+        assert await requests.fulfil(process.process.rt) == 1
+        await world.settled()
+    kept = await world.rows("SELECT wire FROM outbox WHERE part >= 1000 ORDER BY id")
+    assert [SECRET in wire for (wire,) in kept] == [False, True]
+
+
+async def test_a_copy_on_a_page_is_a_file_of_its_chat(world: World) -> None:
+    process = by_hand(await world.start(agent=repeats, **WEB))
+    async with client() as http:
+        visitor = await Visitor(process.url, http).begin()
+        await visitor.post("/messages", {"request_id": "m1", "text": "hello"})
+        await visitor.answered("m1")
+        for number in (2, 3):
+            await visitor.post("/messages", {"request_id": f"m{number}", "text": "/export"})
+        assert await requests.fulfil(process.process.rt) == 1
+        await world.settled()
+        [*_, copy] = await visitor.history()
+        [file] = copy["files"]
+        assert "You: hello\n" in (await visitor.get(f"/files/{file['ref']}")).text
 
 
 async def test_in_a_group_nobody_takes_along_or_deletes_what_others_wrote(world: World) -> None:

@@ -60,7 +60,7 @@ def fill_every_column(hand: Hand, chat: int) -> None:
             hand.do(_insert, table, _row(table, chat, hand))
         for name in words:
             if isinstance(table.c[name].type, sa.Text):
-                distinct = f" || {table.name}.id" if name == "digest" else ""
+                distinct = " || payloads.id" if table is payloads and name == "digest" else ""
                 said = f"'{SECRET} of {_PHONE}'{distinct}"
                 hand.do(_run, f"UPDATE {table.name} SET {name} = {said}")
 
