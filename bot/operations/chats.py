@@ -14,7 +14,7 @@ from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.phrases import counted
 from bot.privacy.forget import erase, settle_compaction
 from storage import audit_log, chats, erasure, outbox, runs
-from storage.chats import Chat
+from storage.chats import Chat, requests
 from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
 from storage.retention import owe_compaction
@@ -115,8 +115,9 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     await erase(rt, chat, last)
 
     def forgotten(tx: Tx) -> None:
-        chats.lock(tx, chat)
+        locked = chats.lock(tx, chat)
         erasure.finish(tx, chat)
+        requests.forgotten_by_hand(tx, locked.account, chat, last)
         owe_compaction(tx)
         audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
 

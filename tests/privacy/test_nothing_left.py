@@ -51,7 +51,8 @@ async def test_a_person_asks_twice_and_nothing_of_theirs_is_left_anywhere(
     process = by_hand(await world.start(agent=tells_all, redis_url=valkey_url))
     ada, ben = Person(ADA), Person(ADA + 1)
     said = ada.text(SECRET)
-    for update in (said, ada.edit(said, f"{SECRET}!"), ben.text("mine")):
+    edited = ada.edit(said, f"{SECRET}!")
+    for update in (said, edited, ben.text("mine")):
         await process.post_update(update)
     await world.settled()
     rt = process.process.rt
@@ -69,7 +70,7 @@ async def test_a_person_asks_twice_and_nothing_of_theirs_is_left_anywhere(
         await world.settled()
     assert world.telegram.texts(ADA)[-1] == asked(Text.FORGET_ASKED)
     assert await requests.fulfil(rt) == 1
-    for again in (second, first, said):
+    for again in (second, first, said, edited):
         await process.post_update(again)
     assert await requests.fulfil(rt) == 0
     await world.settled()
