@@ -28,7 +28,7 @@ with lazy_imports(__name__):
     from bot.wiring.operator import examine, upgrade_database
     from storage import retention
     from storage.schema import migrate
-    from storage.schema.tables.words import WORDS
+    from storage.schema.tables import words
 
 T = TypeVar("T")
 
@@ -204,7 +204,7 @@ def compact() -> None:
     async def work(session: OperatorSession) -> bool:
         db = session.rt.db
         owed = await db.read(retention.compaction_owed)
-        done = await db.compact([table.name for table in WORDS])
+        done = await db.compact([table.name for table in words.WORDS])
         if done and owed is not None:
             await db.write(retention.compacted, owed)
         return done
