@@ -31,8 +31,8 @@ _PATIENCE = 30.0
 """Seconds that one process waits for another's migration of a file."""
 _TRIES = 60
 _WAITS = "1s"
-"""Who asks for the lock on a table keeps everybody from it who asks later. So we wait no longer
-than those can, and let them go on before we try again."""
+"""A migration that asks for the lock on a table keeps everybody from it who asks later: it waits
+no longer than those can, and lets them go on before it tries again."""
 _IN_USE = frozenset({"55P03", "40P01"})
 """PostgreSQL's codes: the time for a lock is over; two waited for each other."""
 _LOCK = 7_203_615_001

@@ -194,20 +194,21 @@ class Ground:
         }
         return {name: value for name, value in values.items() if value}
 
-    async def spawn(self, *words: str, **changes: str) -> Program:
-        """Start `answerback` with these words, and don't wait for anything."""
+    async def spawn(self, *words: str, code: Path = ROOT, **changes: str) -> Program:
+        """Start `answerback` with these words, and don't wait for anything. `code` is the folder
+        of its packages."""
         process = await Forked.start(
-            *words, environment=self.environment(**changes), folder=self.folder
+            *words, environment=self.environment(**changes), folder=self.folder, code=code
         )
         program = Program(process, self.client)
         program.listen()
         self.programs.append(program)
         return program
 
-    async def serve(self, role: str = "all", **changes: str) -> Program:
+    async def serve(self, role: str = "all", code: Path = ROOT, **changes: str) -> Program:
         """Start a serving process and wait until it is ready. The fakes' webhooks lead to the
         last one that is started with webhooks."""
-        program = await self.spawn("serve", "--role", role, **changes)
+        program = await self.spawn("serve", "--role", role, code=code, **changes)
         await program.ready()
         if role != "worker":
             self.lead_to(program)

@@ -1,4 +1,4 @@
-"""Upgrades one process at a time: what the schema may become while the last release works on it."""
+"""Upgrades one process at a time: a schema that the last release can work on."""
 
 from __future__ import annotations
 
@@ -68,11 +68,9 @@ def test_what_came_since_the_last_release_takes_nothing_from_its_programs(
     assert new_values(before, after) == sorted(KNOWN_BEFORE)
 
 
-BEFORE = [
-    "CREATE TABLE a (n INTEGER NOT NULL, kind TEXT, note TEXT NOT NULL DEFAULT '', "
-    "CONSTRAINT ck_kind CHECK (kind IN ('x', 'y')), CONSTRAINT ck_n CHECK (n > 0))",
-    "CREATE TABLE b (n INTEGER)",
-]
+A = """CREATE TABLE a (n INTEGER NOT NULL, kind TEXT, note TEXT NOT NULL DEFAULT '',
+    CONSTRAINT ck_kind CHECK (kind IN ('x', 'y')), CONSTRAINT ck_n CHECK (n > 0))"""
+BEFORE = [A, "CREATE TABLE b (n INTEGER)"]
 TAKEN_AWAY = {
     "a: the table is gone": ["DROP TABLE a"],
     "a: the column note is gone": ["ALTER TABLE a DROP COLUMN note"],
@@ -89,15 +87,15 @@ TAKEN_AWAY = {
     ],
     "a: ck_kind was CHECK kind IN ('x', 'y') and is CHECK kind IN ('x')": [
         "DROP TABLE a",
-        BEFORE[0].replace(", 'y'", ""),
+        A.replace(", 'y'", ""),
     ],
     "a: ck_n was CHECK n > 0 and is CHECK n > 9": [
         "DROP TABLE a",
-        BEFORE[0].replace("n > 0", "n > 9"),
+        A.replace("n > 0", "n > 9"),
     ],
     "a: note has the default None and had ''": [
         "DROP TABLE a",
-        BEFORE[0].replace(" DEFAULT ''", ""),
+        A.replace(" DEFAULT ''", ""),
     ],
 }
 ADDED = [
@@ -107,7 +105,7 @@ ADDED = [
     "CREATE INDEX ix ON b (n)",
     "CREATE UNIQUE INDEX uq ON b (n, m)",
     "DROP TABLE a",
-    BEFORE[0].replace("'y'", "'y', 'z'"),
+    A.replace("'y'", "'y', 'z'"),
 ]
 
 
