@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-		printf '  make %-12s %s\n' "$$name" "$$text"; done
+		printf '  make %-14s %s\n' "$$name" "$$text"; done
 
 run: $(READY) ## Start Answerback: a chat in the terminal, or the channels that are configured
 	@exec $(BIN)/answerback up

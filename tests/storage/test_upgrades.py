@@ -24,7 +24,10 @@ from tests.releases.expanding import TableShape, new_values, shapes, taken_away
 
 RELEASE = last_release()
 VERSIONS = Path(migrate.__file__).parent / "migrations" / "versions"
-KNOWN_BEFORE: dict[str, str] = {}
+KNOWN_BEFORE = {
+    "ck_inbound_command export": "0.1.0 never reads the command of a message",
+    "ck_inbound_command forget": "as export",
+}
 """Values that a column may have since the last release, by `<constraint> <value>`, and why that
 release works on with a row that has it: it never reads that column, say. Where it does read it, the
 value is written one release later than it can be read (CONTRIBUTING.md)."""
@@ -65,7 +68,7 @@ def test_what_came_since_the_last_release_takes_nothing_from_its_programs(
     assert found is not None
     if found.floor <= RELEASE.revision:
         assert taken_away(before, after) == []
-    assert new_values(before, after) == sorted(KNOWN_BEFORE)
+    assert [value for value in new_values(before, after) if value not in KNOWN_BEFORE] == []
 
 
 A = """CREATE TABLE a (n INTEGER NOT NULL, kind TEXT, note TEXT NOT NULL DEFAULT '',
