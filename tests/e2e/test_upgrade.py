@@ -45,11 +45,11 @@ async def answered(ground: Ground, recorder: Path, worker: Path) -> list[tuple[A
     """Have one version record a message of every kind, and the other answer them when the former
     is dead. Returns each turn as its agent saw it, without what is another each time."""
     before = len(ground.agent.turns())
-    first = await ground.serve("web", code=recorder)
+    first = await ground.running(recorder).serve("web")
     for update in of_every_kind():
         await first.takes(update)
     await first.kill()
-    second = await ground.serve("worker", code=worker)
+    second = await ground.running(worker).serve("worker")
     await ground.world.settled()
     await second.kill()
     turns = sorted(ground.agent.turns()[before:], key=lambda call: str(call.chat))
@@ -118,7 +118,7 @@ async def test_an_upgrade_and_the_way_back_under_load_lose_and_double_nothing(
     blank_postgres_ground: Ground,
 ) -> None:
     ground, turns, old = blank_postgres_ground, count(), RELEASE.code()
-    programs = [await ground.serve(code=old, **PAGES) for _ in range(2)]
+    programs = [await ground.running(old).serve(**PAGES) for _ in range(2)]
     words = [f"message {number}" for number in range(6)]
 
     def somewhere() -> str:
@@ -135,7 +135,7 @@ async def test_an_upgrade_and_the_way_back_under_load_lose_and_double_nothing(
             leaver = programs[step.place]
             if step.killed:
                 await leaver.kill()
-            programs[step.place] = await ground.serve(code=step.comes, **PAGES)
+            programs[step.place] = await ground.running(step.comes).serve(**PAGES)
             if not step.killed:
                 assert await leaver.stop() == 0
 
