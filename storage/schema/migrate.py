@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, assert_never
@@ -46,14 +46,30 @@ def upgrade(url: str) -> str:
     found = schema_of(url)
     if found is not None and fit(found, NEWEST) in (Fit.SAME, Fit.AHEAD):
         return found.revision
+    reached = NEWEST
     with locked(url) as connection:
-        for _ in range(_TRIES):
-            # One transaction for all of it: a crash leaves the schema as it was.
-            with suppress(_TablesInUse), _giving_way(), connection.begin():
-                _hurry(connection)
-                return apply_missing(connection)
+        with connection.begin():
+            found = opened(transaction(connection))
+        for revision in _steps(found):
+            reached = _step(connection, revision)
+    return reached
+
+
+def _steps(found: Schema | None) -> Sequence[str]:
+    """The revisions to go to, each in a transaction of its own: a crash leaves the schema at one of
+    them, and what one has locked is free before the next begins. Nobody uses a new database."""
+    if found is None:
+        return [NEWEST]
+    return [revision for revision in _REVISIONS if revision > found.revision] or [NEWEST]
+
+
+def _step(connection: Connection, revision: str) -> str:
+    for _ in range(_TRIES):
+        with suppress(_TablesInUse), _giving_way(), connection.begin():
+            _hurry(connection)
+            return apply_missing(connection, revision)
     raise DatabaseUnavailable(
-        f"somebody keeps the tables locked, so the schema could not be brought to {NEWEST}: end "
+        f"somebody keeps the tables locked, so the schema could not be brought to {revision}: end "
         "long transactions on this database, then start again"
     )
 

@@ -31,8 +31,8 @@ _DIES_BEFORE_THE_COMMIT = """
 import os, sys
 from storage.schema import migrate
 applied = migrate.apply_missing
-def apply_and_die(connection):
-    applied(connection)
+def apply_and_die(*given):
+    applied(*given)
     os._exit(9)
 migrate.apply_missing = apply_and_die
 migrate.upgrade(sys.argv[1])

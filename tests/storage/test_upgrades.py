@@ -177,6 +177,22 @@ def test_after_a_migration_that_took_something_away_older_programs_are_told_to_g
     assert "use the newer Answerback" in schema_problem(database_url)
 
 
+def test_each_migration_lets_go_of_its_tables_before_the_next_begins(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(VERSIONS.parent, tmp_path / "migrations")
+    for revision, before, act in (("9997", NEWEST, "pass"), ("9998", "9997", "1 / 0")):
+        (tmp_path / "migrations" / "versions" / f"{revision}_more.py").write_text(
+            f"revision, down_revision = '{revision}', '{before}'\ndef upgrade(): {act}\n"
+        )
+    monkeypatch.setattr(migrate, "_SCRIPTS", tmp_path / "migrations")
+    monkeypatch.setattr(migrate, "_REVISIONS", ["0001", NEWEST, "9997", "9998"])
+    monkeypatch.setattr(migrate, "NEWEST", "9998")
+    with pytest.raises(ZeroDivisionError):
+        upgrade(database_url)
+    assert schema_of(database_url) == Schema("9997", FIRST)
+
+
 async def test_a_migration_keeps_nobody_waiting_while_it_waits_for_a_table(
     blank_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
