@@ -18,7 +18,7 @@ from bot.operations.session import schema_problem
 from storage.engine.database import parsed_url
 from storage.schema import migrate
 from storage.schema.migrate import FIRST, NEWEST, apply_missing, schema_of, upgrade
-from tests.limits import until
+from tests.limits import PATIENCE, until
 from tests.releases import last_release
 from tests.releases.expanding import TableShape, new_values, shapes, taken_away
 
@@ -203,6 +203,7 @@ async def test_a_migration_keeps_nobody_waiting_while_it_waits_for_a_table(
         busy.execute("SELECT count(*) FROM holders")
         migrating = threads.submit(upgrade, blank_postgres_url)
         with psycopg.connect(blank_postgres_url, autocommit=True) as other:
+            other.execute(f"SET statement_timeout = '{PATIENCE:.0f}s'")
             await until(lambda: other.execute(waits).fetchall() == [(1,)])
             other.execute("SELECT count(*) FROM holders")  # it would wait behind the migration
             assert not migrating.done()
