@@ -42,16 +42,18 @@ def of_every_kind() -> list[dict[str, Any]]:
 
 
 async def answered(ground: Ground, recorder: Path, worker: Path) -> list[tuple[Any, ...]]:
-    """Have one version record a message of every kind, and the other answer them when the former
-    is dead. Returns each turn as its agent saw it, without what is another each time."""
+    """Have one version record a message of every kind, and the other answer them, and what comes to
+    the former afterwards. Returns each turn as its agent saw it, without what is another each
+    time."""
     before = len(ground.agent.turns())
     first = await ground.running(recorder).serve("web")
-    for update in of_every_kind():
+    *updates, last = of_every_kind()
+    for update in updates:
         await first.takes(update)
-    await first.kill()
     second = await ground.running(worker).serve("worker")
+    await first.takes(last)
     await ground.world.settled()
-    await second.kill()
+    await asyncio.gather(first.kill(), second.kill())
     turns = sorted(ground.agent.turns()[before:], key=lambda call: str(call.chat))
     return [
         tuple((m["kind"], m["text"], len(m["attachments"])) for m in call.params["messages"])
@@ -74,9 +76,9 @@ async def revisions(ground: Ground) -> tuple[str, str]:
 
 @pytest.mark.long
 async def test_each_version_answers_what_the_other_has_recorded(
-    blank_postgres_ground: Ground,
+    blank_sqlite_ground: Ground,
 ) -> None:
-    ground, texts = blank_postgres_ground, blank_postgres_ground.world.telegram.texts
+    ground, texts = blank_sqlite_ground, blank_sqlite_ground.world.telegram.texts
     by_new = await answered(ground, RELEASE.code(), ROOT)
     first = [texts(person.number) for person in PEOPLE]
     by_old = await answered(ground, ROOT, RELEASE.code())

@@ -7,6 +7,7 @@ the tagged commit, whose id it holds (`git get-tar-commit-id`).
 from __future__ import annotations
 
 import compileall
+import hashlib
 import re
 import shutil
 import sys
@@ -50,7 +51,8 @@ class Release:
     def code(self) -> Path:
         """A folder to put first into PYTHONPATH: it has the packages, compiled, and what tells
         their version. Made once for a checkout."""
-        made = _BUILD / f"{self.archive.stem}-{sys.implementation.cache_tag}"
+        digest = hashlib.sha256(self.archive.read_bytes()).hexdigest()[:12]
+        made = _BUILD / f"{self.version}-{digest}-{sys.implementation.cache_tag}"
         if made.exists():
             return made
         _BUILD.mkdir(parents=True, exist_ok=True)
