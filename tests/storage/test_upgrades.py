@@ -73,7 +73,8 @@ def test_what_came_since_the_last_release_takes_nothing_from_its_programs(
 
 A = """CREATE TABLE a (n INTEGER NOT NULL, kind TEXT, note TEXT NOT NULL DEFAULT '',
     CONSTRAINT ck_kind CHECK (kind IN ('x', 'y')), CONSTRAINT ck_n CHECK (n > 0))"""
-BEFORE = [A, "CREATE TABLE b (n INTEGER)"]
+C = "CREATE UNIQUE INDEX uq_c ON c (n) WHERE kind IN ('x')"
+BEFORE = [A, "CREATE TABLE b (n INTEGER)", "CREATE TABLE c (n INTEGER, kind TEXT)", C]
 TAKEN_AWAY = {
     "a: the table is gone": ["DROP TABLE a"],
     "a: the column note is gone": ["ALTER TABLE a DROP COLUMN note"],
@@ -96,13 +97,18 @@ TAKEN_AWAY = {
         "DROP TABLE a",
         A.replace("n > 0", "n > 9"),
     ],
+    "c: uq_c was UNIQUE INDEX ['n'] {'sqlite_where': \"kind IN ('x')\"} and is "
+    "UNIQUE INDEX ['n'] {'sqlite_where': \"kind IN ('x', 'y')\"}": [
+        "DROP INDEX uq_c",
+        C.replace("'x'", "'x', 'y'"),
+    ],
     "a: note has the default None and had ''": [
         "DROP TABLE a",
         A.replace(" DEFAULT ''", ""),
     ],
 }
 ADDED = [
-    "CREATE TABLE c (n INTEGER NOT NULL)",
+    "CREATE TABLE d (n INTEGER NOT NULL)",
     "ALTER TABLE b ADD COLUMN m INTEGER CONSTRAINT ck_m CHECK (m > 0)",
     "ALTER TABLE b ADD COLUMN o TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX ix ON b (n)",
