@@ -27,7 +27,9 @@ with lazy_imports(__name__):
     from bot.wiring import OperatorSession, database_exists
     from bot.wiring.agents import examine_agent
     from bot.wiring.operator import examine, upgrade_database
+    from storage import retention
     from storage.schema import migrate
+    from storage.schema.tables import words
 
 T = TypeVar("T")
 
@@ -207,3 +209,24 @@ def _state(fits: Fit | None, ours: str) -> str:
             return f"this version has {ours}, which is too old: use the newer Answerback"
         case other:
             assert_never(other)
+
+
+@database.command()
+def compact() -> None:
+    """Write the database anew, so that deleted words are in no unused space of it either. Nobody
+    can write meanwhile: choose a quiet hour. It needs as much room again.
+
+    For example: answerback db compact
+    """
+
+    async def work(session: OperatorSession) -> bool:
+        db = session.rt.db
+        owed = await db.read(retention.compaction_owed)
+        done = await db.compact([table.name for table in words.WORDS])
+        if done and owed is not None:
+            await db.write(retention.compacted, owed)
+        return done
+
+    if not in_session(work):
+        raise CommandFailed("somebody was reading an older state of it all the time: try it again")
+    render.lines(["the database is written anew: what was deleted is nowhere in it"])
