@@ -20,6 +20,7 @@ with lazy_imports(__name__):
 DAY = 86_400.0
 _FURTHEST = 5 * 366 * DAY
 _CLOSEST_REPEAT = 600.0
+_LONGEST_QUOTE = 100
 _WAIT = re.compile(r"in\s+(\d{1,6})\s*(second|minute|hour|day|week)s?")
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "week": 7 * DAY}
 _FIELDS = ("minute", "hour", "day", "month", "day_of_week")
@@ -59,7 +60,7 @@ class CronCalendar:
             return ZoneInfo(zone or self._zone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise ReminderRefused(
-                f"there is no time zone {zone!r}; write one like Europe/Berlin"
+                f"there is no time zone {_cut(zone)}; write one like Europe/Berlin"
             ) from error
 
 
@@ -71,7 +72,7 @@ def _schedule(when: str, place: ZoneInfo, now: float) -> Schedule:
     try:
         local = datetime.fromisoformat(when)
     except ValueError as error:
-        raise ReminderRefused(f"{when!r} can't be read; {_HOW}") from error
+        raise ReminderRefused(f"{_cut(when)} can't be read; {_HOW}") from error
     if re.fullmatch(r"[\d-]+", when):
         raise ReminderRefused("name the time of day too, like 2027-01-15 09:00")
     return Schedule(_next(DateTrigger(local, place), now) or 0.0, place.key)
@@ -94,7 +95,12 @@ def _trigger(rule: str, place: ZoneInfo) -> CronTrigger:
         fields["day_of_week"] = _weekdays(fields["day_of_week"])
         return CronTrigger(**fields, timezone=place)
     except (ValueError, IndexError) as error:
-        raise ReminderRefused(f"{rule!r} is no rule of five cron fields; {_HOW}") from error
+        raise ReminderRefused(f"{_cut(rule)} is no rule of five cron fields; {_HOW}") from error
+
+
+def _cut(given: str) -> str:
+    """What a model wrote, as it may stand in a sentence."""
+    return repr(given if len(given) <= _LONGEST_QUOTE else f"{given[:_LONGEST_QUOTE]}...")
 
 
 def _weekdays(field: str) -> str:

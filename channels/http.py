@@ -23,6 +23,8 @@ from channels.raw import Raw
 _WRITING = ".send_request_headers.started"
 """The end of the event in which httpcore's trace tells that a request begins to leave."""
 _CONNECT_TIMEOUT = 5.0
+LARGEST_ANSWER = 32 * 1024 * 1024
+"""Bytes of an answer that is held in memory, once it is unpacked: more than any should have."""
 
 
 class CallFailed(AnswerbackError):
@@ -134,6 +136,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     cause = error.__cause__ or error.__context__
     if cause is not None:
         yield from _causes(cause)
+
+
+async def text_of(answer: httpx.Response) -> str:
+    """The text of an answer, of a size that one may have. Raises NoAnswer."""
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > LARGEST_ANSWER:
+            raise NoAnswer("the answer is too large")
+    return body.decode("utf-8", "replace")
 
 
 def parsed(text: str) -> Raw:

@@ -18,6 +18,8 @@ from html.parser import HTMLParser
 
 import httpx
 
+from bot.domain.message import clean
+
 MAX_BYTES = 2_000_000
 MAX_CHARACTERS = 20_000
 SECONDS = 20.0
@@ -80,7 +82,7 @@ class WebReader:
                 return await self._read(url)
         except TimeoutError:
             raise PageUnreadable(f"it took longer than {SECONDS:.0f} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise PageUnreadable(type(error).__name__) from None
 
     async def _read(self, url: str) -> str:
@@ -99,7 +101,7 @@ class WebReader:
 
     async def _locate(self, url: httpx.URL) -> str:
         """The public address to connect to. Raises PageUnreadable."""
-        if url.scheme not in ("http", "https") or not url.host:
+        if url.scheme not in ("http", "https") or not url.raw_host:
             raise PageUnreadable("only http:// and https:// addresses are read")
         if url.userinfo:
             raise PageUnreadable("an address with a password is not read")
@@ -133,7 +135,7 @@ async def _page(response: httpx.Response) -> str:
         raise PageUnreadable(f"it answers {response.status_code}")
     kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if not _TEXTUAL.fullmatch(kind):
-        raise PageUnreadable(f"it is no text but {kind[:60]}")
+        raise PageUnreadable(f"it is no text but {clean(kind[:60])}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise PageUnreadable("it is compressed, which was not asked for")
     body = bytearray()
@@ -153,8 +155,11 @@ async def _page(response: httpx.Response) -> str:
 
 def _readable(html: str) -> str:
     reader = _Words()
-    reader.feed(html)
-    reader.close()
+    try:
+        reader.feed(html)
+        reader.close()
+    except AssertionError:  # how some Pythons tell of "<![" with a word that they don't know
+        reader.words.append("\n[the rest can't be read]")
     lines = (" ".join(line.split()) for line in "".join(reader.words).splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
