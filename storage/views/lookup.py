@@ -18,16 +18,25 @@ from storage.statements.entity import Entity
 from storage.statements.sets import among
 from storage.statements.tx import Tx
 
+_MOST_DIGITS = 18
+"""A row's number has 63 bits."""
+
 
 def _accounts(tx: Tx) -> Sequence[int]:
     """Every account: the indexes are by account, so that a search over all of them names them."""
     return tx.scalars(sa.select(accounts.c.id)).all()
 
 
+def number_of(name: str) -> int | None:
+    """The number that a name is, where a row can have it."""
+    if not (name.isascii() and name.isdecimal() and len(name) <= _MOST_DIGITS):
+        return None
+    return int(name)
+
+
 def _id_named(tx: Tx, ids: sa.Column[int], name: str) -> Sequence[int]:
-    if not (name.isascii() and name.isdecimal()):
-        return ()
-    return tx.scalars(sa.select(ids).where(ids == int(name))).all()
+    number = number_of(name)
+    return () if number is None else tx.scalars(sa.select(ids).where(ids == number)).all()
 
 
 def runs_named(tx: Tx, name: str) -> Sequence[int]:

@@ -6,8 +6,6 @@ a `Random` of its own, named by seed, target and number: each can be made again 
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import inspect
 import logging
 import time
@@ -28,7 +26,7 @@ MOST_SECONDS = 2.0
 MOST_MEMORY = 24 * 1024 * 1024
 _EACH = 40
 """Bytes that one input may take, and so many more for each of its own."""
-_WEIGHED_EVERY = 199
+_WEIGHED_EVERY = 499
 """One input of so many runs under tracemalloc, which makes it slow."""
 _SHOWN = 400
 """Characters of an input in a finding."""
@@ -193,7 +191,6 @@ def _weighing(wanted: bool) -> Iterator[list[int]]:
     if not wanted:
         yield peak
         return
-    gc.collect()
     tracemalloc.start()
     try:
         yield peak

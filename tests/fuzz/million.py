@@ -65,6 +65,8 @@ def run(inputs: int, seed: int, kind: str, part: int, parts: int, only: str = ""
             *rendering.targets(),
             *configuration.targets(folder / "configuration", databases.template),
         ]
+        gc.collect()
+        gc.freeze()  # What is imported stays, and need not be looked through again and again.
         asyncio.run(_alone(bench, _wanted(alone, only), inputs, part, parts))
         asyncio.run(_routes(bench, databases, inputs, (part, parts), only))
     return bench

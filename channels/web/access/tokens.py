@@ -19,6 +19,7 @@ USER_LIFE = 86_400.0
 """Seconds. A guest's token is all that leads to their chat, and is renewed with every visit; a
 user's is got anew from the site."""
 
+_NEVER = 1 << 53
 _FOR = "answerback web session"
 _GUEST = "guest:"
 _USER = "user:"
@@ -94,7 +95,7 @@ class Tokens:
                 and chat.startswith((_GUEST, _USER))
                 and _storable(name, chat, shown)
             ):
-                return Session(name, Address(chat), float(ends_at), shown)
+                return Session(name, Address(chat), float(min(ends_at, _NEVER)), shown)
             case _:
                 raise NotKnown("it was signed for something else")
 

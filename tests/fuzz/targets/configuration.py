@@ -207,5 +207,5 @@ def targets(folder: Path, template: Path) -> Sequence[Target]:
         ),
         Target("settings: texts", 5, desk.texts, lambda chance: damaged_bytes(chance, _TEXTS)),
         Target("backups", 5, desk.put_back, lambda chance: damaged_bytes(chance, whole)),
-        Target("commands", 5, _command(f"sqlite:///{database}"), _words),
+        Target("commands", 2, _command(f"sqlite:///{database}"), _words),
     ]

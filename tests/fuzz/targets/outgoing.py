@@ -46,7 +46,13 @@ _PAGES = (
     "<p>ä€😀</p>".encode(),
     b"plain text\n\n\nwith lines",
 )
-_MIMES = ("text/html", "text/html; charset=utf-16", "text/plain; charset=idna", "application/json")
+_MIMES = (
+    "text/html",
+    "text/html; charset=utf-16",
+    "text/html; charset=punycode",
+    "text/plain; charset=idna",
+    "application/json",
+)
 
 
 @dataclass(frozen=True)
@@ -190,7 +196,7 @@ def _a_file(chance: Random) -> tuple[str, Sequence[Said]]:
         elif roll < 0.12:
             big = b"\x00" * 25_000_000
         said = [Said(200, {}, json.dumps(place).encode()), Said(200, _headers(chance), big)]
-    return _address(chance), said
+    return chance.choice(("7", _address(chance))), said
 
 
 _REF = SendRef(7, 1, whatsapp_kit.NOON)
