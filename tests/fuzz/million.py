@@ -17,7 +17,7 @@ from typing import Any
 
 from storage.schema.migrate import upgrade
 from tests.fuzz.engine import Bench, Finding, Tally, Target
-from tests.fuzz.targets import configuration, outgoing, parsers, rendering, routes
+from tests.fuzz.targets import configuration, described, outgoing, parsers, rendering, routes
 from tests.servers import Postgres, memory_disk
 
 BATCH = 200
@@ -96,7 +96,7 @@ async def _routes(
     while True:
         with databases.empty() as url:
             async with routes.staged(url) as stage:
-                targets = _wanted(routes.targets(stage), only)
+                targets = _wanted([*routes.targets(stage), *described.targets(stage)], only)
                 for target in targets:
                     left.setdefault(target.name, _numbers(target, inputs, *mine))
                 done = 0
