@@ -28,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots fuzz bench bench-peers bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -70,6 +70,9 @@ picture: $(TESTABLE) ## Draw layers.svg, run-life.svg and killed-twice.svg of do
 
 recording: $(TESTABLE) ## Record docs/demo.svg: a process is killed, the next one answers
 	@$(BIN)/python docs/recording.py
+
+fuzz: $(TESTABLE) ## Generated inputs at every door and parser; ARGS='--inputs 1000000 --seed 7'
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 bench: $(TESTABLE) ## Every figure beside its floor, and docs/benchmarks.md; ARGS=--quick: two minutes
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -31,7 +31,7 @@ def number(given: str) -> int:
     """A row's number. Raises typer.BadParameter."""
     if re.fullmatch("[0-9]{1,18}", given):
         return int(given)
-    raise typer.BadParameter(f"{given!r} is no number of a row")
+    raise typer.BadParameter(f"{given[:40]!r} is no number of a row")
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]

@@ -1,4 +1,4 @@
-"""Generated inputs at every door and every parser: nothing unhandled, no 5xx, time and memory bounded.
+"""Generated inputs at every door and parser: nothing unhandled, no 5xx, bounded time and memory.
 
 A target (`engine.py`) makes an input from a seeded source of chance and says in a word what became
 of it; whatever it raises is a finding. `make fuzz` runs a million of them, `test_sample.py` a

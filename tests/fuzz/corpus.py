@@ -1,5 +1,5 @@
-"""Payloads as they really come: those that the tests of the channels have, and one of each kind that
-the platforms' descriptions name."""
+"""Payloads as they really come: those that the tests of the channels have, and one of each kind
+that the platforms' descriptions name."""
 
 from __future__ import annotations
 

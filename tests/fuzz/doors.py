@@ -37,6 +37,19 @@ class Answer:
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
 
+    def take(self, message: MutableMapping[str, Any]) -> None:
+        """Take a piece. Raises NotAsAnAnswer."""
+        if message["type"] == "http.response.body":
+            self.body += message.get("body", b"")
+            return
+        if self.status:
+            raise NotAsAnAnswer("a second answer")
+        self.status = message["status"]
+        for name, value in message.get("headers", ()):
+            if _UNWELCOME & set(name + value):
+                raise NotAsAnAnswer(f"a header with a line end: {name!r}: {value!r}")
+            self.headers[name.lower()] = value
+
 
 class NotAsAnAnswer(AssertionError):
     """An application answered as no server of ours may."""
@@ -46,8 +59,28 @@ async def ask(app: App, request: Request) -> Answer:
     """The answer to a request. The client of a stream goes when it has read its first piece.
     Raises NotAsAnAnswer for a 5xx and for what no server can hand on."""
     answer = Answer()
+    pieces = list(request.body)
+
+    async def receive() -> MutableMapping[str, Any]:
+        if not pieces:
+            return {"type": "http.disconnect"}
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces) or request.cut}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        answer.take(message)
+
+    await app(_scope(request), receive, send)
+    if not answer.status and not request.cut:
+        raise NotAsAnAnswer("no answer")
+    if answer.status >= 500:
+        raise NotAsAnAnswer(f"{answer.status}: {bytes(answer.body[:200])!r}")
+    return answer
+
+
+def _scope(request: Request) -> dict[str, Any]:
     path, _, query = request.target.partition("?")
-    scope = {
+    return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
@@ -62,29 +95,3 @@ async def ask(app: App, request: Request) -> Answer:
         "server": ("127.0.0.1", 8080),
         "state": {},
     }
-    pieces = list(request.body)
-
-    async def receive() -> MutableMapping[str, Any]:
-        if not pieces:
-            return {"type": "http.disconnect"}
-        piece = pieces.pop(0)
-        return {"type": "http.request", "body": piece, "more_body": bool(pieces) or request.cut}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            if answer.status:
-                raise NotAsAnAnswer("a second answer")
-            answer.status = message["status"]
-            for name, value in message.get("headers", ()):
-                if _UNWELCOME & set(name + value):
-                    raise NotAsAnAnswer(f"a header with a line end: {name!r}: {value!r}")
-                answer.headers[name.lower()] = value
-        elif message["type"] == "http.response.body":
-            answer.body += message.get("body", b"")
-
-    await app(scope, receive, send)
-    if not answer.status and not request.cut:
-        raise NotAsAnAnswer("no answer")
-    if answer.status >= 500:
-        raise NotAsAnAnswer(f"{answer.status}: {bytes(answer.body[:200])!r}")
-    return answer

@@ -57,58 +57,84 @@ def run(inputs: int, seed: int, kind: str, part: int, parts: int, only: str = ""
     bench = Bench(seed)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(dir=memory_disk())))
-        (folder / "configuration").mkdir()
         databases = Databases(kind, folder, stack)
-        alone = [
-            *parsers.targets(),
-            *outgoing.targets(),
-            *rendering.targets(),
-            *configuration.targets(folder / "configuration", databases.template),
-        ]
         gc.collect()
         gc.freeze()  # What is imported stays, and need not be looked through again and again.
-        asyncio.run(_alone(bench, _wanted(alone, only), inputs, part, parts))
-        asyncio.run(_routes(bench, databases, inputs, (part, parts), only))
+        alone(bench, folder, databases.template, inputs, (part, parts), only)
+        left: dict[str, range] = {}
+        while left == {} or any(map(len, left.values())):
+            with databases.empty() as url:
+                run_routes(bench, url, inputs, (part, parts), only, left)
+            bench.resident.append(resident())
     return bench
 
 
-def _wanted(targets: Sequence[Target], only: str) -> Sequence[Target]:
-    return [target for target in targets if only in target.name]
+_ALL = 0, 1
+"""All inputs: the first part of one."""
+
+
+def alone(
+    bench: Bench,
+    folder: Path,
+    template: Path,
+    inputs: int,
+    mine: tuple[int, int] = _ALL,
+    only: str = "",
+) -> set[str]:
+    """Give their inputs to the targets that need no process; returns their names. `folder` is for
+    their files, `template` a database at the newest schema."""
+    place = folder / "configuration"
+    place.mkdir()
+    targets = [
+        *parsers.targets(),
+        *outgoing.targets(),
+        *rendering.targets(),
+        *configuration.targets(place, template),
+    ]
+    targets = [target for target in targets if only in target.name]
+
+    async def each() -> None:
+        for target in targets:
+            numbers = _numbers(target, inputs, *mine)
+            for at in range(0, len(numbers), BATCH):
+                await _watched(bench, target, numbers[at : at + BATCH])
+
+    asyncio.run(each())
+    return {target.name for target in targets}
+
+
+def run_routes(
+    bench: Bench,
+    url: str,
+    inputs: int,
+    mine: tuple[int, int] = _ALL,
+    only: str = "",
+    left: dict[str, range] | None = None,
+) -> set[str]:
+    """Give a round of inputs to the routes of a process on this database, which is empty; returns
+    their names. `left` are the numbers that are still to come, by target."""
+    waiting = {} if left is None else left
+
+    async def each() -> set[str]:
+        async with routes.staged(url) as stage:
+            found = [*routes.targets(stage), *described.targets(stage)]
+            targets = [target for target in found if only in target.name]
+            for target in targets:
+                waiting.setdefault(target.name, _numbers(target, inputs, *mine))
+            done = 0
+            while done < _ROUND and any(map(len, waiting.values())):
+                for target in targets:
+                    numbers = waiting[target.name]
+                    waiting[target.name] = numbers[BATCH:]
+                    done += len(numbers[:BATCH])
+                    await _watched(bench, target, numbers[:BATCH])
+            return {target.name for target in targets}
+
+    return asyncio.run(each())
 
 
 def _numbers(target: Target, inputs: int, part: int, parts: int) -> range:
     return range(part, inputs * target.share // 1000, parts)
-
-
-async def _alone(
-    bench: Bench, targets: Sequence[Target], inputs: int, part: int, parts: int
-) -> None:
-    for target in targets:
-        numbers = _numbers(target, inputs, part, parts)
-        for at in range(0, len(numbers), BATCH):
-            await _watched(bench, target, numbers[at : at + BATCH])
-
-
-async def _routes(
-    bench: Bench, databases: Databases, inputs: int, mine: tuple[int, int], only: str
-) -> None:
-    left: dict[str, range] = {}
-    while True:
-        with databases.empty() as url:
-            async with routes.staged(url) as stage:
-                targets = _wanted([*routes.targets(stage), *described.targets(stage)], only)
-                for target in targets:
-                    left.setdefault(target.name, _numbers(target, inputs, *mine))
-                done = 0
-                while done < _ROUND and any(map(len, left.values())):
-                    for target in targets:
-                        numbers = left[target.name]
-                        left[target.name] = numbers[BATCH:]
-                        done += len(numbers[:BATCH])
-                        await _watched(bench, target, numbers[:BATCH])
-        bench.resident.append(resident())
-        if not any(map(len, left.values())):
-            return
 
 
 async def _watched(bench: Bench, target: Target, numbers: range) -> None:

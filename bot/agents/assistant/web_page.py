@@ -135,7 +135,7 @@ async def _page(response: httpx.Response) -> str:
         raise PageUnreadable(f"it answers {response.status_code}")
     kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if not _TEXTUAL.fullmatch(kind):
-        raise PageUnreadable(f"it is no text but {clean(kind[:60])}")
+        raise PageUnreadable(f"it is no text but {kind[:60]}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise PageUnreadable("it is compressed, which was not asked for")
     body = bytearray()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Iterator
+from typing import Any
 
 from typer.testing import CliRunner
 
-from bot.clock import SystemClock
 from bot.cli.session import CommandFailed
+from bot.clock import SystemClock
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.settings import file_lines
 from bot.texts import Words

@@ -39,9 +39,9 @@ _CHECKS = [
 def _cases() -> st.SearchStrategy[Any]:
     """Requests to every operation, as it is described and otherwise."""
     schema = schemathesis.openapi.from_dict(DESCRIBED)
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations: list[Any] = [found.ok() for found in schema.get_all_operations()]  # type: ignore[union-attr]
     modes = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
-    return st.one_of(o.as_strategy(generation_mode=mode) for o in operations for mode in modes)
+    return st.one_of([o.as_strategy(generation_mode=mode) for o in operations for mode in modes])
 
 
 class Described:
@@ -103,7 +103,10 @@ def _body(made: object) -> bytes:
 def _raw(headers: Mapping[str, str]) -> Sequence[tuple[bytes, bytes]]:
     unwelcome = b"\r\n\x00"
     return [
-        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace").translate(None, unwelcome))
+        (
+            name.encode("latin-1", "replace"),
+            value.encode("latin-1", "replace").translate(None, unwelcome),
+        )
         for name, value in headers.items()
     ]
 

@@ -17,7 +17,7 @@ from bot.agents.http.contract import HttpAnswer, asked_for_person, read_answer
 from bot.agents.http.contract import retry_after as asked_to_wait
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import AgentFailed, GiveUp, ReminderRefused, Retry
-from bot.domain.message import REQUEST_ID, Edited, Event, Inbound, PayloadError, clean
+from bot.domain.message import REQUEST_ID, Edited, Event, Inbound, PayloadError
 from bot.schedule import CronCalendar
 from channels.telegram.parse import parse as parse_update
 from channels.web.access.identity import Identity, NotIdentified, identify

@@ -20,8 +20,10 @@ from tests.fuzz.engine import Target
 from tests.fuzz.mutations import damaged_bytes, strange_text
 from tests.fuzz.targets.parsers import storable
 
-_MARKS = ("*", "_", "`", "```\n", "~~", "[a](", ")", "> ", "- ", "1. ", "| ", "\n", "\n\n", "# ", "\\",
-          "<b>", "&amp;", "![x](y)", "\t", "---\n", "|-|\n", "https://e.test/_a_ ", "x", "word ", "😀")  # fmt: skip
+_MARKS = (
+    "*", "_", "`", "```\n", "~~", "[a](", ")", "> ", "- ", "1. ", "| ", "\n", "\n\n", "# ", "\\",
+    "<b>", "&amp;", "![x](y)", "\t", "---\n", "|-|\n", "https://e.test/_a_ ", "x", "word ", "😀",
+)  # fmt: skip
 _KINDS = ("photo", "document", "voice", "audio", "video")
 
 

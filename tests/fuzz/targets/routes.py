@@ -71,7 +71,7 @@ class Stage:
 @asynccontextmanager
 async def staged(database_url: str) -> AsyncIterator[Stage]:
     """A process on this database, which is migrated and empty, with every channel."""
-    changes = {
+    changes: dict[str, Any] = {
         **META,
         "web": True,
         "web_secret": WEB_SECRET,
@@ -127,7 +127,8 @@ _VALUES = (
     "", "*", "0", "-1", "9" * 30, "gzip", "identity", "br, gzip", "null", "https://evil.example",
     "http://[::1", "127.0.0.1, 10.0.0.1", "Bearer", "Bearer x", "Basic Og==", "a=b; c", "bytes=0-",
     "de-DE,de;q=0.9", "\u00b2", "key=1,algorithm=HMAC_SHA256", "algorithm=NONE", "sha256=", "[::",
-    "text/html", "application/json; charset=utf-16", "chunked", "100-continue", "\xff\xfe", "x" * 9_000,
+    "text/html", "application/json; charset=utf-16", "chunked", "100-continue", "\xff\xfe",
+    "x" * 9_000,
 )  # fmt: skip
 
 
@@ -148,10 +149,12 @@ def _escaped(text: str) -> str:
 def _query(chance: Random, names: Sequence[str]) -> str:
     if chance.random() < 0.5:
         return ""
-    pairs = [
-        f"{_escaped(chance.choice((*names, strange_text(chance))))}={_escaped(strange_text(chance))}"
-        for _ in range(chance.choice((1, 2, 5)))
-    ]
+
+    def pair() -> str:
+        name = chance.choice((*names, strange_text(chance)))
+        return f"{_escaped(name)}={_escaped(strange_text(chance))}"
+
+    pairs = [pair() for _ in range(chance.choice((1, 2, 5)))]
     return "?" + chance.choice(("&", "&&", ";")).join(pairs)
 
 
@@ -382,7 +385,8 @@ def targets(stage: Stage) -> Sequence[Target]:
         Posts(stage, "telegram", "/telegram/webhook",
               _documents_of(corpus.updates, _LARGEST), _by_telegram),
         Posts(stage, "whatsapp", "/whatsapp/webhook", _form_of(corpus.forms), _by_twilio),
-        Posts(stage, "whatsapp", "/whatsapp/fallback", _form_of(corpus.forms), _by_twilio, counted=False),
+        Posts(stage, "whatsapp", "/whatsapp/fallback", _form_of(corpus.forms), _by_twilio,
+              counted=False),
         Posts(stage, "whatsapp", "/whatsapp/status", _form_of(corpus.status_forms), _by_twilio,
               counted=False),
         Posts(stage, "whatsapp-cloud", "/whatsapp-cloud/webhook",
