@@ -37,6 +37,7 @@ from storage.inbox.payloads import (
     blank_of_runs,
     dismiss_dead_letter,
     drop_old_payloads,
+    is_kept,
     page,
     revoke,
     store_payloads,

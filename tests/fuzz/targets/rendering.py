@@ -24,6 +24,8 @@ _MARKS = (
     "*", "_", "`", "```\n", "~~", "[a](", ")", "> ", "- ", "1. ", "| ", "\n", "\n\n", "# ", "\\",
     "<b>", "&amp;", "![x](y)", "\t", "---\n", "|-|\n", "https://e.test/_a_ ", "x", "word ", "😀",
 )  # fmt: skip
+_MOST_SECONDS = 10.0
+"""CPU seconds: a megabyte of addresses takes two."""
 _KINDS = ("photo", "document", "voice", "audio", "video")
 
 
@@ -114,9 +116,9 @@ def targets() -> Sequence[Target]:
     """What leaves."""
     text = st.text(st.characters(), max_size=300).map(Reply)
     return [
-        Target("rendering: telegram", 25, _on_telegram, _reply),
+        Target("rendering: telegram", 25, _on_telegram, _reply, most_seconds=_MOST_SECONDS),
         Target("rendering: telegram, any text", 10, _on_telegram, like=text),
-        Target("rendering: twilio", 20, _on_twilio, _reply),
-        Target("rendering: meta", 20, _on_meta, _reply),
-        Target("rendering: pages", 5, _on_a_page, _reply),
+        Target("rendering: twilio", 20, _on_twilio, _reply, most_seconds=_MOST_SECONDS),
+        Target("rendering: meta", 20, _on_meta, _reply, most_seconds=_MOST_SECONDS),
+        Target("rendering: pages", 5, _on_a_page, _reply, most_seconds=_MOST_SECONDS),
     ]
