@@ -5,6 +5,7 @@ VENV ?= .venv
 WORKERS ?= 6
 ARGS ?=
 UV_VERSION := 0.13.9
+AUDIT_VERSION := 2.10.1
 
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
@@ -28,7 +29,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture recording screenshots fuzz bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots fuzz audit bench bench-peers bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -98,6 +99,9 @@ docs: $(READABLE) ## Make the site of the pages; a dead link, anchor or a page i
 	@$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning \
 		--conf-dir docs/site --doctree-dir build/doctrees . build/docs </dev/null
 	@echo "The site is in build/docs/index.html"
+
+audit: $(TOOLS) ## Ask the package index for advisories of what is locked; fails when there is one
+	@$(UV) tool run pip-audit==$(AUDIT_VERSION) --strict --disable-pip --requirement requirements.lock $(ARGS)
 
 lock: $(TOOLS) ## Resolve the dependencies anew into the lock files
 	$(COMPILE) --upgrade pyproject.toml --extra llm --extra otel --group build -o requirements.lock

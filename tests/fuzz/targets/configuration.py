@@ -1,4 +1,4 @@
-"""What operators write: settings, `.env`, texts, arguments of commands, backups to be put back."""
+"""Files and words of operators: settings, `.env`, texts, arguments of commands, backups to be put back."""
 
 from __future__ import annotations
 

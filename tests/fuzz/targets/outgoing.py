@@ -1,4 +1,4 @@
-"""What other servers answer to our calls: to sends and questions, for files and pages."""
+"""Answers of other servers to our calls: to sends and questions, for files and pages."""
 
 from __future__ import annotations
 
