@@ -99,7 +99,7 @@ def _trigger(rule: str, place: ZoneInfo) -> CronTrigger:
 
 
 def _cut(given: str) -> str:
-    """What a model wrote, as it may stand in a sentence."""
+    """A model's words, as they may stand in a sentence."""
     return repr(given if len(given) <= _LONGEST_QUOTE else f"{given[:_LONGEST_QUOTE]}...")
 
 

@@ -46,7 +46,7 @@ def list_(
     ] = None,
     run: Annotated[
         list[int] | None,
-        typer.Option(parser=options.number, help="Only of this run.", metavar="INTEGER"),
+        typer.Option(parser=options.number, help="Only of this run.", metavar="NUMBER"),
     ] = None,
     chat: options.OfChats = None,
     error: options.Error = "",

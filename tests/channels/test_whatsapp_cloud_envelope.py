@@ -286,7 +286,7 @@ def test_a_mark_before_the_body_is_no_part_of_it() -> None:
 
 @pytest.mark.parametrize("where", ["messages", "changes", "entries"])
 def test_a_body_of_very_many_things_is_one_dead_letter(where: str) -> None:
-    many = [[]] * 20_000
+    many: list[list[object]] = [[]] * 20_000
     change = payloads.change()
     change["value"]["messages"] = many
     body = payloads.envelope(change)

@@ -104,7 +104,7 @@ def answers() -> Sequence[str]:
 
 @cache
 def provider_answers() -> Sequence[Any]:
-    """What the platforms answer to our calls."""
+    """The platforms' answers to our calls."""
     return [
         {"ok": True, "result": {"message_id": 7, "date": 1, "chat": {"id": 1, "type": "private"}}},
         {"ok": True, "result": {"file_id": "f", "file_unique_id": "u", "file_path": "a/b.jpg"}},

@@ -25,13 +25,13 @@ class Request:
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
-        """What is counted as its size."""
+        """The parts that count as its size."""
         return {"target": self.target, "headers": list(self.headers), "body": list(self.body)}
 
 
 @dataclass
 class Answer:
-    """What was answered: a status of 0 for nothing."""
+    """An answer; a status of 0 for none."""
 
     status: int = 0
     headers: dict[bytes, bytes] = field(default_factory=dict)

@@ -175,7 +175,7 @@ def size_of(given: Any) -> int:
 
 @contextmanager
 def overheard() -> Iterator[list[str]]:
-    """What the body logs with an exception, or leaves to the event loop."""
+    """All that the body logs with an exception, or leaves to the event loop."""
     handler = Overheard()
     logging.getLogger().addHandler(handler)
     try:

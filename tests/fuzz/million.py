@@ -154,7 +154,7 @@ def resident() -> int:
 
 
 def dumped(bench: Bench) -> str:
-    """What a process found, for the one that began it."""
+    """The findings and figures of a process, for the one that began it."""
     return json.dumps(
         {
             "seed": bench.seed,
@@ -178,7 +178,7 @@ def loaded(told: str) -> Bench:
 
 
 def together(benches: Sequence[Bench], seed: int) -> Bench:
-    """What several processes found."""
+    """The findings and figures of several processes."""
     whole = Bench(seed)
     for bench in benches:
         for name, tally in bench.tallies.items():

@@ -1,4 +1,4 @@
-"""What holds people's words is for our own user alone, whatever the umask of whoever starts us."""
+"""Files with people's words are for our own user alone, whatever the umask of our start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and words of operators: settings, `.env`, texts, arguments of commands, backups to be put back."""
+"""Files and words of operators: settings, `.env`, texts, commands, backups to be put back."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _command(database: str) -> Any:
 
 
 def targets(folder: Path, template: Path) -> Sequence[Target]:
-    """What operators hand in. `template` is a database at the newest schema."""
+    """All that operators hand in. `template` is a database at the newest schema."""
     desk = _Desk(folder)
     whole = template.read_bytes()
     database = folder / "commands.db"

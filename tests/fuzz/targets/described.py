@@ -1,4 +1,4 @@
-"""The routes of the pages' API by its own description: what that allows, and what it does not."""
+"""The routes of the API of pages by its own description: requests that it allows, and others."""
 
 from __future__ import annotations
 

@@ -382,7 +382,7 @@ async def _visit(address: str) -> str:
 
 
 def targets() -> Sequence[Target]:
-    """What is answered to us."""
+    """All that is answered to us."""
     telegram, twilio, meta, agents = _telegram(), _twilio(), _meta(), _Agents()
     return [
         Target("answers: telegram", 40, telegram.take, _several, most_memory=_UNPACKED),

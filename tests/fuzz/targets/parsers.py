@@ -193,7 +193,7 @@ def _token(token: str) -> str:
 
 
 class AgentSaid(NamedTuple):
-    """What an agent's server answered."""
+    """An answer of an agent's server."""
 
     status: int
     body: bytes
@@ -288,7 +288,7 @@ def _reminder(given: When) -> str:
 
 
 def targets() -> Sequence[Target]:
-    """What is read without a database."""
+    """All that is read without a database."""
     return [
         Target(
             "parse: telegram",

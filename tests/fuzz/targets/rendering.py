@@ -113,7 +113,7 @@ def _on_a_page(reply: Reply) -> str:
 
 
 def targets() -> Sequence[Target]:
-    """What leaves."""
+    """All that leaves."""
     text = st.text(st.characters(), max_size=300).map(Reply)
     return [
         Target("rendering: telegram", 25, _on_telegram, _reply, most_seconds=_MOST_SECONDS),

@@ -160,7 +160,7 @@ def _query(chance: Random, names: Sequence[str]) -> str:
 
 @dataclass
 class Posts:
-    """What a platform posts to one of its routes. `sign` makes the headers that prove it, or with
+    """The posts of a platform to one of its routes. `sign` makes the headers that prove it, or with
     another secret do not."""
 
     stage: Stage
@@ -184,7 +184,7 @@ class Posts:
         return Request("POST", target, headers, _pieces(chance, body), chance.random() < 0.01), well
 
     async def take(self, given: tuple[Request, bool]) -> str:
-        """What is signed is recorded or refused as no message of anybody's; the rest is refused."""
+        """Send it: a signed one is recorded or refused as nobody's message, the rest is refused."""
         request, well = given
         before = self.stage.taken_in(self.channel)
         answer = await ask(self.stage.app, request)
