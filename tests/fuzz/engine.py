@@ -34,8 +34,8 @@ _SHOWN = 400
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One door or parser. `share` are its inputs of every thousand; `make` gives an input, or
-    `like` describes it to hypothesis; `take` tells in a word what became of it."""
+    """One door or parser. `share` is its part of the inputs; `make` gives an input, or `like`
+    describes it to hypothesis; `take` tells in a word what became of it."""
 
     name: str
     share: int

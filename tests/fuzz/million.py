@@ -20,6 +20,8 @@ from tests.fuzz.engine import Bench, Finding, Tally, Target
 from tests.fuzz.targets import configuration, described, outgoing, parsers, rendering, routes
 from tests.servers import Postgres, memory_disk
 
+SHARES = 1_227
+"""The shares of all targets together."""
 BATCH = 200
 """Inputs of a target between two looks at the clock of whoever watches."""
 _ROUND = 20_000
@@ -134,7 +136,7 @@ def run_routes(
 
 
 def _numbers(target: Target, inputs: int, part: int, parts: int) -> range:
-    return range(part, inputs * target.share // 1000, parts)
+    return range(part, inputs * target.share // SHARES, parts)
 
 
 async def _watched(bench: Bench, target: Target, numbers: range) -> None:

@@ -24,6 +24,8 @@ def test_no_input_of_a_sample_is_unhandled_and_every_target_had_some(
     names |= run_routes(bench, sqlite_url, inputs)
     assert [(f.target, f.number, f.what, f.given) for f in bench.findings] == [], bench.seed
     assert bench.tallies.keys() == names
+    given = sum(tally.inputs for tally in bench.tallies.values())
+    assert abs(given - inputs) < len(names)  # Each share is rounded.
 
 
 async def test_whatever_is_raised_takes_long_or_is_large_is_found() -> None:
