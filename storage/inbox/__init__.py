@@ -41,6 +41,7 @@ with handed_on(__name__):
         dismiss_dead_letter,
         drop_old_payloads,
         is_kept,
+        naming,
         page,
         revoke,
         store_payloads,
