@@ -24,6 +24,7 @@ _LONGEST_QUOTE = 100
 _WAIT = re.compile(r"in\s+(\d{1,6})\s*(second|minute|hour|day|week)s?")
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "week": 7 * DAY}
 _FIELDS = ("minute", "hour", "day", "month", "day_of_week")
+_DAYS = re.compile(r"([a-z]+|[0-7])(-([a-z]+|[0-7]))?(,([a-z]+|[0-7])(-([a-z]+|[0-7]))?)*")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _HOW = (
     "write a local time like 2027-01-15 09:00, a wait like 'in 20 minutes', "
@@ -106,7 +107,8 @@ def _cut(given: str) -> str:
 def _weekdays(field: str) -> str:
     """Cron's days by their names: there 0 and 7 are Sunday, in APScheduler 0 is Monday, and
     its ranges may not pass the end of the week."""
-    if not re.fullmatch(r"[a-z0-7]+(-[a-z0-7]+)?(,[a-z0-7]+(-[a-z0-7]+)?)*", field):
+    # One digit a day: a range up to a billion would hold up the whole process.
+    if not _DAYS.fullmatch(field):
         return field
     days: list[str] = []
     for entry in field.split(","):

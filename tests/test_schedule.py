@@ -98,3 +98,9 @@ def test_what_a_model_wrote_at_length_is_quoted_in_short(given: tuple[str, str])
     with pytest.raises(ReminderRefused) as refused:
         CronCalendar().read(*given, NOW)
     assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("days", ["1-77777777777", "7777777", "77-1", "8", "1-8"])
+def test_a_range_of_days_ends_with_the_week(days: str) -> None:
+    with pytest.raises(ReminderRefused):
+        CronCalendar().read(f"0 9 * * {days}", "", NOW)
