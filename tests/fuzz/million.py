@@ -64,10 +64,12 @@ def run(inputs: int, seed: int, kind: str, part: int, parts: int, only: str = ""
         gc.freeze()  # What is imported stays, and need not be looked through again and again.
         alone(bench, folder, databases.template, inputs, (part, parts), only)
         left: dict[str, range] = {}
-        while left == {} or any(map(len, left.values())):
+        while True:
             with databases.empty() as url:
                 run_routes(bench, url, inputs, (part, parts), only, left)
             bench.resident.append(resident())
+            if not any(map(len, left.values())):
+                break
     return bench
 
 
