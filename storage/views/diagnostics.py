@@ -215,13 +215,17 @@ def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Que
     return [Queue(*row) for row in tx.execute(question)]
 
 
+PART_MOVED_AT = _later(outbox.c.started_at, outbox.c.created_at)
+"""The last send of a part, or else when it was stored."""
+
+
 def _part_facts(
     tx: Tx, *conditions: sa.ColumnElement[bool], only: int | None = None
 ) -> Sequence[Fact]:
     """A fact for each part of these conditions, or of them only for those of one run."""
     question = sa.select(
         outbox.c.id,
-        now - _later(outbox.c.started_at, outbox.c.created_at),
+        now - PART_MOVED_AT,
         outbox.c.error,
         outbox.c.run,
         outbox.c.account,
@@ -292,11 +296,14 @@ def uncertain_parts(tx: Tx, only: int | None = None, chat: int | None = None) ->
     return _part_facts(tx, *UNCERTAIN, *of_chat, only=only)
 
 
+REFUSED = (is_in(outbox.c.watched, Watched.REFUSED), _ASKED_FOR, _UNATTENDED)
+"""The one meaning of a refused part that needs eyes."""
+
+
 def refused_parts(tx: Tx, newer: float, only: int | None = None) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
-    refused = is_in(outbox.c.watched, Watched.REFUSED)
     late = outbox.c.created_at > now - newer
-    return _part_facts(tx, refused, _ASKED_FOR, _UNATTENDED, late, only=only)
+    return _part_facts(tx, *REFUSED, late, only=only)
 
 
 def unsent_words(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:

@@ -13,7 +13,7 @@ from bot.domain.run import RunState
 from storage.holders import alive
 from storage.runs.rows import KEPT, OPEN, of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
-from storage.statements.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
+from storage.statements.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, LEASE_SECONDS, RUN_ID
 from storage.statements.clock import now
 from storage.statements.entity import Entity
 from storage.statements.literals import is_in
@@ -119,6 +119,20 @@ def runs_listed(tx: Tx, wanted: RunFilter, lease_seconds: float) -> Sequence[Run
 def run_line(tx: Tx, run: int, lease_seconds: float) -> RunLine | None:
     """One run, or None."""
     return next(iter(_lines(tx, _ONE, run_id=run, lease_seconds=lease_seconds)), None)
+
+
+_LAST_ENDED = (
+    sa.select(runs.c.id, runs.c.ending)
+    .where(runs.c.chat == CHAT_ID, is_in(runs.c.state, RunState.ENDED))
+    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+    .limit(AT_MOST)
+)
+
+
+def last_ended(tx: Tx, chat: int, limit: int) -> Sequence[tuple[int, Ending]]:
+    """The runs of a chat that ended last, each with how it did, the last one first."""
+    found = tx.execute(_LAST_ENDED, {"chat_id": chat, "at_most": limit})
+    return [(row.id, Ending(row.ending)) for row in found]
 
 
 _REQUESTS = (
