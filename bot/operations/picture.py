@@ -116,9 +116,16 @@ class _Bar:
     doubtful: bool = False
 
 
-def draw_run(course: Sequence[Moment], why: Explained, now: float, *, text: bool = False) -> str:
+def draw_run(
+    course: Sequence[Moment],
+    why: Explained,
+    now: float,
+    *,
+    text: bool = False,
+    styled: bool = True,
+) -> str:
     """The picture as SVG, `now` being the moment of the look. With `text` it has the words of
-    people and agents."""
+    people and agents; without `styled` no style sheet of its own, which a page may not allow."""
     moments = list(told_once(course))
     rows = [_row(m, now, text=text) if isinstance(m, Moment) else m for m in _folded(moments)]
     ended = any(m.mark is Mark.ENDED for m in moments)
@@ -127,11 +134,13 @@ def draw_run(course: Sequence[Moment], why: Explained, now: float, *, text: bool
     bars = _laned(list(_bars(rows)))
     lanes = 1 + max((lane for lane, _ in bars), default=0)
     title = f"run {why.run} {f'ended as {why.verdict}' if ended else 'has not ended'}"
+    style = [f"<style>{_STYLE}</style>"] if styled else []
     head, top = _head(title, why.says)
     line, top = _time_line(rows, bars, lanes, now, top)
     facts, high = _facts(why, top)
     return (
-        "\n".join([*_opening(title, rows, why, high, now), *head, *line, *facts, "</svg>"]) + "\n"
+        "\n".join([*_opening(title, rows, why, high, now), *style, *head, *line, *facts, "</svg>"])
+        + "\n"
     )
 
 
@@ -151,7 +160,6 @@ def _opening(
         f'<desc id="{name}-desc">{_xml(why.says)} The time line goes from top to bottom: {span_of}.'
         " A dashed bar and a question mark: nobody knows. A cross: a process died.</desc>"
     )
-    yield f"<style>{_STYLE}</style>"
 
 
 def _row(m: Moment, now: float, *, text: bool) -> _Row:

@@ -31,6 +31,7 @@ from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
 from bot.intake.record import Arrival
+from bot.lazy_imports import lazy_imports
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
@@ -50,6 +51,7 @@ from bot.supervisor import Supervisor
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
 from bot.wiring.channels import connect
 from bot.wiring.observability import measure, tracer_of
+from bot.wiring.operator_page import operator_page
 from bot.wiring.rate_limits import rate_limiters
 from bot.wiring.role import Role
 from channels import console
@@ -62,6 +64,9 @@ from storage.retention import delete_old, restored_from
 from storage.schema.migrate import upgrade
 from storage.views.history import history_lane
 from storage.views.progress import Progress, run_asked, run_at_work
+
+with lazy_imports(__name__):
+    from bot.operator.app import OperatorPage
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
@@ -142,10 +147,12 @@ class Process:
     """The doors of messages, by asking or by being asked."""
     _repaired: int = 0
     desks: Mapping[int, ClientDesk] = field(init=False)
+    operator_page: OperatorPage | None = field(init=False)
     _heard: DatabaseCheck = field(init=False)
 
     def __post_init__(self) -> None:
         self.desks = _desks(self.rt, self.intake, self.endpoints)
+        self.operator_page = operator_page(self.settings, self.role, self.rt)
         self._heard = DatabaseCheck(self.settings.database_url, self.rt.db, self.rt.clock)
 
     @property
@@ -272,6 +279,8 @@ class Process:
         """Have the clients that follow a chat here come back to another process."""
         for desk in self.desks.values():
             desk.followers.leave()
+        if self.operator_page is not None:
+            self.operator_page.leave()
 
     async def share_rate_limits(self) -> None:
         """Learn how many processes the limits of a platform are divided between. Raises
@@ -466,13 +475,15 @@ def site(process: Process) -> Site:
     """The parts of the HTTP application of this process."""
     endpoints = {} if process.role is Role.WORKER else process.endpoints
     routes = [(row, r) for row, endpoint in endpoints.items() for r in endpoint.routes]
-    pages = [endpoint.pages for endpoint in endpoints.values() if endpoint.pages is not None]
+    pages = {e.pages.path: e.pages.app() for e in endpoints.values() if e.pages is not None}
+    if process.operator_page is not None:
+        pages[process.operator_page.path] = process.operator_page.app()
     return Site(
         process.rt,
         process.intake,
         process.readiness,
         routes=routes,
-        pages={page.path: page.app() for page in pages},
+        pages=pages,
         prefix=urlsplit(process.settings.public_url).path,
     )
 

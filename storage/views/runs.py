@@ -88,6 +88,7 @@ class RunFilter:
     endings: tuple[Ending, ...] = ()
     channel: ChannelName | None = None
     chats: tuple[int, ...] = ()
+    ids: tuple[int, ...] = ()
     older: float | None = None
     newer: float | None = None
     error: str = ""
@@ -102,6 +103,7 @@ class RunFilter:
             (self.endings, is_in(runs.c.ending, *self.endings)),
             (self.channel, accounts.c.channel == self.channel),
             (self.chats, sa.or_(sa.false(), *map(of_chat, self.chats))),
+            (self.ids, runs.c.id.in_(self.ids)),
             (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
             (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
             (self.error, runs.c.detail.icontains(self.error, autoescape=True)),

@@ -1,0 +1,86 @@
+"""Search: runs by a number, a request id, a receipt or an address, and by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from bot.domain.ending import Ending
+from bot.domain.run import RunState
+from bot.operations.seen import Seen, look
+from bot.operations.shortening import shortened_in
+from bot.operator.view import Asked, View
+from storage.statements.tx import Tx
+from storage.views import lookup
+from storage.views import runs as run_views
+from storage.views.runs import RunFilter, RunLine
+
+_PAGE = 50
+_LONGEST = 300
+"""Characters of what is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody looks for, as it stands in the address of the page."""
+
+    text: str = ""
+    state: RunState | None = None
+    ending: Ending | None = None
+    before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The runs that were found. `older` is where the next page begins, None where there is none."""
+
+    runs: Sequence[RunLine]
+    older: int | None
+    seen: Seen
+
+
+def find(tx: Tx, wanted: Wanted, lease_seconds: float) -> Found:
+    """The runs that match, newest first."""
+    named: Sequence[int] | None = None
+    chats: Sequence[int] = ()
+    if wanted.text:
+        named = [*lookup.runs_named(tx, wanted.text), *lookup.runs_of_receipt(tx, wanted.text)]
+        chats = [] if named else lookup.chats_named(tx, wanted.text)
+    listed = RunFilter(
+        states=() if wanted.state is None else (wanted.state,),
+        endings=() if wanted.ending is None else (wanted.ending,),
+        chats=tuple(chats),
+        ids=tuple(dict.fromkeys(named)) if named else (),
+        before=wanted.before,
+        limit=_PAGE,
+    )
+    nothing = wanted.text and not named and not chats
+    found = [] if nothing else run_views.runs_listed(tx, listed, lease_seconds)
+    older = found[-1].id if len(found) == _PAGE else None
+    return Found([shortened_in(line) for line in found], older, look(tx))
+
+
+def _wanted(asked: Asked) -> Wanted:
+    """The search of the address. What makes no sense there is left out."""
+    given = asked.request.query_params
+    before = given.get("before", "")
+    return Wanted(
+        given.get("q", "").strip()[:_LONGEST],
+        next((s for s in RunState if s.value == given.get("state")), None),
+        next((e for e in Ending if e.value == given.get("ending")), None),
+        int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None,
+    )
+
+
+async def search(asked: Asked) -> Response:
+    """The page: its address is the search, so that it can be sent to somebody."""
+    wanted = _wanted(asked)
+    found = await asked.read(find, wanted, asked.tools.lease_seconds)
+    return asked.page(
+        "search.html", wanted=wanted, found=found, states=list(RunState), endings=list(Ending)
+    )
+
+
+VIEWS = (View("/search", search),)
