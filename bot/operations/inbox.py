@@ -29,10 +29,6 @@ TALK = 50
 """Lines of a conversation that are shown at once."""
 _NOTES = 50
 _RUNS = 20
-_READ_AGAIN_AFTER = 600.0
-"""Seconds for which a reading of words is one reading."""
-READ_WORDS = "read the conversation"
-"""The name of the event that somebody was shown what was said in a chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +195,6 @@ def _free_text(rt: Runtime, chat: chats.Chat, now: float) -> FreeText:
     opened = chat.last_inbound_at
     closed = rt.window_closed(chat.account, opened, now)
     return FreeText(None if opened is None else opened + window, closed, outside)
-
-
-def record_reading(tx: Tx, by: Operator, chat: int) -> bool:
-    """Write down that somebody is shown the words of a chat. False: it was, a while ago."""
-    return audit_log.note_once(
-        tx, by.name, READ_WORDS, by.because("the inbox"), within=_READ_AGAIN_AFTER, chat=chat
-    )
 
 
 _ANSWERABLE = (Concern.ASKED, Concern.APOLOGISED, Concern.REFUSED)

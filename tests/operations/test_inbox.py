@@ -15,9 +15,11 @@ from bot.operations import chats, inbox
 from bot.operations.actions import Acted, Operator, Result
 from bot.operations.canned import canned_texts
 from bot.operations.chats import Form
-from bot.operations.inbox import inbox_page, open_chat, record_reading
+from bot.operations.inbox import inbox_page, open_chat
 from bot.wiring import Role
+from storage import chats as chat_rows
 from storage.schema.tables import metadata
+from storage.statements.tx import Tx
 from tests.fakes.updates import Person
 from tests.kit.agents import repeats
 from tests.kit.operating import ANN, act, runs_of
@@ -41,20 +43,23 @@ async def last_said(process: Running) -> int:
     return opened.last_said
 
 
+ada = Person(ADA)
+
+
 async def greeted(world: World) -> Running:
     """A process with a chat in which a message was answered."""
     process = await world.start(agent=repeats)
-    await process.post_update(Person(ADA).text("hello"))
+    await process.post_update(ada.text("hello"))
     await world.settled()
     return process
 
 
 async def apologised(world: World) -> Running:
-    async def gives_up(_turn: Turn) -> str:
+    async def gives_up(turn: Turn) -> str:
         raise GiveUp("that is too much for me")
 
     process = await world.start(agent=gives_up)
-    await process.post_update(Person(ADA).text("hello"))
+    await process.post_update(ada.text("hello"))
     await world.settled()
     assert await runs_of(world) == [(1, "ended", "apologised")]
     return process
@@ -63,8 +68,9 @@ async def apologised(world: World) -> Running:
 async def test_a_form_that_is_handed_in_twice_is_one_reply(world: World) -> None:
     process = await greeted(world)
     form = Form("form-1")
-    first, again = await reply(process, "On its way.", form), await reply(
-        process, "On its way.", form
+    first, again = (
+        await reply(process, "On its way.", form),
+        await reply(process, "On its way.", form),
     )
     await world.settled()
     assert (first.result, again.result) == (Result.DONE, Result.DONE)
@@ -94,8 +100,7 @@ async def test_of_two_who_answer_at_once_one_sends_and_the_other_is_told_of_it(
     )
     await world.settled()
     [won], [lost] = (
-        [one for one in acted if one.result is result]
-        for result in (Result.DONE, Result.TOO_LATE)
+        [one for one in acted if one.result is result] for result in (Result.DONE, Result.TOO_LATE)
     )
     assert won.result is Result.DONE
     assert len(world.telegram.texts(ADA)) == 2
@@ -108,7 +113,7 @@ async def test_of_two_who_answer_at_once_one_sends_and_the_other_is_told_of_it(
 async def test_an_answer_of_the_agent_meanwhile_is_told_too(world: World) -> None:
     process = await greeted(world)
     seen = await last_said(process)
-    await process.post_update(Person(ADA).text("and now?"))
+    await process.post_update(ada.text("and now?"))
     await world.settled()
     acted = await reply(process, "Ann here.", Form("form-1", seen))
     assert acted.result is Result.TOO_LATE
@@ -124,11 +129,11 @@ async def test_a_note_is_read_by_colleagues_and_by_nobody_else(world: World) -> 
 
     process = await world.start(agent=remembers)
     rt = process.process.rt
-    await process.post_update(Person(ADA).text("hello"))
+    await process.post_update(ada.text("hello"))
     await world.settled()
     said = await act(process, lambda tx: chats.note(tx, ANN, 1, "  pays late\x00 "))
     assert said.result is Result.DONE
-    await process.post_update(Person(ADA).text("more"))
+    await process.post_update(ada.text("more"))
     await world.settled()
     opened = await rt.db.read(open_chat, rt, 1)
     assert opened is not None
@@ -160,7 +165,7 @@ async def test_what_was_answered_in_another_way_counts_as_answered(world: World)
     page = await rt.db.read(inbox_page, None, None, 10)
     assert [list(one.concerns) for one in page.chats] == [[Concern.APOLOGISED]]
     await act(process, lambda tx: chats.pause(tx, rt, ANN, 1, seconds=None))
-    await process.post_update(Person(ADA).text("still there?"))
+    await process.post_update(ada.text("still there?"))
     acted = await act(process, lambda tx: inbox.mark_answered(tx, rt, ANN, 1))
     assert acted.result is Result.DONE
     assert [ending for _, _, ending in await runs_of(world)] == ["answered", "answered"]
@@ -170,11 +175,10 @@ async def test_what_was_answered_in_another_way_counts_as_answered(world: World)
     assert acted.result is Result.TOO_LATE
 
 
-async def test_what_is_worked_on_is_not_marked_as_answered(world: World) -> None:
+async def test_what_nobody_works_on_yet_is_marked_as_answered(world: World) -> None:
     web = await world.start(agent=repeats, role=Role.WEB)
-    await web.post_update(Person(ADA).text("hello"))
+    await web.post_update(ada.text("hello"))
     rt = web.process.rt
-    await world.rows("SELECT 1")
     acted = await act(web, lambda tx: inbox.mark_answered(tx, rt, ANN, 1))
     assert acted.result is Result.DONE
     assert await runs_of(world) == [(1, "ended", "answered")]
@@ -188,7 +192,6 @@ async def test_the_list_holds_each_chat_once_at_its_first_reason(world: World) -
     await world.settled()
     for chat in range(1, 6):
         await act(process, lambda tx, chat=chat: chats.pause(tx, rt, ANN, chat, seconds=None))  # type: ignore[misc]
-    await world.rows("SELECT 1")
     await rt.db.write(_hand_over, 2)
     await rt.db.write(_hand_over, 4)
     found, after = [], None
@@ -204,19 +207,21 @@ async def test_the_list_holds_each_chat_once_at_its_first_reason(world: World) -
     assert only.counts[Concern.ASKED] == 2
 
 
-def _hand_over(tx, chat):  # type: ignore[no-untyped-def]
-    from storage import chats as rows  # noqa: PLC0415
-
-    rows.hand_over(tx, chat, chat)
+def _hand_over(tx: Tx, chat: int) -> None:
+    chat_rows.hand_over(tx, chat, chat)
 
 
 async def test_who_opens_a_chat_sees_its_window_and_what_leaves_after_it(world: World) -> None:
     process = await world.start(
-        agent=repeats, twilio_template_sid="HX" + "0" * 32, telegram_bot_token=""
+        agent=repeats,
+        twilio_template_sid="HX" + "0" * 32,
+        twilio_template_variables={"1": "{reply}"},
+        telegram_bot_token="",
+        lease_seconds=1e9,
     )
     rt = process.process.rt
     world.stop_time()
-    await world.twilio.deliver("hello")
+    await world.twilio.inbound("hello")
     await world.settled()
     opened = await rt.db.read(open_chat, rt, 1)
     assert opened is not None
@@ -228,23 +233,6 @@ async def test_who_opens_a_chat_sees_its_window_and_what_leaves_after_it(world: 
     assert later is not None
     assert later.free_text.closed
     assert later.refusal == ""
-
-
-async def test_reading_words_is_written_down_once_for_a_while(world: World) -> None:
-    process = await greeted(world)
-    db = process.process.rt.db
-    world.stop_time()
-    assert await db.write(record_reading, BEN, 1)
-    assert not await db.write(record_reading, BEN, 1)
-    assert await db.write(record_reading, ANN, 1)
-    world.advance(601.0)
-    assert await db.write(record_reading, BEN, 1)
-    rows = await world.rows("SELECT who, what FROM events WHERE chat = 1 ORDER BY id")
-    assert [row.who for row in rows if row.what == inbox.READ_WORDS] == [
-        "ben@desk",
-        "ann@session",
-        "ben@desk",
-    ]
 
 
 def test_canned_texts_are_read_anew_each_time(tmp_path: Path) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from bot.operator.app import VIEWS
-from tests.kit.operator import SETTINGS, OperatorBrowser
+from tests.kit.operator import SETTINGS
 from tests.operator.conftest import Browsers
 from tests.world import Running, World
 

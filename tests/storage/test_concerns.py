@@ -1,4 +1,4 @@
-"""Chats that want a person: each reason, when it is over, and pages that lose and double nothing."""
+"""Chats that want a person: every reason, when it is over, and pages that hold each chat once."""
 
 from __future__ import annotations
 
@@ -140,10 +140,8 @@ def test_pages_of_one_reason_hold_each_chat_once_the_longest_wait_first(
 
 def test_chats_that_were_heard_lately_come_once_the_last_one_first(hand: Hand) -> None:
     chats_ = [hand.new_chat() for _ in range(4)]
-    number = 0
-    for chat in [*chats_, chats_[0], chats_[2]]:
+    for number, chat in enumerate([*chats_, chats_[0], chats_[2]]):
         hand.advance(1.0)
-        number += 1
         hand.do(store, hand.account, chat, message(number, str(chat)))
     first, second, third, fourth = chats_
     page = hand.do(heard_lately, None, 3)
