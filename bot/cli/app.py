@@ -142,6 +142,7 @@ def add_operators(app: typer.Typer) -> None:
         chats,
         checks,
         demo,
+        inbox,
         moving,
         outbox,
         overview,
@@ -152,6 +153,7 @@ def add_operators(app: typer.Typer) -> None:
     for command in (*alone, runs.explain):
         app.command()(command)
     app.add_typer(runs.app, name="runs")
+    inbox.add_to(chats.app)
     app.add_typer(chats.app, name="chats")
     app.add_typer(outbox.app, name="outbox")
     app.add_typer(outbox.letters, name="letters")

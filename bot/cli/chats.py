@@ -22,19 +22,25 @@ from bot.cli.output.shapes import (
     moment_shape,
     run_shape,
     said_shape,
+    shape,
 )
 from bot.cli.output.wording import TO_BEGIN
-from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
+from bot.cli.session import MISUSED, CommandFailed, in_session, one_chat, operator_of
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
 from bot.operations.seen import Seen, look
 from bot.operations.shortening import shown
 
 with lazy_imports(__name__):
+    from bot.leases.runtime import Runtime
     from bot.operations import chats
+    from bot.operations.actions import Acted, Operator
+    from bot.operations.canned import canned_texts
     from bot.operations.phrases import counted
     from bot.operations.stuck import Stuck, uncertain
-    from bot.wiring import OperatorSession
+    from bot.wiring import OperatorSession, read_settings
+    from storage import hand_replies, notes
+    from storage.notes import Note
     from storage.statements.tx import Tx
     from storage.views import chats as chat_views
     from storage.views import handoffs, timeline
@@ -143,6 +149,8 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
             {
                 **chat_shape(line, wants_person=found.wanted is not None),
                 **({"handoff_reason": found.reason} if text else {}),
+                "notes": [shape(one, "" if text else "text") for one in found.notes],
+                "last_said": found.last_said,
                 "runs": [run_shape(run) for run in found.newest],
                 "events": [moment_shape(m, text=False) for m in found.course],
                 "conversation": [said_shape(one, text=text) for one in found.talk],
@@ -156,6 +164,7 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
     if found.reason:
         hidden = f"the agent's reason has {len(found.reason)} characters; --text shows it"
         render.lines(quoted(found.reason).split("\n") if text else [hidden])
+    _print_notes(found.notes, seen, text=text)
     if found.talk:
         print_conversation(found.talk, seen.now, text=text)
     else:
@@ -165,6 +174,15 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
         print_course(besides, seen.now, text=False)
     for act in _next(found):
         render.next_step(act)
+
+
+def _print_notes(kept: Sequence[Note], seen: Seen, *, text: bool) -> None:
+    """Print what colleagues noted, oldest first; the words only with `text`."""
+    for one in kept:
+        long = "" if text else f": {len(one.text)} characters; --text shows them"
+        render.lines([f"note of {one.who} {seen.when(one.at)}{long}"])
+        if text and one.text:
+            render.lines(quoted(one.text).split("\n"))
 
 
 def _next(found: _Whole) -> Iterator[str]:
@@ -196,6 +214,8 @@ class _Whole:
     seen: Seen
     wanted: Wanted | None
     reason: str
+    notes: Sequence[Note]
+    last_said: int
 
 
 def _whole(tx: Tx, name: str, lease: float) -> _Whole:
@@ -209,6 +229,8 @@ def _whole(tx: Tx, name: str, lease: float) -> _Whole:
         look(tx),
         next((one for one in handoffs.wanted(tx) if one.chat == chat), None),
         handoffs.reason(tx, chat),
+        notes.listed(tx, chat, _NEWEST),
+        hand_replies.last_said(tx, chat).part,
     )
 
 
@@ -258,16 +280,46 @@ def reply(
         typer.Argument(
             help="The words (Markdown); - reads them from standard input.", metavar="TEXT"
         ),
-    ],
+    ] = "",
     *,
+    canned: Annotated[
+        str, typer.Option(help="The text of this name in CANNED_TEXTS.", metavar="NAME")
+    ] = "",
+    key: Annotated[
+        str,
+        typer.Option(
+            help="A name for this reply: called again with it, nothing is sent twice.",
+            metavar="KEY",
+        ),
+    ] = "",
+    seen: Annotated[
+        int | None,
+        typer.Option(
+            help="Only if nobody on our side said anything after this part.", metavar="PART", min=0
+        ),
+    ] = None,
     acting: options.Acting,
 ) -> None:
     """Write to a chat by hand. What the person wrote before then counts as answered.
 
     For example: answerback chats reply 12 "Your order left today."
     """
-    words = sys.stdin.read() if text == "-" else text
-    apply_to(named([chat], one_chat), partial(chats.reply, text=words), acting)
+    form = chats.Form(key, seen)
+
+    def act(tx: Tx, rt: Runtime, by: Operator, number: int) -> Acted:
+        return chats.reply(tx, rt, by, number, words, form=form)
+
+    words = _canned(canned) if canned else sys.stdin.read() if text == "-" else text
+    apply_to(named([chat], one_chat), act, acting)
+
+
+def _canned(name: str) -> str:
+    """The canned text of this name. Raises ConfigurationError, CommandFailed."""
+    known = canned_texts(read_settings().canned_texts)
+    if name not in known:
+        there = ", ".join(known) or "there are none: CANNED_TEXTS names their file"
+        raise CommandFailed(f"no canned text is named {name}; {there}", MISUSED)
+    return known[name]
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)
