@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from dataclasses import field as field_of
 from html import unescape
 from typing import Any
 
 import httpx
 
 from bot.domain.turn import Turn
+from bot.operations import chats
+from bot.operations.actions import Result
 from tests.fakes import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import repeats
-from tests.kit.operating import runs_of
+from tests.kit.operating import ANN, act, runs_of
 from tests.kit.operator import OperatorBrowser, form_token
 from tests.operator.conftest import Browsers
 from tests.world import Running, World
@@ -266,3 +274,70 @@ async def test_what_an_agent_asked_is_at_the_top_of_the_inbox_and_of_its_chat(
     assert "No chat is here" in (await ann.get("/chats?reason=refused")).text
     for query in ("?reason=odd", "?after=odd", "?before=odd", "?after=asked-x-1"):
         assert (await ann.get(f"/chats{query}")).status_code == 404
+
+
+@dataclass
+class Following:
+    """The live parts of a page, as they come."""
+
+    lines: AsyncIterator[str]
+    seen: dict[str, str] = field_of(default_factory=dict)
+
+    async def shows(self, piece: str, words: str) -> None:
+        """Wait until a piece has these words."""
+        while words not in self.seen.get(piece, ""):
+            line = await anext(self.lines)
+            if line.startswith("data: "):
+                self.seen |= json.loads(line.removeprefix("data: "))
+
+
+@asynccontextmanager
+async def following(browser: OperatorBrowser, path: str) -> AsyncIterator[Following]:
+    """Follow the page at this path."""
+    live = page_of(await browser.get(path))
+    async with browser.http.stream("GET", f"{browser.base}/operator{live}") as stream:
+        yield Following(stream.aiter_lines())
+
+
+def page_of(page: httpx.Response) -> str:
+    """The address of a page's live parts."""
+    found = re.search(r'data-live="/operator([^"]+)"', page.text)
+    assert found, page.text
+    return unescape(found[1])
+
+
+async def test_two_who_look_at_a_chat_see_each_other_and_what_is_said(
+    world: World, browsers: Browsers
+) -> None:
+    process = await greeted(world)
+    ann, ben = await signed_in(browsers, process), await signed_in(browsers, process, "ben")
+    async with following(ann, "/chats/1") as hers:
+        await hers.shows("talk", "hello")
+        async with following(ben, "/chats/1") as his:
+            await his.shows("state", "Also here: ann")
+            await hers.shows("state", "Also here: ben")
+            await process.post_update(ada.text("something new"))
+            await his.shows("talk", "something new")
+        await world.until("SELECT who FROM presence", lambda rows: rows == [("ann",)])
+    await world.until("SELECT who FROM presence", lambda rows: rows == [])
+    read = await world.rows("SELECT DISTINCT who FROM events WHERE what = 'read the words'")
+    assert {row.who for row in read} == {"ann@page", "ben@page"}
+
+
+async def test_of_the_page_and_the_command_line_at_once_one_takes_the_chat_over(
+    world: World, browsers: Browsers
+) -> None:
+    process = await greeted(world)
+    ann, rt = await signed_in(browsers, process), process.process.rt
+    page = await ann.get("/chats/1")
+    by_page, by_hand = await asyncio.gather(
+        ann.send("/chats/1/act", {"form_token": form_token(page), "act": "pause"}),
+        act(process, lambda tx: chats.pause(tx, rt, ANN, 1, seconds=None)),
+    )
+    won = (by_page.status_code == 303, by_hand.result is Result.DONE)
+    assert sorted(won) == [False, True]
+    if not won[0]:
+        assert by_page.status_code == 409
+        assert "it is paused already" in by_page.text
+    else:
+        assert by_hand.result is Result.TOO_LATE
