@@ -240,6 +240,15 @@ _TO_SCREEN = {
 }
 
 
+def _operator(found: Figures) -> Iterator[Row]:
+    """The operator's page, from the request to the whole of its answer, with nothing beside. PostgreSQL
+    and SQLite hold what is said in the first row; the pages ask every time."""
+    yield Row(f"with {found['size']}", "")
+    for kind, title in KINDS.items():
+        for name, figures in found[kind].items():
+            yield Row(f"{title}, {name}, p50 / p99 ms", _spread(figures), must="p50 under 80")
+
+
 def _start(found: Figures) -> Iterator[Row]:
     """`answerback serve` on a database that is there."""
     yield Row("s of CPU until ready", f"{found['cpu_s']:.2f}", must="under 1")
@@ -270,6 +279,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Figures], Iterator[Row]]]] = {
     "flat": ("Costs against size", _flat),
     "turns": ("Turns in flight", _turns),
     "pages": ("Pages", _pages),
+    "operator": ("The operator's page", _operator),
     "start": ("Start", _start),
     "commands": ("Commands", _commands),
     "takeover": ("Takeover", _takeover),

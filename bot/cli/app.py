@@ -144,6 +144,7 @@ def add_operators(app: typer.Typer) -> None:
         demo,
         inbox,
         moving,
+        operators,
         outbox,
         overview,
         runs,
@@ -160,6 +161,7 @@ def add_operators(app: typer.Typer) -> None:
     app.add_typer(checks.webhook, name="webhook")
     app.add_typer(moving.database, name="db")
     app.add_typer(checks.agent, name="agent")
+    app.add_typer(operators.app, name="operator")
     app.add_typer(demo.app, name="demo")
     _shorten(app)
 

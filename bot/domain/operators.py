@@ -51,7 +51,7 @@ def operators_of(password: str, users: Sequence[str]) -> Sequence[OperatorAccoun
         if not _NAME.fullmatch(name):
             raise ValueError("needs entries like ada:acting:SECRET; a name has A-Z a-z 0-9 . _ -")
         if role not in list(Role):
-            raise ValueError(f"gives {name} no role: write {name}:reading:... or {name}:acting:...")
+            raise ValueError("has an entry without a role: write ada:reading:... or ada:acting:...")
         found.append(OperatorAccount(name, Role(role), _credential(credential)))
     names = [one.name.casefold() for one in found]
     if len(set(names)) < len(names):

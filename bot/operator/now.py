@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from markupsafe import Markup
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -12,6 +13,7 @@ from bot.domain.message import shortened
 from bot.operations.seen import Seen, look
 from bot.operations.shortening import shortened_in
 from bot.operations.stuck import Stuck, find_stuck
+from bot.operator import plots
 from bot.operator.acts import Choice, choices, recovers
 from bot.operator.live import Pieces
 from bot.operator.view import Asked, View
@@ -21,6 +23,7 @@ from storage.holders import HolderRow
 from storage.statements.tx import Tx
 from storage.views import gauges
 from storage.views.gauges import Gauges, Rates
+from storage.views.hours import Span, last_hours
 
 _OLDER = 60.0
 """Seconds within which standing still is normal."""
@@ -52,7 +55,13 @@ class Glance:
     rates: Rates
     holders: Sequence[HolderRow]
     accounts: Sequence[Account]
+    hours: Sequence[Span]
     seen: Seen
+
+    @property
+    def plots(self) -> Sequence[Markup]:
+        """The last hours, drawn."""
+        return plots.endings(self.hours), plots.waits(self.hours)
 
 
 def glance(tx: Tx, lease_seconds: float) -> Glance:
@@ -66,6 +75,7 @@ def glance(tx: Tx, lease_seconds: float) -> Glance:
         replace(rates, errors=errors),
         holders.listed(tx, lease_seconds)[:_HOLDERS],
         [shortened_in(account) for account in accounts.listed(tx)],
+        last_hours(tx, plots.SPAN, plots.SPANS),
         look(tx),
     )
 
@@ -82,7 +92,7 @@ async def follow(asked: Asked) -> ASGIApp:
         seen = await asked.read(glance, asked.tools.lease_seconds)
         return {
             name: asked.piece(f"now_{name}.html", glance=seen)
-            for name in ("stuck", "figures", "processes")
+            for name in ("stuck", "figures", "plots", "processes")
         }
 
     return asked.follow(pieces)

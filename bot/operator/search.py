@@ -18,6 +18,8 @@ from storage.views import runs as run_views
 from storage.views.runs import RunFilter, RunLine
 
 _PAGE = 50
+_LOOKED_AT = 20_000
+"""Runs that are looked at for a page of those that are something."""
 _LONGEST = 300
 """Characters of what is looked for."""
 
@@ -34,32 +36,44 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The runs that were found. `older` is where the next page begins, None where there is none."""
+    """The runs that were found. `older` is where the next page begins, None where there is none;
+    `until` is how far back this one has looked, 0 where it looked at everything."""
 
     runs: Sequence[RunLine]
     older: int | None
+    until: int
     seen: Seen
 
 
 def find(tx: Tx, wanted: Wanted, lease_seconds: float) -> Found:
-    """The runs that match, newest first."""
-    named: Sequence[int] | None = None
-    chats: Sequence[int] = ()
-    if wanted.text:
-        named = [*lookup.runs_named(tx, wanted.text), *lookup.runs_of_receipt(tx, wanted.text)]
-        chats = [] if named else lookup.chats_named(tx, wanted.text)
+    """The runs that match, newest first. By what they are, some are looked at for each page:
+    however rare they are, and however many there are, a page costs as much."""
+    named, chats = _named(tx, wanted.text)
+    if wanted.text and not named and not chats:
+        return Found([], None, 0, look(tx))
+    before = run_views.newest_run(tx) + 1 if wanted.before is None else wanted.before
+    everything = bool(named or chats) or (wanted.state is None and wanted.ending is None)
+    until = 0 if everything else max(0, before - _LOOKED_AT)
     listed = RunFilter(
         states=() if wanted.state is None else (wanted.state,),
         endings=() if wanted.ending is None else (wanted.ending,),
-        chats=tuple(chats),
-        ids=tuple(dict.fromkeys(named)) if named else (),
-        before=wanted.before,
+        chats=chats,
+        ids=named,
+        before=before,
+        beyond=until,
         limit=_PAGE,
     )
-    nothing = wanted.text and not named and not chats
-    found = [] if nothing else run_views.runs_listed(tx, listed, lease_seconds)
-    older = found[-1].id if len(found) == _PAGE else None
-    return Found([shortened_in(line) for line in found], older, look(tx))
+    found = run_views.runs_listed(tx, listed, lease_seconds)
+    older = found[-1].id if len(found) == _PAGE else until + 1 if until else None
+    return Found([shortened_in(line) for line in found], older, until, look(tx))
+
+
+def _named(tx: Tx, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The runs that these words name, or else the chats."""
+    if not text:
+        return (), ()
+    runs = [*lookup.runs_named(tx, text), *lookup.runs_of_receipt(tx, text)]
+    return tuple(dict.fromkeys(runs)), () if runs else tuple(lookup.chats_named(tx, text))
 
 
 def _wanted(asked: Asked) -> Wanted:

@@ -95,7 +95,8 @@ def wanted(place: Place, path: str) -> str:
     """The page of ours that somebody wanted; any other address leads to the first one."""
     start = f"{place.root}{PATH}"
     known = path == start or path.startswith((f"{start}/", f"{start}?"))
-    return path if known and path.isprintable() and "\\" not in path else start
+    plain = path.isprintable() and "\\" not in path and "/../" not in f"{path}/"
+    return path if known and plain else start
 
 
 def address(place: Place, request: Request) -> str:

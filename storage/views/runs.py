@@ -82,7 +82,7 @@ _ONE = _LINES.where(runs.c.id == RUN_ID)
 @dataclass(frozen=True, slots=True)
 class RunFilter:
     """A filter of runs; empty fields exclude nothing. `older` and `newer` are ages in
-    seconds, `before` a run's id for the next page."""
+    seconds, `before` a run's id for the next page, and `beyond` one below which nobody looks."""
 
     states: tuple[RunState, ...] = ()
     endings: tuple[Ending, ...] = ()
@@ -93,6 +93,7 @@ class RunFilter:
     newer: float | None = None
     error: str = ""
     before: int | None = None
+    beyond: int = 0
     limit: int = 50
 
     @property
@@ -103,11 +104,12 @@ class RunFilter:
             (self.endings, is_in(runs.c.ending, *self.endings)),
             (self.channel, accounts.c.channel == self.channel),
             (self.chats, sa.or_(sa.false(), *map(of_chat, self.chats))),
-            (self.ids, runs.c.id.in_(self.ids)),
+            (self.ids, sa.or_(sa.false(), *(runs.c.id == number for number in self.ids))),
             (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
             (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
             (self.error, runs.c.detail.icontains(self.error, autoescape=True)),
             (self.before is not None, runs.c.id < (self.before or 0)),
+            (self.beyond, runs.c.id > self.beyond),
         ]
         return [condition for wanted, condition in asked if wanted]
 
@@ -116,6 +118,14 @@ def runs_listed(tx: Tx, wanted: RunFilter, lease_seconds: float) -> Sequence[Run
     """The runs that match, newest first."""
     question = _LINES.where(*wanted.conditions).limit(wanted.limit)
     return _lines(tx, question, lease_seconds=lease_seconds)
+
+
+_NEWEST = sa.select(sa.func.max(runs.c.id))
+
+
+def newest_run(tx: Tx) -> int:
+    """The id of the newest run; 0 where there is none."""
+    return int(tx.scalar(_NEWEST) or 0)
 
 
 def run_line(tx: Tx, run: int, lease_seconds: float) -> RunLine | None:

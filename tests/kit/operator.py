@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
+from bot.clock import SystemClock
+from bot.leases.runtime import Runtime
+from bot.schedule import CronCalendar
+from bot.texts import Words
+from bot.wiring import Role
+from bot.wiring.channels import given_settings
+from bot.wiring.operator_page import operator_page
+from storage.engine.database import Database, DatabaseSettings
+from storage.notify import Wakeups
+from tests.cli.seeded import BOOT, NOW, SINCE_BOOT, fill
 from tests.fakes.plain import NO_CERTIFICATES
 from tests.limits import PATIENCE
 from tests.world import Running
 
 PASSWORD = "a password of some length"
 SETTINGS: dict[str, Any] = {"operator_password": PASSWORD}
-"""A process with the operator's page."""
+"""A process with the operator's page, for one operator."""
+PASSWORDS = {"ada": "adas-secret-word", "bob": "bobs-secret-word"}
+TWO: dict[str, Any] = {
+    "operator_users": f"ada:acting:{PASSWORDS['ada']},bob:reading:{PASSWORDS['bob']}"
+}
+"""One for two: ada acts, bob reads."""
 _FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]*)"')
 
 
@@ -26,8 +42,9 @@ class OperatorBrowser:
     base: str
     http: httpx.AsyncClient
 
-    async def sign_in(self, name: str = "operator", password: str = PASSWORD) -> httpx.Response:
-        """Fill in the form and send it."""
+    async def sign_in(self, name: str = "operator", password: str = "") -> httpx.Response:
+        """Fill in the form and send it, with the password of the name unless one is given."""
+        password = password or PASSWORDS.get(name, PASSWORD)
         form = await self.get("/sign-in")
         token = form_token(form)
         fields = {"form_token": token, "name": name, "password": password, "next": ""}
@@ -63,3 +80,42 @@ def browser(running: Running) -> OperatorBrowser:
     """A browser of its own at this process; close its `http`."""
     client = httpx.AsyncClient(verify=NO_CERTIFICATES, trust_env=False, timeout=PATIENCE)
     return OperatorBrowser(running.url, client)
+
+
+class SeededClock(SystemClock):
+    """The moment of the database that `tests/cli/seeded.py` fills, for ever."""
+
+    def wall(self) -> float:
+        return NOW
+
+    def boot(self) -> tuple[str, float]:
+        return BOOT, SINCE_BOOT
+
+
+@asynccontextmanager
+async def seeded_page(sqlite_url: str) -> AsyncIterator[OperatorBrowser]:
+    """Somebody signed in to the page of a database with a run of every kind, of which nobody
+    serves anything else. It can't send: no account is configured."""
+    clock = SeededClock()
+    settings = given_settings(database_url=sqlite_url, **SETTINGS)
+    db = Database(DatabaseSettings(sqlite_url), clock)
+    try:
+        await db.write(fill)
+        rt = Runtime(
+            db=db,
+            clock=clock,
+            channels={},
+            terms=settings.terms(),
+            words=Words.load(),
+            wakeups=Wakeups(clock, None),
+            calendar=CronCalendar("UTC"),
+        )
+        page = operator_page(settings, Role.ALL, rt)
+        assert page is not None
+        transport = httpx.ASGITransport(page.app(), client=("127.0.0.1", 50_000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            ada = OperatorBrowser("http://127.0.0.1", client)
+            assert (await ada.sign_in()).status_code == 303
+            yield ada
+    finally:
+        db.close()
