@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,9 +33,13 @@ from bot.operations.seen import Seen, look
 from bot.operations.shortening import shown
 
 with lazy_imports(__name__):
+    import mimetypes
+
+    from bot.domain.clients import StoredFile
     from bot.leases.runtime import Runtime
     from bot.operations import chats
-    from bot.operations.actions import Acted, Operator
+    from bot.operations.actions import Acted, Operator, Subject
+    from bot.operations.attached import Host, NotAttached, attach
     from bot.operations.canned import canned_texts
     from bot.operations.phrases import counted
     from bot.operations.stuck import Stuck, uncertain
@@ -298,6 +303,10 @@ def reply(
             help="Only if nobody on our side said anything after this part.", metavar="PART", min=0
         ),
     ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--file", help="Send this file, too.", metavar="FILE", dir_okay=False),
+    ] = None,
     acting: options.Acting,
 ) -> None:
     """Write to a chat by hand. What the person wrote before then counts as answered.
@@ -307,10 +316,25 @@ def reply(
     form = chats.Form(key, seen)
 
     def act(tx: Tx, rt: Runtime, by: Operator, number: int) -> Acted:
-        return chats.reply(tx, rt, by, number, words, form=form)
+        host = Host(url, rt.clock.token() + rt.clock.token())
+        try:
+            attached = [attach(tx, rt, host, number, file) for file in kept]
+        except NotAttached as error:
+            return Subject(f"chat {number}").refused(str(error))
+        return chats.reply(tx, rt, by, number, words, attached=attached, form=form)
 
+    kept, url = [_read(file) for file in files or ()], read_settings().public_url
     words = _canned(canned) if canned else sys.stdin.read() if text == "-" else text
     apply_to(named([chat], one_chat), act, acting)
+
+
+def _read(file: Path) -> StoredFile:
+    """A file of this machine. Raises CommandFailed."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise CommandFailed(f"{file} can't be read: {error.strerror}", MISUSED) from error
+    return StoredFile(file.name, mimetypes.guess_type(file.name)[0] or "", content)
 
 
 def _canned(name: str) -> str:

@@ -74,7 +74,13 @@ class OperatorPage:
         alone = [one.name for one in terms.operators] == [ALONE]
         self._sign_in = SignIn(rt, look, self._sessions, alone)
         self._tools = Tools(
-            rt, look, self._streams, terms.lease_seconds, terms.heartbeat, terms.canned
+            rt,
+            look,
+            self._streams,
+            terms.lease_seconds,
+            terms.heartbeat,
+            canned=terms.canned,
+            public_url=terms.public_url,
         )
         self.routes = [
             Route(f"{PATH}/static/{{name}}", look.serve, methods=["GET"]),

@@ -11,15 +11,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from bot.domain.clients import StoredFile
 from bot.domain.concern import Concern
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.operators import Role
+from bot.domain.reply import FileOut
 from bot.operations import chats
 from bot.operations.actions import Acted, Result, apply
+from bot.operations.attached import LARGEST, MOST, Host, NotAttached, attach
 from bot.operations.canned import canned_texts
 from bot.operations.chats import Form
 from bot.operations.inbox import OpenChat, open_chat
@@ -39,6 +43,8 @@ _RENEWED_AFTER = 5.0
 _NAME = 40
 """Characters of the name of an open page."""
 LONGEST = 20_000
+_LARGEST = LARGEST + 500_000
+"""Bytes of a form: of its files together, and its words."""
 """Characters of a reply."""
 
 
@@ -133,11 +139,25 @@ async def reply(asked: Asked) -> Response:
         raise HTTPException(400, f"a reply has at most {LONGEST} characters")
     form = Form(key, seen)
     await _opened(asked)
-    acted = await apply(rt, lambda tx: chats.reply(tx, rt, by, number, text, form=form))
+    try:
+        attached = [await _attached(asked, number, file) for file in asked.files("files")]
+    except NotAttached as error:
+        acted = Acted(f"chat {number}", Result.REFUSED, str(error))
+    else:
+        acted = await apply(
+            rt, lambda tx: chats.reply(tx, rt, by, number, text, attached=attached, form=form)
+        )
     if acted.result is Result.DONE:
         return asked.to(f"/chats/{number}")
     found = await _opened(asked)
     return await _page(asked, Draft(text, rt.clock.token(), found.last_said, acted), 409)
+
+
+async def _attached(asked: Asked, number: int, file: UploadFile) -> FileOut:
+    """A file of the form, kept to be sent. Raises NotAttached."""
+    given = StoredFile(file.filename or "file", file.content_type or "", await file.read())
+    host = Host(asked.tools.public_url, asked.rt.clock.token() + asked.rt.clock.token())
+    return await asked.rt.db.write(attach, asked.rt, host, number, given)
 
 
 async def note(asked: Asked) -> Response:
@@ -226,7 +246,7 @@ async def follow(asked: Asked) -> ASGIApp:
 
 VIEWS = (
     View(_PATH, chat),
-    View(f"{_PATH}/reply", reply, method="POST", role=Role.ACTING, largest=200_000),
+    View(f"{_PATH}/reply", reply, method="POST", role=Role.ACTING, largest=_LARGEST, files=MOST),
     View(f"{_PATH}/note", note, method="POST", role=Role.ACTING),
     View(f"{_PATH}/act", act, method="POST", role=Role.ACTING),
     View(f"/live{_PATH}", follow),

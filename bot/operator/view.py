@@ -50,7 +50,8 @@ _ONE_READING = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools of all views. `heartbeat` in seconds; `canned` is the file of canned texts."""
+    """The tools of all views. `heartbeat` in seconds; `canned` is the file of canned texts,
+    `public_url` may be empty."""
 
     rt: Runtime
     look: Look
@@ -58,6 +59,7 @@ class Tools:
     lease_seconds: float
     heartbeat: float
     canned: Path | None = None
+    public_url: str = ""
 
 
 @dataclass
