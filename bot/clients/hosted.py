@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from bot.domain.clients import App
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.hosted import PATH, SECRET, file_at
+from bot.domain.hosted import PATH, SIGNED_WITH, file_at
 from bot.leases.runtime import Runtime
 from storage import files, secrets
 from storage.files import KeptFile
@@ -61,6 +61,6 @@ _UNKNOWN = "application/octet-stream"
 
 def _find(tx: Tx, token: str) -> KeptFile | None:
     """The file that a path names."""
-    secret = secrets.find(tx, SECRET)
+    secret = secrets.find(tx, SIGNED_WITH)
     named = None if secret is None else file_at(secret, token)
     return None if named is None else files.find(tx, named.account, named.ref)

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 PATH = "/files"
-SECRET = "files"
+SIGNED_WITH = "files"
 """The name of the secret with which addresses are made."""
 _TOKEN = re.compile(r"([0-9]{1,18})-([0-9a-f]{64})-([0-9a-f]{32})")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bot.domain.clients import StoredFile
 from bot.domain.errors import ForOperators
-from bot.domain.hosted import SECRET, KeptName, path_of
+from bot.domain.hosted import SIGNED_WITH, KeptName, path_of
 from bot.domain.message import LONGEST_TITLE, clean, one_line
 from bot.domain.reply import FileOut
 from bot.leases.runtime import Runtime
@@ -65,7 +65,7 @@ def attach(tx: Tx, rt: Runtime, host: Host, chat: int, file: StoredFile) -> File
     ref = hashlib.sha256(found.address.chat.encode() + b"\0" + file.content).hexdigest()
     kept = KeptFile(ref, name, file.mime, file.content)
     files.keep(tx, found.account, found.address, kept)
-    secret = secrets.ensure(tx, SECRET, host.fresh)
+    secret = secrets.ensure(tx, SIGNED_WITH, host.fresh)
     address = host.public_url + path_of(secret, KeptName(found.account, ref))
     return FileOut(kind=kind, url=address, name=name)
 

@@ -133,17 +133,25 @@ class OperatorPage:
             if not session.role.may(view.role):
                 return _refused(f"{session.name} may read, and not act")
             asked = Asked(request, self._tools, session, place)
-            if view.method != "GET":
-                if not is_ours(place, request.headers):
-                    return _refused("the form came from another page")
-                asked.form = await _form(request, view.largest, view.files)
-                if not hmac.compare_digest(asked.said("form_token"), session.form_token):
-                    return _refused("the form is of another session; load the page again")
-            if view is _LEAVES:
-                return await self._sign_in.leave(session, place)
-            return await view.answer(asked)
+            if view.method == "GET":
+                return await view.answer(asked)
+            if not is_ours(place, request.headers):
+                return _refused("the form came from another page")
+            asked.form = await _form(request, view.largest, view.files)
+            try:
+                return await self._posted(view, asked)
+            finally:
+                await asked.form.close()
 
         return answer
+
+    async def _posted(self, view: View, asked: Asked) -> Response | ASGIApp:
+        """The answer to a form."""
+        if not hmac.compare_digest(asked.said("form_token"), asked.session.form_token):
+            return _refused("the form is of another session; load the page again")
+        if view is _LEAVES:
+            return await self._sign_in.leave(asked.session, asked.place)
+        return await view.answer(asked)
 
     def _outside(self, view: View, request: Request, place: Place) -> Response:
         """The answer to somebody who is not signed in, as far as we are told."""
