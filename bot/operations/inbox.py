@@ -71,7 +71,7 @@ def inbox_page(tx: Tx, only: Concern | None, after: Cursor | None, limit: int) -
             break
     shown = found[:limit]
     ids = [cursor.place.chat for cursor, _ in shown]
-    lines = {line.id: line for line in chat_views.chats_listed(tx, ids, limit=len(ids) or 1)}
+    lines = chat_views.chats_of(tx, ids)
     return InboxPage(
         clock.read(tx),
         [Wanting(lines[c.place.chat], why) for c, why in shown if c.place.chat in lines],
@@ -111,7 +111,7 @@ def heard_page(tx: Tx, before_message: int | None, limit: int) -> LatePage:
     """The chats that were heard last, whether or not they want a person."""
     found: HeardLately = chat_views.heard_lately(tx, before_message, limit)
     reasons = concerns_of(tx, found.chats)
-    lines = {line.id: line for line in chat_views.chats_listed(tx, found.chats, limit=limit)}
+    lines = chat_views.chats_of(tx, found.chats)
     listed = [Wanting(lines[chat], reasons[chat]) for chat in found.chats if chat in lines]
     return LatePage(clock.read(tx), listed, found.more)
 
@@ -154,15 +154,14 @@ def open_chat(
     tx: Tx, rt: Runtime, number: int, page: str = "", place: Before | None = None
 ) -> OpenChat | None:
     """The chat of this number, as it is on somebody's page; None where there is none."""
-    listed = chat_views.chats_listed(tx, [number], limit=1)
-    if not listed:
+    if number not in chat_views.chats_of(tx, [number]):
         return None
     chat, now = chats.get(tx, number), clock.read(tx)
     talk = conversation(tx, chat.id, TALK + 1, place)
     shown = talk[-TALK:]
     return OpenChat(
         now=now,
-        line=listed[0] if chat.id == number else chat_views.chats_listed(tx, [chat.id])[0],
+        line=chat_views.chats_of(tx, [chat.id])[chat.id],
         concerns=concerns_of(tx, [chat.id])[chat.id],
         asked=handoffs.reason(tx, chat.id),
         paused=chat.paused(now),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from storage.schema.tables import accounts, chats, events, inbound, outbox, payl
 from storage.statements.binds import AT_MOST
 from storage.statements.clock import now
 from storage.statements.entity import Entity
+from storage.statements.sets import among
 from storage.statements.tx import Tx
 
 
@@ -82,6 +83,15 @@ def chats_listed(
     if unreachable:
         question = question.where(chats.c.unreachable_since.is_not(None))
     return _LINE.all(tx.execute(question))
+
+
+_OF_IDS = _LINES.where(among(chats.c.id, "chat_ids"))
+
+
+def chats_of(tx: Tx, ids: Sequence[int]) -> Mapping[int, ChatLine]:
+    """These chats, by their numbers."""
+    found = _LINE.all(tx.execute(_OF_IDS, {"chat_ids": list(ids)})) if ids else ()
+    return {line.id: line for line in found}
 
 
 class LastIds(NamedTuple):

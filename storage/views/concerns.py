@@ -18,7 +18,7 @@ from storage.schema.tables import chats, outbox, runs
 from storage.statements.binds import AT_MOST
 from storage.statements.clock import now
 from storage.statements.literals import is_in
-from storage.statements.sets import among
+from storage.statements.sets import among, driving
 from storage.statements.tx import Tx
 from storage.views.diagnostics import PART_MOVED_AT, REFUSED, UNCERTAIN
 from storage.views.handoffs import ANSWERED_AT, WANTING, WANTING_ORDER
@@ -69,6 +69,12 @@ class _Reason:
     at: sa.ColumnElement[float]
     once: bool = False
     """Each chat has one row, and an index has these in the order of a page."""
+    of_chats: sa.Select[Any] | None = None
+    """The rows of the chats `_IDS`, where they are found in another way."""
+
+    def of_some(self) -> sa.Select[Any]:
+        """The chats `_IDS`, as far as they have this reason."""
+        return self.of(among(self.chat, _IDS)) if self.of_chats is None else self.of_chats
 
     def of(self, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
         """Each chat once, with its oldest moment."""
@@ -96,22 +102,34 @@ class _Reason:
         return sa.select(sa.func.count()).select_from(some).scalar_subquery()
 
 
+_LAST_ENDED = (
+    sa.select(_later.c.id)
+    .where(_later.c.chat == chats.c.id, is_in(_later.c.state, RunState.ENDED))
+    .order_by(_later.c.ended_at.desc(), _later.c.id.desc())
+    .limit(sa.literal_column("1"))
+    .correlate(chats)
+    .scalar_subquery()
+)
+_WAS_GIVEN_UP = (
+    is_in(runs.c.ending, *GIVEN_UP),
+    runs.c.ended_at > now - _LATELY,
+    ~_WENT_ON,
+    runs.c.ended_at >= ANSWERED_AT,
+)
+_given_up = sa.select(runs.c.chat, runs.c.ended_at.label("at"))
 _parts_of_chats = outbox.join(chats, chats.c.id == outbox.c.chat)
 _ROWS: Mapping[Concern, _Reason] = {
     Concern.ASKED: _Reason(WANTING, *WANTING_ORDER),
     Concern.APOLOGISED: _Reason(
-        sa.select(runs.c.chat, runs.c.ended_at.label("at"))
-        .join(chats, chats.c.id == runs.c.chat)
-        .where(
-            is_in(runs.c.ending, *GIVEN_UP),
-            runs.c.ended_at > now - _LATELY,
-            ~_WENT_ON,
-            runs.c.ended_at >= ANSWERED_AT,
-        )
+        _given_up.join(chats, chats.c.id == runs.c.chat)
+        .where(*_WAS_GIVEN_UP)
         .order_by(runs.c.ended_at, runs.c.chat),
         runs.c.chat,
         runs.c.ended_at,
         once=True,
+        of_chats=_given_up.select_from(driving(chats, runs, runs.c.id == _LAST_ENDED)).where(
+            among(chats.c.id, _IDS), *_WAS_GIVEN_UP
+        ),
     ),
     Concern.REFUSED: _Reason(
         sa.select(outbox.c.chat, outbox.c.created_at.label("at"))
@@ -154,7 +172,7 @@ class Place:
 
 _PAGES = {concern: reason.page() for concern, reason in _ROWS.items()}
 _COUNTS = sa.select(*(reason.count() for reason in _ROWS.values()))
-_OF_CHATS = {concern: reason.of(among(reason.chat, _IDS)) for concern, reason in _ROWS.items()}
+_OF_CHATS = {concern: reason.of_some() for concern, reason in _ROWS.items()}
 
 
 def with_concern(tx: Tx, concern: Concern, after: Place | None, limit: int) -> Sequence[Place]:
