@@ -1,4 +1,4 @@
-"""Replies by hand: who wrote them, and the form by which each was sent, once."""
+"""Replies by hand: their authors, and the form by which each was sent, once."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LONGEST = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an operator wrote about a chat. `at` in epoch seconds; `text` is empty once the chat's
+    """The words of an operator about a chat. `at` in epoch seconds; `text` is empty once the chat's
     words were deleted."""
 
     id: int

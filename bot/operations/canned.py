@@ -1,4 +1,4 @@
-"""Canned texts: what operators write again and again, kept in a file of theirs.
+"""Canned texts: the words that operators write again and again, in a file of theirs.
 
 The file is TOML, a name and its words a line, and is read anew whenever somebody asks: who edits it
 restarts nothing.

@@ -1,4 +1,4 @@
-"""A chat as whoever answers it sees it: what was said, its window, notes; and writing to it.
+"""A chat as an operator sees it: its conversation, its window, notes; and writing to it.
 
 Opening the page is asking for the words: it is recorded before they are shown. Words that were not
 sent come back in the form, whatever kept them; a form that comes twice sends once.

@@ -73,7 +73,7 @@ def _heard(one: Heard, chat: OpenChat, moment: datetime) -> Line:
 
 
 def _became(one: Heard) -> tuple[str, str]:
-    """What became of a message; nothing where the answer below it says so."""
+    """The fate of a message; nothing where the answer below it says so."""
     if one.ignored is not None:
         return "faint", f"no answer: {one.ignored.says}"
     match one.state:

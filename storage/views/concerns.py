@@ -1,4 +1,4 @@
-"""Chats that want a person: why, and since when.
+"""Chats that want a person, each with its reasons and their moments.
 
 Each reason is a question of its own that reads an index of what is unusual. A page goes on behind a
 chat of one reason (its moment and number), so that it costs the same however many there are.

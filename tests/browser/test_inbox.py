@@ -1,4 +1,4 @@
-"""Two operators and their browsers: who answers, whose words stay, and a process that dies."""
+"""Two operators and their browsers: one of two answers leaves, and no word is lost."""
 
 from __future__ import annotations
 

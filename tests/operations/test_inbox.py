@@ -1,4 +1,4 @@
-"""The inbox: what its list shows, replies that leave once, notes, and what counts as answered."""
+"""The inbox: its list, replies that leave once, notes, and being answered in another way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that an operator sends: where they lie, who may fetch them, what a channel takes."""
+"""Files that an operator sends: their addresses, and the limits of a channel."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ notes = Table(
     Index("ix_notes_chat", "chat", "id"),
     Index("ix_notes_at", "at", **where("text <> ''")),
 )
-"""What operators tell each other about a chat. Nothing of it is ever sent."""
+"""The words of operators to each other about a chat. Nothing of it is ever sent."""
 
 hand_replies = Table(
     "hand_replies",
@@ -42,7 +42,7 @@ hand_replies = Table(
     Index("ix_hand_replies_chat", "chat"),
     Index("ix_hand_replies_at", "at", **where("digest <> ''")),
 )
-"""Who wrote a part by hand. `key` names the form that was sent, on the reply's first part: the same
+"""The author of a part that was written by hand. `key` names the form that was sent, on the reply's first part: the same
 form sent again is the same reply. `digest` is a hash of the words, empty once those are deleted."""
 
 presence = Table(
