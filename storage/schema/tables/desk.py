@@ -42,8 +42,9 @@ hand_replies = Table(
     Index("ix_hand_replies_chat", "chat"),
     Index("ix_hand_replies_at", "at", **where("digest <> ''")),
 )
-"""The author of a part that was written by hand. `key` names the form that was sent, on the reply's first part: the same
-form sent again is the same reply. `digest` is a hash of the words, empty once those are deleted."""
+"""The author of a part that was written by hand. `key` names the form that was handed in, on the
+reply's first part: the same form again is the same reply. `digest` is a hash of the words, empty
+once those are deleted."""
 
 presence = Table(
     "presence",
