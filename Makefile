@@ -60,8 +60,9 @@ format: $(TESTABLE) ## Rewrite the code in its one form
 goldens: $(TESTABLE) ## Renew tests/cli/goldens, every screen of the command line; then read them
 	@$(BIN)/python -m tests.cli.screens
 
-screenshots: $(TESTABLE) ## Take docs/web-*.png of the chat on a page; needs a Chromium
+screenshots: $(TESTABLE) ## Take docs/web-*.png and docs/operator-*.png of pages; needs a Chromium
 	@$(BIN)/python docs/screenshots.py
+	@$(BIN)/python docs/operator_pictures.py
 
 picture: $(TESTABLE) ## Draw layers.svg, run-life.svg and killed-twice.svg of docs/ from the code as it is
 	@$(BIN)/python docs/layers.py

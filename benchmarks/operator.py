@@ -56,7 +56,7 @@ async def _measure(url: str, scale: Scale) -> Figures:
     async with operator_session(settings) as session:
         page = operator_page(settings, Role.ALL, session.rt)
         assert page is not None
-        transport = httpx.ASGITransport(page.app(), client=("127.0.0.1", 1))
+        transport = httpx.ASGITransport(page, client=("127.0.0.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as browser:
             await _sign_in(browser)
             last = await session.rt.db.read(lambda tx: tx.run("SELECT max(id) FROM runs"))

@@ -241,8 +241,8 @@ _TO_SCREEN = {
 
 
 def _operator(found: Figures) -> Iterator[Row]:
-    """The operator's page, from the request to the whole of its answer, with nothing beside. PostgreSQL
-    and SQLite hold what is said in the first row; the pages ask every time."""
+    """The operator's page, each from the request to the whole of its answer, which is asked of the
+    database every time."""
     yield Row(f"with {found['size']}", "")
     for kind, title in KINDS.items():
         for name, figures in found[kind].items():

@@ -203,7 +203,7 @@ async def _named(asked: Asked) -> tuple[Act, int]:
 
 
 async def plan(asked: Asked) -> Response:
-    """What an act would do now. Nothing is changed."""
+    """Show the outcome that an act would have now. Nothing is changed."""
     act, number = await _named(asked)
     acted = await _applied(asked, act, number, dry_run=True)
     return asked.page(
@@ -231,7 +231,7 @@ def _back(act: Act, number: int) -> str:
 
 
 async def plan_recovery(asked: Asked) -> Response:
-    """What a recovery pass would find now."""
+    """Show the findings that a recovery pass would have now."""
     dead = await asked.read(diagnostics.dead_runs, asked.tools.lease_seconds)
     says = f"{counted(len(dead), 'run')} of dead processes would be released"
     return asked.page("recovery.html", says=says, done=False)

@@ -19,7 +19,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.domain.clients import App
 from bot.domain.decisions.network import Network
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.operators import ALONE, OperatorAccount
@@ -62,7 +61,7 @@ class PageTerms:
 
 
 class OperatorPage:
-    """The page of one process, under `path`."""
+    """The page of one process, an application, under `path`."""
 
     path = PATH
 
@@ -70,7 +69,7 @@ class OperatorPage:
         look = Look(MENU)
         self._door = Door(terms.public_url, terms.open_, terms.proxies)
         self._sessions = Sessions(rt.db, rt.clock, terms.operators)
-        self._streams = Streams(self._sessions)
+        self._streams = Streams(self._sessions, rt.clock)
         alone = [one.name for one in terms.operators] == [ALONE]
         self._sign_in = SignIn(rt, look, self._sessions, alone)
         self._tools = Tools(
@@ -95,15 +94,11 @@ class OperatorPage:
         )
         self._app.router.redirect_slashes = False
 
-    def app(self) -> App:
-        """The application, behind its door."""
-        return self._enter
-
     def leave(self) -> None:
         """End what is followed here: browsers come again, to another process."""
         self._streams.leave()
 
-    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         place = self._door.place(scope)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.errors import DatabaseUnavailable
+from bot.domain.ports import Clock
 from bot.operator.sessions import Sessions, SignedIn
 
 EVERY = 2.0
@@ -29,6 +30,17 @@ _AT_MOST = 200
 _COME_AGAIN_MS = 2000
 Pieces = Mapping[str, str]
 """HTML by the id of the element that it stands in."""
+Look = Callable[[], Awaitable[Pieces]]
+
+
+@dataclass
+class _Shared:
+    """The last look of all who follow the same."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    pieces: Pieces | None = None
+    at: float = 0.0
+    followers: int = 0
 
 
 @dataclass
@@ -36,8 +48,10 @@ class Streams:
     """The open streams of a process."""
 
     sessions: Sessions
+    clock: Clock
     _open: set[asyncio.Event] = field(default_factory=set)
     _leaving: bool = False
+    _shared: dict[Hashable, _Shared] = field(default_factory=dict)
 
     def leave(self) -> None:
         """End every stream, and begin none."""
@@ -46,13 +60,14 @@ class Streams:
             over.set()
 
     def follow(
-        self, session: SignedIn, look: Callable[[], Awaitable[Pieces]], every: float = EVERY
+        self, session: SignedIn, look: Look, every: float = EVERY, shared: Hashable = None
     ) -> ASGIApp:
-        """A stream of what `look` shows, for as long as the session goes on."""
+        """A stream of what `look` shows, for as long as the session goes on. With `shared`, who
+        follows under the same name sees the look of the others."""
         if self._leaving or len(self._open) >= _AT_MOST:
             wait = {"Retry-After": "2"}
             return PlainTextResponse("no more can be followed here\n", 503, headers=wait)
-        return _Stream(self, session, look, every)
+        return _Stream(self, session, look, every, shared)
 
     @contextmanager
     def opened(self) -> Iterator[asyncio.Event]:
@@ -64,6 +79,29 @@ class Streams:
         finally:
             self._open.discard(over)
 
+    @contextmanager
+    def looks(self, look: Look, every: float, shared: Hashable) -> Iterator[Look]:
+        """A look, or another one's that is no older than half of `every` seconds."""
+        if shared is None:
+            yield look
+            return
+        kept = self._shared.setdefault(shared, _Shared())
+        kept.followers += 1
+
+        async def seen() -> Pieces:
+            async with kept.lock:
+                if kept.pieces is None or self.clock.monotonic() - kept.at > every / 2:
+                    kept.pieces = await look()
+                    kept.at = self.clock.monotonic()
+                return kept.pieces
+
+        try:
+            yield seen
+        finally:
+            kept.followers -= 1
+            if not kept.followers:
+                del self._shared[shared]
+
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
@@ -71,8 +109,9 @@ class _Stream:
 
     streams: Streams
     session: SignedIn
-    look: Callable[[], Awaitable[Pieces]]
+    look: Look
     every: float
+    shared: Hashable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self.streams.opened() as over:
@@ -90,7 +129,8 @@ class _Stream:
             watch = asyncio.create_task(_gone(receive, over), name="operator's stream")
             try:
                 await self._send(send, f"retry: {_COME_AGAIN_MS}\n\n")
-                await self._tell(send, over)
+                with self.streams.looks(self.look, self.every, self.shared) as look:
+                    await self._tell(send, over, look)
             except TimeoutError:
                 return  # It takes nothing: the connection ends with us.
             finally:
@@ -99,7 +139,7 @@ class _Stream:
             with suppress(TimeoutError):
                 await self._send(send, "", more=False)
 
-    async def _tell(self, send: Send, over: asyncio.Event) -> None:
+    async def _tell(self, send: Send, over: asyncio.Event, look: Look) -> None:
         told: dict[str, str] = {}
         quiet = 0.0
         while not over.is_set():
@@ -107,7 +147,7 @@ class _Stream:
                 if not await self.streams.sessions.goes_on(self.session):
                     await self._send(send, "event: over\ndata: {}\n\n")
                     return
-                seen = await self.look()
+                seen = await look()
             except DatabaseUnavailable:
                 await self._send(send, "event: away\ndata: {}\n\n")
             else:

@@ -75,7 +75,7 @@ def glance(tx: Tx, lease_seconds: float) -> Glance:
         replace(rates, errors=errors),
         holders.listed(tx, lease_seconds)[:_HOLDERS],
         [shortened_in(account) for account in accounts.listed(tx)],
-        last_hours(tx, plots.SPAN, plots.SPANS),
+        last_hours(tx, plots.SPAN),
         look(tx),
     )
 
@@ -95,7 +95,7 @@ async def follow(asked: Asked) -> ASGIApp:
             for name in ("stuck", "figures", "plots", "processes")
         }
 
-    return asked.follow(pieces)
+    return asked.follow(pieces, shared=True)
 
 
 VIEWS = (View("", now), View("/live/now", follow))

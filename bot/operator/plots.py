@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from bot.operations.phrases import counted, span
-from storage.views.hours import Span
+from storage.views.hours import SPANS, Span
 
-SPAN, SPANS = 900.0, 24
-"""Seconds of a bar, and how many bars there are: six hours."""
+SPAN = 900.0
+"""Seconds of a bar; all of them are six hours."""
 _WIDE, _HIGH, _FOOT = 480, 96, 16
 _BAR, _GAP = _WIDE / SPANS, 3
 
 
 def endings(spans: Sequence[Span]) -> Markup:
-    """How many runs ended, and above them, in another shape, those that ended badly."""
+    """The number of runs that ended, and in front of it of those that ended badly."""
     most = max((s.ended for s in spans), default=0.0)
     bars = list(_bars(spans, most, [("bar", s.ended, s.badly) for s in spans]))
     about = "about " if any(s.estimated for s in spans) else ""
@@ -27,7 +27,7 @@ def endings(spans: Sequence[Span]) -> Markup:
 
 
 def waits(spans: Sequence[Span]) -> Markup:
-    """How long people waited for the end of a run, at the median."""
+    """The time from a message to the end of its run, at the median."""
     waited = [s.waited or 0.0 for s in spans]
     most = max(waited, default=0.0)
     bars = list(_bars(spans, most, [("bar", each, 0.0) for each in waited]))

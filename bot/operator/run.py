@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.explain import explain_run
-from bot.operations.picture import draw_run
+from bot.operations.picture import NARROW, WIDE, draw_run
 from bot.operations.seen import Seen, look
 from bot.operations.shortening import shortened_in, shown_course, shown_verdict
 from bot.operations.stuck import Stuck, stuck_of_run
@@ -31,7 +31,8 @@ class Drawn:
     """A run with everything that its page shows."""
 
     line: RunLine
-    picture: Markup
+    pictures: Sequence[tuple[str, Markup]]
+    """The same for a wide and for a narrow screen."""
     stuck: Sequence[Stuck]
     choices: Sequence[Choice]
     seen: Seen
@@ -45,11 +46,14 @@ def draw(tx: Tx, rt: Runtime, number: int, lease_seconds: float, *, text: bool) 
     seen = look(tx)
     course = shown_course(timeline.timeline(tx, number), whole=False)
     why = shown_verdict(explain_run(tx, rt, number, lease_seconds), whole=False)
-    picture = draw_run(course, why, seen.now, text=text, styled=False)
+    pictures = [
+        (name, Markup(draw_run(course, why, seen.now, text=text, styled=False, wide=wide)))  # noqa: S704 - it escapes what it draws
+        for name, wide in (("wide", WIDE), ("narrow", NARROW))
+    ]
     stuck = stuck_of_run(tx, line, lease_seconds)
     return Drawn(
         shortened_in(line),
-        Markup(picture),  # noqa: S704 - it escapes what it draws
+        pictures,
         [shortened_in(item) for item in stuck],
         _choices(line, stuck),
         seen,
@@ -103,7 +107,7 @@ async def follow(asked: Asked) -> ASGIApp:
         seen = await _drawn(asked, text=text)
         return {"drawn": asked.piece("run_drawn.html", drawn=seen, words=text)}
 
-    return asked.follow(pieces)
+    return asked.follow(pieces, shared=True)
 
 
 VIEWS = (View("/runs/{run:int}", run), View("/live/runs/{run:int}", follow))

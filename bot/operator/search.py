@@ -20,13 +20,15 @@ from storage.views.runs import RunFilter, RunLine
 _PAGE = 50
 _LOOKED_AT = 20_000
 """Runs that are looked at for a page of those that are something."""
+_CHATS = 4
+"""Chats of one address, on as many accounts, whose runs are shown."""
 _LONGEST = 300
 """Characters of what is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody looks for, as it stands in the address of the page."""
+    """A search, as it stands in the address of the page."""
 
     text: str = ""
     state: RunState | None = None
@@ -46,18 +48,19 @@ class Found:
 
 
 def find(tx: Tx, wanted: Wanted, lease_seconds: float) -> Found:
-    """The runs that match, newest first. By what they are, some are looked at for each page:
-    however rare they are, and however many there are, a page costs as much."""
+    """The runs that match, newest first. For each page a bounded number is looked at: however rare
+    they are, and however many there are, it costs as much."""
     named, chats = _named(tx, wanted.text)
-    if wanted.text and not named and not chats:
+    if chats:
+        return _of_chats(tx, chats, wanted, lease_seconds)
+    if wanted.text and not named:
         return Found([], None, 0, look(tx))
     before = run_views.newest_run(tx) + 1 if wanted.before is None else wanted.before
-    everything = bool(named or chats) or (wanted.state is None and wanted.ending is None)
+    everything = bool(named) or (wanted.state is None and wanted.ending is None)
     until = 0 if everything else max(0, before - _LOOKED_AT)
     listed = RunFilter(
         states=() if wanted.state is None else (wanted.state,),
         endings=() if wanted.ending is None else (wanted.ending,),
-        chats=chats,
         ids=named,
         before=before,
         beyond=until,
@@ -66,6 +69,26 @@ def find(tx: Tx, wanted: Wanted, lease_seconds: float) -> Found:
     found = run_views.runs_listed(tx, listed, lease_seconds)
     older = found[-1].id if len(found) == _PAGE else until + 1 if until else None
     return Found([shortened_in(line) for line in found], older, until, look(tx))
+
+
+def _of_chats(tx: Tx, chats: Sequence[int], wanted: Wanted, lease_seconds: float) -> Found:
+    """The last runs of these chats, of which those are shown that match."""
+    ids = [
+        run
+        for chat in chats[:_CHATS]
+        for run in run_views.last_of_chat(tx, chat, _PAGE, wanted.before)
+    ]
+    if not ids:
+        return Found([], None, 0, look(tx))
+    listed = RunFilter(ids=tuple(ids), limit=len(ids))
+    lines = run_views.runs_listed(tx, listed, lease_seconds)
+    found = [
+        shortened_in(line)
+        for line in lines
+        if wanted.state in (None, line.state) and wanted.ending in (None, line.ending)
+    ]
+    older = ids[-1] if len(chats) == 1 and len(ids) == _PAGE else None
+    return Found(found, older, older or 0, look(tx))
 
 
 def _named(tx: Tx, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -31,7 +31,8 @@ from bot.domain.operators import Role
 from bot.leases.runtime import Runtime
 from bot.operations.actions import Operator
 from bot.operator.door import PATH, Place
-from bot.operator.live import EVERY, Pieces, Streams
+from bot.operator.live import EVERY, Streams
+from bot.operator.live import Look as LookAgain
 from bot.operator.look import Look
 from bot.operator.sessions import SignedIn
 from storage import audit_log
@@ -140,9 +141,12 @@ class Asked:
         """The HTML of a template without a frame, for a live part."""
         return self.tools.look.html(template, self._frame() | values)
 
-    def follow(self, look: Callable[[], Awaitable[Pieces]], every: float = EVERY) -> ASGIApp:
-        """A stream of the pieces that `look` shows, each when it has changed."""
-        return self.tools.streams.follow(self.session, look, every)
+    def follow(self, look: LookAgain, every: float = EVERY, *, shared: bool = False) -> ASGIApp:
+        """A stream of the pieces that `look` shows, each when it has changed. `shared`: they are
+        the same for everybody of this role who asks for this address, so one look does for all."""
+        query = self.request.scope["query_string"]
+        name = (self.request.url.path, query, self.acts, self.place.root) if shared else None
+        return self.tools.streams.follow(self.session, look, every, name)
 
     def to(self, path: str, /, **query: object) -> Response:
         """The way to another page, after something was done."""

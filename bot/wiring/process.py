@@ -21,6 +21,7 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
 from bot.delivery.reopening import LOOK_EVERY, Reopening
 from bot.delivery.status import record_early
+from bot.domain.clients import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint, Terminal
@@ -481,12 +482,14 @@ def site(process: Process) -> Site:
     """The parts of the HTTP application of this process."""
     endpoints = {} if process.role is Role.WORKER else process.endpoints
     routes = [(row, r) for row, endpoint in endpoints.items() for r in endpoint.routes]
-    pages = {e.pages.path: e.pages.app() for e in endpoints.values() if e.pages is not None}
+    pages: dict[str, App] = {
+        e.pages.path: e.pages.app() for e in endpoints.values() if e.pages is not None
+    }
     if process.role is not Role.WORKER:
         hosted = HostedFiles(process.rt)
         pages[hosted.path] = hosted.app()
     if process.operator_page is not None:
-        pages[process.operator_page.path] = process.operator_page.app()
+        pages[process.operator_page.path] = process.operator_page
     return Site(
         process.rt,
         process.intake,

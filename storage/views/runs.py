@@ -120,6 +120,37 @@ def runs_listed(tx: Tx, wanted: RunFilter, lease_seconds: float) -> Sequence[Run
     return _lines(tx, question, lease_seconds=lease_seconds)
 
 
+_BEFORE = sa.select(runs.c.ended_at).where(runs.c.id == RUN_ID)
+_LAST_OF_CHAT = (
+    sa.select(runs.c.id)
+    .where(
+        runs.c.chat == CHAT_ID,
+        is_in(runs.c.state, RunState.ENDED),
+        sa.tuple_(runs.c.ended_at, runs.c.id)
+        < sa.tuple_(sa.bindparam("moment", type_=sa.Double), RUN_ID),
+    )
+    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+    .limit(AT_MOST)
+)
+_LIVE_OF_CHAT = (
+    sa.select(runs.c.id)
+    .where(sa.or_(*(sa.and_(runs.c.chat == CHAT_ID, share) for share in OPEN)))
+    .order_by(runs.c.id.desc())
+    .limit(AT_MOST)
+)
+_LAST = 1 << 62
+
+
+def last_of_chat(tx: Tx, chat: int, limit: int, before: int | None = None) -> Sequence[int]:
+    """The runs of a chat that ended last, before that one if it is named; first of all those that
+    have not ended. It reads no more of them, however many there are."""
+    moment = None if before is None else tx.scalar(_BEFORE, {"run_id": before})
+    asked = {"chat_id": chat, "at_most": limit, "run_id": before or _LAST}
+    live = tx.scalars(_LIVE_OF_CHAT, asked).all() if moment is None else []
+    ended = tx.scalars(_LAST_OF_CHAT, {**asked, "moment": 1e18 if moment is None else moment})
+    return [*live, *ended][:limit]
+
+
 _NEWEST = sa.select(sa.func.max(runs.c.id))
 
 

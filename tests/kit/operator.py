@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import httpx
 
 from bot.clock import SystemClock
 from bot.leases.runtime import Runtime
+from bot.main import listening, listening_socket
+from bot.operator.app import OperatorPage
 from bot.schedule import CronCalendar
 from bot.texts import Words
 from bot.wiring import Role
@@ -92,10 +95,18 @@ class SeededClock(SystemClock):
         return BOOT, SINCE_BOOT
 
 
+@dataclass(frozen=True)
+class Seeded:
+    """A page and its database."""
+
+    page: OperatorPage
+    db: Database
+
+
 @asynccontextmanager
-async def seeded_page(sqlite_url: str) -> AsyncIterator[OperatorBrowser]:
-    """Somebody signed in to the page of a database with a run of every kind, of which nobody
-    serves anything else. It can't send: no account is configured."""
+async def seeded(sqlite_url: str) -> AsyncIterator[Seeded]:
+    """The page of a database with a run of every kind, of which nobody serves anything else. It
+    can't send: no account is configured."""
     clock = SeededClock()
     settings = given_settings(database_url=sqlite_url, **SETTINGS)
     db = Database(DatabaseSettings(sqlite_url), clock)
@@ -112,10 +123,28 @@ async def seeded_page(sqlite_url: str) -> AsyncIterator[OperatorBrowser]:
         )
         page = operator_page(settings, Role.ALL, rt)
         assert page is not None
-        transport = httpx.ASGITransport(page.app(), client=("127.0.0.1", 50_000))
+        yield Seeded(page, db)
+        page.leave()
+    finally:
+        db.close()
+
+
+@asynccontextmanager
+async def served(sqlite_url: str) -> AsyncIterator[tuple[str, Seeded]]:
+    """Such a page on a port, with its address."""
+    listener = listening_socket(socket.AF_INET)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    async with seeded(sqlite_url) as it, listening(it.page, listener):
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/operator", it
+
+
+@asynccontextmanager
+async def seeded_page(sqlite_url: str) -> AsyncIterator[OperatorBrowser]:
+    """Somebody signed in to such a page."""
+    async with seeded(sqlite_url) as it:
+        transport = httpx.ASGITransport(it.page, client=("127.0.0.1", 50_000))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             ada = OperatorBrowser("http://127.0.0.1", client)
             assert (await ada.sign_in()).status_code == 303
             yield ada
-    finally:
-        db.close()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.updates import Person
 from tests.kit.agents import Gated
-from tests.kit.operator import SETTINGS, OperatorBrowser, form_token
+from tests.kit.operator import SETTINGS, TWO, OperatorBrowser, form_token
 from tests.operator.conftest import Browsers
 from tests.world import World
 
@@ -115,3 +115,22 @@ async def first_of(blocks: AsyncIterator[str]) -> AsyncIterator[str]:
     async for block in blocks:
         yield block
         return
+
+
+async def test_all_who_follow_the_same_share_a_look_and_each_sees_the_first_whole(
+    world: World, browsers: Browsers
+) -> None:
+    running = await world.start(**TWO)
+    ada, other, bob = browsers(running), browsers(running), browsers(running)
+    for one, name in ((ada, "ada"), (other, "ada"), (bob, "bob")):
+        await one.sign_in(name)
+    async with (
+        following(ada, "/live/now") as first,
+        following(other, "/live/now") as second,
+        following(bob, "/live/now") as third,
+    ):
+        for blocks in (first, second, third):
+            await pieces(blocks, "stuck", "Nothing is stuck")
+        page = running.process.operator_page
+        assert page is not None
+        assert len(page._streams._shared) == 2, "a button is shown to who may press it alone"

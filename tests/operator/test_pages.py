@@ -20,7 +20,7 @@ async def ada(sqlite_url: str) -> AsyncIterator[OperatorBrowser]:
 
 
 def text_of(html: str) -> str:
-    """What a person reads."""
+    """The words that a person reads."""
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
@@ -63,7 +63,8 @@ async def test_words_are_hidden_until_somebody_asks_and_asking_is_recorded(
     assert "It left" in shown
     assert question not in hidden
     again = (await ada.get("/runs/1?words=1")).text
-    assert text_of(again).count("operator@page : read the words: operator@page, session") == 1
+    wide = again.partition('class="picture narrow"')[0]
+    assert wide.count("operator@page</tspan>: read the words") == 1
 
 
 async def test_words_of_people_are_shown_and_never_obeyed(ada: OperatorBrowser) -> None:

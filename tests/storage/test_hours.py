@@ -32,7 +32,7 @@ def _filled(tx: Tx, ended: list[tuple[float, str]]) -> float:
 
 def test_each_span_has_what_ended_in_it_and_how_long_that_took(hand: Hand) -> None:
     begins = hand.do(_filled, [(1, "answered"), (2, "failed"), (SPAN + 1, "answered")])
-    *_, before, last, current = hand.do(last_hours, SPAN, 4)
+    *_, before, last, current = hand.do(last_hours, SPAN)
     assert current.ended == 0
     assert current.waited is None
     assert (last.begins, last.ended, last.badly, last.estimated) == (begins - SPAN, 2, 1, False)
@@ -44,6 +44,6 @@ def test_of_many_some_are_looked_at(hand: Hand) -> None:
     """Two a second for five minutes, then none: what is estimated is the rate at the begin."""
     ended = [(SPAN - 0.5 * number - 0.1, "answered") for number in range(2 * SAMPLE)]
     hand.do(_filled, ended)
-    [last, _] = hand.do(last_hours, SPAN, 2)
+    *_, last, _ = hand.do(last_hours, SPAN)
     assert last.estimated
     assert last.ended == pytest.approx(2 * SPAN, rel=0.05)

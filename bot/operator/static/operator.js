@@ -105,35 +105,40 @@
     say(words);
   }
 
+  // A browser has few connections to a server: a tab that nobody sees keeps none.
+  let source = null;
+  let ended = false;
+
   function follow(url) {
-    const source = new EventSource(url);
+    source?.close();
+    if (document.hidden || ended) return;
+    source = new EventSource(url);
     source.addEventListener("open", connected);
     source.addEventListener("pieces", (event) => {
       connected();
       take(JSON.parse(event.data));
     });
     source.addEventListener("away", () => lost("The database does not answer; this may be old."));
-    source.addEventListener("over", () => {
-      source.close();
-      signedOut();
-    });
+    source.addEventListener("over", signedOut);
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) later(url);
       else lost("Not connected; this may be old.");
     });
-    window.addEventListener("pagehide", () => source.close());
   }
 
   // A browser gives up where it is refused: the process may be leaving, or the session be over.
   async function later(url) {
     lost("Not connected; this may be old.");
-    const answer = await fetch(url, { method: "GET", headers: { Accept: "text/event-stream" } }).catch(() => null);
-    if (answer) answer.body?.cancel();
-    if (answer && answer.status === 401) signedOut();
+    const accept = { Accept: "text/event-stream" };
+    const answer = await fetch(url, { headers: accept }).catch(() => null);
+    answer?.body?.cancel();
+    if (answer?.status === 401) signedOut();
     else setTimeout(() => follow(url), 3000);
   }
 
   function signedOut() {
+    ended = true;
+    source?.close();
     const button = document.createElement("button");
     button.textContent = "Sign in";
     button.addEventListener("click", () => location.reload());
@@ -150,11 +155,20 @@
       if (field) field.focus();
       else document.querySelector('nav a[href$="/search"]')?.click();
     } else if (event.key === "j" || event.key === "k") {
-      const links = [...main.querySelectorAll(".rows a, .stuck h3 a, .stuck .acts a")];
+      const links = [...main.querySelectorAll(".rows a, .stuck h3 a, .acts a")];
       const at = links.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
       links[Math.max(0, Math.min(links.length - 1, at))]?.focus();
     }
   });
 
-  if (main.dataset.live) follow(main.dataset.live);
+  const live = main.dataset.live;
+  if (live) {
+    follow(live);
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) source?.close();
+      else follow(live);
+    });
+    window.addEventListener("pagehide", () => source?.close());
+    window.addEventListener("pageshow", (event) => event.persisted && follow(live));
+  }
 })();
