@@ -81,7 +81,7 @@ async def test_a_person_takes_over_answers_and_gives_back(world: World, browsers
     assert took.status_code == 303
     await process.post_update(ada.text("is anybody there?"))
     page = await ann.get("/chats/1")
-    assert "You have this chat" in page.text
+    assert "This chat is with a person" in page.text
     assert "is anybody there?" in page.text
     assert (await write(ann, page, "Ann here.")).status_code == 303
     await world.until(
