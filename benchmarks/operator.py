@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import httpx
 
 from benchmarks.flat import offered
 from benchmarks.job import quantile
+from benchmarks.meters import cpu_seconds
 from benchmarks.past import Size, grow
 from benchmarks.report import Figures, progress
 from benchmarks.scale import Scale
@@ -66,7 +68,9 @@ async def _measure(url: str, scale: Scale) -> Figures:
                 name: await _cost(browser, path.format(**numbers), scale.flat_times)
                 for name, path in PAGES.items()
             }
-    told = ", ".join(f"{name} {cost['p50_ms']:.0f}" for name, cost in found.items())
+    told = ", ".join(
+        f"{name} {cost['p50_ms']:.0f} ({cost['cpu_ms']:.0f} of CPU)" for name, cost in found.items()
+    )
     progress(f"{url.partition(':')[0]}, {size}: {told}")
     return found
 
@@ -81,10 +85,12 @@ async def _sign_in(browser: httpx.AsyncClient) -> None:
 
 
 async def _cost(browser: httpx.AsyncClient, path: str, times: int) -> Figures:
-    took = []
+    took, used = list[float](), cpu_seconds([os.getpid()])
     for _ in range(times):
         began = time.monotonic()
         answer = await browser.get(f"/operator{path}")
         took.append(time.monotonic() - began)
         assert answer.status_code == 200, answer.text
-    return {"p50_ms": 1000 * quantile(took, 0.5), "p99_ms": 1000 * quantile(took, 0.99)}
+    used = cpu_seconds([os.getpid()]) - used
+    costs = {"cpu_ms": 1000 * used / times}
+    return costs | {"p50_ms": 1000 * quantile(took, 0.5), "p99_ms": 1000 * quantile(took, 0.99)}

@@ -12,6 +12,7 @@ import typer
 
 from bot.cli import options
 from bot.cli.apply import apply_to, given, named
+from bot.cli.chats import app
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
 from bot.cli.output.shapes import Shape, chat_shape
@@ -22,6 +23,8 @@ from bot.lazy_imports import lazy_imports
 from bot.operations.seen import Seen, look
 from bot.operations.shortening import shown
 
+__all__ = ["app"]
+
 with lazy_imports(__name__):
     from bot.leases.runtime import Runtime
     from bot.operations import chats
@@ -31,13 +34,7 @@ with lazy_imports(__name__):
     from storage.statements.tx import Tx
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make these commands of the group `chats`."""
-    app.command("inbox")(inbox)
-    app.command(context_settings=options.TAKES_A_CHAT)(note)
-    app.command(context_settings=options.TAKES_A_CHAT)(answered)
-
-
+@app.command()
 def inbox(
     *,
     reason: Annotated[
@@ -86,6 +83,7 @@ _COLUMNS = (
 )
 
 
+@app.command(context_settings=options.TAKES_A_CHAT)
 @options.grouped(without=["yes"])
 def note(
     chat: options.Chat,
@@ -109,6 +107,7 @@ def note(
     apply_to(named([chat], one_chat), act, acting)
 
 
+@app.command(context_settings=options.TAKES_A_CHAT)
 @options.grouped()
 def answered(chat: options.Chats, *, acting: options.Acting) -> None:
     """Say that a person answered in another way, such as by telephone: what waits in the chats ends

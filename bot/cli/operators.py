@@ -1,4 +1,4 @@
-"""`answerback operator`: what the operator's page needs to be set up."""
+"""`answerback operator`: setting up the operator's page."""
 
 from __future__ import annotations
 

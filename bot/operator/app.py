@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from bot.operator import acts, chat, inbox, now, run, search
 from bot.operator.door import PATH, SECURITY, Door, Place, is_ours
 from bot.operator.live import Streams
 from bot.operator.look import Look
-from bot.operator.sessions import Sessions
+from bot.operator.sessions import Sessions, same_token
 from bot.operator.sign_in import COOKIE, SignIn, address, wanted, way_in
 from bot.operator.view import FORM, Asked, Tools, View
 
@@ -85,8 +84,7 @@ class OperatorPage:
             Route(f"{PATH}/static/{{name}}", look.serve, methods=["GET"]),
             Route(f"{PATH}/sign-in", self._ask, methods=["GET"]),
             Route(f"{PATH}/sign-in", self._take, methods=["POST"]),
-            *(Route(PATH + one.path, self._behind(one), methods=[one.method]) for one in VIEWS),
-            Route(f"{PATH}/sign-out", self._behind(_LEAVES), methods=["POST"]),
+            *(self._route(view) for view in (*VIEWS, _LEAVES)),
         ]
         self._app = Starlette(
             routes=self.routes,
@@ -117,6 +115,11 @@ class OperatorPage:
             return _refused("the form came from another page")
         return await self._sign_in.take(request, place, await _form(request, FORM, 0))
 
+    def _route(self, view: View) -> Route:
+        route = Route(PATH + view.path, self._behind(view), methods=[view.method])
+        route.methods = {view.method}  # No HEAD: of a stream it would have no end.
+        return route
+
     def _behind(self, view: View) -> Callable[[Request], Awaitable[Any]]:
         """The view, for those who may ask it."""
 
@@ -128,25 +131,20 @@ class OperatorPage:
             if not session.role.may(view.role):
                 return _refused(f"{session.name} may read, and not act")
             asked = Asked(request, self._tools, session, place)
-            if view.method == "GET":
-                return await view.answer(asked)
-            if not is_ours(place, request.headers):
-                return _refused("the form came from another page")
-            asked.form = await _form(request, view.largest, view.files)
+            if view.method != "GET":
+                if not is_ours(place, request.headers):
+                    return _refused("the form came from another page")
+                asked.form = await _form(request, view.largest, view.files)
+                if not same_token(asked.said("form_token"), session.form_token):
+                    return _refused("the form is of another session; load the page again")
+            if view is _LEAVES:
+                return await self._sign_in.leave(session, place)
             try:
-                return await self._posted(view, asked)
+                return await view.answer(asked)
             finally:
                 await asked.form.close()
 
         return answer
-
-    async def _posted(self, view: View, asked: Asked) -> Response | ASGIApp:
-        """The answer to a form."""
-        if not hmac.compare_digest(asked.said("form_token"), asked.session.form_token):
-            return _refused("the form is of another session; load the page again")
-        if view is _LEAVES:
-            return await self._sign_in.leave(asked.session, asked.place)
-        return await view.answer(asked)
 
     def _outside(self, view: View, request: Request, place: Place) -> Response:
         """The answer to somebody who is not signed in, as far as we are told."""

@@ -1,4 +1,4 @@
-"""The door of the operator's page: where a request comes from, and what every answer carries.
+"""The door of the operator's page: the place of a request, and the headers of every answer.
 
 Nothing behind it is there for others: to a request from outside, where the page is for this machine
 alone, every path is as unknown as one that never was.

@@ -1,4 +1,4 @@
-"""Now: what stands still, worst first, and the service at a glance."""
+"""Now: all that stands still, worst first, and the service at a glance."""
 
 from __future__ import annotations
 
@@ -98,4 +98,4 @@ async def follow(asked: Asked) -> ASGIApp:
     return asked.follow(pieces, shared=True)
 
 
-VIEWS = (View("", now), View("/live/now", follow))
+VIEWS = (View("", now), View("/", now), View("/live/now", follow))

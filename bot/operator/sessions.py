@@ -95,6 +95,11 @@ class Sessions:
         return self._key
 
 
+def same_token(given: str, right: str) -> bool:
+    """Tell whether a form has the right token, in a time that says nothing about it."""
+    return hmac.compare_digest(given.encode(), right.encode())
+
+
 def form_token(key: bytes, of: str) -> str:
     """The token of the forms of a session, or of a browser that has none yet."""
     return _digest(key, "form", of)

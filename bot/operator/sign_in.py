@@ -3,7 +3,6 @@ many processes are asked at once, no more are looked at than the limit allows.""
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from bot.leases.runtime import Runtime
 from bot.operator.door import PATH, Place
 from bot.operator.look import Look
 from bot.operator.passwords import Passwords
-from bot.operator.sessions import LASTS, Sessions, SignedIn
+from bot.operator.sessions import LASTS, Sessions, SignedIn, same_token
 from bot.operator.view import ON_PAGE
 from storage import audit_log
 from storage.statements.tx import Tx
@@ -63,7 +62,7 @@ class SignIn:
         """Somebody's name and password. Raises DatabaseUnavailable."""
         browser = request.cookies.get(_BROWSER, "")
         token = await self.sessions.form_token_of(browser)
-        if not browser or not hmac.compare_digest(str(form.get("form_token")), token):
+        if not browser or not same_token(str(form.get("form_token")), token):
             return await self.ask(request, place, said=_OLD_FORM, status=403)
         if not await self.rt.db.write(_may_try, place.network):
             return await self.ask(request, place, said=_WAIT, status=429)

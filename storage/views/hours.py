@@ -1,5 +1,6 @@
-"""The last hours, in equal spans: how many runs ended, how many of them badly, and how long the
-person had waited. Each span is a short walk along an index, so a busy one costs as a quiet one."""
+"""The last hours, in equal spans: the runs that ended, those of them that ended badly, and the time
+for which people had waited. Each is a short walk along an index: a busy one costs as a quiet one.
+"""
 
 from __future__ import annotations
 

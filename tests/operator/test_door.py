@@ -136,6 +136,7 @@ async def test_a_form_from_another_page_or_session_does_nothing(
             ({}, {}),
             ({"form_token": theirs}, {}),
             ({"form_token": ""}, {}),
+            ({"form_token": "ключ"}, {}),
             ({"form_token": token}, {"Origin": "https://evil.test"}),
             ({"form_token": token}, {"Origin": "null"}),
             ({"form_token": token}, {"Origin": running.url.replace("http:", "https:")}),
@@ -220,6 +221,13 @@ async def test_a_form_that_is_too_large_or_damaged_is_refused_as_such(
         headers={"Origin": running.url, "Content-Type": "multipart/form-data; boundary=x"},
     )
     assert damaged.status_code in (400, 403)
+    for kind in ("multipart/form-data", "application/json", "text/plain"):
+        other = await ada.http.post(
+            f"{running.url}/operator/acts/recover",
+            content=b"form_token=x",
+            headers={"Origin": running.url, "Content-Type": kind},
+        )
+        assert other.status_code in (400, 403), kind
 
 
 async def test_somebody_who_was_sent_a_link_lands_there_after_signing_in(

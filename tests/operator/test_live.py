@@ -1,4 +1,4 @@
-"""Live parts: what changes is sent, and a stream ends with its session and with its process."""
+"""Live parts: news are sent, and a stream ends with its session and with its process."""
 
 from __future__ import annotations
 

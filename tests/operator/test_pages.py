@@ -84,6 +84,7 @@ async def test_search_finds_a_run_by_number_request_receipt_and_address(
     assert await found("q=3") == [3]
     assert await found("q=tg-700100201-41") == [1]
     assert await found(f"q={LONG_REQUEST}") == [14]
+    assert await found("q=9031") == [1], "by the receipt of a part"
     assert 3 in await found("q=whatsapp%3A%2B15550100022")
     assert 3 in await found("q=%2B15550100022")
     everything = await found("")

@@ -1,4 +1,4 @@
-"""The settings of the operator's page: who may sign in, and what is said of it."""
+"""The settings of the operator's page, and the words of `doctor` on them."""
 
 from __future__ import annotations
 
