@@ -141,10 +141,11 @@ def _handed_in(tx: Tx, it: Subject, chat: int, form: Form, digest: str) -> Acted
     """The outcome of a form that was handed in before, or whose writer has not read everything;
     None for any other. The chat is locked."""
     known = hand_replies.under(tx, form.key) if form.key else None
-    if known is not None and known.digest in ("", digest):
+    if known is not None and known.chat == chat and known.digest in ("", digest):
         return it.done(f"part {known.part} has these words already: the form was sent twice")
     if known is not None:
-        return it.refused(f"this form was sent before, with other words (part {known.part})")
+        other = "with other words" if known.chat == chat else f"to chat {known.chat}"
+        return it.refused(f"this form was sent before, {other} (part {known.part})")
     last = hand_replies.last_said(tx, chat)
     if form.seen is not None and last.part > form.seen:
         return it.too_late(f"{last.who or 'the agent'} answered meanwhile, with part {last.part}")

@@ -150,13 +150,19 @@ class OpenChat:
     others: Sequence[str]
 
 
+def the_chat(tx: Tx, number: int) -> int | None:
+    """The number of the chat that this one is, or is part of by now; None where there is none."""
+    return chats.get(tx, number).id if chat_views.chats_of(tx, [number]) else None
+
+
 def open_chat(
     tx: Tx, rt: Runtime, number: int, page: str = "", place: Before | None = None
 ) -> OpenChat | None:
     """The chat of this number, as it is on somebody's page; None where there is none."""
-    if number not in chat_views.chats_of(tx, [number]):
+    known = the_chat(tx, number)
+    if known is None:
         return None
-    chat, now = chats.get(tx, number), clock.read(tx)
+    chat, now = chats.get(tx, known), clock.read(tx)
     talk = conversation(tx, chat.id, TALK + 1, place)
     shown = talk[-TALK:]
     return OpenChat(

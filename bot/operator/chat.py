@@ -26,12 +26,12 @@ from bot.operations.actions import Acted, Result, apply
 from bot.operations.attached import LARGEST, MOST, Host, NotAttached, attach
 from bot.operations.canned import canned_texts
 from bot.operations.chats import Form
-from bot.operations.inbox import OpenChat, open_chat
+from bot.operations.inbox import OpenChat, open_chat, the_chat
 from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
 from bot.operator.talk import lines_of
 from bot.operator.view import Asked, View
-from storage import presence
+from storage import outbox, presence
 from storage.views.conversation import Before
 
 _PATH = "/chats/{chat:int}"
@@ -67,10 +67,18 @@ async def _opened(asked: Asked, page: str = "", place: Before | None = None) -> 
     return found
 
 
+async def _there(asked: Asked) -> int:
+    """The number of the chat, which may be part of another by now. Raises HTTPException."""
+    found = await asked.read(the_chat, asked.number("chat"))
+    if found is None:
+        raise HTTPException(404, "there is no such chat")
+    return found
+
+
 async def _page(asked: Asked, draft: Draft | None = None, status: int = 200) -> Response:
     """The page of the chat, with a form that was not sent. Raises HTTPException."""
     place, page = _place(asked), asked.rt.clock.token()
-    await _opened(asked)
+    await _there(asked)
     await asked.record_reading(chat=asked.number("chat"))
     found = await _opened(asked, page, place)
     canned, problem = await _canned(asked)
@@ -138,7 +146,7 @@ async def reply(asked: Asked) -> Response:
     if not key or len(text) > LONGEST:
         raise HTTPException(400, f"a reply has at most {LONGEST} characters")
     form = Form(key, seen)
-    await _opened(asked)
+    await _there(asked)
     try:
         attached = [await _attached(asked, number, file) for file in asked.files("files")]
     except NotAttached as error:
@@ -162,8 +170,7 @@ async def _attached(asked: Asked, number: int, file: UploadFile) -> FileOut:
 
 async def note(asked: Asked) -> Response:
     """Tell colleagues something."""
-    number, by, text = asked.number("chat"), asked.operator(), asked.said("text")
-    await _opened(asked)
+    number, by, text = await _there(asked), asked.operator(), asked.said("text")
     acted = await apply(asked.rt, lambda tx: chats.note(tx, by, number, text))
     if acted.result is Result.DONE:
         return asked.to(f"/chats/{number}")
@@ -177,11 +184,12 @@ _OF_PART = ("delivered", "lost")
 
 async def act(asked: Asked) -> Response:
     """Take the chat over, give it back, or say what became of something in it."""
-    number, name = asked.number("chat"), asked.said("act")
-    found = await _opened(asked)
+    number, name = await _there(asked), asked.said("act")
     if name in _OF_PART:
-        of, subject = "part", int(asked.said("part") or 0)
-        if subject not in {line.number for line in lines_of(found) if line.ours}:
+        told = asked.said("part")
+        of, subject = "part", int(told) if told.isascii() and told.isdecimal() else 0
+        part = await asked.read(outbox.get, subject)
+        if part is None or part.chat != number:
             raise HTTPException(404, "this chat has no such part")
     elif name in _OF_CHAT:
         of, subject = "chat", number
@@ -191,6 +199,7 @@ async def act(asked: Asked) -> Response:
     acted = await apply(rt, lambda tx: ACTS[of, name].do(tx, rt, by, subject))
     if acted.result is Result.DONE:
         return asked.to(f"/chats/{number}")
+    found = await _opened(asked)
     return await _page(asked, Draft("", rt.clock.token(), found.last_said, acted), 409)
 
 
@@ -221,9 +230,9 @@ class _Attendance:
 async def follow(asked: Asked) -> ASGIApp:
     """Its live parts; while they are followed, the others see who looks."""
     page = asked.request.query_params.get("page", "")[:_NAME] or asked.session.id
-    await _opened(asked)
-    await asked.record_reading(chat=asked.number("chat"))
-    attendance = _Attendance(asked, asked.number("chat"), page)
+    number = await _there(asked)
+    await asked.record_reading(chat=number)
+    attendance = _Attendance(asked, number, page)
 
     async def pieces() -> Pieces:
         await attendance.renew()

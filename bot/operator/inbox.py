@@ -122,7 +122,7 @@ async def follow(asked: Asked) -> ASGIApp:
             "filters": asked.piece("inbox_filters.html", **values),
         }
 
-    return asked.follow(pieces, _EVERY)
+    return asked.follow(pieces, _EVERY, shared=True)
 
 
 VIEWS = (View(PATH, inbox), View("/live/inbox", follow))

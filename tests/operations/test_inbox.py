@@ -84,8 +84,14 @@ async def test_a_form_with_other_words_than_it_had_is_refused_and_sends_nothing(
     process = await greeted(world)
     await reply(process, "On its way.", Form("form-1"))
     changed = await reply(process, "It is lost.", Form("form-1"))
+    ben = Person(ADA + 1)
+    await process.post_update(ben.text("hello"))
+    rt = process.process.rt
+    form = Form("form-1")
+    elsewhere = await act(process, lambda tx: chats.reply(tx, rt, ANN, 2, "On its way.", form=form))
     await world.settled()
-    assert changed.result is Result.REFUSED
+    assert (changed.result, elsewhere.result) == (Result.REFUSED, Result.REFUSED)
+    assert world.telegram.texts(ADA + 1) == ["hello"]
     assert world.telegram.texts(ADA) == ["hello", "On its way."]
 
 
