@@ -73,9 +73,6 @@ def last_said(tx: Tx, chat: int) -> LastSaid:
     return LastSaid() if row is None else LastSaid(row.id, row.who or "")
 
 
-_FORGET = (
-    sa.update(hand_replies).where(hand_replies.c.chat == CHAT_ID).values(**WORDS[hand_replies])
-)
 _FORGET_OLD = (
     sa.update(hand_replies)
     .where(
@@ -93,13 +90,8 @@ _FORGET_OLD = (
 )
 
 
-def forget(tx: Tx, chat: int) -> None:
-    """Take the hashes of words out of the chat's replies."""
-    tx.execute(_FORGET, {"chat_id": chat})
-
-
 def forget_old(tx: Tx, older: float) -> bool:
-    """The same for some replies of more than `older` seconds ago. True: there may be more."""
+    """Take the hashes of words out of some replies of more than `older` seconds ago. True: there may be more."""
     return tx.execute(_FORGET_OLD, {"seconds": older}).rowcount == AT_ONCE
 
 

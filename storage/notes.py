@@ -52,7 +52,6 @@ def listed(tx: Tx, chat: int, limit: int) -> Sequence[Note]:
     return found[::-1]
 
 
-_FORGET = sa.update(notes).where(notes.c.chat == CHAT_ID).values(**WORDS[notes])
 _FORGET_OLD = (
     sa.update(notes)
     .where(
@@ -66,11 +65,6 @@ _FORGET_OLD = (
     )
     .values(**WORDS[notes])
 )
-
-
-def forget(tx: Tx, chat: int) -> None:
-    """Take the words out of every note on the chat."""
-    tx.execute(_FORGET, {"chat_id": chat})
 
 
 def forget_old(tx: Tx, older: float) -> bool:

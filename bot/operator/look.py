@@ -43,6 +43,8 @@ class Look:
         del self._templates.filters["safe"]  # nothing that a template is given is safe as it is
         self._templates.filters |= {"span": span, "when": when, "counted": counted}
         self._templates.globals |= {"menu": menu, "asset": self.asset}
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)  # an upgrade may change the files any time
 
     def html(self, template: str, values: Mapping[str, object]) -> str:
         """The template with these values."""

@@ -11,7 +11,7 @@ from bot.domain.ending import Cause, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from storage.holders import alive
-from storage.runs.rows import KEPT, OPEN, of_chat
+from storage.runs.rows import HEAD, KEPT, OPEN, WAITING, of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
 from storage.statements.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, LEASE_SECONDS, RUN_ID
 from storage.statements.clock import now
@@ -132,23 +132,27 @@ _LAST_OF_CHAT = (
     .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
     .limit(AT_MOST)
 )
-_LIVE_OF_CHAT = (
+_WAITING_OF_CHAT = (
     sa.select(runs.c.id)
-    .where(sa.or_(*(sa.and_(runs.c.chat == CHAT_ID, share) for share in OPEN)))
-    .order_by(runs.c.id.desc())
+    .where(runs.c.chat == CHAT_ID, WAITING)
+    .order_by(runs.c.order_at.desc(), runs.c.id.desc())
     .limit(AT_MOST)
 )
-_LAST = 1 << 62
+_HEAD_OF_CHAT = sa.select(runs.c.id).where(runs.c.chat == CHAT_ID, HEAD)
+_LAST, _LATEST = 1 << 62, 1e18
 
 
 def last_of_chat(tx: Tx, chat: int, limit: int, before: int | None = None) -> Sequence[int]:
     """The runs of a chat that ended last, before that one if it is named; first of all those that
     have not ended. It reads no more of them, however many there are."""
     moment = None if before is None else tx.scalar(_BEFORE, {"run_id": before})
-    asked = {"chat_id": chat, "at_most": limit, "run_id": before or _LAST}
-    live = tx.scalars(_LIVE_OF_CHAT, asked).all() if moment is None else []
-    ended = tx.scalars(_LAST_OF_CHAT, {**asked, "moment": 1e18 if moment is None else moment})
-    return [*live, *ended][:limit]
+    asked = {"chat_id": chat, "at_most": limit}
+    live: list[int] = []
+    if moment is None:
+        waiting = tx.scalars(_WAITING_OF_CHAT, asked)
+        live = [*waiting, *tx.scalars(_HEAD_OF_CHAT, {"chat_id": chat})]
+    until = {"run_id": before or _LAST, "moment": _LATEST if moment is None else moment}
+    return [*live, *tx.scalars(_LAST_OF_CHAT, asked | until)][:limit]
 
 
 _NEWEST = sa.select(sa.func.max(runs.c.id))

@@ -18,7 +18,14 @@ from storage.schema.tables.desk import hand_replies, notes, presence
 from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, early_statuses, outbox, receipts
-from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
+from storage.schema.tables.people import (
+    accounts,
+    chat_addresses,
+    chats,
+    data_requests,
+    reminders,
+    told,
+)
 from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
 from storage.schema.tables.work import runs, steps
@@ -29,6 +36,7 @@ __all__ = [
     "chat_addresses",
     "chats",
     "claims",
+    "data_requests",
     "early_statuses",
     "edits",
     "ended_sessions",

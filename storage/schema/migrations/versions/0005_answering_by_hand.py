@@ -1,8 +1,8 @@
 """Answering by hand: notes of operators, who wrote which reply, who looks at a chat, and indexes of
 the chats that want a person.
 
-Revision ID: 0003
-Revises: 0001
+Revision ID: 0005
+Revises: 0004
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0001"
+revision = "0005"
+down_revision = "0004"
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
