@@ -91,7 +91,8 @@ _FORGET_OLD = (
 
 
 def forget_old(tx: Tx, older: float) -> bool:
-    """Take the hashes of words out of some replies of more than `older` seconds ago. True: there may be more."""
+    """Take the hashes of words out of some replies of more than `older` seconds ago. True: there
+    may be more."""
     return tx.execute(_FORGET_OLD, {"seconds": older}).rowcount == AT_ONCE
 
 
