@@ -53,6 +53,7 @@ from bot.runs.worker import Worker
 from bot.schedule import DAY, CronCalendar
 from bot.settings import Settings
 from bot.supervisor import Supervisor
+from bot.version import our_version
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
 from bot.wiring.channels import connect
 from bot.wiring.observability import measure, tracer_of
@@ -67,7 +68,7 @@ from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.retention import delete_old, restored_from
-from storage.schema.migrate import upgrade
+from storage.schema.migrate import NEWEST, upgrade
 from storage.views.history import history_lane
 from storage.views.progress import Progress, run_asked, run_at_work
 
@@ -385,6 +386,7 @@ async def running(
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 role=role.value,
+                version=our_version(),
             ),
             stack.enter_context(LoopWatchdog()).stood,
         )
@@ -443,7 +445,14 @@ def make_ready(url: str, clock: Clock) -> str:
     Raises ConfigurationError, DatabaseUnavailable."""
     for finding in refuse_unfit(url, clock):
         _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
-    return upgrade(url)
+    revision = upgrade(url)
+    if revision > NEWEST:
+        _log.warning(
+            "the database is at schema %s of a newer version; this one has %s, and works on it",
+            revision,
+            NEWEST,
+        )
+    return revision
 
 
 _SETTLING = 600
