@@ -122,6 +122,7 @@ class Settings(ChannelList):
     operator_password: str = Field("", repr=False)
     operator_users: Annotated[tuple[str, ...], NoDecode] = Field((), repr=False)
     operator_open: bool = False
+    canned_texts: Path | None = None
 
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.CONSOLE
