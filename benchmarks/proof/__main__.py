@@ -13,6 +13,7 @@ import asyncio
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -91,6 +92,8 @@ def main() -> None:
     for database, one in found.items():
         for finding in one.verdict.findings:
             print(f"  {database}: {finding.wrong}: {finding.name}: {finding.why}")
+        for words, times in Counter(one.record.last_words).items():
+            print(f"  {database}: ended by itself, {times} times: {words}")
         for note in one.notes:
             print(f"  {database}: {note}")
     for problem in problems:

@@ -60,7 +60,7 @@ PER_MINUTE: Mapping[Kind, float] = {
 }
 """1,000 kills in 54 minutes."""
 _LASTS: Mapping[Kind, tuple[float, float]] = {
-    Kind.KILL: (0.0, 6.0),
+    Kind.KILL: (0.0, 5.0),
     Kind.FREEZE: (0.3, 9.0),
     Kind.RESTART: (0.0, 1.0),
     Kind.DATABASE_RESTART: (0.0, 4.0),
