@@ -75,7 +75,7 @@ def main() -> None:
     options.add_argument("--minutes", type=float, default=MINUTES, help="of storm, in all")
     options.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
     options.add_argument("--only", type=Database, choices=[*Database], help="this database alone")
-    options.add_argument("--rate", type=float, default=12.0, help="messages a second")
+    options.add_argument("--rate", type=float, default=8.0, help="messages a second")
     options.add_argument("--contestant", default="benchmarks.proof.ours:Answerback")
     options.add_argument("--page", action="store_true", help="write the page in any case")
     asked = options.parse_args()

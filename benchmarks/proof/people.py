@@ -102,8 +102,9 @@ class OnTwilio:
 
     async def bring(self, number: int, words: str) -> bool:
         if number not in self._forms:
-            listed = {"body": words, "from_": self.chat, "webhook": False}
-            sid = (await self.fake.do("inbound", listed))["sid"]
+            sid = f"SM{self.index * 100_000 + number + (1 << 64):032x}"
+            listed = {"body": words, "from_": self.chat, "webhook": False, "sid": sid}
+            await self.fake.do("inbound", listed)
             self._forms[number] = inbound_form(
                 sid=sid, account=ACCOUNT, from_=self.chat, to=SENDER, body=words
             )

@@ -121,7 +121,7 @@ class Load:
     """The people. `rate` in messages a second of all of them; `takes` are the least and the most
     seconds of the agent."""
 
-    rate: float = 12.0
+    rate: float = 8.0
     chats: int = 120
     takes: tuple[float, float] = (0.05, 0.5)
     long: float = 0.03
