@@ -140,6 +140,8 @@ class Storm:
     chance: random.Random = field(init=False)
     found: Found = field(init=False)
     places: Sequence[Place] = field(init=False)
+    chats: Sequence[Chat] = ()
+    """Everybody, as soon as they begin."""
     _clocks: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -162,6 +164,7 @@ class Storm:
             before = await self.contestant.stored_bytes()
             known = {platform: fake.provider for platform, fake in self.fakes.items()}
             chats = people(self.plan, self.contestant, self.somewhere, http, known)
+            self.chats = chats
             pages = [chat.page for chat in chats if chat.page is not None]
             beside = [asyncio.create_task(page.follow()) for page in pages]
             beside.append(asyncio.create_task(self._lead()))

@@ -12,7 +12,6 @@ import httpx
 from tests.kit.web import API, Following, Told, Visitor
 from tests.limits import moment
 
-
 _OURS = ("message", "notice")
 
 
