@@ -75,6 +75,9 @@ class Contestant:
     async def prepare(self) -> None:
         """Whatever is done once, before the first process."""
 
+    async def close(self) -> None:
+        """Whatever is done once, behind the last process."""
+
     async def held_by(self, pid: int) -> Held | None:
         """Everything that this process, which is dead, held. None: it can't be told now."""
         return None

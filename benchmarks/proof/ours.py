@@ -113,6 +113,9 @@ class Answerback(Contestant):
         except httpx.TransportError:
             return False
 
+    async def close(self) -> None:
+        await self.http.aclose()
+
     async def held_by(self, pid: int) -> Held | None:
         rows = await self._rows(_HELD.format(pid=pid))
         if rows is None:

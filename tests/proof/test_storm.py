@@ -1,4 +1,4 @@
-"""A very short storm goes through, on both databases: real processes, killed for good."""
+"""A very short storm goes through: real processes, killed for good."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ KINDS = {Kind.KILL: 15.0, Kind.PROVIDER_FAULT: 15.0, Kind.REDELIVERY: 15.0}
 @pytest.mark.parametrize(
     ("database", "platforms"),
     [
-        (Database.SQLITE, (Platform.TELEGRAM, Platform.WEB)),
-        (Database.POSTGRESQL, (Platform.TWILIO, Platform.META)),
+        pytest.param(Database.SQLITE, (Platform.TELEGRAM, Platform.WEB), id="SQLite"),
+        pytest.param(
+            Database.POSTGRESQL,
+            (Platform.TWILIO, Platform.META),
+            id="PostgreSQL",
+            marks=pytest.mark.deep,
+        ),
     ],
-    ids=str,
 )
 async def test_everybody_is_answered_once_and_in_order_whoever_is_killed(
     database: Database, platforms: Sequence[Platform]
