@@ -6,9 +6,10 @@ operator's words) is walked through by its ids. A row of `retention` says how fa
 A page takes no chat that somebody is at work on, and waits for nobody.
 
 Further rows are the installation's memory. One counts the seconds by which due times followed the
-database's clock since the first day, and guards the following; beside it each boot of a machine has
-one (`bot/leases/due_clock.py`). Another says that the database
-came from a backup: a copy is made with it, and who begins to work on it settles it (`restored`).
+database's clock since the first day, and guards the following; beside it each boot of a machine
+has one (`bot/leases/due_clock.py`). One says that the database came from a backup: a copy is made
+with it, and who begins to work on it settles it (`restored`). One says that somebody was forgotten
+whose words may be in unused space still (`compaction`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from storage.schema.tables import inbound as inbound_rows
 from storage.schema.tables import outbox as outbox_rows
 from storage.schema.tables import retention
 from storage.schema.tables import runs as run_rows
+from storage.schema.tables.processes import RESTORED
 from storage.statements import clock
 from storage.statements.binds import SECONDS, STEP
 from storage.statements.chat_rows import AT_ONCE
@@ -184,9 +186,6 @@ def follow_clock(tx: Tx, followed: float, step: float) -> bool:
     return tx.execute(_FOLLOW, {"mark_at": followed, "step": step}).rowcount == 1
 
 
-RESTORED = "restored"
-"""The name of the row of a database that came from a backup: `at` is when that was made, and `id`
-is 1 once it is settled; then `at` is when that was."""
 _IS_RESTORED = retention.c.what == RESTORED
 _OPEN = sa.select(retention.c.at).where(_IS_RESTORED, retention.c.id == 0)
 _MARK_RESTORED = insert(retention).values(what=RESTORED, id=0, at=_AT)
@@ -214,3 +213,33 @@ def restored_from(tx: Tx) -> float | None:
 def settle_restored(tx: Tx) -> bool:
     """Settle that the database came from a backup, once. False: another process did."""
     return tx.execute(_SETTLE_RESTORED).rowcount == 1
+
+
+_COMPACTION = "compaction"
+_IS_COMPACTION = retention.c.what == _COMPACTION
+_OWE = insert(retention).values(what=_COMPACTION, id=0, at=now)
+_OWE = _OWE.on_conflict_do_update(
+    index_elements=[retention.c.what], set_={"at": _OWE.excluded.at, "id": 0}
+)
+_OWED = sa.select(retention.c.at).where(_IS_COMPACTION, retention.c.id == 0)
+_COMPACTED = (
+    sa.update(retention)
+    .where(_IS_COMPACTION, retention.c.id == 0, retention.c.at <= _AT)
+    .values(id=1)
+)
+
+
+def owe_compaction(tx: Tx) -> None:
+    """Somebody was forgotten: the database is to be written anew, without what was deleted."""
+    tx.execute(_OWE)
+
+
+def compaction_owed(tx: Tx) -> float | None:
+    """The moment since which that is owed; None where it is not."""
+    found: float | None = tx.scalar(_OWED)
+    return found
+
+
+def compacted(tx: Tx, owed_since: float) -> None:
+    """Settle all that was owed then; whoever was forgotten since is owed it still."""
+    tx.execute(_COMPACTED, {"mark_at": owed_since})

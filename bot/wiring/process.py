@@ -31,6 +31,7 @@ from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
 from bot.intake.record import Arrival
+from bot.lazy_imports import load
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
@@ -41,6 +42,8 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.operations.restored import Settled, settle
 from bot.operations.webhooks import WebhookWatch
+from bot.privacy.forget import settle_compaction
+from bot.privacy.requests import fulfil
 from bot.runs.handoffs import tell_forsaken
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
@@ -53,7 +56,8 @@ from bot.wiring.observability import measure, tracer_of
 from bot.wiring.rate_limits import rate_limiters
 from bot.wiring.role import Role
 from channels import console
-from storage import accounts, holders, runs
+from channels.console.channel import parse, request_id
+from storage import accounts, chats, holders, inbox, journal, outbox, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
@@ -68,6 +72,7 @@ _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_REQUESTS_EVERY = 1.0
 _HANDOFFS_EVERY = 30.0
 _SHARE_EVERY = 1.0
 """Seconds for which processes that start together may leave at more than their share."""
@@ -207,6 +212,7 @@ class Process:
         older = self.settings.retention_days * DAY
         while older and await self.rt.db.write(delete_old, older):
             await self.rt.clock.sleep(_BETWEEN_PAGES)
+        await settle_compaction(self.rt.db)
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
@@ -251,6 +257,7 @@ class Process:
             tasks.every("early statuses", _SWEEP_EVERY, partial(record_early, self.rt))
         tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
+        tasks.every("data requests", _REQUESTS_EVERY, partial(fulfil, self.rt))
         tasks.every("handoffs", _HANDOFFS_EVERY, partial(tell_forsaken, self.rt))
         tasks.every("share", min(_SHARE_EVERY, beat), self.share_rate_limits)
         asks = {row: e.recovered for row, e in self.endpoints.items() if e.recovered is not None}
@@ -324,6 +331,7 @@ async def running(
     Raises ConfigurationError, DatabaseUnavailable.
     """
     parts = parts or Parts()
+    load(chats, inbox, journal, outbox, runs)
     async with AsyncExitStack() as stack:
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
@@ -481,13 +489,13 @@ async def typed(process: Process, line: str, number: str) -> None:
     """Record a line that a person typed in the terminal; `number` names it for ever. Raises
     DatabaseUnavailable."""
     arrival = Arrival(process.terminal, line, "terminal")
-    await process.intake.take(arrival, (console.parse(line, number),))
+    await process.intake.take(arrival, (parse(line, number),))
 
 
 async def asked(process: Process, number: str) -> Progress | None:
     """The run that answers the line of this number, whichever process took it in; None when none
     does. Raises DatabaseUnavailable."""
-    name = console.request_id(number)
+    name = request_id(number)
     return await process.rt.db.read(run_asked, process.terminal, name)
 
 
