@@ -1,4 +1,4 @@
-"""The seam to whoever is put through a storm: how to start it, where it listens, what it claims.
+"""The seam to whoever is put through a storm, from its start to its claims.
 
 The storm, its faults and its judge know nothing else of a contestant. A new one derives from
 `Contestant` and says `start`; the rest has the meaning of somebody who claims nothing.
@@ -38,7 +38,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process held when it was killed: runs (with whatever tells that somebody else has
+    """All that a process held when it was killed: runs (with whatever tells that somebody else has
     one by now), and those of them that it was just sending for."""
 
     runs: Mapping[int, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Held:
 
 @dataclass
 class Contestant:
-    """Who answers. `places` is the number of its processes, each in a place of its own."""
+    """Somebody who answers. `places` is the number of its processes, each in a place of its own."""
 
     name: ClassVar[str]
     platforms: ClassVar[Sequence[Platform]] = tuple(Platform)
@@ -58,7 +58,7 @@ class Contestant:
     polls = False
     """It fetches Telegram's updates, instead of being called."""
     notes: list[str] = field(default_factory=list)
-    """What an operator's act or anything else had to say that people should read."""
+    """Words of an operator's acts, or of anything else, that people should read."""
 
     def start(self, place: int, port: int) -> Start:
         """The process of this place, which shall listen on this port of 127.0.0.1."""

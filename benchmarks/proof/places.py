@@ -59,7 +59,7 @@ def tell(process: Process, number: signal.Signals) -> None:
 
 @dataclass
 class Record:
-    """What became of the processes."""
+    """The fates of the processes."""
 
     starts: int = 0
     last_words: list[str] = field(default_factory=list)

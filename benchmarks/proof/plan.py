@@ -1,4 +1,4 @@
-"""The plan of a storm: who writes what when, and what befalls whom. Pure: a seed repeats it."""
+"""The plan of a storm: messages and misfortunes, each with its moment. Pure: a seed repeats it."""
 
 from __future__ import annotations
 

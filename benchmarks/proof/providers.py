@@ -137,7 +137,7 @@ class Provider:
         await self._post("clear", {})
 
     async def do(self, order: str, words: Mapping[str, Any]) -> Any:
-        """What the fake itself offers."""
+        """Anything that the fake itself offers."""
         return await self._post(f"do/{order}", words)
 
     async def shown(self) -> Sequence[tuple[str, str]]:
@@ -157,7 +157,7 @@ class Provider:
         return found
 
     async def violations(self) -> Sequence[str]:
-        """What was asked of it that no caller may ask."""
+        """Calls to it that no caller may make."""
         found: Sequence[str] = await self._get("violations")
         return found
 

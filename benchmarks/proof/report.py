@@ -105,7 +105,7 @@ def _mega(size: float) -> str:
 
 
 def holds(found: Mapping[str, Found], *, whole: bool) -> Sequence[str]:
-    """What does not hold of what must. `whole`: it is long enough to be published."""
+    """Everything that does not hold of what must. `whole`: it is long enough to be published."""
     verdicts = [one.verdict for one in found.values()]
     messages = sum(v.messages for v in verdicts)
     problems = [f"{n} {wrong}" for wrong in Wrong if (n := sum(v.wrong(wrong) for v in verdicts))]

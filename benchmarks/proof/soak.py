@@ -36,9 +36,9 @@ _AT_ONCE = Load(rate=1500.0, chats=300, long=0.0, stumbles=0.0, in_vain=0.0)
 """As many as are sent within a second, to see how many are answered in one."""
 _LOOKS = 180
 _WARM = 0.25
-"""The share of the time that is not looked at: what is made once is made there."""
+"""The share of the time that is not looked at: there is made all that is made once."""
 MEMORY, COUNT, ROWS = 0.05, 0.10, 0.10
-"""What may be gained from the warm-up to the end: these shares of memory, of handles and threads
+"""The most that may be gained from the warm-up to the end: these shares of memory, of handles and threads
 (or one), and of the rows a message."""
 _FEW = 200
 """Rows; of a table with fewer none is made for each message."""
@@ -186,7 +186,7 @@ def _kilobytes(file: Path, name: str) -> int:
 
 
 def curves(soaked: Mapping[str, Soaked]) -> Sequence[Curve]:
-    """What the picture shows of each."""
+    """The curves of the picture."""
     found = []
     for database, one in soaked.items():
         at = [look.at / 60 for look in one.looks]

@@ -74,7 +74,7 @@ class Found:
     """Seconds from a death until another process had a run that the dead one held."""
     never_taken: int = 0
     left: list[str] = field(default_factory=list)
-    """What was not settled in the end."""
+    """Everything that was not settled in the end."""
     tries: int = 0
     sends: int = 0
     spoilt: Counter[str] = field(default_factory=Counter)

@@ -1,11 +1,11 @@
-"""The clock of due times, which somebody may set while nobody who saw it lives.
+"""The clock of due times, which somebody may set while nobody lives who saw it before.
 
 Due times and deadlines are seconds of the database's wall clock. When that is set, they are moved
-with it, once (`followed` counts by how much in all). So the clock, less what was followed, is always
-as far ahead of the seconds since a machine's boot as it was when the first process began there: that
-difference, the machine's *base*, is kept in the database. Whoever comes finds a step by it, whether
-it was there or not: the process that saw the clock before the step may be dead, and one that was busy
-may have missed that it was set forward and back.
+with it, once; `followed` counts by how much in all. So the clock, less what was followed, is always
+as far ahead of the seconds since a machine's boot as it was when the first process began there.
+That difference, the machine's *base*, is kept in the database, and whoever comes finds a step by
+it: the process that saw the clock before may be dead, and one that was busy may have missed that it
+was set forward and back.
 
 A system that does not name its boots has no base. There a process knows what it saw itself.
 """
