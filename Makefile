@@ -28,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers prove soak lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -83,8 +83,11 @@ bench-peers: $(TESTABLE) $(PEERS:%=.venv-peers/%/.ready) ## The same job by othe
 	@$(UV) pip install --quiet --python $(@D)/bin/python -r $< </dev/null >&2
 	@touch $@
 
-bench-kills: $(TESTABLE) ## Load while processes are killed: no answer lost, none doubled
-	@$(BIN)/python -m benchmarks.kills $(ARGS)
+prove: $(TESTABLE) ## An hour of load while all goes wrong, and docs/proof.md; ARGS='--minutes 5'
+	@$(BIN)/python -m benchmarks.proof $(ARGS)
+
+soak: $(TESTABLE) ## An hour at half of what is possible: memory and tables; ARGS='--minutes 5'
+	@$(BIN)/python -m benchmarks.proof.soak $(ARGS)
 
 .PHONY: reference docs
 reference: $(TESTABLE) ## Write the pages that the code tells: docs/api.md, settings.md and others

@@ -140,6 +140,7 @@ class Settings(ChannelList):
     chat_waiting_max: int = Field(100, ge=1)
     chat_turns_per_day: int = Field(0, ge=0)
     command_words: bool = True
+    data_commands: bool = True
     allowed: Annotated[frozenset[str], NoDecode] = frozenset()
 
     @field_validator("log_level", "log_format", mode="before")
@@ -280,6 +281,7 @@ class Settings(ChannelList):
                 waiting_max=self.chat_waiting_max,
                 turns_per_day=self.chat_turns_per_day,
                 words=self.command_words,
+                data=self.data_commands,
                 allowed=self.allowed,
             ),
             policy=Policy(

@@ -25,6 +25,7 @@ _ON_BOTH_DATABASES = re.compile(
     r"tests/(storage|crash|e2e|clients|leases)/|tests/cli/test_beside"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
     r"|tests/(intake|delivery|operations)/test_whatsapp_cloud|tests/operations/test_restored"
+    r"|tests/privacy/test_nothing_left"
 )
 _LONG = re.compile(r"tests/(browser|crash|e2e|cli|observability/test_processes)")
 _numbers = count(1)

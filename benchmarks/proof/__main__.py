@@ -13,6 +13,7 @@ import asyncio
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -74,7 +75,7 @@ def main() -> None:
     options.add_argument("--minutes", type=float, default=MINUTES, help="of storm, in all")
     options.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
     options.add_argument("--only", type=Database, choices=[*Database], help="this database alone")
-    options.add_argument("--rate", type=float, default=12.0, help="messages a second")
+    options.add_argument("--rate", type=float, default=8.0, help="messages a second")
     options.add_argument("--contestant", default="benchmarks.proof.ours:Answerback")
     options.add_argument("--page", action="store_true", help="write the page in any case")
     asked = options.parse_args()
@@ -91,6 +92,8 @@ def main() -> None:
     for database, one in found.items():
         for finding in one.verdict.findings:
             print(f"  {database}: {finding.wrong}: {finding.name}: {finding.why}")
+        for words, times in Counter(one.record.last_words).items():
+            print(f"  {database}: ended by itself, {times} times: {words}")
         for note in one.notes:
             print(f"  {database}: {note}")
     for problem in problems:

@@ -1,4 +1,4 @@
-"""The seam to whoever is put through a storm: how to start it, where it listens, what it claims.
+"""The seam to whoever is put through a storm, from its start to its claims.
 
 The storm, its faults and its judge know nothing else of a contestant. A new one derives from
 `Contestant` and says `start`; the rest has the meaning of somebody who claims nothing.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from benchmarks.proof.judge import Claim
 from benchmarks.proof.plan import Platform
@@ -37,7 +38,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process held when it was killed: runs (with whatever tells that somebody else has
+    """All that a process held when it was killed: runs (with whatever tells that somebody else has
     one by now), and those of them that it was just sending for."""
 
     runs: Mapping[int, int] = field(default_factory=dict)
@@ -46,36 +47,39 @@ class Held:
 
 @dataclass
 class Contestant:
-    """Who answers. `places` is the number of its processes, each in a place of its own."""
+    """Somebody who answers. `places` is the number of its processes, each in a place of its own."""
 
-    ground: Ground
-    name = "nobody"
-    places = 1
-    platforms: Sequence[Platform] = tuple(Platform)
-    polls = False
-    """Whether it fetches Telegram's updates, instead of being called."""
-    quiet_after = 45.0
+    name: ClassVar[str]
+    platforms: ClassVar[Sequence[Platform]] = tuple(Platform)
+    quiet_after: ClassVar[float] = 45.0
     """Seconds without a call to any provider after which nothing is expected of it any more."""
+    ground: Ground
+    places = 1
+    polls = False
+    """It fetches Telegram's updates, instead of being called."""
     notes: list[str] = field(default_factory=list)
-    """What an operator's act or anything else had to say that people should read."""
+    """Words of an operator's acts, or of anything else, that people should read."""
 
     def start(self, place: int, port: int) -> Start:
         """The process of this place, which shall listen on this port of 127.0.0.1."""
         raise NotImplementedError
 
     def takes_webhooks(self, place: int) -> bool:
-        """Whether platforms can deliver to the process of this place."""
+        """Tell whether platforms can deliver to the process of this place."""
         return True
 
     async def ready(self, url: str) -> bool:
-        """Whether the process at this address works by now."""
+        """Tell whether the process at this address works by now."""
         return True
 
     async def prepare(self) -> None:
         """Whatever is done once, before the first process."""
 
+    async def close(self) -> None:
+        """Whatever is done once, behind the last process."""
+
     async def held_by(self, pid: int) -> Held | None:
-        """What this process, which is dead, held. None: it can't be told now."""
+        """Everything that this process, which is dead, held. None: it can't be told now."""
         return None
 
     async def still_held(self, held: Held) -> Collection[int] | None:
@@ -93,11 +97,15 @@ class Contestant:
         """The storm is over: undo what operators did for a while."""
 
     async def settled(self) -> bool | None:
-        """Whether nothing is under way any more. None: it can't be told, and quiet must do."""
+        """Tell whether nothing is under way any more. None: nobody can, and quiet must do."""
         return None
 
+    async def left(self) -> Sequence[str]:
+        """A line for each thing that is still under way, for whoever looks for the reason."""
+        return ()
+
     async def claims(self) -> Mapping[str, Claim]:
-        """What it says became of messages, by their names, where that excuses anything."""
+        """The claims that it makes on messages, by their names."""
         return {}
 
     async def requeued(self) -> Collection[str]:

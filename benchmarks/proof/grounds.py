@@ -48,6 +48,7 @@ async def storm_on(
         redis = valkey.url() if database is Database.POSTGRESQL else ""
         ground = Ground(folder, outages.url, redis, apis, ground_environment(clock))
         contestant = enter(ground)
+        stack.push_async_callback(contestant.close)
         await contestant.prepare()
         yield Storm(plan, contestant, fakes, outages, Redis(valkey), clock)
 

@@ -1,4 +1,4 @@
-"""The judge: what people were shown, held against what they asked and what was claimed of it.
+"""The judge, who holds what people were shown against what they asked and what was claimed of it.
 
 It knows nothing of who answers. Everything that it is given was written down by the providers and
 the pages, but the claims: what the contestant says became of each message. A claim excuses (a
@@ -17,7 +17,7 @@ from benchmarks.proof.errands import Errand, Fails, answered
 
 
 class Claim(StrEnum):
-    """What a contestant says became of a message, as far as that excuses anything."""
+    """A contestant's word on a message, as far as that excuses anything."""
 
     UNCERTAIN = "uncertain"
     """It may have arrived: the person or an operator was told so."""
@@ -28,7 +28,7 @@ class Claim(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a message, each has one."""
+    """The end of a message: each has one."""
 
     ANSWERED = "answered, once"
     ARRIVED = "uncertain, and had arrived"
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 class Wrong(StrEnum):
-    """What no message may meet."""
+    """Things that no message may meet."""
 
     LOST = "lost"
     DOUBLED = "doubled"

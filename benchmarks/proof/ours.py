@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import psycopg
@@ -17,6 +18,7 @@ import pysqlite3.dbapi2 as sqlite3
 from benchmarks.pages import PAGES
 from benchmarks.proof.contestant import Contestant, Held, Start
 from benchmarks.proof.judge import Claim
+from benchmarks.proof.places import tell
 from benchmarks.proof.plan import Platform
 from benchmarks.stage import spawn
 from bot.domain.ending import Cause, Ending
@@ -61,6 +63,10 @@ _HELD = """SELECT r.id, r.fence, EXISTS (SELECT 1 FROM outbox o WHERE o.run = r.
     WHERE r.state = 'running' AND h.pid = {pid}"""
 _OPEN = """SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + (SELECT count(*)
     FROM outbox WHERE standalone AND state IN ('pending', 'sending'))"""
+_LEFT = """SELECT r.id, r.state, r.chat, c.paused_until, r.holder, r.fence, r.attempts,
+    r.failures, r.deaths, r.not_before, r.set_aside, r.detail, o.kind, o.state, o.attempts,
+    o.not_before, o.error FROM runs r JOIN chats c ON c.id = r.chat
+    LEFT JOIN outbox o ON o.run = r.id WHERE r.state <> 'ended'"""
 _ENDED = "SELECT i.text, r.ending, r.cause FROM inbound i JOIN runs r ON r.id = i.run"
 _REQUEUED = """SELECT i.text FROM inbound i JOIN events e ON e.run = i.run
     WHERE e.what = 'requeued' AND e.who = 'storm'"""
@@ -74,7 +80,7 @@ _Unreadable = (psycopg.Error, sqlite3.Error)
 class Answerback(Contestant):
     """Three processes on PostgreSQL, two on SQLite, each with every role."""
 
-    name = "Answerback"
+    name: ClassVar[str] = "Answerback"
     http: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(trust_env=False))
     _paused: set[int] = field(default_factory=set)
 
@@ -106,6 +112,9 @@ class Answerback(Contestant):
             return (await self.http.get(f"{url}/readyz")).status_code == 200
         except httpx.TransportError:
             return False
+
+    async def close(self) -> None:
+        await self.http.aclose()
 
     async def held_by(self, pid: int) -> Held | None:
         rows = await self._rows(_HELD.format(pid=pid))
@@ -189,7 +198,7 @@ class Answerback(Contestant):
             async with asyncio.timeout(_WAITS):
                 out, error = await process.communicate()
         except TimeoutError:
-            process.kill()
+            tell(process, signal.SIGKILL)
             await process.wait()
             return -1
         if b"Traceback" in error + out:
@@ -203,6 +212,9 @@ class Answerback(Contestant):
     async def settled(self) -> bool | None:
         rows = await self._rows(_OPEN)
         return rows is not None and rows[0][0] == 0
+
+    async def left(self) -> Sequence[str]:
+        return [str(row) for row in await self._surely(_LEFT)]
 
     async def claims(self) -> Mapping[str, Claim]:
         found = {}

@@ -1,4 +1,4 @@
-"""What befalls the servers: the database, Redis, their disk, and the machine's clock."""
+"""Misfortunes of the servers: the database, Redis, their disk, and the machine's clock."""
 
 from __future__ import annotations
 

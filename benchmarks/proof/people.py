@@ -102,8 +102,9 @@ class OnTwilio:
 
     async def bring(self, number: int, words: str) -> bool:
         if number not in self._forms:
-            listed = {"body": words, "from_": self.chat, "webhook": False}
-            sid = (await self.fake.do("inbound", listed))["sid"]
+            sid = f"SM{self.index * 100_000 + number + (1 << 64):032x}"
+            listed = {"body": words, "from_": self.chat, "webhook": False, "sid": sid}
+            await self.fake.do("inbound", listed)
             self._forms[number] = inbound_form(
                 sid=sid, account=ACCOUNT, from_=self.chat, to=SENDER, body=words
             )
@@ -190,7 +191,7 @@ class Chat:
     way: Way
     sayings: Sequence[Saying]
     taken: list[Errand] = field(default_factory=list)
-    """What somebody took, in order."""
+    """Everything that somebody took, in order."""
     tries: int = 0
 
     async def speak(self, began: float) -> None:
@@ -215,7 +216,7 @@ class Chat:
         return self.way.page if isinstance(self.way, OnTheWeb) else None
 
     def was_told(self) -> bool:
-        """Whether the page was told of the end of all that it said."""
+        """Tell whether the page was told of the end of all that it said."""
         page = self.page
         return page is None or all(map(page.has_ended, (f"m-{n}" for n in range(len(self.taken)))))
 

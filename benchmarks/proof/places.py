@@ -6,9 +6,9 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import DEVNULL, Process
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 
 from benchmarks.proof.contestant import Contestant, Held
@@ -29,6 +29,7 @@ class Living:
     url: str
     frozen: bool = False
     asked_to_end: bool = False
+    born: float = field(default_factory=monotonic)
 
     @property
     def pid(self) -> int:
@@ -38,18 +39,31 @@ class Living:
     def running(self) -> bool:
         return self.process.returncode is None
 
+    @property
+    def age(self) -> float:
+        """Seconds since its start."""
+        return monotonic() - self.born
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, if it is there to be sent one."""
-        if self.running:
-            self.process.send_signal(number)
+        tell(self.process, number)
+
+
+def tell(process: Process, number: signal.Signals) -> None:
+    """Send a signal to a process, if it is there. Its own `send_signal` would look first whether it
+    has ended, and so take its exit code from whoever waits for that."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 @dataclass
 class Record:
-    """What became of the processes."""
+    """The fates of the processes."""
 
     starts: int = 0
-    ended_by_themselves: Counter[int] = field(default_factory=Counter)
+    last_words: list[str] = field(default_factory=list)
+    """Those of processes that ended by themselves, each with its exit code."""
     left_too_late: int = 0
 
 
@@ -80,7 +94,8 @@ class Place:
                     continue  # It was succeeded before it left.
                 self._begun.clear()
                 if not living.asked_to_end:
-                    self.record.ended_by_themselves[living.process.returncode or 0] += 1
+                    said = f"{living.process.returncode}: {self._last_line()}"
+                    self.record.last_words.append(said)
                     self.pause = _AGAIN
                 await asyncio.sleep(self.pause)
                 self.now = await self._start()
@@ -89,15 +104,21 @@ class Place:
                 self.now.signal(signal.SIGKILL)
                 await self.now.process.wait()
 
+    @property
+    def _log(self) -> Path:
+        return self.contestant.ground.folder / f"log-{self.number}"
+
+    def _last_line(self) -> str:
+        return "".join(self._log.read_text(errors="replace").splitlines()[-1:])
+
     async def _start(self) -> Living:
         self._turn += 1
         port = self._ports[self._turn % 2]
         start = self.contestant.start(self.number, port)
-        folder = self.contestant.ground.folder
-        with (folder / f"log-{self.number}").open("ab") as log:
+        with self._log.open("ab") as log:
             process = await spawn(
                 *start.command,
-                cwd=folder,
+                cwd=self.contestant.ground.folder,
                 env={"PATH": os.defpath, **start.environment},
                 stdin=DEVNULL,
                 stdout=log,

@@ -1,4 +1,4 @@
-"""The plan of a storm: who writes what when, and what befalls whom. Pure: a seed repeats it."""
+"""The plan of a storm: messages and misfortunes, each with its moment. Pure: a seed repeats it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PER_MINUTE: Mapping[Kind, float] = {
 }
 """1,000 kills in 54 minutes."""
 _LASTS: Mapping[Kind, tuple[float, float]] = {
-    Kind.KILL: (0.0, 6.0),
+    Kind.KILL: (0.0, 5.0),
     Kind.FREEZE: (0.3, 9.0),
     Kind.RESTART: (0.0, 1.0),
     Kind.DATABASE_RESTART: (0.0, 4.0),
@@ -121,7 +121,7 @@ class Load:
     """The people. `rate` in messages a second of all of them; `takes` are the least and the most
     seconds of the agent."""
 
-    rate: float = 12.0
+    rate: float = 8.0
     chats: int = 120
     takes: tuple[float, float] = (0.05, 0.5)
     long: float = 0.03

@@ -137,7 +137,7 @@ class Provider:
         await self._post("clear", {})
 
     async def do(self, order: str, words: Mapping[str, Any]) -> Any:
-        """What the fake itself offers."""
+        """Anything that the fake itself offers."""
         return await self._post(f"do/{order}", words)
 
     async def shown(self) -> Sequence[tuple[str, str]]:
@@ -157,17 +157,27 @@ class Provider:
         return found
 
     async def violations(self) -> Sequence[str]:
-        """What was asked of it that no caller may ask."""
+        """Calls to it that no caller may make."""
         found: Sequence[str] = await self._get("violations")
         return found
 
     async def _get(self, what: str) -> Any:
-        answer = await self.http.get(f"{self.url}/_fake/{what}", timeout=120.0)
-        return answer.json()
+        return await self._ask("GET", what)
 
     async def _post(self, what: str, body: Mapping[str, Any]) -> Any:
-        answer = await self.http.post(f"{self.url}/_fake/{what}", json=body, timeout=60.0)
-        return answer.json()
+        return await self._ask("POST", what, body)
+
+    async def _ask(self, verb: str, what: str, body: object = None) -> Any:
+        """Ask, and again where a spoilt send took our connection with it. Each order may come
+        twice."""
+        url = f"{self.url}/_fake/{what}"
+        for last in (False, False, True):
+            try:
+                return (await self.http.request(verb, url, json=body, timeout=120.0)).json()
+            except httpx.TransportError:
+                if last:
+                    raise
+        return None
 
 
 if __name__ == "__main__":

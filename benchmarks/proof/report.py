@@ -65,7 +65,7 @@ def _counts(found: Mapping[str, Found]) -> Iterator[Row]:
 
 
 def _ended_by_themselves(found: Found) -> int:
-    return found.record.ended_by_themselves.total()
+    return len(found.record.last_words)
 
 
 def _shares(found: Mapping[str, Found]) -> Iterator[Row]:
@@ -105,11 +105,12 @@ def _mega(size: float) -> str:
 
 
 def holds(found: Mapping[str, Found], *, whole: bool) -> Sequence[str]:
-    """What does not hold of what must. `whole`: it is long enough to be published."""
+    """Everything that does not hold of what must. `whole`: it is long enough to be published."""
     verdicts = [one.verdict for one in found.values()]
     messages = sum(v.messages for v in verdicts)
     problems = [f"{n} {wrong}" for wrong in Wrong if (n := sum(v.wrong(wrong) for v in verdicts))]
     problems += [what for one in found.values() for what in one.violations[:10]]
+    problems += [f"not settled: {what}" for one in found.values() for what in one.left[:10]]
     problems += [
         f"{one.never_taken} runs were never taken" for one in found.values() if one.never_taken
     ]

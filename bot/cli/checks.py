@@ -26,7 +26,9 @@ with lazy_imports(__name__):
     from bot.wiring import OperatorSession, database_exists
     from bot.wiring.agents import examine_agent
     from bot.wiring.operator import examine, upgrade_database
+    from storage import retention
     from storage.schema import migrate
+    from storage.schema.tables import words
 
 T = TypeVar("T")
 
@@ -189,3 +191,24 @@ def current(*, json: options.Json = False) -> None:
         state = "current" if found == ours else f"this version has {ours}: answerback db upgrade"
         render.lines([f"the database is at schema {found or 'none'}; {state}"])
     raise typer.Exit(DONE if found == ours else NOT_DONE)
+
+
+@database.command()
+def compact() -> None:
+    """Write the database anew, so that deleted words are in no unused space of it either. Nobody
+    can write meanwhile: choose a quiet hour. It needs as much room again.
+
+    For example: answerback db compact
+    """
+
+    async def work(session: OperatorSession) -> bool:
+        db = session.rt.db
+        owed = await db.read(retention.compaction_owed)
+        done = await db.compact([table.name for table in words.WORDS])
+        if done and owed is not None:
+            await db.write(retention.compacted, owed)
+        return done
+
+    if not in_session(work):
+        raise CommandFailed("somebody was reading an older state of it all the time: try it again")
+    render.lines(["the database is written anew: what was deleted is nowhere in it"])

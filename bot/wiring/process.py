@@ -42,6 +42,8 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.operations.restored import Settled, settle
 from bot.operations.webhooks import WebhookWatch
+from bot.privacy.forget import settle_compaction
+from bot.privacy.requests import fulfil
 from bot.runs.handoffs import tell_forsaken
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
@@ -70,6 +72,7 @@ _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_REQUESTS_EVERY = 1.0
 _HANDOFFS_EVERY = 30.0
 _SHARE_EVERY = 1.0
 """Seconds for which processes that start together may leave at more than their share."""
@@ -209,6 +212,7 @@ class Process:
         older = self.settings.retention_days * DAY
         while older and await self.rt.db.write(delete_old, older):
             await self.rt.clock.sleep(_BETWEEN_PAGES)
+        await settle_compaction(self.rt.db)
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
@@ -253,6 +257,7 @@ class Process:
             tasks.every("early statuses", _SWEEP_EVERY, partial(record_early, self.rt))
         tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
+        tasks.every("data requests", _REQUESTS_EVERY, partial(fulfil, self.rt))
         tasks.every("handoffs", _HANDOFFS_EVERY, partial(tell_forsaken, self.rt))
         tasks.every("share", min(_SHARE_EVERY, beat), self.share_rate_limits)
         asks = {row: e.recovered for row, e in self.endpoints.items() if e.recovered is not None}
