@@ -3,7 +3,7 @@
 A kind of misfortune that would take from a library what it stands on, where nothing of the like is
 done to Answerback, is left out for it: who keeps jobs in Redis finds it restarted, with everything
 that it had confirmed, and never emptied; who has one process, or names its processes, is restarted
-instead of handed over.
+instead of handed over; and a process alone is killed as often as each of three is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import httpx
 
@@ -35,20 +36,20 @@ _WITHOUT = (
     *(Kind.DATABASE_RESTART, Kind.CONNECTIONS_CUT, Kind.DISK_FULL, Kind.DATABASE_HELD),
     *(Kind.REDIS_EMPTIED, Kind.REDIS_STOPPED, Kind.REDIS_NONSENSE, Kind.OPERATOR),
 )
-_RESTARTED = {
+_BARE: Mapping[Kind, float] = {**PER_MINUTE, **dict.fromkeys(_WITHOUT, 0.0)}
+_RESTARTED: Mapping[Kind, float] = {
     Kind.RESTART: PER_MINUTE[Kind.RESTART] + PER_MINUTE[Kind.HAND_OVER],
     Kind.HAND_OVER: 0.0,
 }
-_BARE: Mapping[Kind, float] = PER_MINUTE | dict.fromkeys(_WITHOUT, 0.0)
-_ON_REDIS = _BARE | {Kind.REDIS_STOPPED: PER_MINUTE[Kind.DATABASE_RESTART]}
-_ON_POSTGRES = (
-    _BARE
-    | _RESTARTED
-    | {
-        kind: PER_MINUTE[kind]
-        for kind in (Kind.DATABASE_RESTART, Kind.CONNECTIONS_CUT, Kind.DISK_FULL)
-    }
-)
+_ON_REDIS = {**_BARE, Kind.REDIS_STOPPED: PER_MINUTE[Kind.DATABASE_RESTART]}
+_OF_POSTGRES = (Kind.DATABASE_RESTART, Kind.CONNECTIONS_CUT, Kind.DISK_FULL)
+_ON_POSTGRES = {**_BARE, **_RESTARTED, **{kind: PER_MINUTE[kind] for kind in _OF_POSTGRES}}
+_OF_PROCESSES = (Kind.KILL, Kind.FREEZE, Kind.RESTART)
+_PROCESSES = 3
+"""Those of Answerback, of DBOS, and of a queue with its webhook."""
+_ALONE = {**_BARE, **_RESTARTED}
+_ALONE |= {kind: _ALONE[kind] / _PROCESSES for kind in _OF_PROCESSES}
+"""A process meets as much as each of the others does."""
 
 
 def apologies(texts: Iterable[str]) -> Mapping[str, Claim]:
@@ -61,12 +62,12 @@ def apologies(texts: Iterable[str]) -> Mapping[str, Claim]:
 class Peer(Contestant):
     """A bot in `.venv-peers/`, on Telegram alone. All that it claims is what it told people."""
 
-    environment = "naive"
+    environment: ClassVar[str] = "naive"
     """Its folder there."""
     platforms = (Platform.TELEGRAM,)
-    places = 3
-    kinds = _BARE
-    durable_redis = False
+    places = _PROCESSES
+    kinds: ClassVar[Mapping[Kind, float]] = _BARE
+    durable_redis: ClassVar[bool] = False
     _doors: dict[int, int] = field(default_factory=dict)
     """The port at each place that takes webhooks."""
 
@@ -129,7 +130,7 @@ class Naive(Peer):
     name = "python-telegram-bot 22.8"
     places = 1
     polls = True
-    kinds = _BARE | _RESTARTED
+    kinds = _ALONE
 
     def command(self, place: int, port: int) -> Sequence[str | Path]:
         return self.program("python"), "-m", bots("polling")
@@ -208,5 +209,5 @@ class Ours(Answerback):
     """Answerback on Telegram alone, as the others are; with everything that befalls it at home."""
 
     platforms = (Platform.TELEGRAM,)
-    kinds = PER_MINUTE
-    durable_redis = False
+    kinds: ClassVar[Mapping[Kind, float]] = PER_MINUTE
+    durable_redis: ClassVar[bool] = False

@@ -182,7 +182,7 @@ def main() -> None:
     )
     options.add_argument("--minutes", type=float, default=MINUTES, help="of storm for each")
     options.add_argument("--seed", type=int, default=3)
-    options.add_argument("--rate", type=float, default=12.0, help="messages a second")
+    options.add_argument("--rate", type=float, default=Load().rate, help="messages a second")
     options.add_argument("--only", choices=[*ENTRIES], nargs="+", default=[*ENTRIES])
     asked = options.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # What runs is ended, then we.

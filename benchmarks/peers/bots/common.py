@@ -15,7 +15,7 @@ from benchmarks.proof.errands import Errand
 TOKEN = os.environ.get("BOT_TOKEN", "1:none")
 API = os.environ.get("BOT_API", "http://127.0.0.1:1") + "/bot"
 SECRET = os.environ.get("BOT_SECRET", "")
-SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the name of a header
+SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
 AGENT_TRIES = 3
 """Attempts of the agent, before the person is told that it failed."""
 SEND_TRIES = 10

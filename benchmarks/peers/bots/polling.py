@@ -16,6 +16,7 @@ from benchmarks.peers.bots.common import AGENT_TRIES, API, TOKEN, limiter, sorry
 from benchmarks.proof.errands import Failed
 
 Context = ContextTypes.DEFAULT_TYPE
+logger = logging.getLogger(__name__)
 
 
 async def answer(update: Update, _: Context) -> None:
@@ -36,7 +37,7 @@ async def answer(update: Update, _: Context) -> None:
 
 async def log_error(_: object, context: Context) -> None:
     """Its examples log what a handler raised, and go on."""
-    logging.error("an update could not be handled: %r", context.error)
+    logger.error("an update could not be handled: %r", context.error)
 
 
 def application() -> Application[Any, Any, Any, Any, Any, Any]:
