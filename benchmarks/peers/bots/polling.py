@@ -1,7 +1,7 @@
 """python-telegram-bot alone: `run_polling`, one handler, the limiter, updates side by side.
 
-Its page on errors of the network says that it doesn't repeat a call, since it can't know whether
-that arrived, and leaves it to the bot: here, as in its examples, an error is logged.
+Its page on network errors knows no one way for all bots, and leaves it to each: here, as in its
+examples, an error is logged.
 """
 
 from __future__ import annotations
