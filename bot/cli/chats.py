@@ -16,7 +16,6 @@ from bot.cli.apply import apply_each, apply_to, given, named
 from bot.cli.output import render
 from bot.cli.output.course import print_conversation, print_course
 from bot.cli.output.layout import Column, Place, quoted
-from bot.cli.output.seen import Seen, look
 from bot.cli.output.shapes import (
     FOR_EVER,
     Shape,
@@ -24,12 +23,13 @@ from bot.cli.output.shapes import (
     moment_shape,
     run_shape,
     said_shape,
-    shown,
 )
 from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import DONE, CommandFailed, in_session, one_chat, operator_of
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
+from bot.operations.seen import Seen, look
+from bot.operations.shortening import shown
 
 with lazy_imports(__name__):
     from bot.cli import exporting

@@ -18,6 +18,7 @@ VERBS = {
     "outbox list", "outbox resolve", "letters list", "letters dismiss",
     "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "db backup",
     "db restore", "db restored", "db copy", "db reopen", "db compact", "agent check", "demo kill",
+    "operator hash",
 }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ NO_WORDS: Mapping[Table, str] = {
     ended_sessions: "session",
     secrets: "name value",
     files: "ref address mime",
-    holders: "name boot clock host role",
+    holders: "name boot clock host role version",
     events: "who what",
     retention: "what",
     journal: "kind status ending",
