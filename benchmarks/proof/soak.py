@@ -38,8 +38,8 @@ _LOOKS = 180
 _WARM = 0.25
 """The share of the time that is not looked at: there is made all that is made once."""
 MEMORY, COUNT, ROWS = 0.05, 0.10, 0.10
-"""The most that may be gained from the warm-up to the end: these shares of memory, of handles and threads
-(or one), and of the rows a message."""
+"""The most that may be gained from the warm-up to the end: these shares of memory, of handles and
+threads (or one), and of the rows a message."""
 _FEW = 200
 """Rows; of a table with fewer none is made for each message."""
 
