@@ -30,7 +30,7 @@ _FAULTS_OF_PROCESSES = (Kind.KILL, Kind.FREEZE, Kind.RESTART, Kind.HAND_OVER)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What its documentation says of a message, and what was not tried with it."""
+    """The promises of its documentation on a message, and the settings that were not tried."""
 
     loses: str
     doubles: str
@@ -166,7 +166,7 @@ def table(lines: Sequence[Line]) -> str:
 
 
 def promises(entries: Sequence[Entry]) -> str:
-    """What each says of itself, as a table."""
+    """The promises of each, as a table."""
     heads = ("", "of losing", "of doubling", "of order", "where it says so", "not tried")
     rows = [heads, tuple("---" for _ in heads)]
     for entry in entries:

@@ -1,4 +1,4 @@
-"""What all four have in common: the agent, python-telegram-bot's `Bot`, and the webhook's words."""
+"""The agent of all four, python-telegram-bot's `Bot`, and the words of a webhook."""
 
 from __future__ import annotations
 
