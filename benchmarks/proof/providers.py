@@ -28,7 +28,7 @@ from tests.fakes.twilio.server import FakeTwilio
 
 SEND = {Platform.TELEGRAM: "sendMessage", Platform.TWILIO: "create", Platform.META: "send"}
 """The method that sends, by the name that a provider's record has for it."""
-_BEFORE, _AFTER = (0.01, 0.06), (0.01, 0.09)
+_BEFORE, _AFTER = (0.01, 0.05), (0.01, 0.05)
 """Seconds that a send takes before it is done, and until it is answered."""
 
 
