@@ -28,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers prove soak lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -83,8 +83,11 @@ bench-peers: $(TESTABLE) $(PEERS:%=.venv-peers/%/.ready) ## The same job by othe
 	@$(UV) pip install --quiet --python $(@D)/bin/python -r $< </dev/null >&2
 	@touch $@
 
-bench-kills: $(TESTABLE) ## Load while processes are killed: no answer lost, none doubled
-	@$(BIN)/python -m benchmarks.kills $(ARGS)
+prove: $(TESTABLE) ## An hour of load while all goes wrong, and docs/proof.md; ARGS='--minutes 5'
+	@$(BIN)/python -m benchmarks.proof $(ARGS)
+
+soak: $(TESTABLE) ## An hour at half of what is possible: memory and tables; ARGS='--minutes 5'
+	@$(BIN)/python -m benchmarks.proof.soak $(ARGS)
 
 .PHONY: reference docs
 reference: $(TESTABLE) ## Write the pages that the code tells: docs/api.md, settings.md and others
@@ -96,7 +99,10 @@ docs: $(READABLE) ## Make the site of the pages; a dead link, anchor or a page i
 		--conf-dir docs/site --doctree-dir build/doctrees . build/docs </dev/null
 	@echo "The site is in build/docs/index.html"
 
-.PHONY: keep-release
+.PHONY: bench-upgrade keep-release
+bench-upgrade: $(TESTABLE) ## The last release and this version side by side under load, and the way back
+	@$(BIN)/python -m benchmarks.proof.upgrade $(ARGS)
+
 keep-release: ## After a release: keep its code for the tests, TAG=v0.2.0
 	@git rev-parse --quiet --verify '$(TAG)^{commit}' >/dev/null || { echo 'TAG=v0.2.0, please'; exit 1; }
 	@rm -f tests/releases/answerback-*.tar.xz
