@@ -109,7 +109,10 @@ docs: $(READABLE) ## Make the site of the pages; a dead link, anchor or a page i
 		--conf-dir docs/site --doctree-dir build/doctrees . build/docs </dev/null
 	@echo "The site is in build/docs/index.html"
 
-.PHONY: keep-release
+.PHONY: bench-upgrade keep-release
+bench-upgrade: $(TESTABLE) ## The last release and this version side by side under load, and the way back
+	@$(BIN)/python -m benchmarks.proof.upgrade $(ARGS)
+
 keep-release: ## After a release: keep its code for the tests, TAG=v0.2.0
 	@git rev-parse --quiet --verify '$(TAG)^{commit}' >/dev/null || { echo 'TAG=v0.2.0, please'; exit 1; }
 	@rm -f tests/releases/answerback-*.tar.xz
