@@ -5,6 +5,7 @@ VENV ?= .venv
 WORKERS ?= 6
 ARGS ?=
 UV_VERSION := 0.13.9
+AUDIT_VERSION := 2.10.1
 
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
@@ -28,11 +29,11 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers prove soak lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots fuzz audit bench bench-peers prove soak lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-		printf '  make %-12s %s\n' "$$name" "$$text"; done
+		printf '  make %-14s %s\n' "$$name" "$$text"; done
 
 run: $(READY) ## Start Answerback: a chat in the terminal, or the channels that are configured
 	@exec $(BIN)/answerback up
@@ -60,8 +61,9 @@ format: $(TESTABLE) ## Rewrite the code in its one form
 goldens: $(TESTABLE) ## Renew tests/cli/goldens, every screen of the command line; then read them
 	@$(BIN)/python -m tests.cli.screens
 
-screenshots: $(TESTABLE) ## Take docs/web-*.png of the chat on a page; needs a Chromium
+screenshots: $(TESTABLE) ## Take docs/web-*.png and docs/operator-*.png of pages; needs a Chromium
 	@$(BIN)/python docs/screenshots.py
+	@$(BIN)/python docs/operator_pictures.py
 
 picture: $(TESTABLE) ## Draw layers.svg, run-life.svg and killed-twice.svg of docs/ from the code as it is
 	@$(BIN)/python docs/layers.py
@@ -70,6 +72,9 @@ picture: $(TESTABLE) ## Draw layers.svg, run-life.svg and killed-twice.svg of do
 
 recording: $(TESTABLE) ## Record docs/demo.svg: a process is killed, the next one answers
 	@$(BIN)/python docs/recording.py
+
+fuzz: $(TESTABLE) ## Generated inputs at every door and parser; ARGS='--inputs 1000000 --seed 7'
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 bench: $(TESTABLE) ## Every figure beside its floor, and docs/benchmarks.md; ARGS=--quick: two minutes
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -98,6 +103,16 @@ docs: $(READABLE) ## Make the site of the pages; a dead link, anchor or a page i
 	@$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning \
 		--conf-dir docs/site --doctree-dir build/doctrees . build/docs </dev/null
 	@echo "The site is in build/docs/index.html"
+
+.PHONY: keep-release
+keep-release: ## After a release: keep its code for the tests, TAG=v0.2.0
+	@git rev-parse --quiet --verify '$(TAG)^{commit}' >/dev/null || { echo 'TAG=v0.2.0, please'; exit 1; }
+	@rm -f tests/releases/answerback-*.tar.xz
+	git archive --format=tar '$(TAG)^{commit}' pyproject.toml bot channels storage | xz -9e \
+		> tests/releases/answerback-$(TAG:v%=%).tar.xz
+
+audit: $(TOOLS) ## Ask the package index for advisories of what is locked; fails when there is one
+	@$(UV) tool run pip-audit==$(AUDIT_VERSION) --strict --disable-pip --requirement requirements.lock $(ARGS)
 
 lock: $(TOOLS) ## Resolve the dependencies anew into the lock files
 	$(COMPILE) --upgrade pyproject.toml --extra llm --extra otel --group build -o requirements.lock

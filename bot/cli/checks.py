@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Annotated, NoReturn, TypeVar
+from typing import Annotated, NoReturn, TypeVar, assert_never
 
 import typer
 
@@ -13,6 +13,7 @@ from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
 from bot.cli.output.shapes import Shape, shape
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
+from bot.domain.decisions.schema import Fit, fit
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
@@ -177,20 +178,37 @@ def upgrade() -> None:
 
 @database.command()
 def current(*, json: options.Json = False) -> None:
-    """Show the database's schema and this version's. The exit code is 1 when they differ.
+    """Show the database's schema and this version's. The exit code is 1 when this version can't
+    work on it as it is.
 
     For example: answerback db current
     """
     url = settings_with_logs("WARNING", foreign=False).database_url
     if not database_exists(url):
         raise DatabaseUnavailable("there is no database file yet: run `answerback db upgrade`")
-    found, ours = migrate.revisions(url)
+    found, ours = migrate.schema_of(url), migrate.NEWEST
+    fits = None if found is None else fit(found, ours)
     if json:
-        render.as_json({"current": found, "newest": ours})
+        at, floor = (None, None) if found is None else (found.revision, found.floor)
+        render.as_json({"current": at, "floor": floor, "newest": ours})
     else:
-        state = "current" if found == ours else f"this version has {ours}: answerback db upgrade"
-        render.lines([f"the database is at schema {found or 'none'}; {state}"])
-    raise typer.Exit(DONE if found == ours else NOT_DONE)
+        at = "none" if found is None else found.revision
+        render.lines([f"the database is at schema {at}; {_state(fits, ours)}"])
+    raise typer.Exit(DONE if fits in (Fit.SAME, Fit.AHEAD) else NOT_DONE)
+
+
+def _state(fits: Fit | None, ours: str) -> str:
+    match fits:
+        case Fit.SAME:
+            return "current"
+        case Fit.AHEAD:
+            return f"this version has {ours}, and works on it"
+        case Fit.BEHIND | None:
+            return f"this version has {ours}: answerback db upgrade"
+        case Fit.BEYOND:
+            return f"this version has {ours}, which is too old: use the newer Answerback"
+        case other:
+            assert_never(other)
 
 
 @database.command()

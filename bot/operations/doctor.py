@@ -20,12 +20,14 @@ from bot.domain.ports import Clock
 from bot.operations.session import OperatorSession, database_exists, schema_problem
 from bot.operations.stuck import silent_processes
 from bot.operations.webhooks import webhook_finding, webhook_states
-from bot.settings import Settings
+from bot.settings import FILE, Settings
 from bot.version import our_version
 from storage import audit_log, holders
 from storage.engine.database import parsed_url
 from storage.engine.demands import facts_of, judge
+from storage.engine.private import open_to_all
 from storage.engine.probe import RedisUnreachable, ping_redis
+from storage.holders import HolderRow
 from storage.views import diagnostics
 
 _DISK_LEFT = 500_000_000
@@ -64,7 +66,7 @@ def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
 async def examine(process: Examined) -> Sequence[Finding]:
     """Every finding, in the order in which things depend on each other. Never raises."""
     settings, clock = process.settings, process.clock
-    found = [_program(), *_settings(process), _disk(settings)]
+    found = [_program(), *_settings(process), _disk(settings), *_open_to_all(settings)]
     stored = await _database(settings, clock)
     found += stored
     found += await _redis(settings, clock)
@@ -115,6 +117,19 @@ def _disk(settings: Settings) -> Finding:
     return fine("disk", f"{left // 1_000_000_000} GB are left in {folder}")
 
 
+def _open_to_all(settings: Settings) -> Sequence[Finding]:
+    """The files with secrets or people's words that every user of this machine may read."""
+    parsed = parsed_url(settings.database_url)
+    files = [Path(FILE)]
+    if parsed.get_backend_name() == "sqlite":
+        files.append(Path(str(parsed.database)))
+    return [
+        warning(file.name, "every user of this machine may read it", f"chmod o= {file}")
+        for file in files
+        if open_to_all(file)
+    ]
+
+
 async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
     name = "database"
     url = settings.database_url
@@ -126,7 +141,7 @@ async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
         found = judge(await asyncio.to_thread(facts_of, url, clock))
         if said := await asyncio.to_thread(schema_problem, url):
             return [*found, problem("schema", said, "answerback db upgrade")]
-        return [*found, fine("schema", "it is this version's")]
+        return [*found, fine("schema", "this version works on it")]
     except DatabaseSealed as sealed:
         return [*found, problem("schema", sealed.seal.says, sealed.seal.fix)]
     except DatabaseUnavailable as error:
@@ -184,7 +199,17 @@ async def _holders(session: OperatorSession) -> Sequence[Finding]:
         said = "no process works on runs now"
         return [*found, warning("processes", said, "answerback serve")]
     said = f"alive: {', '.join(f'{row.name} ({row.role})' for row in alive)}"
-    return [*found, fine("processes", said)]
+    return [*found, *_of_other_versions(alive), fine("processes", said)]
+
+
+def _of_other_versions(alive: Sequence[HolderRow]) -> Sequence[Finding]:
+    """The processes that an upgrade, or the way back, has not come to yet."""
+    others = [row for row in alive if row.version != our_version()]
+    if not others:
+        return []
+    named = ", ".join(f"{row.name} ({row.version or 'before 0.2.0'})" for row in others)
+    says = f"{named} beside this {our_version()}: both work on the database"
+    return [warning("versions", says, "restart them when you have seen that this one works")]
 
 
 async def _sending(session: OperatorSession) -> Sequence[Finding]:

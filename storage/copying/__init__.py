@@ -37,6 +37,7 @@ from storage.copying.ends import (
     unlocked_end_of,
 )
 from storage.copying.sums import RowSum
+from storage.engine.private import make_file, make_folder
 from storage.schema import migrate
 from storage.schema.seal import (
     allow_changes,
@@ -194,7 +195,9 @@ def _state(url: URL, clock: Clock) -> DatabaseState:
 
 def _make_folder(url: URL) -> None:
     if url.get_backend_name() == "sqlite":
-        Path(str(url.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
+        file = Path(str(url.database)).absolute()
+        make_folder(file.parent)
+        make_file(file)
 
 
 def _copied(source: End, target: End, url: URL, order: _Order) -> Sequence[CopiedTable]:
@@ -218,7 +221,7 @@ def _copied(source: End, target: End, url: URL, order: _Order) -> Sequence[Copie
     change_seal(target.tx, SealKind.WHOLE)
     target.commit()
     order.tell(Progress(Stage.SEALED))
-    set_seal(source.tx, Seal(SealKind.MOVED, order.copy, target.place, migrate.NEWEST))
+    set_seal(source.tx, SealKind.MOVED, order.copy, target.place)
     source.commit()
     return [CopiedTable(name, s.sum.rows, s.sum.digest, s.cleaned) for name, s in sent.items()]
 
@@ -245,8 +248,7 @@ def _reserve(url: URL, source: DatabaseState, copy: str) -> None:
             lift_seal(tx, found.seal)
             _empty(tx)
         migrate.apply_missing(connection)
-        seal = Seal(SealKind.UNFINISHED, copy, source.place, migrate.NEWEST)
-        set_seal(tx, seal)
+        set_seal(tx, SealKind.UNFINISHED, copy, source.place)
 
 
 def _empty(tx: Tx) -> None:

@@ -228,6 +228,20 @@ async def test_the_doctor_names_what_is_wrong_and_the_fix(
     assert TOKEN not in str(found)
 
 
+async def test_the_doctor_names_the_processes_that_an_upgrade_has_not_come_to(
+    world: World, environment: pytest.MonkeyPatch
+) -> None:
+    await world.start()
+    await world.start()
+    assert "versions" not in await examined()
+    ids = await world.rows("SELECT id, name FROM holders ORDER BY id")
+    old = f"UPDATE holders SET version = '' WHERE id = {ids[0][0]}"
+    await world._beside().write(lambda tx: tx.run(old))
+    found = (await examined())["versions"]
+    assert found.level is Level.WARNING
+    assert found.says.startswith(f"{ids[0][1]} (before 0.2.0) beside this")
+
+
 async def test_the_doctor_names_a_platform_that_is_set_up_by_half(
     environment: pytest.MonkeyPatch,
 ) -> None:
@@ -251,3 +265,20 @@ async def test_the_doctor_reads_an_old_schema(
     environment.setenv("DATABASE_URL", blank_sqlite_url)
     found = await examined()
     assert found["schema"].fix == "answerback db upgrade"
+
+
+async def test_the_doctor_tells_of_files_that_everybody_may_read(
+    environment: pytest.MonkeyPatch, sqlite_url: str, tmp_path: Path
+) -> None:
+    environment.chdir(tmp_path)
+    environment.setenv("DATABASE_URL", sqlite_url)
+    database, env = Path(sqlite_url.removeprefix("sqlite:///")), tmp_path / ".env"
+    env.touch()
+    for mode, told in ((0o600, False), (0o640, False), (0o644, True)):
+        for file in (database, env):
+            file.chmod(mode)
+        found = await examined()
+        assert [name in found for name in (".env", database.name)] == [told, told]
+        if told:
+            assert found[".env"].level is Level.WARNING
+            assert found[".env"].fix == "chmod o= .env"

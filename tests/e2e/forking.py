@@ -36,15 +36,17 @@ class Forked:
     _pipes: list[asyncio.BaseTransport] = field(default_factory=list)
 
     @classmethod
-    async def start(cls, *words: str, environment: dict[str, str], folder: Path) -> Self:
-        """Begin `answerback` with these words, in this folder."""
+    async def start(
+        cls, *words: str, environment: dict[str, str], folder: Path, code: Path = ROOT
+    ) -> Self:
+        """Begin `answerback` of this code with these words, in this folder."""
         theirs_in, stdin = os.pipe()
         (stdout, theirs_out), (stderr, theirs_err), (report, reports) = (
             os.pipe() for _ in range(3)
         )
         given = (theirs_in, theirs_out, theirs_err, reports)
         order = {"words": words, "environment": environment, "folder": str(folder)}
-        socket.send_fds(_ancestor(), [json.dumps(order).encode()], given)
+        socket.send_fds(_ancestor(code), [json.dumps(order).encode()], given)
         for descriptor in given:
             os.close(descriptor)
         pipes: list[asyncio.BaseTransport] = []
@@ -92,16 +94,17 @@ async def _writer(descriptor: int, pipes: list[asyncio.BaseTransport]) -> Stream
 
 
 @cache
-def _ancestor() -> socket.socket:
-    """The socket to which orders for forks go. The ancestor ends when the tests' process does."""
+def _ancestor(code: Path) -> socket.socket:
+    """The socket to which orders for forks of this code go. The ancestor ends when the tests'
+    process does."""
     orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ancestor = subprocess.Popen(
         [sys.executable, "-m", "tests.e2e.ancestor", str(theirs.fileno())],
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        cwd=ROOT,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT)},
+        cwd=code,  # which comes first where modules are looked for
+        env={"PATH": os.defpath, "PYTHONPATH": f"{code}{os.pathsep}{ROOT}"},
     )
     theirs.close()
 
