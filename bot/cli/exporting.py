@@ -38,6 +38,8 @@ async def export(
     DatabaseUnavailable."""
     if text and folder is not None:
         raise CommandFailed("--files goes with JSON, which names them: leave out --text", MISUSED)
+    if folder is not None:
+        _make(folder)
     place = DatabaseSettings(session.settings.database_url, pool=1, patience=_PATIENCE)
     with (
         _new(out) as draft,
@@ -74,6 +76,14 @@ def _new(out: Path | None) -> Iterator[TextIO]:
         raise
 
 
+def _make(folder: Path) -> None:
+    """Make a folder that nobody else may read, unless there is one. Raises CommandFailed."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandFailed(f"{folder} can't be made: {error.strerror}", MISUSED) from error
+
+
 def _folders(session: OperatorSession) -> dict[int, Path]:
     """The folder of each account that keeps the files of its people in one."""
     endpoints = {
@@ -106,8 +116,6 @@ def _record(
             out.write(content)
         return target.name
 
-    if folder is not None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_record(tx, draft, of, nothing_saved if folder is None else save)
 
 

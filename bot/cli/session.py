@@ -18,6 +18,7 @@ with lazy_imports(__name__):
     import asyncio
     import getpass
 
+    from bot.domain.message import clean
     from bot.observability.logs import set_up_logs
     from bot.operations.actions import Operator
     from bot.wiring import OperatorSession, Settings, operator_session, read_settings
@@ -99,13 +100,14 @@ def program() -> str:
 
 def operator_of(acting: Acting) -> Operator:
     """The operator: `--who`, or the user of this machine."""
-    if who := acting.who.strip():
-        return Operator(who, acting.reason.strip())
+    reason = clean(acting.reason).strip()
+    if who := clean(acting.who).strip():
+        return Operator(who, reason)
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = f"uid{os.getuid()}"
-    return Operator(f"{user}@{socket.gethostname()}", acting.reason.strip())
+    return Operator(clean(f"{user}@{socket.gethostname()}"), reason)
 
 
 def one_run(tx: Tx, name: str) -> int:

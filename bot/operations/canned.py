@@ -27,7 +27,7 @@ def canned_texts(file: Path | None) -> Mapping[str, str]:
         raise ConfigurationError(f"CANNED_TEXTS: {file} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"CANNED_TEXTS: {file} is not UTF-8: save it as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # The parser's own, and those that it lets pass.
         raise ConfigurationError(f"CANNED_TEXTS: {file} is no TOML: {error}") from error
     for name, text in told.items():
         if not isinstance(text, str) or not text.strip():

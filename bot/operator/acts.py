@@ -247,7 +247,7 @@ async def do_recovery(asked: Asked) -> Response:
     return asked.page("recovery.html", says=says, done=True)
 
 
-_PATH = "/acts/{of}/{number:int}/{act}"
+_PATH = "/acts/{of}/{number:row}/{act}"
 VIEWS = (
     View(_PATH, plan, role=Role.ACTING),
     View(_PATH, do, method="POST", role=Role.ACTING),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import FormData, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
@@ -28,7 +29,7 @@ from bot.operator.live import Streams
 from bot.operator.look import Look
 from bot.operator.sessions import Sessions, same_token
 from bot.operator.sign_in import COOKIE, SignIn, address, wanted, way_in
-from bot.operator.view import FORM, Asked, Tools, View
+from bot.operator.view import FORM, Asked, Tools, View, row_number
 
 VIEWS: Sequence[View] = (
     *now.VIEWS,
@@ -44,6 +45,18 @@ _FORM_WITHIN = 60.0
 """Seconds in which a form arrives whole: a photograph of it may come from a telephone."""
 _FIELDS = 40
 _log = logging.getLogger("answerback.operator")
+
+
+class _RowNumber(Convertor[int]):
+    """A row's number in a path. Starlette's own fails for one that is longer than any."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return row_number(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,7 @@ class OperatorPage:
             canned=terms.canned,
             public_url=terms.public_url,
         )
+        register_url_convertor("row", _RowNumber())
         self.routes = [
             Route(f"{PATH}/static/{{name}}", look.serve, methods=["GET"]),
             Route(f"{PATH}/sign-in", self._ask, methods=["GET"]),
@@ -197,6 +211,8 @@ async def _form(request: Request, largest: int, files: int) -> FormData:
         raise HTTPException(408, "the form took too long") from None
     except MultiPartException as error:
         raise HTTPException(400, error.message) from None
+    except UnicodeError:
+        raise HTTPException(400, "the form is written in no letters that we read") from None
 
 
 def _secured(send: Send) -> Send:

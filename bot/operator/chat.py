@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.domain.clients import StoredFile
 from bot.domain.concern import Concern
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.message import clean
 from bot.domain.operators import Role
 from bot.domain.reply import FileOut
 from bot.operations import chats
@@ -30,11 +31,11 @@ from bot.operations.inbox import OpenChat, open_chat, the_chat
 from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
 from bot.operator.talk import lines_of
-from bot.operator.view import Asked, View
+from bot.operator.view import Asked, View, row_number
 from storage import outbox, presence
 from storage.views.conversation import Before
 
-_PATH = "/chats/{chat:int}"
+_PATH = "/chats/{chat:row}"
 _EVERY = 1.0
 """Seconds between two looks."""
 _LEASE = 15.0
@@ -116,12 +117,12 @@ async def _canned(asked: Asked) -> tuple[Mapping[str, str], str]:
 
 def _place(asked: Asked) -> Before | None:
     """The place before which lines are asked for. Raises HTTPException."""
-    told = asked.request.query_params.get("before")
+    told = asked.queried("before")
     if not told:
         return None
     try:
         at, heard, said = told.split("-", 2)
-        return Before(float(at), int(heard), int(said))
+        return Before(float(at), row_number(heard), row_number(said))
     except ValueError:
         raise HTTPException(404, "there is no such place in the conversation") from None
 
@@ -163,7 +164,8 @@ async def reply(asked: Asked) -> Response:
 
 async def _attached(asked: Asked, number: int, file: UploadFile) -> FileOut:
     """A file of the form, kept to be sent. Raises NotAttached."""
-    given = StoredFile(file.filename or "file", file.content_type or "", await file.read())
+    name, kind = clean(file.filename or "file"), clean(file.content_type or "")
+    given = StoredFile(name, kind, await file.read())
     host = Host(asked.tools.public_url, asked.rt.clock.token() + asked.rt.clock.token())
     return await asked.rt.db.write(attach, asked.rt, host, number, given)
 
@@ -186,8 +188,10 @@ async def act(asked: Asked) -> Response:
     """Take the chat over, give it back, or say what became of something in it."""
     number, name = await _there(asked), asked.said("act")
     if name in _OF_PART:
-        told = asked.said("part")
-        of, subject = "part", int(told) if told.isascii() and told.isdecimal() else 0
+        try:
+            of, subject = "part", row_number(asked.said("part"))
+        except ValueError:
+            raise HTTPException(404, "this chat has no such part") from None
         part = await asked.read(outbox.get, subject)
         if part is None or part.chat != number:
             raise HTTPException(404, "this chat has no such part")
@@ -229,7 +233,7 @@ class _Attendance:
 
 async def follow(asked: Asked) -> ASGIApp:
     """Its live parts; while they are followed, the others see who looks."""
-    page = asked.request.query_params.get("page", "")[:_NAME] or asked.session.id
+    page = asked.queried("page")[:_NAME] or asked.session.id
     number = await _there(asked)
     await asked.record_reading(chat=number)
     attendance = _Attendance(asked, number, page)

@@ -110,4 +110,4 @@ async def follow(asked: Asked) -> ASGIApp:
     return asked.follow(pieces, shared=True)
 
 
-VIEWS = (View("/runs/{run:int}", run), View("/live/runs/{run:int}", follow))
+VIEWS = (View("/runs/{run:row}", run), View("/live/runs/{run:row}", follow))

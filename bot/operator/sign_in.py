@@ -10,6 +10,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from bot.domain.message import clean
 from bot.leases.runtime import Runtime
 from bot.operator.door import PATH, Place
 from bot.operator.look import Look
@@ -62,20 +63,20 @@ class SignIn:
         """Somebody's name and password. Raises DatabaseUnavailable."""
         browser = request.cookies.get(_BROWSER, "")
         token = await self.sessions.form_token_of(browser)
-        if not browser or not same_token(str(form.get("form_token")), token):
+        if not browser or not same_token(_said(form, "form_token"), token):
             return await self.ask(request, place, said=_OLD_FORM, status=403)
         if not await self.rt.db.write(_may_try, place.network):
             return await self.ask(request, place, said=_WAIT, status=429)
         if await self.rt.db.read(_too_many, place.network):
             return await self.ask(request, place, said=_WAIT, status=429)
-        name, typed = str(form.get("name", "")).strip(), str(form.get("password", ""))
+        name, typed = _said(form, "name").strip(), _said(form, "password")
         who = self.sessions.named(name)
         if not await self._passwords.match(who, typed) or who is None:
             return await self.ask(request, place, said=_WRONG, status=401)
         came, why = f"{who.name}@{ON_PAGE}", _from(place.network)
         await self.rt.db.write(audit_log.note, came, _CAME, why)
         cookie = await self.sessions.begin(who)
-        answer = RedirectResponse(wanted(place, str(form.get("next", ""))), status_code=303)
+        answer = RedirectResponse(wanted(place, _said(form, "next")), status_code=303)
         _set(answer, place, COOKIE, cookie, round(LASTS))
         return answer
 
@@ -88,6 +89,11 @@ class SignIn:
         answer.headers["Clear-Site-Data"] = '"cache"'
         _set(answer, place, COOKIE, "", 0)
         return answer
+
+
+def _said(form: FormData, name: str) -> str:
+    """A field of the form, of letters that can be written down and compared."""
+    return clean(str(form.get(name, "")))
 
 
 def wanted(place: Place, path: str) -> str:

@@ -9,13 +9,14 @@ the size that the view takes.
         return asked.page("notes.html", notes=found)
 
     VIEWS = (
-        View("/chats/{chat:int}/notes", notes),
-        View("/chats/{chat:int}/notes", add_note, method="POST", role=Role.ACTING),
+        View("/chats/{chat:row}/notes", notes),
+        View("/chats/{chat:row}/notes", add_note, method="POST", role=Role.ACTING),
     )
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
+from bot.domain.message import clean
 from bot.domain.operators import Role
 from bot.leases.runtime import Runtime
 from bot.operations.actions import Operator
@@ -38,6 +40,8 @@ from bot.operator.sessions import SignedIn
 from storage import audit_log
 from storage.statements.tx import Tx
 
+_ROWS = 2**63
+"""One more than the largest that a database counts to."""
 P = ParamSpec("P")
 T = TypeVar("T")
 FORM = 64_000
@@ -47,6 +51,13 @@ ON_PAGE = "page"
 READ_WORDS = "read the words"
 _ONE_READING = 60.0
 """Seconds within which a page that is loaded again is the same reading."""
+
+
+def row_number(told: str) -> int:
+    """The number of a row. Raises ValueError for what can't be one."""
+    if re.fullmatch("[0-9]{1,19}", told) is None or int(told) >= _ROWS:
+        raise ValueError(f"{told[:40]!r} is no number of a row")
+    return int(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +104,19 @@ class Asked:
         return Operator(self.who, self.said("reason"))
 
     def number(self, name: str) -> int:
-        """A number of the path."""
-        return int(self.request.path_params[name])
+        """A row's number in the path."""
+        number: int = self.request.path_params[name]
+        return number
 
     def said(self, name: str) -> str:
-        """A field of the form, without blanks around it; empty where there is none."""
+        """A field of the form as any database stores it, without blanks around it; empty where
+        there is none."""
         value = self.form.get(name, "")
-        return value.strip() if isinstance(value, str) else ""
+        return clean(value).strip() if isinstance(value, str) else ""
+
+    def queried(self, name: str) -> str:
+        """The same of the address."""
+        return clean(self.request.query_params.get(name, "")).strip()
 
     def files(self, name: str) -> Sequence[UploadFile]:
         """The files of a field of the form."""

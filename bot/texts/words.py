@@ -188,7 +188,7 @@ def _put_over(languages: dict[str, Language], path: Path) -> None:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path} is not UTF-8: save it as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # The parser's own, and those that it lets pass.
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
     faults: list[str] = []
     english = languages[ENGLISH]

@@ -60,7 +60,7 @@ _OF_RECEIPT = (
 
 def runs_of_receipt(tx: Tx, receipt: str) -> Sequence[int]:
     """The runs of which a platform took a part under this receipt."""
-    return tx.scalars(_OF_RECEIPT, {"receipt": receipt}).all()
+    return tx.scalars(_OF_RECEIPT, {"receipt": clean(receipt)}).all()
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,12 @@ def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
     assert [f"{key}:" in str(caught.value) for key in "ABC"] == [True] * 3
 
 
+@pytest.mark.parametrize("value", ["9" * 5_000, "[" * 5_000, "{a=" * 5_000], ids=len)
+def test_a_file_that_its_parser_gives_up_is_named(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"texts\.toml is not valid TOML"):
+        Words.load(operators(tmp_path, f"APOLOGY = {value}"))
+
+
 def test_a_file_that_is_missing_or_not_utf8_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none\.toml can't be read"):
         Words.load(tmp_path / "none.toml")

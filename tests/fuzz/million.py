@@ -17,10 +17,19 @@ from typing import Any
 
 from storage.schema.migrate import upgrade
 from tests.fuzz.engine import Bench, Finding, Tally, Target
-from tests.fuzz.targets import configuration, described, outgoing, parsers, rendering, routes
+from tests.fuzz.targets import (
+    configuration,
+    described,
+    operator,
+    outgoing,
+    own_data,
+    parsers,
+    rendering,
+    routes,
+)
 from tests.servers import Postgres, memory_disk
 
-SHARES = 1_227
+SHARES = 1_525
 """The shares of all targets together."""
 BATCH = 200
 """Inputs of a target between two looks at the clock of whoever watches."""
@@ -121,7 +130,12 @@ def run_routes(
 
     async def each() -> set[str]:
         async with routes.staged(url) as stage:
-            found = [*routes.targets(stage), *described.targets(stage)]
+            found = [
+                *routes.targets(stage),
+                *described.targets(stage),
+                *await operator.targets(stage),
+                *own_data.targets(stage),
+            ]
             targets = [target for target in found if only in target.name]
             for target in targets:
                 waiting.setdefault(target.name, _numbers(target, inputs, *mine))

@@ -256,8 +256,11 @@ def test_canned_texts_are_read_anew_each_time(tmp_path: Path) -> None:
         ("greeting = 5", "greeting"),
         ('greeting = ""', "greeting"),
         ("greeting = Hello", "no TOML"),
+        ("greeting = " + "9" * 5_000, "no TOML"),
+        ("greeting = " + "[" * 5_000, "no TOML"),
         (None, "can't be read"),
     ],
+    ids=["number", "empty", "bare", "digits", "depth", "missing"],
 )
 def test_a_file_of_canned_texts_that_is_wrong_says_how(
     tmp_path: Path, written: str | None, said: str

@@ -11,6 +11,7 @@ import pytest
 from bot.operator.app import VIEWS, OperatorPage
 from bot.operator.view import View
 from bot.wiring import Role
+from tests.fakes.updates import Person
 from tests.kit.operator import PASSWORD, PASSWORDS, SETTINGS, TWO, OperatorBrowser, form_token
 from tests.operator.conftest import Browsers
 from tests.world import PUBLIC, Running, World
@@ -35,7 +36,7 @@ def page_of(running: Running) -> OperatorPage:
 def routes(running: Running) -> Iterator[tuple[str, str]]:
     """Every route that the application has, with something for each part of its path."""
     for route in page_of(running).routes:
-        path = re.sub(r"\{\w+:int\}", "1", route.path)
+        path = re.sub(r"\{\w+:row\}", "1", route.path)
         for name, value in (("of", "run"), ("act", "requeue"), ("name", "x.css")):
             path = path.replace(f"{{{name}}}", value)
         for method in sorted((route.methods or set()) - {"HEAD"}):
@@ -174,7 +175,7 @@ async def test_who_may_only_read_sees_no_button_and_can_do_nothing(
 
 
 def path_of(view: View) -> str:
-    path = re.sub(r"\{\w+:int\}", "1", view.path)
+    path = re.sub(r"\{\w+:row\}", "1", view.path)
     return path.replace("{of}", "run").replace("{act}", "requeue")
 
 
@@ -228,6 +229,69 @@ async def test_a_form_that_is_too_large_or_damaged_is_refused_as_such(
             headers={"Origin": running.url, "Content-Type": kind},
         )
         assert other.status_code in (400, 403), kind
+
+
+@pytest.mark.parametrize("charset", ["undefined", "unicode_escape", "idna"])
+async def test_a_form_in_letters_of_any_kind_is_read_or_refused(
+    running: Running, browsers: Browsers, charset: str
+) -> None:
+    form = b'--x\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n\\ud800\xff\r\n--x--'
+    kind = f"multipart/form-data; boundary=x; charset={charset}"
+    ada = browsers(running)
+    await ada.sign_in()
+    for path in ("/sign-in", "/acts/recover"):
+        url, headers = (
+            f"{running.url}/operator{path}",
+            {"Origin": running.url, "Content-Type": kind},
+        )
+        answer = await ada.http.post(url, content=form, headers=headers)
+        assert answer.status_code in (400, 403), path
+
+
+NO_ROWS = ["9" * 19, "9223372036854775808", "9" * 5_000]
+
+
+@pytest.mark.alternating(1)
+async def test_a_number_that_no_row_has_is_no_page_and_nothing_breaks(
+    world: World, running: Running, browsers: Browsers
+) -> None:
+    ada = browsers(running)
+    await ada.sign_in()
+    await running.post_update(Person(700100201).text("hello"))
+    token = form_token(await ada.get(""))
+    for number in NO_ROWS:
+        for path in (
+            *(f"/chats/{number}", f"/live/chats/{number}", f"/runs/{number}"),
+            *(f"/live/runs/{number}", f"/acts/run/{number}/requeue"),
+            *(f"/chats?after=paused-1.0-{number}", f"/chats?all=1&before={number}"),
+            *(f"/chats/1?before=1.0-{number}-1", f"/chats/1?before=1.0-1-{number}"),
+        ):
+            assert (await ada.get(path)).status_code == 404, path
+        part = {"form_token": token, "act": "lost", "part": number}
+        assert (await ada.send("/chats/1/act", part)).status_code == 404
+        assert (await ada.get(f"/search?before={number}")).status_code == 200
+    assert (await ada.get("/chats/1?before=inf-4611686018427387904-4611686018427387904")).is_success
+    assert world.database_url.startswith("postgres")
+
+
+@pytest.mark.alternating(1)
+async def test_a_character_that_no_database_stores_breaks_nothing(
+    world: World, running: Running, browsers: Browsers
+) -> None:
+    ada = browsers(running)
+    await ada.sign_in()
+    await running.post_update(Person(700100201).text("hello"))
+    await world.settled()
+    page = await ada.get("/chats/1")
+    assert (await ada.get("/search?q=%00")).status_code == 200
+    token = form_token(page)
+    note = {"form_token": token, "text": "a\0b"}
+    assert (await ada.send("/chats/1/note", note)).status_code == 303
+    reply = {"form_token": token, "text": "a\0b", "seen": "999", "key": "k\0"}
+    assert (await ada.send("/chats/1/reply", reply)).status_code == 303
+    pause = {"form_token": token, "act": "pause", "reason": "a\0b"}
+    assert (await ada.send("/chats/1/act", pause)).status_code == 303
+    assert world.database_url.startswith("postgres")
 
 
 async def test_somebody_who_was_sent_a_link_lands_there_after_signing_in(

@@ -41,6 +41,8 @@ async def test_a_person_of_two_platforms_comes_with_their_files(
         await exporting.export(session, ANN, [1, 2], words, None, text=True)
         with pytest.raises(CommandFailed, match="can't be made: File exists"):
             await exporting.export(session, ANN, [1], record, None, text=False)
+        with pytest.raises(CommandFailed, match=r"words\.txt can't be made: File exists"):
+            await exporting.export(session, ANN, [1], None, words, text=False)
         with pytest.raises(CommandFailed, match="leave out --text"):
             await exporting.export(session, ANN, [1], None, folder, text=True)
     one, two = json.loads(record.read_text())["chats"]

@@ -16,8 +16,13 @@ from random import Random
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_from_bytes
 
+from bot.domain.operators import Role
 from bot.http import build_app
-from bot.wiring import Role, site
+from bot.wiring import Role as ProcessRole
+from bot.wiring import site
+from storage.schema import tables
+from storage.statements.tx import Tx
+from tests.cli.seeded import fill
 from tests.fakes.meta.courier import SIGNATURE as META_SIGNATURE
 from tests.fakes.meta.server import SECRET as META_SECRET
 from tests.fakes.twilio.server import AUTH_TOKEN
@@ -41,7 +46,9 @@ from tests.kit.web import API, IDENTITY_SECRET
 from tests.world import META, PUBLIC, SECRET, SECRET_HEADER, Running, World, open_world
 
 WEB_SECRET = "a secret for tokens that nobody guesses of 32 bytes"
-_METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "BREW")
+PASSWORD = "a password of some length"
+OPERATORS = {"ada": Role.ACTING, "bob": Role.READING}
+METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "BREW")
 _LARGEST = 1_000_000
 _REFUSED = (400, 403, 404, 405, 408, 411, 413, 415, 422, 429)
 
@@ -79,13 +86,24 @@ async def staged(database_url: str) -> AsyncIterator[Stage]:
         "web_visitor_per_minute": 10**9,
         "web_address_per_minute": 10**9,
         "chat_messages_per_minute": 10**9,
+        "operator_users": tuple(f"{name}:{role}:{PASSWORD}" for name, role in OPERATORS.items()),
     }
     async with open_world(database_url) as world:
-        running = await world.start(role=Role.WEB, **changes)
+        await world._beside().write(_fill)
+        running = await world.start(role=ProcessRole.WEB, **changes)
         stage = Stage(world, running, build_app(site(running.process)))
+        running.process.tasks.tasks["data requests"].cancel()  # What people ask for, targets do.
         for number in range(6):
             await _visit(stage, number)
         yield stage
+
+
+def _fill(tx: Tx) -> None:
+    """A past of every kind, in chats of accounts that this process has not."""
+    fill(tx)
+    for table in () if tx.is_sqlite else tables.metadata.sorted_tables:
+        if "id" in table.c:
+            tx.run(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), 1000)")
 
 
 async def _visit(stage: Stage, number: int) -> None:
@@ -108,7 +126,7 @@ async def _as_json(stage: Stage, method: str, path: str, body: object, token: st
     return json.loads(answer.body)
 
 
-def _pieces(chance: Random, body: bytes) -> Sequence[bytes]:
+def in_pieces(chance: Random, body: bytes) -> Sequence[bytes]:
     """A body as it comes, whole or in pieces."""
     if chance.random() < 0.9 or len(body) < 2:
         return (body,)
@@ -132,7 +150,7 @@ _VALUES = (
 )  # fmt: skip
 
 
-def _headers(chance: Random) -> list[Header]:
+def damaged_headers(chance: Random) -> list[Header]:
     """Headers as a server lets them through: names in small letters, values without line ends."""
     found = []
     for _ in range(chance.choice((0, 0, 1, 3, 8))):
@@ -149,10 +167,16 @@ def _escaped(text: str) -> str:
 def _query(chance: Random, names: Sequence[str]) -> str:
     if chance.random() < 0.5:
         return ""
+    return query_of(chance, dict.fromkeys(names, ()))
+
+
+def query_of(chance: Random, known: Mapping[str, Sequence[str]]) -> str:
+    """Some of these fields, with one of their values or any, and fields that nobody knows."""
 
     def pair() -> str:
-        name = chance.choice((*names, strange_text(chance)))
-        return f"{_escaped(name)}={_escaped(strange_text(chance))}"
+        name = chance.choice((*known, strange_text(chance)))
+        value = chance.choice((*known.get(name, ()), strange_text(chance)))
+        return f"{_escaped(name)}={_escaped(value)}"
 
     pairs = [pair() for _ in range(chance.choice((1, 2, 5)))]
     return "?" + chance.choice(("&", "&&", ";")).join(pairs)
@@ -176,12 +200,14 @@ class Posts:
         target = self.path + _query(chance, ("r", "a", "t", "bodySHA256"))
         well = chance.random() < 0.85
         headers = [
-            *(_headers(chance) if chance.random() < 0.2 else ()),
+            *(damaged_headers(chance) if chance.random() < 0.2 else ()),
             *self.sign(body, target, well),
         ]
         if well:
             headers = [h for h in headers if h[0] != b"content-encoding"]
-        return Request("POST", target, headers, _pieces(chance, body), chance.random() < 0.01), well
+        return Request(
+            "POST", target, headers, in_pieces(chance, body), chance.random() < 0.01
+        ), well
 
     async def take(self, given: tuple[Request, bool]) -> str:
         """Send it: a signed one is recorded or refused as nobody's message, the rest is refused."""
@@ -205,17 +231,17 @@ def _tells_statuses(request: Request) -> bool:
     return b"statuses" in b"".join(request.body)
 
 
-def _by_telegram(_body: bytes, _target: str, well: bool) -> list[Header]:
+def by_telegram(_body: bytes, _target: str, well: bool) -> list[Header]:
     return [(SECRET_HEADER.lower().encode(), (SECRET if well else "wrong").encode())]
 
 
-def _by_meta(body: bytes, _target: str, well: bool) -> list[Header]:
+def by_meta(body: bytes, _target: str, well: bool) -> list[Header]:
     secret = META_SECRET if well else "wrong"
     signed = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return [(META_SIGNATURE.lower().encode(), f"sha256={signed}".encode())]
 
 
-def _by_twilio(body: bytes, target: str, well: bool) -> list[Header]:
+def by_twilio(body: bytes, target: str, well: bool) -> list[Header]:
     fields = parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, errors="replace")
     secret = AUTH_TOKEN if well else "wrong"
     made = twilio_signature(PUBLIC + target, fields, secret, "sha1")
@@ -246,7 +272,7 @@ class Pages:
         """A request to one of the routes, or near one."""
         method, path = chance.choice(_WEB_ROUTES)
         if chance.random() < 0.05:
-            method = chance.choice(_METHODS)
+            method = chance.choice(METHODS)
         named = {
             "{id}": chance.choice((f"first-{chance.randrange(6)}", "m1", strange_text(chance))),
             "{ref}": chance.choice(
@@ -257,12 +283,12 @@ class Pages:
             path = path.replace(name, quote(value.encode("utf-8", "surrogatepass"), safe=""))
         target = f"{API}{path}{_query(chance, ('wait', 'before', 'limit', 'after'))}"
         target = target.replace("wait=", "w=")  # A question that is held only waits.
-        headers = _headers(chance) if chance.random() < 0.3 else []
+        headers = damaged_headers(chance) if chance.random() < 0.3 else []
         if chance.random() < 0.9:
             headers = [h for h in headers if h[0] != b"origin"]
             headers.append((b"authorization", self._authority(chance, path)))
         body = self._body(chance, path) if method in ("POST", "PUT") else b""
-        return Request(method, target, headers, _pieces(chance, body), chance.random() < 0.01)
+        return Request(method, target, headers, in_pieces(chance, body), chance.random() < 0.01)
 
     def _authority(self, chance: Random, path: str) -> bytes:
         """A token; where sessions end, one that nobody misses."""
@@ -368,7 +394,7 @@ class Strays:
             (b"", b"{}", chance.randbytes(20), dumped(chance, strange_value(chance)))
         )
         return Request(
-            chance.choice(_METHODS), path + _query(chance, query), _headers(chance), (body,)
+            chance.choice(METHODS), path + _query(chance, query), damaged_headers(chance), (body,)
         )
 
     async def take(self, request: Request) -> str:
@@ -383,14 +409,14 @@ def targets(stage: Stage) -> Sequence[Target]:
     """The routes of this process."""
     posts = [
         Posts(stage, "telegram", "/telegram/webhook",
-              _documents_of(corpus.updates, _LARGEST), _by_telegram),
-        Posts(stage, "whatsapp", "/whatsapp/webhook", _form_of(corpus.forms), _by_twilio),
-        Posts(stage, "whatsapp", "/whatsapp/fallback", _form_of(corpus.forms), _by_twilio,
+              _documents_of(corpus.updates, _LARGEST), by_telegram),
+        Posts(stage, "whatsapp", "/whatsapp/webhook", _form_of(corpus.forms), by_twilio),
+        Posts(stage, "whatsapp", "/whatsapp/fallback", _form_of(corpus.forms), by_twilio,
               counted=False),
-        Posts(stage, "whatsapp", "/whatsapp/status", _form_of(corpus.status_forms), _by_twilio,
+        Posts(stage, "whatsapp", "/whatsapp/status", _form_of(corpus.status_forms), by_twilio,
               counted=False),
         Posts(stage, "whatsapp-cloud", "/whatsapp-cloud/webhook",
-              _documents_of(corpus.bodies, 4 * _LARGEST), _by_meta),
+              _documents_of(corpus.bodies, 4 * _LARGEST), by_meta),
     ]  # fmt: skip
     shares = (70, 60, 5, 25, 70)
     pages, strays = Pages(stage), Strays(stage)
