@@ -31,12 +31,15 @@ class Database(StrEnum):
 
 
 @asynccontextmanager
-async def storm_on(database: Database, plan: Plan, enter: Entering) -> AsyncIterator[Storm]:
-    """A storm of this plan against who enters, on servers that end with it."""
+async def storm_on(
+    database: Database, plan: Plan, enter: Entering, *, durable_redis: bool = False
+) -> AsyncIterator[Storm]:
+    """A storm of this plan against who enters, on servers that end with it. `durable_redis` is for
+    those who have no other store."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="answerback-proof-")))
         clock = Clock(folder / "clock")
-        valkey = stack.enter_context(Valkey())
+        valkey = stack.enter_context(Valkey(durable=durable_redis))
         fakes = await stack.enter_async_context(all_providers(sorted(set(plan.platforms))))
         outages = (
             _on_postgres(stack) if database is Database.POSTGRESQL else _on_sqlite(stack, folder)
