@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pkgutil
 import sys
 from importlib import import_module
@@ -115,6 +116,30 @@ def test_a_thing_is_made_once_and_when_an_attribute_of_it_is_read() -> None:
     assert made == []
     assert (thing.upper(), thing.lower()) == ("TEXT", "text")
     assert made == ["one"]
+
+
+def _lazy_and_needed(source: str) -> set[str]:
+    """Names that wait for their use, and are caught or inherited from."""
+    nodes = list(ast.walk(ast.parse(source)))
+    lazy = {
+        name.asname or name.name
+        for block in nodes
+        if isinstance(block, ast.With) and "lazy_imports" in ast.unparse(block.items[0])
+        for line in block.body
+        if isinstance(line, ast.Import | ast.ImportFrom)
+        for name in line.names
+    }
+    needed = [node.type for node in nodes if isinstance(node, ast.ExceptHandler) and node.type]
+    needed += [base for node in nodes if isinstance(node, ast.ClassDef) for base in node.bases]
+    each = [e for one in needed for e in (one.elts if isinstance(one, ast.Tuple) else [one])]
+    return lazy & {one.id for one in each if isinstance(one, ast.Name)}
+
+
+def test_no_error_that_is_caught_and_no_class_that_is_inherited_from_is_lazy() -> None:
+    inside = "with lazy_imports(__name__):\n from x import E\ntry: f()\nexcept (E, B): pass"
+    assert _lazy_and_needed(inside) == {"E"}
+    for path in Path(bot.__path__[0]).rglob("*.py"):
+        assert _lazy_and_needed(path.read_text(encoding="utf-8")) == set(), path
 
 
 def test_everything_that_the_program_imports_lazily_is_there() -> None:

@@ -27,6 +27,7 @@ from bot.cli.output.shapes import (
 )
 from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import DONE, MISUSED, CommandFailed, in_session, one_chat, operator_of
+from bot.domain.errors import NotAttached
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
 from bot.operations.seen import Seen, look
@@ -40,7 +41,7 @@ with lazy_imports(__name__):
     from bot.leases.runtime import Runtime
     from bot.operations import chats
     from bot.operations.actions import Acted, Operator, Subject
-    from bot.operations.attached import Host, NotAttached, attach
+    from bot.operations.attached import Host, attach
     from bot.operations.canned import canned_texts
     from bot.operations.phrases import counted
     from bot.operations.stuck import Stuck, uncertain

@@ -30,6 +30,10 @@ class AttachmentUnavailable(ForOperators):
     """A file can't be fetched; the message says why, in words for the agent."""
 
 
+class NotAttached(ForOperators):
+    """A file can't be sent in this chat; the words say why."""
+
+
 class Retry(AnswerbackError):
     """Raised by an agent: try this turn again after `after` seconds, or after a wait of ours
     without it. `reason` is what the operator reads. Where the wait ends behind the deadline of

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 
 from bot.domain.clients import StoredFile
-from bot.domain.errors import ForOperators
+from bot.domain.errors import NotAttached
 from bot.domain.hosted import SIGNED_WITH, KeptName, path_of
 from bot.domain.message import LONGEST_TITLE, clean, one_line
 from bot.domain.reply import FileOut
@@ -33,10 +33,6 @@ _KINDS = {
     "video/mp4": "video",
 }
 """The kinds of files that every platform shows as what they are."""
-
-
-class NotAttached(ForOperators):
-    """A file can't be sent in this chat; the words say why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.domain.clients import StoredFile
 from bot.domain.concern import Concern
-from bot.domain.errors import ConfigurationError, DatabaseUnavailable
+from bot.domain.errors import ConfigurationError, DatabaseUnavailable, NotAttached
 from bot.domain.message import clean
 from bot.domain.operators import Role
 from bot.domain.reply import FileOut
 from bot.operations import chats
 from bot.operations.actions import Acted, Result, apply
-from bot.operations.attached import LARGEST, MOST, Host, NotAttached, attach
+from bot.operations.attached import LARGEST, MOST, Host, attach
 from bot.operations.canned import canned_texts
 from bot.operations.chats import Form
 from bot.operations.inbox import OpenChat, open_chat, the_chat

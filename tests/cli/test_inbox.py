@@ -35,6 +35,9 @@ async def test_a_chat_is_taken_over_answered_once_and_given_back_by_commands(
     keyed = ("chats", "reply", "1", "--canned", "later", "--key", "reply-1", "--file", str(bill))
     for _ in range(2):
         assert (await call(ground, *keyed, **file)).code == 0
+    bill.write_text("")
+    empty = await call(ground, "chats", "reply", "1", "this", "--file", str(bill))
+    assert (empty.code, "bill.csv is empty" in empty.out) == (1, True)
     late = await call(ground, "chats", "reply", "1", "me too", "--seen", seen)
     assert (late.code, "answered meanwhile" in late.out) == (1, True)
     wrong = await call(ground, "chats", "reply", "1", "--canned", "sooner", **file)

@@ -240,10 +240,8 @@ async def test_a_form_in_letters_of_any_kind_is_read_or_refused(
     ada = browsers(running)
     await ada.sign_in()
     for path in ("/sign-in", "/acts/recover"):
-        url, headers = (
-            f"{running.url}/operator{path}",
-            {"Origin": running.url, "Content-Type": kind},
-        )
+        url = f"{running.url}/operator{path}"
+        headers = {"Origin": running.url, "Content-Type": kind}
         answer = await ada.http.post(url, content=form, headers=headers)
         assert answer.status_code in (400, 403), path
 
