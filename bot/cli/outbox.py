@@ -27,6 +27,7 @@ with lazy_imports(__name__):
     from storage import outbox
     from storage.statements.tx import Tx
     from storage.views import parts
+    from storage.views.lookup import number_named
     from storage.views.parts import DeadLetter, PartFilter, PartLine
 
 app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve what is uncertain.")
@@ -137,7 +138,7 @@ def resolve(
 
 
 def _one_part(tx: Tx, name: str) -> int:
-    number = int(name) if name.isascii() and name.isdecimal() else None
+    number = number_named(name)
     if number is None or outbox.get(tx, number) is None:
         raise CommandFailed(f"no part has the number {name}; `outbox list` shows them")
     return number
@@ -195,6 +196,7 @@ def dismiss(
 
 
 def _number(_tx: Tx, name: str) -> int:
-    if not (name.isascii() and name.isdecimal()):
+    number = number_named(name)
+    if number is None:
         raise CommandFailed(f"{name} is no number of a letter")
-    return int(name)
+    return number

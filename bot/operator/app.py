@@ -43,6 +43,8 @@ _PLACE = "answerback_place"
 _FORM_WITHIN = 60.0
 """Seconds in which a form arrives whole: a photograph of it may come from a telephone."""
 _FIELDS = 40
+_LONGEST_PATH = 200
+"""Characters; no route of ours has more."""
 _log = logging.getLogger("answerback.operator")
 
 
@@ -100,7 +102,7 @@ class OperatorPage:
         if scope["type"] != "http":
             return
         place = self._door.place(scope)
-        if place is None:
+        if place is None or len(scope["path"]) > _LONGEST_PATH:
             await PlainTextResponse("Not Found\n", 404)(scope, receive, send)
             return
         scope[_PLACE] = place
@@ -197,6 +199,8 @@ async def _form(request: Request, largest: int, files: int) -> FormData:
         raise HTTPException(408, "the form took too long") from None
     except MultiPartException as error:
         raise HTTPException(400, error.message) from None
+    except UnicodeError:
+        raise HTTPException(400, "the form is in no character set that we read") from None
 
 
 def _secured(send: Send) -> Send:

@@ -30,7 +30,7 @@ from bot.operations.inbox import OpenChat, open_chat, the_chat
 from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
 from bot.operator.talk import lines_of
-from bot.operator.view import Asked, View
+from bot.operator.view import Asked, View, number_told
 from storage import outbox, presence
 from storage.views.conversation import Before
 
@@ -83,7 +83,7 @@ async def _page(asked: Asked, draft: Draft | None = None, status: int = 200) -> 
     found = await _opened(asked, page, place)
     canned, problem = await _canned(asked)
     draft = draft or Draft(
-        canned.get(asked.request.query_params.get("canned", ""), ""),
+        canned.get(asked.given("canned"), ""),
         asked.rt.clock.token(),
         found.last_said,
     )
@@ -116,12 +116,12 @@ async def _canned(asked: Asked) -> tuple[Mapping[str, str], str]:
 
 def _place(asked: Asked) -> Before | None:
     """The place before which lines are asked for. Raises HTTPException."""
-    told = asked.request.query_params.get("before")
+    told = asked.given("before")
     if not told:
         return None
     try:
         at, heard, said = told.split("-", 2)
-        return Before(float(at), int(heard), int(said))
+        return Before(float(at), number_told(heard), number_told(said))
     except ValueError:
         raise HTTPException(404, "there is no such place in the conversation") from None
 
@@ -140,7 +140,7 @@ async def reply(asked: Asked) -> Response:
     number, rt, by = asked.number("chat"), asked.rt, asked.operator()
     text, key = asked.said("text"), asked.said("key")
     try:
-        seen = int(asked.said("seen"))
+        seen = number_told(asked.said("seen"))
     except ValueError:
         raise HTTPException(400, "the form does not say what its writer has read") from None
     if not key or len(text) > LONGEST:
@@ -182,15 +182,20 @@ _OF_CHAT = ("pause", "resume", "resume-drop", "answered")
 _OF_PART = ("delivered", "lost")
 
 
+async def _part(asked: Asked, chat: int) -> int:
+    """The part of this chat that the form names. Raises HTTPException."""
+    with suppress(ValueError):
+        part = await asked.read(outbox.get, number_told(asked.said("part")))
+        if part is not None and part.chat == chat:
+            return part.id
+    raise HTTPException(404, "this chat has no such part")
+
+
 async def act(asked: Asked) -> Response:
     """Take the chat over, give it back, or say what became of something in it."""
     number, name = await _there(asked), asked.said("act")
     if name in _OF_PART:
-        told = asked.said("part")
-        of, subject = "part", int(told) if told.isascii() and told.isdecimal() else 0
-        part = await asked.read(outbox.get, subject)
-        if part is None or part.chat != number:
-            raise HTTPException(404, "this chat has no such part")
+        of, subject = "part", await _part(asked, number)
     elif name in _OF_CHAT:
         of, subject = "chat", number
     else:
@@ -229,7 +234,7 @@ class _Attendance:
 
 async def follow(asked: Asked) -> ASGIApp:
     """Its live parts; while they are followed, the others see who looks."""
-    page = asked.request.query_params.get("page", "")[:_NAME] or asked.session.id
+    page = asked.given("page")[:_NAME] or asked.session.id
     number = await _there(asked)
     await asked.record_reading(chat=number)
     attendance = _Attendance(asked, number, page)

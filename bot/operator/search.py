@@ -11,7 +11,7 @@ from bot.domain.ending import Ending
 from bot.domain.run import RunState
 from bot.operations.seen import Seen, look
 from bot.operations.shortening import shortened_in
-from bot.operator.view import Asked, View
+from bot.operator.view import Asked, View, number_told
 from storage.statements.tx import Tx
 from storage.views import lookup
 from storage.views import runs as run_views
@@ -101,13 +101,15 @@ def _named(tx: Tx, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def _wanted(asked: Asked) -> Wanted:
     """The search of the address. What makes no sense there is left out."""
-    given = asked.request.query_params
-    before = given.get("before", "")
+    try:
+        before = number_told(asked.given("before"))
+    except ValueError:
+        before = None
     return Wanted(
-        given.get("q", "").strip()[:_LONGEST],
-        next((s for s in RunState if s.value == given.get("state")), None),
-        next((e for e in Ending if e.value == given.get("ending")), None),
-        int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None,
+        asked.given("q").strip()[:_LONGEST],
+        next((s for s in RunState if s.value == asked.given("state")), None),
+        next((e for e in Ending if e.value == asked.given("ending")), None),
+        before,
     )
 
 

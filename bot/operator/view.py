@@ -23,10 +23,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
+from bot.domain.message import clean
 from bot.domain.operators import Role
 from bot.leases.runtime import Runtime
 from bot.operations.actions import Operator
@@ -37,6 +39,7 @@ from bot.operator.look import Look
 from bot.operator.sessions import SignedIn
 from storage import audit_log
 from storage.statements.tx import Tx
+from storage.views.lookup import number_named
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,13 +96,21 @@ class Asked:
         return Operator(self.who, self.said("reason"))
 
     def number(self, name: str) -> int:
-        """A number of the path."""
-        return int(self.request.path_params[name])
+        """A number of the path. Raises HTTPException where nothing could have it."""
+        try:
+            return number_told(str(self.request.path_params[name]))
+        except ValueError:
+            raise HTTPException(404, "there is nothing like it") from None
+
+    def given(self, name: str) -> str:
+        """A part of the query, as any database takes it; empty where there is none."""
+        return clean(self.request.query_params.get(name, ""))
 
     def said(self, name: str) -> str:
-        """A field of the form, without blanks around it; empty where there is none."""
+        """A field of the form, without blanks around it, as any database takes it; empty where
+        there is none."""
         value = self.form.get(name, "")
-        return value.strip() if isinstance(value, str) else ""
+        return clean(value).strip() if isinstance(value, str) else ""
 
     def files(self, name: str) -> Sequence[UploadFile]:
         """The files of a field of the form."""
@@ -160,6 +171,14 @@ class Asked:
             "here": self.request.url.path,
             "root": self.place.root,
         }
+
+
+def number_told(text: str) -> int:
+    """The number that an address or a form tells. Raises ValueError."""
+    number = number_named(text)
+    if number is None:
+        raise ValueError("no number of ours")
+    return number
 
 
 Answer = Callable[[Asked], Awaitable[Response | ASGIApp]]

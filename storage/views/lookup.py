@@ -18,6 +18,14 @@ from storage.statements.entity import Entity
 from storage.statements.sets import among
 from storage.statements.tx import Tx
 
+_DIGITS = 18
+"""Of the longest number that either database can look for."""
+
+
+def number_named(name: str) -> int | None:
+    """The number of a row; None for what none can have."""
+    return int(name) if name.isascii() and name.isdecimal() and len(name) <= _DIGITS else None
+
 
 def _accounts(tx: Tx) -> Sequence[int]:
     """Every account: the indexes are by account, so that a search over all of them names them."""
@@ -25,9 +33,8 @@ def _accounts(tx: Tx) -> Sequence[int]:
 
 
 def _id_named(tx: Tx, ids: sa.Column[int], name: str) -> Sequence[int]:
-    if not (name.isascii() and name.isdecimal()):
-        return ()
-    return tx.scalars(sa.select(ids).where(ids == int(name))).all()
+    number = number_named(name)
+    return () if number is None else tx.scalars(sa.select(ids).where(ids == number)).all()
 
 
 def runs_named(tx: Tx, name: str) -> Sequence[int]:

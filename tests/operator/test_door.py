@@ -230,6 +230,33 @@ async def test_a_form_that_is_too_large_or_damaged_is_refused_as_such(
         assert other.status_code in (400, 403), kind
 
 
+async def test_a_form_in_a_character_set_that_cannot_be_read_is_refused_as_such(
+    running: Running, browsers: Browsers
+) -> None:
+    part = b'--x\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n\xff..a\r\n--x--\r\n'
+    kind = "multipart/form-data; boundary=x; charset=punycode"
+    headers = {"Origin": running.url, "Content-Type": kind}
+    sent = await browsers(running).http.post(
+        f"{running.url}/operator/sign-in", content=part, headers=headers
+    )
+    assert sent.status_code == 400
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "9" * 5000])
+async def test_a_number_that_nothing_can_have_names_nothing(
+    running: Running, browsers: Browsers, number: str
+) -> None:
+    ada = browsers(running)
+    await ada.sign_in()
+    for _, path in routes(running):
+        if "/1" in path:
+            named = path.removeprefix("/operator").replace("/1", f"/{number}")
+            assert (await ada.get(named)).status_code in (404, 405), path
+    for path in (f"/chats?before={number}", f"/chats?after=asked-1-{number}"):
+        assert (await ada.get(path)).status_code == 404, path
+    assert "No run matches" in (await ada.get(f"/search?q={number}")).text
+
+
 async def test_somebody_who_was_sent_a_link_lands_there_after_signing_in(
     running: Running, browsers: Browsers
 ) -> None:
