@@ -68,7 +68,13 @@ class Door:
         if self.open_ and host and host == public.netloc.casefold():
             origin, root = f"{public.scheme}://{host}", public.path
         else:
-            here = from_here(peer, forwarded) and not any(name in headers for name in _PASSED_ON)
+            here = (
+                from_here(peer, forwarded)
+                and not any(name in headers for name in _PASSED_ON)
+                # nginx as it comes names nobody, and puts our own address into Host; but no
+                # browser has spoken HTTP/1.0 for long.
+                and scope.get("http_version") != "1.0"
+            )
             # Another site could have its own name lead to this machine.
             if not self.open_ and not (here and _hostname(host) in _LOOPBACK):
                 return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 
@@ -98,6 +99,15 @@ async def test_a_page_for_this_machine_is_unknown_to_whoever_comes_from_elsewher
     for name in ("localhost", "127.0.0.1", "[::1]:8080", "LOCALHOST:1"):
         assert (await ada.get("/sign-in", Host=name)).status_code == 200, name
     assert (await ada.get("", **{"X-Forwarded-For": "127.0.0.1"})).status_code == 200
+
+
+async def test_a_proxy_that_says_nothing_of_whom_it_asks_for_is_no_browser_of_this_machine(
+    running: Running,
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(running.url).port)
+    writer.write(b"GET /operator/sign-in HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+    assert b" 404 " in await reader.readline()
+    writer.close()
 
 
 async def test_where_it_is_open_others_come_in_by_tls_alone_with_cookies_that_stay_there(
