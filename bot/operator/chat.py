@@ -78,8 +78,7 @@ async def _there(asked: Asked) -> int:
 async def _page(asked: Asked, draft: Draft | None = None, status: int = 200) -> Response:
     """The page of the chat, with a form that was not sent. Raises HTTPException."""
     place, page = _place(asked), asked.rt.clock.token()
-    await _there(asked)
-    await asked.record_reading(chat=asked.number("chat"))
+    await asked.record_reading(chat=await _there(asked))
     found = await _opened(asked, page, place)
     canned, problem = await _canned(asked)
     draft = draft or Draft(
@@ -137,7 +136,7 @@ async def chat(asked: Asked) -> Response:
 
 async def reply(asked: Asked) -> Response:
     """Write to the chat, once; or show the form again, with its words and why they did not go."""
-    number, rt, by = asked.number("chat"), asked.rt, asked.operator()
+    number, rt, by = await _there(asked), asked.rt, asked.operator()
     text, key = asked.said("text"), asked.said("key")
     try:
         seen = number_told(asked.said("seen"))
@@ -146,7 +145,6 @@ async def reply(asked: Asked) -> Response:
     if not key or len(text) > LONGEST:
         raise HTTPException(400, f"a reply has at most {LONGEST} characters")
     form = Form(key, seen)
-    await _there(asked)
     try:
         attached = [await _attached(asked, number, file) for file in asked.files("files")]
     except NotAttached as error:

@@ -32,9 +32,9 @@ def _accounts(tx: Tx) -> Sequence[int]:
     return tx.scalars(sa.select(accounts.c.id)).all()
 
 
-def _id_named(tx: Tx, ids: sa.Column[int], name: str) -> Sequence[int]:
+def _id_named(tx: Tx, ids: sa.ColumnElement[int], key: sa.Column[int], name: str) -> Sequence[int]:
     number = number_named(name)
-    return () if number is None else tx.scalars(sa.select(ids).where(ids == number)).all()
+    return () if number is None else tx.scalars(sa.select(ids).where(key == number)).all()
 
 
 def runs_named(tx: Tx, name: str) -> Sequence[int]:
@@ -44,7 +44,7 @@ def runs_named(tx: Tx, name: str) -> Sequence[int]:
         inbound.c.request_id == name,
         inbound.c.run.is_not(None),
     )
-    return _id_named(tx, runs.c.id, name) or tx.scalars(by_request.distinct()).all()
+    return _id_named(tx, runs.c.id, runs.c.id, name) or tx.scalars(by_request.distinct()).all()
 
 
 _OF_RECEIPT = (
@@ -124,6 +124,10 @@ def words_under(tx: Tx, account: int, request_ids: Sequence[str]) -> RecordedWor
     return None if row is None else RecordedWords(*row)
 
 
+_SURVIVOR = sa.func.coalesce(chats.c.merged_into, chats.c.id)
+"""The number of a chat, or of the one that it became part of."""
+
+
 def chats_named(tx: Tx, name: str) -> Sequence[int]:
     """The chats that our id or a platform's address names (`address/topic` for a topic), whole
     or cut short as lists show it; where addresses begin with the platform's name and a colon,
@@ -140,4 +144,4 @@ def chats_named(tx: Tx, name: str) -> Sequence[int]:
     question = sa.select(chat_addresses.c.chat).where(of_accounts, known.in_(sorted(spelled)))
     if topic:
         question = question.where(chat_addresses.c.topic == topic)
-    return tx.scalars(question.distinct()).all() or _id_named(tx, chats.c.id, name)
+    return tx.scalars(question.distinct()).all() or _id_named(tx, _SURVIVOR, chats.c.id, name)

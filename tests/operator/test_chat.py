@@ -264,9 +264,9 @@ async def test_what_no_database_stores_is_taken_out_wherever_it_is_typed(
     token = {"form_token": form_token(await ann.get("/chats/1"))}
     fields = {**token, "key": "a\0b", "seen": "99", "text": "t\0"}
     assert (await ann.send("/chats/1/reply", fields)).status_code == 303
-    for act in ("pause", "resume"):
-        done = await ann.send(f"/acts/chat/1/{act}", {**token, "reason": "so\0so"})
-        assert done.status_code == 200, act
+    for name in ("pause", "resume"):
+        done = await ann.send(f"/acts/chat/1/{name}", {**token, "reason": "so\0so"})
+        assert done.status_code == 200, name
     assert (await ann.get("/search?q=a%00b")).status_code == 200
     async with following(ann, "/chats/1", page="a%00b") as hers:
         await hers.shows("talk", "hello")
