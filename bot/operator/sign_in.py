@@ -3,8 +3,9 @@ many processes are asked at once, no more are looked at than the limit allows.""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -94,7 +95,8 @@ def wanted(place: Place, path: str) -> str:
     """The page of ours that somebody wanted; any other address leads to the first one."""
     start = f"{place.root}{PATH}"
     known = path == start or path.startswith((f"{start}/", f"{start}?"))
-    plain = path.isprintable() and "\\" not in path and "/../" not in f"{path}/"
+    names = re.split(r"[/?]", unquote(path))
+    plain = path.isprintable() and "\\" not in path and ".." not in names
     return path if known and plain else start
 
 

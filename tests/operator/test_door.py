@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -285,6 +286,8 @@ async def test_somebody_who_was_sent_a_link_lands_there_after_signing_in(
         "https://evil.test",
         "//evil.test",
         "/operator/../telegram",
+        "/operator/.%2E/telegram",
+        "/operator/%2e%2e?x",
         "/operatorx",
         "/operator\\evil",
         "/operator/\r\nX: y",
@@ -298,7 +301,7 @@ async def test_signing_in_leads_nowhere_else(
     fields = {"form_token": form_token(form), "name": "operator", "password": PASSWORD}
     answer = await ada.send("/sign-in", {**fields, "next": elsewhere})
     assert httpx.URL(answer.headers["location"]).path.startswith("/operator")
-    assert ".." not in answer.headers["location"]
+    assert ".." not in unquote(answer.headers["location"])
     assert httpx.URL(answer.headers["location"]).host == ""
 
 
