@@ -39,7 +39,7 @@ from bot.operator.look import Look
 from bot.operator.sessions import SignedIn
 from storage import audit_log
 from storage.statements.tx import Tx
-from storage.views.lookup import number_named
+from storage.views.lookup import number_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -175,7 +175,7 @@ class Asked:
 
 def number_told(text: str) -> int:
     """The number that an address or a form tells. Raises ValueError."""
-    number = number_named(text)
+    number = number_of(text)
     if number is None:
         raise ValueError("no number of ours")
     return number
