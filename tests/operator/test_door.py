@@ -123,6 +123,11 @@ async def test_where_it_is_open_others_come_in_by_tls_alone_with_cookies_that_st
     named = {"Cookie": browser.partition(";")[0]}
     refused = await ada.send("/sign-in", fields, **there, **named)
     assert refused.status_code == 403  # The origin is that of the process and not PUBLIC_URL's.
+    for other in ("203.0.113.7:8080", "other.example.test"):
+        plain = {"Host": other, "Origin": f"http://{other}"}
+        assert (await ada.send("/sign-in", fields, **plain, **named)).status_code == 404, other
+    # As by the published port of a container, or over ssh.
+    assert (await ada.get("/sign-in", Host="localhost:8080")).status_code == 200
     answer = await ada.send("/sign-in", fields, **there, **named, Origin=PUBLIC)
     assert answer.status_code == 303
     cookies = "\n".join([browser, *answer.headers.get_list("set-cookie")])
