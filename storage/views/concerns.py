@@ -26,7 +26,7 @@ from storage.views.handoffs import ANSWERED_AT, WANTING, WANTING_ORDER
 _LATELY = sa.literal_column(str(7 * 86_400.0), sa.Double)
 """Seconds for which a refusal or an apology wants somebody's eyes."""
 _LOOKED_AT = sa.literal_column("1000", sa.Integer)
-"""Rows that are looked at for one reason, the oldest first."""
+"""Rows that are looked at for one reason, in the order of an index."""
 COUNTED = 200
 """Chats of one reason that are counted."""
 _IDS = "chat_ids"
@@ -155,7 +155,8 @@ _ROWS: Mapping[Concern, _Reason] = {
             chats.c.paused_until > now,
             chats.c.merged_into.is_(None),
         )
-        .order_by(chats.c.id),
+        # The order of its index: in that of the chats, all of them would be read.
+        .order_by(chats.c.paused_until),
         chats.c.id,
         _WAITED_SINCE,
     ),
