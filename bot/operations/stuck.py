@@ -98,7 +98,7 @@ def stuck_of_run(tx: Tx, run: RunLine, lease: float) -> Sequence[Stuck]:
     """All of it that concerns one run, from when no worker was at once at hand: every screen that
     shows the run has its causes and its next command from here."""
     waits = run.state is RunState.WAITING
-    wanted = [one for one in handoffs.wanted(tx) if one.chat == run.chat]
+    wanted = handoffs.wanted(tx, run.chat)
     found = [
         *_runs(tx, 0.0, lease, run.id),
         *_unclaimed(tx, _AT_ONCE, lease, run.id),
