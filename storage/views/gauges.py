@@ -23,6 +23,7 @@ from storage.views.diagnostics import UNCERTAIN
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
+_COUNTED = sa.literal_column(str(COUNTED), sa.Integer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,7 @@ _DUE = sa.case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_
 
 
 def _up_to(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
-    most = sa.literal_column(str(COUNTED))
-    some = sa.select(sa.literal_column("1")).where(*conditions).limit(most).subquery()
+    some = sa.select(sa.literal_column("1")).where(*conditions).limit(_COUNTED).subquery()
     return sa.select(sa.func.count()).select_from(some).scalar_subquery()
 
 
@@ -65,7 +65,7 @@ def _lined_up(
         sa.select(moment.label("at"))
         .where(condition)
         .order_by(*in_order)
-        .limit(sa.literal_column(str(COUNTED)))
+        .limit(_COUNTED)
         .subquery()
     )
     told = sa.select(sa.func.count().label("count"), sa.func.min(some.c.at).label("at")).subquery()

@@ -21,6 +21,8 @@ from storage.statements.tx import Tx
 
 AT_MOST = 200
 """Chats that are looked at, those that were handed over first."""
+CHAT_IDS = "chat_ids"
+"""The name of a bind that lists chats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,10 @@ ANSWERED_AT = later_of(_by_device, _as_bot)
 """The time of a person's last words in the chat: as the bot, or with a device of their own."""
 
 
-def _handed_over(*conditions: sa.ColumnElement[bool]) -> sa.Subquery:
+def _handed_over(*conditions: sa.ColumnElement[bool], listed: bool = False) -> sa.Subquery:
     """The chats whose agents asked for a person, each with the moment from which one is wanted:
-    that of the asking, or of the first message after a person's last words."""
+    that of the asking, or of the first message after a person's last words. With `listed` those of
+    them that are in the list CHAT_IDS."""
     some = (
         sa.select(
             chats.c.id,
@@ -67,7 +70,8 @@ def _handed_over(*conditions: sa.ColumnElement[bool]) -> sa.Subquery:
     first = _unanswered(some, sa.func.min(inbound.c.received_at))
     since = sa.case((nobody_came, some.c.handoff_at), else_=first)
     # Cut off, or the planner works the moment out once more wherever it is named.
-    return sa.select(some, since.label("since")).offset(sa.literal_column("0")).subquery()
+    each = sa.select(some, since.label("since")).offset(sa.literal_column("0"))
+    return (each.where(among(some.c.id, CHAT_IDS)) if listed else each).subquery()
 
 
 def _unanswered(some: sa.Subquery, told: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
@@ -99,15 +103,18 @@ def _wanted_of(some: sa.Subquery) -> sa.Select[Any]:
 
 _all = _handed_over()
 _WANTED, _WANTED_IN = _wanted_of(_all), _wanted_of(_handed_over(chats.c.id == CHAT_ID))
-_WANTS = _all.c.since.is_not(None)
-WANTING = (
-    sa.select(_all.c.id.label("chat"), _all.c.since.label("at"))
-    .where(_WANTS)
-    .order_by(_all.c.since, _all.c.id)
+_listed = _handed_over(listed=True)
+WANTING, WANTING_LISTED = (
+    sa.select(some.c.id.label("chat"), some.c.since.label("at"))
+    .where(some.c.since.is_not(None))
+    .order_by(some.c.since, some.c.id)
+    for some in (_all, _listed)
 )
-"""The chats that want a person, each since when, in epoch seconds."""
+"""The chats that want a person, each since when, in epoch seconds: all, and those of CHAT_IDS."""
 WANTING_ORDER = (_all.c.id, _all.c.since)
-COUNT = sa.select(sa.func.count()).select_from(_all).where(_WANTS).scalar_subquery()
+COUNT = (
+    sa.select(sa.func.count()).select_from(_all).where(_all.c.since.is_not(None)).scalar_subquery()
+)
 """The number of chats that want a person, up to AT_MOST."""
 
 
