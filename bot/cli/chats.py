@@ -233,7 +233,7 @@ def _whole(tx: Tx, name: str, lease: float) -> _Whole:
         conversation(tx, chat, _NEWEST),
         uncertain(tx, chat),
         look(tx),
-        next((one for one in handoffs.wanted(tx) if one.chat == chat), None),
+        next(iter(handoffs.wanted(tx, chat)), None),
         handoffs.reason(tx, chat),
         notes.listed(tx, chat, _NEWEST),
         hand_replies.last_said(tx, chat).part,

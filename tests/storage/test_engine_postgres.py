@@ -43,6 +43,10 @@ def count(tx: Tx) -> int:
     return int(tx.scalars(COUNT).one())
 
 
+async def test_no_statement_is_compiled(db: Database) -> None:
+    assert await db.read(lambda tx: tx.run("SHOW jit")) == [("off",)]
+
+
 async def test_a_transaction_whose_session_is_killed_is_done_once_more(
     db: Database, postgres_url: str
 ) -> None:
