@@ -247,8 +247,8 @@ def _start(found: Figures) -> Iterator[Row]:
 
 
 def _commands(found: Figures) -> Iterator[Row]:
-    """Commands on an empty database of SQLite: user and system time, the start of Python included,
-    the least of five calls."""
+    """Commands on a database of SQLite with one answered message: user and system time, the start
+    of Python included, the least of five calls. Their output is no terminal's."""
     for kind, must in (("help", "under 0.25"), ("reading", "under 0.6")):
         for call, seconds in found[kind].items():
             yield Row(f"answerback {call}, s of CPU", f"{seconds:.2f}", must=must)

@@ -11,10 +11,11 @@ is read; a class that is inherited from, and an error that is caught, are import
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -73,6 +74,34 @@ def lazy_imports(importer: str) -> Iterator[None]:
         yield
     finally:
         builtins.__import__ = at_once
+
+
+@contextmanager
+def handed_on(package: str) -> Iterator[None]:
+    """Let the names that the body imports be those of `package`, whose face it is, and each be
+    imported when somebody takes it: who reads a table's rows so loads none of its moves."""
+    with lazy_imports(package):
+        yield
+    face = sys.modules[package]
+    waiting = {name: lazy for name, lazy in vars(face).items() if type(lazy) is Lazy}
+    for name in waiting:
+        delattr(face, name)  # for what a module lacks it is asked
+
+    def take(name: str) -> Any:
+        if name not in waiting:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        thing = found(waiting[name])
+        setattr(face, name, thing)
+        return thing
+
+    vars(face).update(__getattr__=take, __all__=list(waiting))
+
+
+def load(*faces: ModuleType) -> None:
+    """Import all that these packages hand on: who stays has it before the work begins."""
+    for face in faces:
+        for name in face.__all__:
+            getattr(face, name)
 
 
 def _finder(module: str, name: str) -> Callable[[], Any]:

@@ -25,6 +25,7 @@ from storage.schema.tables import inbound as inbound_rows
 from storage.schema.tables import outbox as outbox_rows
 from storage.schema.tables import retention
 from storage.schema.tables import runs as run_rows
+from storage.schema.tables.processes import RESTORED
 from storage.statements.binds import SECONDS, STEP
 from storage.statements.chat_rows import AT_ONCE
 from storage.statements.clock import now
@@ -153,9 +154,6 @@ def follow_clock(tx: Tx, followed: float, step: float) -> bool:
     return tx.execute(_FOLLOW, {"mark_at": followed, "step": step}).rowcount == 1
 
 
-RESTORED = "restored"
-"""The name of the row of a database that came from a backup: `at` is when that was made, and `id`
-is 1 once it is settled; then `at` is when that was."""
 _IS_RESTORED = retention.c.what == RESTORED
 _OPEN = sa.select(retention.c.at).where(_IS_RESTORED, retention.c.id == 0)
 _MARK_RESTORED = insert(retention).values(what=RESTORED, id=0, at=_AT)

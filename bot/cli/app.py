@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from inspect import getdoc
 from typing import Annotated
 
@@ -25,15 +25,19 @@ with lazy_imports(__name__):
     import uvloop
 
     from bot import main as serving
+    from bot.cli import chats, checks, demo, moving, outbox, overview, runs
     from bot.cli.talk import chat as talking
     from bot.version import our_version
     from bot.wiring import configured, read_settings, remarks_on
 
-_SELDOM = 50_000
-"""New objects after which an operator's command looks for garbage."""
+_SELDOM = 200_000
+"""New objects after which an operator's command looks for garbage: no start makes so many."""
 
 _LINGERS = 300.0
 """Seconds that a start with wrong settings stays: what starts it again must not fill the log."""
+
+_NOT_FOR_OPERATORS = ("serve", "chat", "up", "--version")
+"""First words of calls that need no command of theirs."""
 
 app = typer.Typer(
     name="answerback",
@@ -136,29 +140,35 @@ def _stay(program: Coroutine[object, object, None]) -> None:
     uvloop.run(to_the_end(program))
 
 
-def add_operators(app: typer.Typer) -> None:
-    """Make the commands for operators known, of which serving loads none."""
-    from bot.cli import (  # noqa: PLC0415 - see above
-        chats,
-        checks,
-        demo,
-        moving,
-        outbox,
-        overview,
-        runs,
-    )
-
-    alone = (overview.stuck, overview.top, runs.status, overview.recover, checks.doctor)
-    for command in (*alone, runs.explain):
-        app.command()(command)
-    app.add_typer(runs.app, name="runs")
-    app.add_typer(chats.app, name="chats")
-    app.add_typer(outbox.app, name="outbox")
-    app.add_typer(outbox.letters, name="letters")
-    app.add_typer(checks.webhook, name="webhook")
-    app.add_typer(moving.database, name="db")
-    app.add_typer(checks.agent, name="agent")
-    app.add_typer(demo.app, name="demo")
+def add_operators(app: typer.Typer, called: str = "") -> None:
+    """Make the commands for operators known, of which serving loads none: all, or where the first
+    word of a call names one, only that."""
+    alone: dict[str, Callable[[], Callable[..., None]]] = {
+        "stuck": lambda: overview.stuck,
+        "top": lambda: overview.top,
+        "status": lambda: runs.status,
+        "recover": lambda: overview.recover,
+        "doctor": lambda: checks.doctor,
+        "explain": lambda: runs.explain,
+    }
+    groups: dict[str, Callable[[], typer.Typer]] = {
+        "runs": lambda: runs.app,
+        "chats": lambda: chats.app,
+        "outbox": lambda: outbox.app,
+        "letters": lambda: outbox.letters,
+        "webhook": lambda: checks.webhook,
+        "db": lambda: moving.database,
+        "agent": lambda: checks.agent,
+        "demo": lambda: demo.app,
+    }
+    every = {*alone, *groups}
+    wanted = {called} if called in every else every
+    for name, command in alone.items():
+        if name in wanted:
+            app.command()(command())
+    for name, group in groups.items():
+        if name in wanted:
+            app.add_typer(group(), name=name)
     _shorten(app)
 
 
@@ -199,8 +209,9 @@ def main() -> None:
     """Run a command: what it could not do becomes one clear line and an exit code, 2
     for errors of the call, the settings and the database."""
     _fill_standard_files()
-    if sys.argv[1:2] not in [["serve"], ["chat"], ["up"]]:
-        add_operators(app)
+    called = sys.argv[1] if sys.argv[1:] else ""
+    if called not in _NOT_FOR_OPERATORS:
+        add_operators(app, called)
         # A command ends soon, or shows pictures that leave little.
         gc.set_threshold(_SELDOM)
         gc.enable()
@@ -211,3 +222,6 @@ def main() -> None:
     except (CommandFailed, ConfigurationError, DatabaseUnavailable) as error:
         tell(error)
         sys.exit(error.code if isinstance(error, CommandFailed) else MISUSED)
+    finally:
+        # Python looks three times through all that is left before it ends: a third of a command.
+        gc.freeze()

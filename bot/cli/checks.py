@@ -179,7 +179,7 @@ def current(*, json: options.Json = False) -> None:
 
     For example: answerback db current
     """
-    url = settings_with_logs("WARNING").database_url
+    url = settings_with_logs("WARNING", foreign=False).database_url
     if not database_exists(url):
         raise DatabaseUnavailable("there is no database file yet: run `answerback db upgrade`")
     found, ours = migrate.revisions(url)

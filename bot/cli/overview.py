@@ -72,7 +72,7 @@ def stuck(
 
     For example: answerback stuck --older 10 --json
     """
-    settings = settings_with_logs("WARNING")
+    settings = settings_with_logs("WARNING", foreign=not offline)
     if watch:
         with suppress(KeyboardInterrupt):
             asyncio.run(_watch(settings, older, every, offline=offline))

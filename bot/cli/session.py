@@ -55,8 +55,9 @@ def without_rich() -> Iterator[None]:
             sys.modules["rich"] = loaded
 
 
-def settings_with_logs(level: str | None = None) -> Settings:
-    """The settings of this call, with logging set up by them. Raises ConfigurationError."""
+def settings_with_logs(level: str | None = None, *, foreign: bool = True) -> Settings:
+    """The settings of this call, with logging set up by them, where without `foreign` nobody's
+    code is at work but ours. Raises ConfigurationError."""
     settings = read_settings()
     with without_rich():
         set_up_logs(
@@ -64,6 +65,7 @@ def settings_with_logs(level: str | None = None) -> Settings:
             as_json=settings.log_format == "json",
             secrets=settings.secrets(),
             development=settings.development,
+            foreign=foreign,
         )
     return settings
 
@@ -75,7 +77,7 @@ def in_session(
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
-    settings = settings_with_logs("WARNING")
+    settings = settings_with_logs("WARNING", foreign=tells or speaks)
 
     async def with_session() -> T:
         async with operator_session(settings, tells=tells, speaks=tells or speaks) as session:

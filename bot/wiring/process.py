@@ -31,6 +31,7 @@ from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
 from bot.intake.record import Arrival
+from bot.lazy_imports import load
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
@@ -53,7 +54,8 @@ from bot.wiring.observability import measure, tracer_of
 from bot.wiring.rate_limits import rate_limiters
 from bot.wiring.role import Role
 from channels import console
-from storage import accounts, holders, runs
+from channels.console.channel import parse, request_id
+from storage import accounts, chats, holders, inbox, journal, outbox, runs
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
@@ -324,6 +326,7 @@ async def running(
     Raises ConfigurationError, DatabaseUnavailable.
     """
     parts = parts or Parts()
+    load(chats, inbox, journal, outbox, runs)
     async with AsyncExitStack() as stack:
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
@@ -481,13 +484,13 @@ async def typed(process: Process, line: str, number: str) -> None:
     """Record a line that a person typed in the terminal; `number` names it for ever. Raises
     DatabaseUnavailable."""
     arrival = Arrival(process.terminal, line, "terminal")
-    await process.intake.take(arrival, (console.parse(line, number),))
+    await process.intake.take(arrival, (parse(line, number),))
 
 
 async def asked(process: Process, number: str) -> Progress | None:
     """The run that answers the line of this number, whichever process took it in; None when none
     does. Raises DatabaseUnavailable."""
-    name = console.request_id(number)
+    name = request_id(number)
     return await process.rt.db.read(run_asked, process.terminal, name)
 
 

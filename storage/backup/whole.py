@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage import retention
+from storage.schema.tables.processes import RESTORED
 
 
 class BackupFailed(Exception):
@@ -63,4 +63,4 @@ _MARK = """INSERT INTO retention (what, id, at) VALUES ('{name}', 0, {at})
 
 def marking(made_at: float) -> str:
     """The statement by which a copy says that it is one, as `retention.mark_restored` does."""
-    return _MARK.format(name=retention.RESTORED, at=float(made_at))
+    return _MARK.format(name=RESTORED, at=float(made_at))

@@ -5,19 +5,22 @@ come in the order of the commits. Parts are written as they are sent. What becom
 projected: `project` compares their rows with what was shown of them, whoever moved them.
 """
 
-from storage.journal.events import (
-    Part,
-    after,
-    append,
-    before,
-    exists,
-    head,
-    heads,
-    leave_gap,
-    merge,
-    part_of,
-    prune,
-    see,
-    unread,
-)
-from storage.journal.shown import lacking, open_turns, project
+from bot.lazy_imports import handed_on
+
+with handed_on(__name__):
+    from storage.journal.events import (
+        Part,
+        after,
+        append,
+        before,
+        exists,
+        head,
+        heads,
+        leave_gap,
+        merge,
+        part_of,
+        prune,
+        see,
+        unread,
+    )
+    from storage.journal.shown import lacking, open_turns, project

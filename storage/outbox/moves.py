@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +24,7 @@ from storage.outbox.rows import (
     SENDING,
     STANDALONE,
     UNCERTAIN,
+    Notice,
     Part,
     of_run,
 )
@@ -124,17 +124,6 @@ def store_parts_each(tx: Tx, new: Sequence[NewParts]) -> Mapping[int, Sequence[P
             stored[run] = [part for part in of_run(tx, run) if part.kind is one.kind]
         stored[run].sort(key=lambda part: part.number)
     return stored
-
-
-class Notice(IntEnum):
-    """The part numbers of a run's notices: each is said at most once, by a unique key."""
-
-    STILL_WORKING = 1
-    UNCERTAIN = 2
-    TOO_OLD = 3
-    RETRIED = 4
-    HANDED_OVER = 5
-    NOBODY_YET = 6
 
 
 def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1) -> int | None:

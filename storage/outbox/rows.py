@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import sqlalchemy as sa
 
@@ -70,6 +71,17 @@ class Part:
             scope=self.scope,
             error=self.error,
         )
+
+
+class Notice(IntEnum):
+    """The part numbers of a run's notices: each is said at most once, by a unique key."""
+
+    STILL_WORKING = 1
+    UNCERTAIN = 2
+    TOO_OLD = 3
+    RETRIED = 4
+    HANDED_OVER = 5
+    NOBODY_YET = 6
 
 
 PART = Entity(Part, outbox, number=outbox.c.part)

@@ -25,56 +25,59 @@ A run whose chat was merged into another one while both had a running run stays 
 it ends; `moves_to` is the chat that counts it as its head meanwhile.
 """
 
-from storage.runs.claims import Claimant, claim, oldest_due
-from storage.runs.creation import (
-    NewRun,
-    create,
-    gather_on,
-    join,
-    lock_unclaimed,
-    recount_messages,
-    written_at,
-)
-from storage.runs.heads import (
-    live_in_chat,
-    merge,
-    promote,
-    promote_each,
-    step_back,
-    stranded_chats,
-    waiting_until,
-)
-from storage.runs.moves import (
-    correct_ending,
-    end_all,
-    end_live,
-    explain,
-    fail,
-    follow_clock,
-    give_back,
-    hand_over,
-    hasten,
-    hold,
-    keep,
-    make_due,
-    mark_replied_each,
-    owe_apology,
-    progress,
-    retry_later,
-    set_aside,
-    settle,
-    settle_each,
-    unclaim,
-)
-from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
-from storage.runs.rows import (
-    LIVE_CHATS,
-    blank,
-    find,
-    held_by,
-    last_ended,
-    page,
-    set_aside_reason,
-    waiting_messages,
-    written_after,
-)
+from bot.lazy_imports import handed_on
+
+with handed_on(__name__):
+    from storage.runs.claims import Claimant, claim, oldest_due
+    from storage.runs.creation import (
+        NewRun,
+        create,
+        gather_on,
+        join,
+        lock_unclaimed,
+        recount_messages,
+        written_at,
+    )
+    from storage.runs.heads import (
+        live_in_chat,
+        merge,
+        promote,
+        promote_each,
+        step_back,
+        stranded_chats,
+        waiting_until,
+    )
+    from storage.runs.moves import (
+        correct_ending,
+        end_all,
+        end_live,
+        explain,
+        fail,
+        follow_clock,
+        give_back,
+        hand_over,
+        hasten,
+        hold,
+        keep,
+        make_due,
+        mark_replied_each,
+        owe_apology,
+        progress,
+        retry_later,
+        set_aside,
+        settle,
+        settle_each,
+        unclaim,
+    )
+    from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
+    from storage.runs.rows import (
+        LIVE_CHATS,
+        blank,
+        find,
+        held_by,
+        last_ended,
+        page,
+        set_aside_reason,
+        waiting_messages,
+        written_after,
+    )

@@ -15,7 +15,6 @@ from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.engine.name_lock import is_held
 from storage.holders import HolderRow, alive, listed
-from storage.retention import RESTORED
 from storage.runs.rows import KEPT
 from storage.schema.tables import (
     Watched,
@@ -28,6 +27,7 @@ from storage.schema.tables import (
     retention,
     runs,
 )
+from storage.schema.tables.processes import RESTORED
 from storage.statements.binds import ACCOUNT_ID
 from storage.statements.clock import lease_clock, lease_now, now
 from storage.statements.literals import is_in, is_not

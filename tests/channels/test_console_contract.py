@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.message import ChatKind
 from bot.domain.ports import Recipient
-from channels.console import ADDRESS, ConsoleChannel, parse
+from channels.console.channel import ADDRESS, ConsoleChannel, parse
 from tests.channels.contract import ChannelContract, Subject
 
 

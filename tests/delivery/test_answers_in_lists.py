@@ -21,7 +21,7 @@ from bot.leases.runtime import Runtime
 from bot.runs.turn import STORE, NewAnswer
 from bot.schedule import CronCalendar
 from bot.texts import Words
-from channels.console import ConsoleChannel
+from channels.console.channel import ConsoleChannel
 from storage import chats, outbox, runs
 from storage.engine.lane import Left
 from storage.notify import Wakeups

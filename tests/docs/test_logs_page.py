@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bot.observability.logs import OUR_FIELDS
+from bot.observability.lines import OUR_FIELDS
 from bot.wiring.channels import settings_class
 
 ROOT = Path(__file__).parents[2]

@@ -30,7 +30,7 @@ from bot.leases.runtime import Runtime
 from bot.schedule import CronCalendar
 from bot.supervisor import Supervisor
 from bot.texts import Words
-from channels.console import ConsoleChannel
+from channels.console.channel import ConsoleChannel
 from storage import accounts, chats, runs
 from storage.engine import postgres
 from storage.engine.database import Database, DatabaseSettings

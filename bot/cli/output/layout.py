@@ -16,7 +16,6 @@ from bot.operations.phrases import safe
 
 with lazy_imports(__name__):
     from rich.cells import cell_len, chop_cells
-    from rich.text import Text
 
 GAP = "  "
 _READABLE = 24
@@ -64,6 +63,23 @@ class Column:
 def quoted(text: str) -> str:
     """Somebody's words with each line marked, so that none can pass for ours."""
     return "\n".join(_QUOTE + line for line in text.split("\n")) if text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as pieces, each with its style: a pipe, which has no colours, needs no rich."""
+
+    pieces: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def plain(self) -> str:
+        """The line without its styles."""
+        return "".join(text for text, _ in self.pieces)
+
+
+def styled(text: str, style: str = "") -> Line:
+    """A line in one style."""
+    return Line(((text, style),) if text else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +157,7 @@ def _pieces(word: str, width: int) -> Sequence[str]:
 
 def laid_out(
     columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None
-) -> list[Text]:
+) -> list[Line]:
     """Rows as lines for a terminal of this width, without the columns that are empty; None is a
     pipe, which has every column."""
     cells = [[_cell(c, value) for c, value in zip(columns, row, strict=True)] for row in rows]
@@ -153,10 +169,10 @@ def laid_out(
     return _cards(cells, width) if widths is None else _table(columns, cells, widths)
 
 
-def labelled(column: Column, value: str, width: int | None) -> list[Text]:
+def labelled(column: Column, value: str, width: int | None) -> list[Line]:
     """One value behind its column's name, as in a card but at the left."""
     if width is None:
-        return [Text(safe(f"{column.name}: {value}"))]
+        return [styled(safe(f"{column.name}: {value}"))]
     return list(_on_its_own(_Cell(column, value), width, ""))
 
 
@@ -175,7 +191,7 @@ def _cell(column: Column, value: object) -> _Cell:
     return _Cell(column, "" if value is None else str(value))
 
 
-def _piped(columns: Sequence[Column], cells: Sequence[Sequence[_Cell]]) -> list[Text]:
+def _piped(columns: Sequence[Column], cells: Sequence[Sequence[_Cell]]) -> list[Line]:
     """One line a row, however long: for programs that read lines."""
     rows = [[c.name for c in columns]]
     rows += [[safe(cell.value.replace("\n", "\\n")) for cell in row] for row in cells]
@@ -213,7 +229,7 @@ def _widths(
 
 def _table(
     columns: Sequence[Column], cells: Sequence[Sequence[_Cell]], widths: Sequence[int]
-) -> list[Text]:
+) -> list[Line]:
     lines = [_joined([(column.name, "bold") for column in columns], widths)]
     for row in cells:
         *drawn, last = (cell.wrapped(width) for cell, width in zip(row, widths, strict=True))
@@ -226,35 +242,43 @@ def _table(
     return lines
 
 
-def _joined(texts: Sequence[tuple[str, str]], widths: Sequence[int]) -> Text:
+def _joined(texts: Sequence[tuple[str, str]], widths: Sequence[int]) -> Line:
     """One line of a table. A word that is too long for the last column ends where that ends."""
-    line = Text()
+    pieces: list[tuple[str, str]] = []
+    blank = ""
     for (text, style), width in zip(texts, widths, strict=True):
-        line.append(text, style)
-        line.append(" " * (width - cell_len(text)) + GAP)
-    line.rstrip()
-    return _moved_left(line, sum(widths) + len(GAP) * (len(widths) - 1))
+        if text:
+            pieces += [(blank, ""), (text, style)] if blank else [(text, style)]
+            blank = ""
+        blank += " " * (width - cell_len(text)) + GAP
+    if pieces:
+        pieces[-1] = (pieces[-1][0].rstrip(), pieces[-1][1])
+    return _moved_left(Line(tuple(pieces)), sum(widths) + len(GAP) * (len(widths) - 1))
 
 
-def _moved_left(line: Text, width: int) -> Text:
+def _moved_left(line: Line, width: int) -> Line:
     """The line, nearer to the left where a word would else stand beyond the width."""
-    beyond = line.cell_len - width
-    blank = len(line.plain) - len(line.plain.lstrip(" "))
-    return line[min(beyond, blank) :] if beyond > 0 else line
+    beyond = cell_len(line.plain) - width
+    if beyond <= 0:
+        return line
+    first, *more = line.pieces
+    bare = first[0].lstrip(" ")
+    moved = first[0][min(beyond, len(first[0]) - len(bare)) :]
+    return Line(((moved, first[1]), *more))
 
 
-def _cards(cells: Sequence[Sequence[_Cell]], width: int) -> list[Text]:
+def _cards(cells: Sequence[Sequence[_Cell]], width: int) -> list[Line]:
     return [line for row in cells for line in _card([c for c in row if c.value], width)]
 
 
-def _card(row: Sequence[_Cell], width: int) -> Iterator[Text]:
+def _card(row: Sequence[_Cell], width: int) -> Iterator[Line]:
     title = [_in_title(cell) for cell in row if cell.column.place in (Place.NUMBER, Place.TITLE)]
     for at, text in enumerate(facts(title, width - len(_INDENT))):
-        yield Text((_INDENT if at else "") + text, "bold")
+        yield styled((_INDENT if at else "") + text, "bold")
     named = [
         f"{cell.column.name}: {cell.lines[0]}" for cell in row if cell.column.place is Place.FACT
     ]
-    yield from (Text(_INDENT + text) for text in facts(named, width - len(_INDENT)))
+    yield from (styled(_INDENT + text) for text in facts(named, width - len(_INDENT)))
     for cell in row:
         if cell.column.place in _BROKEN:
             yield from _on_its_own(cell, width, _INDENT)
@@ -265,11 +289,11 @@ def _in_title(cell: _Cell) -> str:
     return name + cell.lines[0]
 
 
-def _on_its_own(cell: _Cell, width: int, indent: str) -> Iterator[Text]:
+def _on_its_own(cell: _Cell, width: int, indent: str) -> Iterator[Line]:
     name = f"{cell.column.name}: "
     below = indent + " " * cell_len(name)
     first, *more = cell.wrapped(width - len(below))
     if cell_len(below + first) > width and cell.column.place is not Place.COMMAND:
         first, more = "", [first, *more]
-    yield Text((indent + name + first).rstrip())
-    yield from (_moved_left(Text(below + text), width) for text in more)
+    yield styled((indent + name + first).rstrip())
+    yield from (_moved_left(styled(below + text), width) for text in more)

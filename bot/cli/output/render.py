@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from bot.cli.output.layout import GAP, Column, Place, facts, labelled, laid_out, wrap
+from bot.cli.output.layout import GAP, Column, Line, Place, facts, labelled, laid_out, styled, wrap
 from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import safe
 
@@ -23,7 +23,7 @@ with lazy_imports(__name__):
     from rich.text import Text
 
 _Record = TypeVar("_Record")
-Picture = Sequence[Text]
+Picture = Sequence[Line]
 
 _NARROWEST = 40
 """Columns: where there are fewer, lines are left to the terminal."""
@@ -76,14 +76,14 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
 def sentences(texts: Sequence[str]) -> Picture:
     """Sentences of a picture."""
     width, whole = _width(), [safe(text) for text in texts]
-    return [Text(line) for line in (whole if width is None else wrap(whole, width))]
+    return [styled(line) for line in (whole if width is None else wrap(whole, width))]
 
 
 def figures(told: Sequence[tuple[str, object]]) -> Picture:
     """Names and values of a picture, side by side."""
     pairs = [safe(f"{name}: {value}") for name, value in told]
     width = _width()
-    return [Text(line) for line in ([GAP.join(pairs)] if width is None else facts(pairs, width))]
+    return [styled(line) for line in ([GAP.join(pairs)] if width is None else facts(pairs, width))]
 
 
 def section(
@@ -91,7 +91,7 @@ def section(
 ) -> Picture:
     """A part of a picture under its title; `none` stands there if it has no rows."""
     body = laid_out(columns, rows, _width()) if rows else sentences([none])
-    return [Text(), Text(title.upper(), "bold"), *body]
+    return [Line(), styled(title.upper(), "bold"), *body]
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def screen(*, once: bool) -> Iterator[Callable[[Picture], None]]:
         yield _print
         return
     with Live(console=_console(), auto_refresh=False, screen=True) as live:
-        yield lambda picture: live.update(Group(*picture), refresh=True)
+        yield lambda picture: live.update(Group(*map(_rich, picture)), refresh=True)
 
 
 @contextmanager
@@ -131,16 +131,21 @@ def _width() -> int | None:
 
 
 def _print(printed: Picture) -> None:
-    console = _console()
-    if console.color_system is None:
+    console = _console() if sys.stdout.isatty() else None
+    if console is None or console.color_system is None:
         sys.stdout.write("".join(f"{line.plain}\n" for line in printed))
         return
     for line in printed:
-        console.print(line, soft_wrap=True)
+        console.print(_rich(line), soft_wrap=True)
+
+
+def _rich(line: Line) -> Text:
+    return Text.assemble(*line.pieces)
 
 
 def _console() -> Console:
+    """The terminal, with its colours unless NO_COLOR is set."""
     told = Console(highlight=False, markup=False, emoji=False)
-    if told.no_color or not sys.stdout.isatty():
-        return Console(highlight=False, markup=False, emoji=False, color_system=None)
-    return told
+    if not told.no_color:
+        return told
+    return Console(highlight=False, markup=False, emoji=False, color_system=None)

@@ -59,3 +59,7 @@ retention = Table(
 )
 """The place that each walk through old rows has come to: the last row whose words are deleted; and
 the seconds by which due times have followed a clock that was set."""
+
+RESTORED = "restored"
+"""The name of the row in `retention` of a database that came from a backup: `at` is when that was
+made, and `id` is 1 once it is settled; then `at` is when that was."""
