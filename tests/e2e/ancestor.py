@@ -6,6 +6,7 @@ wait status are reported, a line each.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import json
@@ -14,11 +15,15 @@ import select
 import signal
 import socket
 import sys
+import threading
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
 from bot.intake import accept
+from bot.texts import Words
+from bot.wiring.channels import settings_class
 from tests.limits import PATIENCE
 
 _PR_SET_PDEATHSIG = 1
@@ -26,12 +31,15 @@ _ORDER_LIMIT = 1 << 16
 _DESCRIPTORS_LIMIT = 1024
 
 
-def _import_everything() -> None:
+def _prepare() -> None:
+    """Import everything, and build what every process builds alike before it reads anything."""
     for top in ("bot", "channels", "storage"):
         package = import_module(top)
         for module in walk_packages(package.__path__, f"{top}."):
             if ".migrations" not in module.name and not module.name.endswith("__main__"):
                 import_module(module.name)
+    Words.load()
+    settings_class().model_rebuild()
     gc.freeze()
 
 
@@ -82,9 +90,23 @@ def _become(order: dict[str, object], given: list[int]) -> None:
     sys.argv = [str(program), *words]
 
 
+def _run(program: Callable[[], None]) -> None:
+    """Run it, and end as the interpreter does, but without taking itself apart: that would touch,
+    and so copy, all memory that a fork shares."""
+    try:
+        program()
+    except SystemExit as end:
+        if isinstance(end.code, int | None):
+            threading._shutdown()  # type: ignore[attr-defined]  # as the interpreter begins its end
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            os._exit(end.code or 0)
+        raise
+
+
 if __name__ == "__main__":
-    _import_everything()
+    _prepare()
     _wait_for_orders(socket.socket(fileno=int(sys.argv[1])))
     from bot.cli.app import main
 
-    main()
+    _run(main)
