@@ -1,5 +1,8 @@
 """The process that the tests' processes are forked from: `python -m tests.e2e.ancestor FD`.
 
+It listens at that descriptor. Whoever connects, a worker of the tests, gives its orders to a fork
+of its own, and what is forked there ends with the worker. The ancestor ends with the last one.
+
 An order comes with four descriptors: the standard files, and where the process's id and its
 wait status are reported, a line each.
 """
@@ -43,6 +46,34 @@ def _prepare() -> None:
     gc.freeze()
 
 
+def _wait_for_workers(door: socket.socket) -> socket.socket:
+    """Fork for each worker that comes, until the last one has gone; returns in the forked process
+    the socket of its orders."""
+    serving: set[int] = set()
+    poll = select.epoll()
+    poll.register(door, select.EPOLLIN)
+    while True:
+        for ready, _ in poll.poll():
+            if ready in serving:
+                poll.unregister(ready)  # Later forks have it too, so that closing is not enough.
+                os.waitid(os.P_PIDFD, ready, os.WEXITED)
+                os.close(ready)
+                serving.remove(ready)
+                if not serving:
+                    os._exit(0)
+                continue
+            orders, _ = door.accept()
+            if (pid := os.fork()) == 0:
+                poll.close()
+                door.close()
+                _end_with_the_parent()
+                return orders
+            orders.close()
+            watched = os.pidfd_open(pid)
+            serving.add(watched)
+            poll.register(watched, select.EPOLLIN)
+
+
 def _wait_for_orders(orders: socket.socket) -> None:
     """Fork for each order until nobody gives any more; returns in the forked process."""
     reports: dict[int, tuple[int, int]] = {}
@@ -58,7 +89,7 @@ def _wait_for_orders(orders: socket.socket) -> None:
                 continue
             order, given, _, _ = socket.recv_fds(orders, _ORDER_LIMIT, 4)
             if not order:
-                sys.exit()
+                os._exit(0)
             if (pid := os.fork()) == 0:
                 _become(json.loads(order), given)
                 return
@@ -70,9 +101,13 @@ def _wait_for_orders(orders: socket.socket) -> None:
                 os.close(descriptor)
 
 
+def _end_with_the_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _become(order: dict[str, object], given: list[int]) -> None:
     """Be as a process that was started so: its files, environment, folder and words."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _end_with_the_parent()
     for standard, descriptor in enumerate(given[:3]):
         os.dup2(descriptor, standard)
     os.closerange(3, _DESCRIPTORS_LIMIT)
@@ -106,7 +141,7 @@ def _run(program: Callable[[], None]) -> None:
 
 if __name__ == "__main__":
     _prepare()
-    _wait_for_orders(socket.socket(fileno=int(sys.argv[1])))
+    _wait_for_orders(_wait_for_workers(socket.socket(fileno=int(sys.argv[1]))))
     from bot.cli.app import main
 
     _run(main)

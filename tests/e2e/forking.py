@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import json
 import os
 import signal
@@ -93,21 +94,39 @@ async def _writer(descriptor: int, pipes: list[asyncio.BaseTransport]) -> Stream
 
 @cache
 def _ancestor() -> socket.socket:
-    """The socket to which orders for forks go. The ancestor ends when the tests' process does."""
-    orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ancestor = subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.ancestor", str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        cwd=ROOT,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT)},
-    )
-    theirs.close()
+    """The socket to which orders for forks go. All workers of a run have one ancestor, which the
+    first of them starts."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    place = f"\0answerback-tests-{run}"
+    orders = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    while True:
+        try:
+            orders.connect(place)
+        except ConnectionRefusedError:
+            _start_ancestor(place)
+        else:
+            atexit.register(
+                orders.close
+            )  # It comes before the wait: what was registered last does.
+            return orders
 
-    def end() -> None:
-        orders.close()
-        ancestor.wait()
 
-    atexit.register(end)
-    return orders
+def _start_ancestor(place: str) -> None:
+    """Start it, unless another worker is about to."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        try:
+            door.bind(place)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return
+        door.listen()
+        ancestor = subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.ancestor", str(door.fileno())],
+            pass_fds=[door.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=ROOT,
+            env={"PATH": os.defpath, "PYTHONPATH": str(ROOT)},
+        )
+    atexit.register(ancestor.wait)
