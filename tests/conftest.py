@@ -26,8 +26,6 @@ _ON_BOTH_DATABASES = re.compile(
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
 )
 _LONG = re.compile(r"tests/(browser|crash|e2e|cli|observability/test_processes)")
-_SELDOM = 10_000
-"""New objects after which garbage is looked for."""
 _numbers = count(1)
 S = TypeVar("S", bound=Server)
 
@@ -83,14 +81,12 @@ def _begins(item: pytest.Item) -> int:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without looking for garbage: what is imported and collected stays, and looking
-    through it for garbage took a fifth of that time, and of every test's some more. Afterwards
-    it is looked for seldom."""
+    through it for garbage took a fifth of that time, and of every test's some more."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(_SELDOM)
         gc.enable()
 
 
