@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-		printf '  make %-12s %s\n' "$$name" "$$text"; done
+		printf '  make %-14s %s\n' "$$name" "$$text"; done
 
 run: $(READY) ## Start Answerback: a chat in the terminal, or the channels that are configured
 	@exec $(BIN)/answerback up
@@ -60,8 +60,9 @@ format: $(TESTABLE) ## Rewrite the code in its one form
 goldens: $(TESTABLE) ## Renew tests/cli/goldens, every screen of the command line; then read them
 	@$(BIN)/python -m tests.cli.screens
 
-screenshots: $(TESTABLE) ## Take docs/web-*.png of the chat on a page; needs a Chromium
+screenshots: $(TESTABLE) ## Take docs/web-*.png and docs/operator-*.png of pages; needs a Chromium
 	@$(BIN)/python docs/screenshots.py
+	@$(BIN)/python docs/operator_pictures.py
 
 picture: $(TESTABLE) ## Draw layers.svg, run-life.svg and killed-twice.svg of docs/ from the code as it is
 	@$(BIN)/python docs/layers.py
@@ -95,6 +96,13 @@ docs: $(READABLE) ## Make the site of the pages; a dead link, anchor or a page i
 	@$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning \
 		--conf-dir docs/site --doctree-dir build/doctrees . build/docs </dev/null
 	@echo "The site is in build/docs/index.html"
+
+.PHONY: keep-release
+keep-release: ## After a release: keep its code for the tests, TAG=v0.2.0
+	@git rev-parse --quiet --verify '$(TAG)^{commit}' >/dev/null || { echo 'TAG=v0.2.0, please'; exit 1; }
+	@rm -f tests/releases/answerback-*.tar.xz
+	git archive --format=tar '$(TAG)^{commit}' pyproject.toml bot channels storage | xz -9e \
+		> tests/releases/answerback-$(TAG:v%=%).tar.xz
 
 lock: $(TOOLS) ## Resolve the dependencies anew into the lock files
 	$(COMPILE) --upgrade pyproject.toml --extra llm --extra otel --group build -o requirements.lock

@@ -16,7 +16,19 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import backlog, commands, doorway, flat, life, pages, pipeline, plot, report, turns
+from benchmarks import (
+    backlog,
+    commands,
+    doorway,
+    flat,
+    life,
+    operator,
+    pages,
+    pipeline,
+    plot,
+    report,
+    turns,
+)
 from benchmarks.report import Figures
 from benchmarks.scale import FULL, QUICK, Scale
 from benchmarks.stage import Servers, servers
@@ -33,6 +45,7 @@ PARTS: dict[str, Part] = {
     "flat": flat.flat,
     "turns": turns.turns,
     "pages": pages.pages,
+    "operator": operator.operator,
     "start": life.start,
     "commands": commands.commands,
     "takeover": life.takeover,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,21 +39,27 @@ Look = Callable[[], Awaitable[object]]
 
 
 async def flat(_servers: Servers, scale: Scale) -> Figures:
-    """Milliseconds of everything at every size, on both databases. PostgreSQL does not wait for
-    the disk here, whose moods are larger than what is looked for."""
-    with (
-        Postgres(durable=True, settings=("fsync=off",)) as postgres,
-        tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder,
-    ):
-        urls = {
-            "postgresql": new_database(postgres),
-            "sqlite": f"sqlite:///{Path(folder) / 'bench.db'}",
-        }
+    """Milliseconds of everything at every size, on both databases."""
+    with offered() as urls:
         found = {kind: await _measure(url, scale) for kind, url in urls.items()}
         return {
             "sizes": [str(size) for size in scale.sizes],
             **found,
             "beside": {k: await _beside(url, 3 * scale.flat_times) for k, url in urls.items()},
+        }
+
+
+@contextmanager
+def offered() -> Iterator[Mapping[str, str]]:
+    """An empty database of each kind, by its kind. PostgreSQL does not wait for the disk, whose
+    moods are larger than what is looked for."""
+    with (
+        Postgres(durable=True, settings=("fsync=off",)) as postgres,
+        tempfile.TemporaryDirectory(prefix="answerback-bench-") as folder,
+    ):
+        yield {
+            "postgresql": new_database(postgres),
+            "sqlite": f"sqlite:///{Path(folder) / 'bench.db'}",
         }
 
 

@@ -240,6 +240,16 @@ _TO_SCREEN = {
 }
 
 
+def _operator(found: Figures) -> Iterator[Row]:
+    """The operator's page, each from the request to the whole of its answer, which is asked of the
+    database every time. CPU counts the database, too."""
+    yield Row(f"with {found['size']}", "")
+    for kind, title in KINDS.items():
+        for name, figures in found[kind].items():
+            cost = f"{_spread(figures)} / {figures['cpu_ms']:.0f}"
+            yield Row(f"{title}, {name}, p50 / p99 / ms of CPU", cost, must="p50 under 80")
+
+
 def _start(found: Figures) -> Iterator[Row]:
     """`answerback serve` on a database that is there."""
     yield Row("s of CPU until ready", f"{found['cpu_s']:.2f}", must="under 1")
@@ -270,6 +280,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Figures], Iterator[Row]]]] = {
     "flat": ("Costs against size", _flat),
     "turns": ("Turns in flight", _turns),
     "pages": ("Pages", _pages),
+    "operator": ("The operator's page", _operator),
     "start": ("Start", _start),
     "commands": ("Commands", _commands),
     "takeover": ("Takeover", _takeover),

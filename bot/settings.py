@@ -22,10 +22,12 @@ from dotenv.parser import parse_stream
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from bot.domain.decisions.network import Network, networks
 from bot.domain.decisions.retry import RETRY, RetryPolicy
 from bot.domain.decisions.terms import Burst, IntakeTerms, LeaseTerms, Terms, WorkTerms
 from bot.domain.decisions.verdict import Policy, UncertainDelivery
 from bot.domain.errors import ConfigurationError
+from bot.domain.operators import OperatorAccount, operators_of
 
 T = TypeVar("T", bound="ChannelList")
 DEFAULT_DATABASE = "sqlite:///data/answerback.db"
@@ -98,6 +100,7 @@ class Settings(ChannelList):
     public_url: str = ""
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535)
+    web_proxies: Annotated[tuple[Network, ...], NoDecode] = ()
     timezone: str = "UTC"
     texts_file: Path | None = None
     language: str = "en"
@@ -115,6 +118,10 @@ class Settings(ChannelList):
     llm_timeout: float = Field(120.0, gt=0)
     llm_hand_over: bool = False
     tools: str = ""
+
+    operator_password: str = Field("", repr=False)
+    operator_users: Annotated[tuple[str, ...], NoDecode] = Field((), repr=False)
+    operator_open: bool = False
 
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.CONSOLE
@@ -140,6 +147,7 @@ class Settings(ChannelList):
     chat_waiting_max: int = Field(100, ge=1)
     chat_turns_per_day: int = Field(0, ge=0)
     command_words: bool = True
+    data_commands: bool = True
     allowed: Annotated[frozenset[str], NoDecode] = frozenset()
 
     @field_validator("log_level", "log_format", mode="before")
@@ -161,6 +169,26 @@ class Settings(ChannelList):
         if not isinstance(value, str):
             return value
         return frozenset(n.casefold() if n.startswith("@") else n for n in _names(value))
+
+    @field_validator("web_proxies", mode="before")
+    @classmethod
+    def _proxies(cls, value: Any) -> Any:
+        return networks(value) if isinstance(value, str) else value
+
+    @field_validator("operator_users", mode="before")
+    @classmethod
+    def _operators(cls, value: Any) -> Any:
+        return tuple(_names(value)) if isinstance(value, str) else value
+
+    @field_validator("operator_password", "operator_users")
+    @classmethod
+    def _may_sign_in(cls, value: Any, info: ValidationInfo) -> Any:
+        """The credentials are long enough, and nobody is named twice."""
+        if info.field_name == "operator_password":
+            operators_of(value, ())
+        else:
+            operators_of(info.data.get("operator_password", ""), value)
+        return value
 
     @field_validator("timezone")
     @classmethod
@@ -254,7 +282,13 @@ class Settings(ChannelList):
         hidden = [name for name, field in type(self).model_fields.items() if not field.repr]
         values = [getattr(self, name) for name in hidden]
         listed = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in values)
-        return (*listed, *self.otlp_headers.values())
+        credentials = (one.credential for one in self.operators)
+        return (*listed, *self.otlp_headers.values(), *credentials)
+
+    @property
+    def operators(self) -> Sequence[OperatorAccount]:
+        """Those who may sign in to the operator's page; none: there is no such page."""
+        return operators_of(self.operator_password, self.operator_users)
 
     @property
     def otlp_headers(self) -> dict[str, str]:
@@ -280,6 +314,7 @@ class Settings(ChannelList):
                 waiting_max=self.chat_waiting_max,
                 turns_per_day=self.chat_turns_per_day,
                 words=self.command_words,
+                data=self.data_commands,
                 allowed=self.allowed,
             ),
             policy=Policy(

@@ -20,6 +20,7 @@ SUBJECTS = {
     "bot.testing": "agents, killed in tests",
     "bot.wiring": "puts one process together",
     "bot.operations": "what operators ask and do",
+    "bot.operator": "their page",
     "bot.http": "the doorway",
     "bot.intake": "a payload becomes rows",
     "bot.runs": "claim, think, steps",

@@ -22,7 +22,7 @@ from storage.statements.tx import Tx
 @dataclass(frozen=True, slots=True)
 class Account:
     """A bot identity. `down_reason` is set while it can't send, and `down_code` where its platform
-    named a code for that."""
+    named a code for that; `cut_off_reason` while nothing of it comes in."""
 
     id: int
     channel: ChannelName
@@ -31,6 +31,8 @@ class Account:
     down_since: float | None
     down_reason: str | None
     down_code: str | None
+    cut_off_since: float | None
+    cut_off_reason: str | None
     catchup_mark: float | None
 
 

@@ -88,6 +88,21 @@ def lately(tx: Tx, what: str, within: float) -> Sequence[tuple[str, float]]:
     return [(row.why, row.age) for row in found]
 
 
+_COUNT = sa.select(sa.func.count()).where(
+    _OF,
+    sa.or_(
+        sa.bindparam("of_all", type_=sa.Boolean) == sa.true(),
+        events.c.why == sa.bindparam("why", type_=sa.Text),
+    ),
+)
+
+
+def count_lately(tx: Tx, what: str, within: float, why: str | None = None) -> int:
+    """The number of these events in the last `within` seconds, of one reason or of all."""
+    asked = {"what": what, "seconds": within, "of_all": why is None, "why": why or ""}
+    return int(tx.scalars(_COUNT, asked).one())
+
+
 page = Page(events)
 blank = Blank(events, events.c.id)
 blank_of_runs = Blank(events, events.c.run)

@@ -32,11 +32,13 @@ class Identity:
     host: str
     pid: int
     role: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
 class HolderRow:
-    """A holder as operators see it. `lease_age` in seconds since its last renewal."""
+    """A holder as operators see it. `lease_age` in seconds since its last renewal; `version` is
+    empty for 0.1.0, which did not tell it."""
 
     id: int
     name: str
@@ -46,6 +48,7 @@ class HolderRow:
     lease_age: float
     draining: bool
     gone: bool
+    version: str
 
 
 def _overdue(

@@ -5,9 +5,10 @@ a message is known as a duplicate. What belongs to no run (messages that nobody 
 operator's words) is walked through by its ids. A row of `retention` says how far a walk has come.
 A page takes no chat that somebody is at work on, and waits for nobody.
 
-Two more rows are the installation's memory. One counts the seconds by which due times followed the
-database's clock since the first day, and guards the following. The other says that the database
-came from a backup: a copy is made with it, and who begins to work on it settles it (`restored`).
+Three more rows are the installation's memory. One counts the seconds by which due times followed
+the database's clock since the first day, and guards the following. One says that the database came
+from a backup: a copy is made with it, and who begins to work on it settles it (`restored`). One
+says that somebody was forgotten whose words may be in unused space still (`compaction`).
 """
 
 from __future__ import annotations
@@ -181,3 +182,33 @@ def restored_from(tx: Tx) -> float | None:
 def settle_restored(tx: Tx) -> bool:
     """Settle that the database came from a backup, once. False: another process did."""
     return tx.execute(_SETTLE_RESTORED).rowcount == 1
+
+
+_COMPACTION = "compaction"
+_IS_COMPACTION = retention.c.what == _COMPACTION
+_OWE = insert(retention).values(what=_COMPACTION, id=0, at=now)
+_OWE = _OWE.on_conflict_do_update(
+    index_elements=[retention.c.what], set_={"at": _OWE.excluded.at, "id": 0}
+)
+_OWED = sa.select(retention.c.at).where(_IS_COMPACTION, retention.c.id == 0)
+_COMPACTED = (
+    sa.update(retention)
+    .where(_IS_COMPACTION, retention.c.id == 0, retention.c.at <= _AT)
+    .values(id=1)
+)
+
+
+def owe_compaction(tx: Tx) -> None:
+    """Somebody was forgotten: the database is to be written anew, without what was deleted."""
+    tx.execute(_OWE)
+
+
+def compaction_owed(tx: Tx) -> float | None:
+    """The moment since which that is owed; None where it is not."""
+    found: float | None = tx.scalar(_OWED)
+    return found
+
+
+def compacted(tx: Tx, owed_since: float) -> None:
+    """Settle all that was owed then; whoever was forgotten since is owed it still."""
+    tx.execute(_COMPACTED, {"mark_at": owed_since})

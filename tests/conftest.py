@@ -24,6 +24,7 @@ from tests.world import World, open_world
 _ON_BOTH_DATABASES = re.compile(
     r"tests/(storage|crash|e2e|leases)/|tests/clients/test_following|tests/operations/test_restored"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
+    r"|tests/privacy/test_nothing_left"
 )
 _LONG = re.compile(r"tests/(browser|crash|e2e|cli|observability/test_processes)")
 _numbers = count(1)

@@ -25,7 +25,7 @@ with lazy_imports(__name__):
     import uvloop
 
     from bot import main as serving
-    from bot.cli import chats, checks, demo, moving, outbox, overview, runs
+    from bot.cli import chats, checks, demo, moving, operators, outbox, overview, runs
     from bot.cli.talk import chat as talking
     from bot.version import our_version
     from bot.wiring import configured, read_settings, remarks_on
@@ -159,6 +159,7 @@ def add_operators(app: typer.Typer, called: str = "") -> None:
         "webhook": lambda: checks.webhook,
         "db": lambda: moving.database,
         "agent": lambda: checks.agent,
+        "operator": lambda: operators.app,
         "demo": lambda: demo.app,
     }
     every = {*alone, *groups}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +16,6 @@ from bot.cli.apply import apply_each, apply_to, given, named
 from bot.cli.output import render
 from bot.cli.output.course import print_conversation, print_course
 from bot.cli.output.layout import Column, Place, quoted
-from bot.cli.output.seen import Seen, look
 from bot.cli.output.shapes import (
     FOR_EVER,
     Shape,
@@ -23,14 +23,16 @@ from bot.cli.output.shapes import (
     moment_shape,
     run_shape,
     said_shape,
-    shown,
 )
 from bot.cli.output.wording import TO_BEGIN
-from bot.cli.session import CommandFailed, in_session, one_chat, operator_of
+from bot.cli.session import DONE, CommandFailed, in_session, one_chat, operator_of
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
+from bot.operations.seen import Seen, look
+from bot.operations.shortening import shown
 
 with lazy_imports(__name__):
+    from bot.cli import exporting
     from bot.operations import chats
     from bot.operations.phrases import counted
     from bot.operations.stuck import Stuck, uncertain
@@ -272,18 +274,49 @@ def reply(
 
 @app.command(context_settings=options.TAKES_A_CHAT)
 @options.grouped(without=["dry_run"])
-def forget(chat: options.Chat, *, acting: options.Acting) -> None:
-    """Delete everything that was said in a chat, for ever. Who, when and what became of it
-    stay for the audit; so does the address.
+def forget(chat: options.Chats, *, acting: options.Acting) -> None:
+    """Delete everything that was said in chats, for ever. Who, when and what became of it stay for
+    the audit; so do addresses. Name every chat of a person who wrote on several platforms.
 
-    For example: answerback chats forget whatsapp:+15551234567 --yes
+    For example: answerback chats forget whatsapp:+15551234567 700100201 --yes
     """
 
     async def work(session: OperatorSession) -> int:
-        number = await session.rt.db.read(one_chat, chat)
-        if not acting.yes and not typer.confirm(f"Delete every text of chat {number} for ever?"):
+        numbers = await named(given(chat), one_chat)(session)
+        listed = " and ".join(f"chat {number}" for number in numbers)
+        if not acting.yes and not typer.confirm(f"Delete every text of {listed} for ever?"):
             raise CommandFailed("nothing was done")
-        by = operator_of(acting)
-        return await apply_each([lambda: chats.forget(session.rt, by, number)], acting)
+        by, rt = operator_of(acting), session.rt
+        return await apply_each([partial(chats.forget, rt, by, n) for n in numbers], acting)
 
     raise typer.Exit(in_session(work))
+
+
+@app.command(context_settings=options.TAKES_A_CHAT)
+@options.grouped(without=["dry_run", "yes", "json"])
+def export(
+    chat: options.Chats,
+    *,
+    text: Annotated[
+        bool, typer.Option("--text", help="As the people saw it, instead of JSON.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="A new file; else standard output.", metavar="FILE")
+    ] = None,
+    files: Annotated[
+        Path | None, typer.Option(help="A folder for the files that were sent.", metavar="DIR")
+    ] = None,
+    acting: options.Acting,
+) -> None:
+    """Write the whole record of chats as JSON, all of it of one moment. Name every chat of a person
+    who wrote on several platforms.
+
+    For example: answerback chats export 700100201 whatsapp:+15551234567 --out ada.json
+    """
+
+    async def work(session: OperatorSession) -> int:
+        numbers = await named(given(chat), one_chat)(session)
+        await exporting.export(session, operator_of(acting), numbers, out, files, text=text)
+        return DONE
+
+    raise typer.Exit(in_session(work, speaks=files is not None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Annotated, NoReturn, TypeVar
+from typing import Annotated, NoReturn, TypeVar, assert_never
 
 import typer
 
@@ -13,6 +13,7 @@ from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
 from bot.cli.output.shapes import Shape, shape
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
+from bot.domain.decisions.schema import Fit, fit
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
@@ -26,7 +27,9 @@ with lazy_imports(__name__):
     from bot.wiring import OperatorSession, database_exists
     from bot.wiring.agents import examine_agent
     from bot.wiring.operator import examine, upgrade_database
+    from storage import retention
     from storage.schema import migrate
+    from storage.schema.tables import words
 
 T = TypeVar("T")
 
@@ -175,17 +178,55 @@ def upgrade() -> None:
 
 @database.command()
 def current(*, json: options.Json = False) -> None:
-    """Show the database's schema and this version's. The exit code is 1 when they differ.
+    """Show the database's schema and this version's. The exit code is 1 when this version can't
+    work on it as it is.
 
     For example: answerback db current
     """
     url = settings_with_logs("WARNING", foreign=False).database_url
     if not database_exists(url):
         raise DatabaseUnavailable("there is no database file yet: run `answerback db upgrade`")
-    found, ours = migrate.revisions(url)
+    found, ours = migrate.schema_of(url), migrate.NEWEST
+    fits = None if found is None else fit(found, ours)
     if json:
-        render.as_json({"current": found, "newest": ours})
+        at, floor = (None, None) if found is None else (found.revision, found.floor)
+        render.as_json({"current": at, "floor": floor, "newest": ours})
     else:
-        state = "current" if found == ours else f"this version has {ours}: answerback db upgrade"
-        render.lines([f"the database is at schema {found or 'none'}; {state}"])
-    raise typer.Exit(DONE if found == ours else NOT_DONE)
+        at = "none" if found is None else found.revision
+        render.lines([f"the database is at schema {at}; {_state(fits, ours)}"])
+    raise typer.Exit(DONE if fits in (Fit.SAME, Fit.AHEAD) else NOT_DONE)
+
+
+def _state(fits: Fit | None, ours: str) -> str:
+    match fits:
+        case Fit.SAME:
+            return "current"
+        case Fit.AHEAD:
+            return f"this version has {ours}, and works on it"
+        case Fit.BEHIND | None:
+            return f"this version has {ours}: answerback db upgrade"
+        case Fit.BEYOND:
+            return f"this version has {ours}, which is too old: use the newer Answerback"
+        case other:
+            assert_never(other)
+
+
+@database.command()
+def compact() -> None:
+    """Write the database anew, so that deleted words are in no unused space of it either. Nobody
+    can write meanwhile: choose a quiet hour. It needs as much room again.
+
+    For example: answerback db compact
+    """
+
+    async def work(session: OperatorSession) -> bool:
+        db = session.rt.db
+        owed = await db.read(retention.compaction_owed)
+        done = await db.compact([table.name for table in words.WORDS])
+        if done and owed is not None:
+            await db.write(retention.compacted, owed)
+        return done
+
+    if not in_session(work):
+        raise CommandFailed("somebody was reading an older state of it all the time: try it again")
+    render.lines(["the database is written anew: what was deleted is nowhere in it"])

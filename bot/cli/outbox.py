@@ -12,13 +12,13 @@ from bot.cli import options
 from bot.cli.apply import apply_to, given, named
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place, quoted
-from bot.cli.output.seen import Seen, look
-from bot.cli.output.shapes import letter_shape, part_shape, shown
-from bot.cli.output.wording import without_numbers
+from bot.cli.output.shapes import letter_shape, part_shape
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from bot.lazy_imports import lazy_imports
+from bot.operations.seen import Seen, look
+from bot.operations.shortening import shown, without_numbers
 
 with lazy_imports(__name__):
     from bot.operations import dead_letters

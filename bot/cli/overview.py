@@ -13,18 +13,19 @@ import typer
 from bot.cli import options
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
-from bot.cli.output.seen import UNSEEN, Seen, look
-from bot.cli.output.shapes import Shape, holder_shape, shape, shortened_in, stuck_shape
+from bot.cli.output.shapes import Shape, holder_shape, shape, stuck_shape
 from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import shortened
 from bot.lazy_imports import lazy_imports
 from bot.operations.phrases import counted, span
+from bot.operations.seen import UNSEEN, Seen, look
+from bot.operations.shortening import shortened_in
 
 with lazy_imports(__name__):
     import asyncio
 
-    from bot.leases import recovery
+    from bot.operations import recovering
     from bot.operations.stuck import (
         Stuck,
         Trouble,
@@ -41,7 +42,7 @@ with lazy_imports(__name__):
     from storage.engine import probe
     from storage.holders import HolderRow
     from storage.statements.tx import Tx
-    from storage.views import diagnostics, gauges
+    from storage.views import gauges
     from storage.views.gauges import Gauges, Rates
 
 _COLUMNS = (
@@ -143,21 +144,14 @@ def recover(*, acting: options.Acting) -> None:
     """
     by = operator_of(acting)
 
-    async def work(session: OperatorSession) -> tuple[int, int, int]:
-        rt, lease = session.rt, session.settings.lease_seconds
-        if await rt.db.read(diagnostics.overdue_holders, lease):
-            await rt.clock.sleep(2 * session.settings.heartbeat_seconds)
-        swept = await recovery.pass_by_hand(rt, by.name)
-        return len(swept.released), swept.doubted, await recovery.repair(rt)
-
-    released, doubted, promoted = in_session(work, tells=True)
+    done = in_session(lambda session: recovering.recover(session.rt, by.name), tells=True)
     if acting.json:
-        render.as_json({"released": released, "uncertain": doubted, "promoted": promoted})
+        render.as_json(shape(done))
         return
     told = (
-        ("released", released, "run"),
-        ("uncertain", doubted, "part"),
-        ("going on", promoted, "chat"),
+        ("released", done.released, "run"),
+        ("uncertain", done.uncertain, "part"),
+        ("going on", done.promoted, "chat"),
     )
     render.lines(["; ".join(f"{what}: {counted(count, noun)}" for what, count, noun in told)])
 

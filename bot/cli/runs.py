@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn, get_args
@@ -16,14 +16,15 @@ from bot.cli.apply import Action, apply_to, given, named
 from bot.cli.output import render
 from bot.cli.output.course import print_course
 from bot.cli.output.layout import Column, Place, quoted
-from bot.cli.output.seen import Seen, look
-from bot.cli.output.shapes import moment_shape, part_shape, run_shape, shape, shortened_in, shown
-from bot.cli.output.wording import TO_BEGIN, without_numbers
+from bot.cli.output.shapes import moment_shape, part_shape, run_shape, shape
+from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
 from bot.domain.ending import ByHand, Ending
 from bot.domain.message import shortened
 from bot.domain.turn_answer import TurnAnswer
 from bot.lazy_imports import lazy_imports
+from bot.operations.seen import Seen, look
+from bot.operations.shortening import shortened_in, shown, shown_course, shown_verdict
 
 with lazy_imports(__name__):
     from bot.intake.status import turn_status
@@ -154,7 +155,10 @@ def show(
     found = in_session(
         lambda session: session.rt.db.read(_whole, run, session.settings.lease_seconds)
     )
-    [line], course = shown([found.line], whole=addresses), _course(found.course, addresses)
+    [line], course = (
+        shown([found.line], whole=addresses),
+        shown_course(found.course, whole=addresses),
+    )
     if json:
         sent = shown(found.sent, whole=addresses)
         render.as_json(
@@ -176,13 +180,6 @@ def show(
         render.next_step(f"answerback runs why {line.id}  # says what may be done with it")
 
 
-def _course(course: Sequence[Moment], addresses: bool) -> Sequence[Moment]:  # noqa: FBT001
-    """The course with its phone numbers whole or, without `addresses`, cut short."""
-    if addresses:
-        return course
-    return [replace(m, what=without_numbers(m.what)) for m in shown(course, whole=False)]
-
-
 def _drawn(run: str, *, text: bool, addresses: bool) -> str:
     """The run as a picture."""
 
@@ -197,10 +194,8 @@ def _drawn(run: str, *, text: bool, addresses: bool) -> str:
         return await rt.db.read(read)
 
     course, why, now = in_session(work, speaks=True)
-    if not addresses:
-        evidence = [(name, shortened(value)) for name, value in why.evidence]
-        why = replace(shortened_in(why), evidence=evidence)
-    return draw_run(_course(course, addresses), why, now, text=text)
+    why = shown_verdict(why, whole=addresses)
+    return draw_run(shown_course(course, whole=addresses), why, now, text=text)
 
 
 def _keep(picture: str, file: Path | None) -> None:

@@ -89,6 +89,11 @@ def _write(place: Path, content: bytes) -> None:
     draft.replace(place)
 
 
+def content_in(folder: Path, ref: str) -> bytes | None:
+    """The content of a file that a folder keeps; None where it is not there."""
+    return _content(_place(folder, ref))
+
+
 def _content(place: Path) -> bytes | None:
     try:
         return place.read_bytes()

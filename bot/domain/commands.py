@@ -46,9 +46,9 @@ class CommandForm(Enum):
 class Command(StrEnum):
     """A person's request to the bot itself.
 
-    All but the last two have a slash form. `resend` asks for an answer whose delivery was
-    uncertain (Telegram: a button instead); `opt_out` and `opt_in` exist on WhatsApp only.
-    An `opt_in` in a chat that never opted out is a `start`.
+    All but `opt_out` and `opt_in` have a slash form; those exist on WhatsApp only, and an `opt_in`
+    in a chat that never opted out is a `start`. `resend` asks for an answer whose delivery was
+    uncertain (Telegram: a button instead).
     """
 
     START = "start"
@@ -59,10 +59,24 @@ class Command(StrEnum):
     RESEND = "resend"
     OPT_OUT = "opt_out"
     OPT_IN = "opt_in"
+    EXPORT = "export"
+    FORGET = "forget"
+
+
+class DataRequestState(StrEnum):
+    """The state of a person's wish about their own data."""
+
+    ASKED = "asked"
+    """Said once: it is asked back."""
+    CONFIRMED = "confirmed"
+    """Said twice: a process does it, the person is told."""
+    DONE = "done"
 
 
 SLASH = (Command.START, Command.HELP, Command.STATUS, Command.STOP, Command.RETRY)
 """The commands of a menu, in its order."""
+DATA = (Command.EXPORT, Command.FORGET)
+"""The commands about a person's own data, behind those of a menu; DATA_COMMANDS turns them off."""
 
 _CARRIER_STOPS = "stop|stopall|stop all|unsubscribe|end|quit|revoke|optout|opt out|opt-out"
 CARRIER_WORDS: Mapping[str, Command] = {
@@ -77,7 +91,7 @@ _CARRIER_SAYS = {"STOP": Command.OPT_OUT, "START": Command.OPT_IN}
 LONGEST_WORD = 60
 """Characters; a longer message is read by the agent without a look at the words."""
 
-_BY_SLASH = {f"/{command}": command for command in (*SLASH, Command.RESEND)}
+_BY_SLASH = {f"/{command}": command for command in (*SLASH, *DATA, Command.RESEND)}
 _SUBJECT = frozenset({Command.STOP, Command.RETRY, Command.RESEND})
 _NOT_FOR_US = frozenset({Addressing.NOT_US, Addressing.OTHER_BOT})
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655]")

@@ -10,6 +10,7 @@ from bot.domain.message import Inbound, InboundKind, Revoked, Sender
 from bot.intake.commands import PERSON
 from bot.leases.runtime import Runtime
 from storage import audit_log, chats, inbox, runs
+from storage.chats import requests
 from storage.statements.tx import Tx
 
 
@@ -18,13 +19,14 @@ def record_edit(
 ) -> tuple[int | None, bool]:
     """Record an edit of a message; if its author may change anything, it is read by a run that
     was never claimed. Returns the message, None when it was never recorded, since an edit alone is
-    answered by nothing; and whether its author deleted it, so that nothing of the edit is kept."""
+    answered by nothing; and whether its author deleted it, or had all forgotten, so that nothing of
+    the edit is kept."""
     before = inbox.known(tx, account, message.request_id)
     if before is None:
         return None, False
     chats.lock(tx, before.chat)
     known = inbox.known(tx, account, message.request_id) or before  # Read again, under the lock.
-    if known.text == inbox.REVOKED:
+    if known.text == inbox.REVOKED or requests.is_forgotten(tx, known.chat, known.id):
         return known.id, True
     unread = known.awaited or (known.run is not None and runs.lock_unclaimed(tx, known.run))
     newest = known.edited_at is None or known.edited_at <= edited_at

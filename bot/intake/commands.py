@@ -10,14 +10,14 @@ from bot.delivery import notices
 from bot.delivery.finish import after_end
 from bot.domain.commands import Command, CommandForm
 from bot.domain.ending import Again, Cause, Close, Ending, leading_to
-from bot.domain.message import Inbound
+from bot.domain.message import ChatKind, Inbound
 from bot.domain.reply import Reply
 from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
 from bot.runs.create import again
 from bot.texts import Text
 from storage import audit_log, chats, outbox, runs
-from storage.chats import Chat
+from storage.chats import Chat, requests
 from storage.outbox import Notice
 from storage.statements import clock
 from storage.statements.tx import Tx
@@ -45,6 +45,8 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
             return runs.last_ended(tx, chat.id, leading_to(Again.RESEND)) is not None
         case Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN:
             return True
+        case Command.EXPORT | Command.FORGET:
+            return True
         case other:
             assert_never(other)
 
@@ -58,8 +60,10 @@ def run_command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Comm
             chat = replace(chat, opted_out_at=None)
             return _answer(tx, rt, chat, message, Text.OPTED_IN if again else Text.WELCOME)
         case Command.HELP:
-            by_words = rt.channels[chat.account].traits.commands is CommandForm.WORDS
-            notices.say(tx, rt, chat, Reply(rt.words.help(chat.language, by_words=by_words)))
+            by_words = _by_words(rt, chat)
+            about_data = rt.terms.intake.data and chat.kind is ChatKind.PRIVATE
+            said = rt.words.help(chat.language, by_words=by_words, data=about_data)
+            notices.say(tx, rt, chat, Reply(said))
             return Handled()
         case Command.STATUS:
             return _status(tx, rt, chat)
@@ -73,6 +77,8 @@ def run_command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Comm
             return _retry(tx, rt, chat, message)
         case Command.RESEND:
             return _resend(tx, rt, chat, message)
+        case Command.EXPORT | Command.FORGET:
+            return _about_data(tx, rt, chat, command)
         case other:
             assert_never(other)
 
@@ -127,6 +133,8 @@ def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
     none, or none any more."""
     own = notices.pressed(message.button)
     found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, leading_to(ask))
+    if found is not None and requests.is_confirmed(tx, chat.id, Command.FORGET):
+        return None  # Its words are on their way out.
     if (
         found is None
         or found.chat != chat.id
@@ -160,3 +168,35 @@ def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
         outbox.resend(tx, part.id, part.attempts, standalone=True)
     audit_log.note(tx, PERSON, "asked to send again", run=found.id, chat=chat.id)
     return Handled(toast=rt.words.say(Text.RESENT, chat.language))
+
+
+CONFIRMED_WITHIN = 600.0
+"""Seconds in which a wish about one's data is said a second time."""
+_ASK_BACK = {Command.EXPORT: Text.EXPORT_ASKED, Command.FORGET: Text.FORGET_ASKED}
+
+
+def _about_data(tx: Tx, rt: Runtime, chat: Chat, command: Command) -> Handled:
+    """Ask back once; the second time it is settled, and `bot.privacy.requests` does it. Who is to
+    be forgotten gets no answer any more to what they wrote before. A group's words are not one
+    person's to take along or delete."""
+    if chat.kind is not ChatKind.PRIVATE:
+        notices.say(tx, rt, chat, notices.plain(rt, chat, Text.DATA_NOT_HERE))
+        return Handled()
+    confirmed = requests.ask(tx, chat.account, chat.id, command, CONFIRMED_WITHIN)
+    if confirmed is None:
+        notices.say(tx, rt, chat, notices.plain(rt, chat, Text.DATA_UNDER_WAY))
+        return Handled()
+    if not confirmed:
+        word = rt.words.told(command, chat.language, by_words=_by_words(rt, chat))
+        notices.say(tx, rt, chat, notices.plain(rt, chat, _ASK_BACK[command], word=word))
+        return Handled()
+    audit_log.note(tx, PERSON, f"asked to {command.value}", chat=chat.id)
+    if command is not Command.FORGET:
+        return Handled()
+    outbox.drop_standalone(tx, chat.id)
+    return Handled(withdraw(tx, rt, chat.id))
+
+
+def _by_words(rt: Runtime, chat: Chat) -> bool:
+    """Tell whether the people of this chat are told words instead of slash forms."""
+    return rt.channels[chat.account].traits.commands is CommandForm.WORDS

@@ -27,9 +27,10 @@ _MEET_WITHIN = 5.0
 Menus = Mapping[str, Sequence[tuple[str, str]]]
 
 
-def menus_of(words: Words) -> Menus:
-    """The menu of commands by two-letter language, the empty one for all others."""
-    return {tag: words.menu(tag) for tag in ("", *words.languages) if len(tag) in (0, 2)}
+def menus_of(words: Words, *, data: bool = True) -> Menus:
+    """The menu of commands by two-letter language, the empty one for all others; with `data` those
+    about a person's own data are in it."""
+    return {tag: words.menu(tag, data=data) for tag in ("", *words.languages) if len(tag) in (0, 2)}
 
 
 def digest_of(menus: Menus) -> str:
@@ -90,7 +91,7 @@ class Introduction:
         await self.rt.db.write(accounts.set_name, self.account, name)
 
     async def _show_menu(self) -> None:
-        menus = menus_of(self.rt.words)
+        menus = menus_of(self.rt.words, data=self.rt.terms.intake.data)
         ours = digest_of(menus)
         try:
             if await self.rt.db.read(accounts.menu, self.account) != ours:

@@ -18,7 +18,7 @@ from typing import assert_never
 from bot.delivery import notices
 from bot.delivery.choices import chosen
 from bot.domain.clients import Named
-from bot.domain.commands import Command, command_of, needs_subject
+from bot.domain.commands import Command, needs_subject
 from bot.domain.decisions.admission import Unanswered, admit, invited, names_of
 from bot.domain.message import (
     Address,
@@ -409,8 +409,7 @@ def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | Non
     own = notices.pressed(message.button)
     if own is not None:
         return Command(own.ask.value)
-    form = rt.channels[chat.account].traits.commands
-    command = command_of(message, form, rt.command_words)
+    command = rt.command_of(chat.account, message)
     if command is None or not needs_subject(command, message):
         return command
     return command if subject_of(tx, chat, command) else None

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from bot.delivery.choices import chosen
-from bot.domain.commands import command_of
 from bot.domain.decisions.admission import Unanswered, admit, joins_until, wait_for_more
 from bot.domain.decisions.terms import Burst
 from bot.domain.message import Address, ChatKind, Ignored, Inbound
@@ -106,7 +105,7 @@ def _is_ordinary(rt: Runtime, account: int, message: Inbound) -> bool:
         return False
     if (quoted := message.quoted) is not None and (account in rt.carriers or not quoted.text):
         return False  # What it answers is to be read: a choice of it, or its words.
-    return command_of(message, rt.channels[account].traits.commands, rt.command_words) is None
+    return rt.command_of(account, message) is None
 
 
 def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from bot.domain.commands import Command
+from bot.domain.commands import DATA, Command, command_of
 from bot.domain.decisions.retry import RetryPolicy
 from bot.domain.decisions.terms import Terms
 from bot.domain.decisions.verdict import Policy, window_closed
+from bot.domain.message import Inbound
 from bot.domain.ports import Channel, Clock, OutsideWindow, ReportingChannel
 from bot.domain.reminders import Calendar
 from bot.leases.checkpoints import Reached, nowhere
@@ -46,6 +47,12 @@ class Runtime:
     def command_words(self) -> Mapping[str, Command]:
         """The phrases that are commands on channels without slashes."""
         return self.words.command_words() if self.terms.intake.words else {}
+
+    def command_of(self, account: int, message: Inbound) -> Command | None:
+        """The command that this message is on its channel, or None."""
+        form = self.channels[account].traits.commands
+        command = command_of(message, form, self.command_words)
+        return None if command in DATA and not self.terms.intake.data else command
 
     @property
     def mine(self) -> list[int]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
@@ -14,12 +12,13 @@ from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.phrases import counted
-from storage import audit_log, chats, files, inbox, outbox, reminders, runs, steps
-from storage.chats import Chat
+from bot.privacy.forget import erase, settle_compaction
+from storage import audit_log, chats, erasure, outbox, runs
+from storage.chats import Chat, requests
 from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
+from storage.retention import owe_compaction
 from storage.statements import clock
-from storage.statements.chat_rows import START, Mark, Page
 from storage.statements.tx import Tx
 from storage.views.chats import LastIds, last_ids
 
@@ -113,51 +112,17 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     last = await rt.db.read(newest)
     if last is None:
         return it.refused("something of it is still open; `runs close` it first")
-    for erase, until in (
-        (partial(_of_chat, inbox.page, inbox.blank), last.message),
-        (partial(_of_chat, outbox.page, outbox.blank), last.part),
-        (partial(_of_chat, runs.page, _blank_runs), last.run),
-        (partial(_of_chat, audit_log.page, audit_log.blank), last.event),
-        (_payloads_naming, last.payload),
-    ):
-        after: Mark | None = START
-        while after is not None:
-            after = await rt.db.write(erase, chat, after, until)
+    await erase(rt, chat, last)
 
-    def forget_chat(tx: Tx) -> Acted:
-        chats.lock(tx, chat)
-        chats.forget(tx, chat)
-        files.forget(tx, chat)
-        reminders.forget(tx, chat)
+    def forgotten(tx: Tx) -> None:
+        locked = chats.lock(tx, chat)
+        erasure.finish(tx, chat)
+        requests.forgotten_by_hand(tx, locked.account, chat, last)
+        owe_compaction(tx)
         audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
-        return it.done("every text of it is deleted; who, when and what became of it stay")
 
-    return await rt.db.write(forget_chat)
-
-
-def _of_chat(
-    page: Page,
-    blank: Callable[[Tx, Sequence[int]], None],
-    tx: Tx,
-    chat: int,
-    after: Mark,
-    until: int,
-) -> Mark | None:
-    """Erase one page of a chat's rows; returns its last one, or None when there were no more."""
-    chats.lock(tx, chat)
-    rows = page(tx, chat, after, until)
-    blank(tx, [row for _, row in rows])
-    return rows[-1] if rows else None
-
-
-def _blank_runs(tx: Tx, ids: Sequence[int]) -> None:
-    for blank in (steps.blank, runs.blank, audit_log.blank_of_runs):
-        blank(tx, ids)
-
-
-def _payloads_naming(tx: Tx, chat: int, after: Mark, until: int) -> Mark | None:
-    """The same for payloads that are no message's, but name an address of the chat."""
-    account = chats.get(tx, chat).account
-    names = {address.chat for address in chats.addresses(tx, chat)}
-    last = inbox.blank_naming(tx, account, names, after[1], until)
-    return None if last is None else (0, last)
+    await rt.db.write(forgotten)
+    said = "every text of it is deleted; who, when and what became of it stay"
+    if await settle_compaction(rt.db):
+        return it.done(said)
+    return it.done(f"{said}; `answerback db compact` takes it out of the file's unused space too")

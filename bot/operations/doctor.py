@@ -26,6 +26,7 @@ from storage import audit_log, holders
 from storage.engine.database import parsed_url
 from storage.engine.demands import facts_of, judge
 from storage.engine.probe import RedisUnreachable, ping_redis
+from storage.holders import HolderRow
 from storage.views import diagnostics
 
 _DISK_LEFT = 500_000_000
@@ -126,7 +127,7 @@ async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:
         found = judge(await asyncio.to_thread(facts_of, url, clock))
         if said := await asyncio.to_thread(schema_problem, url):
             return [*found, problem("schema", said, "answerback db upgrade")]
-        return [*found, fine("schema", "it is this version's")]
+        return [*found, fine("schema", "this version works on it")]
     except DatabaseSealed as sealed:
         return [*found, problem("schema", sealed.seal.says, sealed.seal.fix)]
     except DatabaseUnavailable as error:
@@ -184,7 +185,17 @@ async def _holders(session: OperatorSession) -> Sequence[Finding]:
         said = "no process works on runs now"
         return [*found, warning("processes", said, "answerback serve")]
     said = f"alive: {', '.join(f'{row.name} ({row.role})' for row in alive)}"
-    return [*found, fine("processes", said)]
+    return [*found, *_of_other_versions(alive), fine("processes", said)]
+
+
+def _of_other_versions(alive: Sequence[HolderRow]) -> Sequence[Finding]:
+    """The processes that an upgrade, or the way back, has not come to yet."""
+    others = [row for row in alive if row.version != our_version()]
+    if not others:
+        return []
+    named = ", ".join(f"{row.name} ({row.version or 'before 0.2.0'})" for row in others)
+    says = f"{named} beside this {our_version()}: both work on the database"
+    return [warning("versions", says, "restart them when you have seen that this one works")]
 
 
 async def _sending(session: OperatorSession) -> Sequence[Finding]:

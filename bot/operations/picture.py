@@ -19,7 +19,8 @@ from bot.operations.explain import Explained
 from bot.operations.phrases import counted, safe, span, when
 from storage.views.timeline import Mark, Moment
 
-_WIDE = 560
+WIDE, NARROW = 560, 358
+"""Units of width: of a page of its own, and of a telephone."""
 _EDGE = 14
 _LANE, _LANES = 18, 6
 """Width of a lane, and how many there are at most: what is more shares the last."""
@@ -116,9 +117,18 @@ class _Bar:
     doubtful: bool = False
 
 
-def draw_run(course: Sequence[Moment], why: Explained, now: float, *, text: bool = False) -> str:
+def draw_run(
+    course: Sequence[Moment],
+    why: Explained,
+    now: float,
+    *,
+    text: bool = False,
+    styled: bool = True,
+    wide: int = WIDE,
+) -> str:
     """The picture as SVG, `now` being the moment of the look. With `text` it has the words of
-    people and agents."""
+    people and agents; without `styled` no style sheet of its own, which a page may not allow.
+    `wide` is WIDE or NARROW."""
     moments = list(told_once(course))
     rows = [_row(m, now, text=text) if isinstance(m, Moment) else m for m in _folded(moments)]
     ended = any(m.mark is Mark.ENDED for m in moments)
@@ -127,21 +137,26 @@ def draw_run(course: Sequence[Moment], why: Explained, now: float, *, text: bool
     bars = _laned(list(_bars(rows)))
     lanes = 1 + max((lane for lane, _ in bars), default=0)
     title = f"run {why.run} {f'ended as {why.verdict}' if ended else 'has not ended'}"
-    head, top = _head(title, why.says)
-    line, top = _time_line(rows, bars, lanes, now, top)
-    facts, high = _facts(why, top)
+    style = [f"<style>{_STYLE}</style>"] if styled else []
+    head, top = _head(title, why.says, wide)
+    line, top = _time_line(rows, bars, lanes, now, (top, wide))
+    facts, high = _facts(why, top, wide)
     return (
-        "\n".join([*_opening(title, rows, why, high, now), *head, *line, *facts, "</svg>"]) + "\n"
+        "\n".join(
+            [*_opening(title, rows, why, now, (wide, high)), *style, *head, *line, *facts, "</svg>"]
+        )
+        + "\n"
     )
 
 
 def _opening(
-    title: str, rows: Sequence[_Row], why: Explained, high: float, now: float
+    title: str, rows: Sequence[_Row], why: Explained, now: float, size: tuple[int, float]
 ) -> Iterator[str]:
-    name = f"run-{why.run}"
+    wide, high = size
+    name = f"run-{why.run}" if wide == WIDE else f"run-{why.run}-narrow"
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="run-picture"'
-        f' viewBox="0 0 {_WIDE} {high:g}" width="{_WIDE}" height="{high:g}" role="group"'
+        f' viewBox="0 0 {wide} {high:g}" width="{wide}" height="{high:g}" role="group"'
         f' aria-labelledby="{name}-title" aria-describedby="{name}-desc"'
         f' fill="{_INK}" font-family="{_SANS}" font-size="13">'
     )
@@ -151,7 +166,6 @@ def _opening(
         f'<desc id="{name}-desc">{_xml(why.says)} The time line goes from top to bottom: {span_of}.'
         " A dashed bar and a question mark: nobody knows. A cross: a process died.</desc>"
     )
-    yield f"<style>{_STYLE}</style>"
 
 
 def _row(m: Moment, now: float, *, text: bool) -> _Row:
@@ -244,19 +258,24 @@ def _laned(bars: Sequence[_Bar]) -> Sequence[tuple[int, _Bar]]:
     return laned
 
 
-def _head(title: str, says: str) -> tuple[list[str], float]:
+def _head(title: str, says: str, wide: int) -> tuple[list[str], float]:
     top = 30.0
     drawn = [_text(_EDGE, top, title, size=17, bold=True)]
-    for line in _wrapped(says, (_WIDE - 2 * _EDGE) / _LETTER):
+    for line in _wrapped(says, (wide - 2 * _EDGE) / _LETTER):
         top += _LINE
         drawn.append(_text(_EDGE, top + 4, line))
     return drawn, top + 22
 
 
 def _time_line(
-    rows: Sequence[_Row], bars: Sequence[tuple[int, _Bar]], lanes: int, now: float, top: float
+    rows: Sequence[_Row],
+    bars: Sequence[tuple[int, _Bar]],
+    lanes: int,
+    now: float,
+    place: tuple[float, int],
 ) -> tuple[list[str], float]:
-    """The rows, with the bars behind their marks."""
+    """The rows, with the bars behind their marks, from a top on and so wide."""
+    top, wide = place
     dated = any(when(row.at, now)[2:3] != ":" for row in rows)
     left = _EDGE + (_DATED if dated else _CLOCK) + 12
     words = left + lanes * _LANE + 4
@@ -268,7 +287,7 @@ def _time_line(
         if before is not None and row.at - before.at >= _GAP:
             texts.append(_text(words, top + 13, f"{span(row.at - before.at)} later", faint=True))
             top += _LINE + 5
-        drawn, high, stamp = _drawn_row(row, now, (words, top), stamp)
+        drawn, high, stamp = _drawn_row(row, now, (words, top, wide), stamp)
         places.append(top + 11)
         texts += drawn
         top += high
@@ -278,11 +297,11 @@ def _time_line(
 
 
 def _drawn_row(
-    row: _Row, now: float, place: tuple[float, float], stamp: str
+    row: _Row, now: float, place: tuple[float, float, int], stamp: str
 ) -> tuple[list[str], float, str]:
     """A row's time (`stamp` is that above, said once), author and words; its height; its time."""
-    words, top = place
-    room = (_WIDE - _EDGE - words) / _LETTER
+    words, top, wide = place
+    room = (wide - _EDGE - words) / _LETTER
     time = when(row.at, now)
     drawn, high = [], 0.0
     if time != stamp:
@@ -364,18 +383,19 @@ def _glyph(mark: Mark | None, x: float, y: float) -> str:
     )
 
 
-def _facts(why: Explained, top: float) -> tuple[list[str], float]:
+def _facts(why: Explained, top: float, wide: int) -> tuple[list[str], float]:
     """The evidence as a table, and the command that helps."""
     top += 8
     drawn = [
-        _shape(f"M{_EDGE} {top:g}H{_WIDE - _EDGE}", 1, 0.25),
+        _shape(f"M{_EDGE} {top:g}H{wide - _EDGE}", 1, 0.25),
         _text(_EDGE, top + 22, "evidence", bold=True),
     ]
     top += 24
-    values = _EDGE + 186
+    names_wide = 186 if wide == WIDE else 120
+    values = _EDGE + names_wide
     for name, value in [("verdict", why.verdict), *why.evidence]:
-        names = _wrapped(name, 184 / _LETTER)
-        lines = _wrapped(value, (_WIDE - _EDGE - values) / _LETTER)
+        names = _wrapped(name, (names_wide - 2) / _LETTER)
+        lines = _wrapped(value, (wide - _EDGE - values) / _LETTER)
         drawn += [_text(_EDGE, top + _LINE * at, n, faint=True) for at, n in enumerate(names, 1)]
         drawn += [_text(values, top + _LINE * at, n) for at, n in enumerate(lines, 1)]
         top += _LINE * max(len(names), len(lines))
@@ -383,10 +403,10 @@ def _facts(why: Explained, top: float) -> tuple[list[str], float]:
         act, _, does = why.act.partition("  # ")
         top += 26
         drawn.append(_text(_EDGE, top, "next", bold=True))
-        for line in _wrapped(act, (_WIDE - 2 * _EDGE - 46) / _LETTER):
+        for line in _wrapped(act, (wide - 2 * _EDGE - 46) / _LETTER):
             drawn.append(_text(_EDGE + 46, top, line, mono=True))
             top += _LINE
-        for line in _wrapped(does, (_WIDE - 2 * _EDGE - 46) / _LETTER) if does else ():
+        for line in _wrapped(does, (wide - 2 * _EDGE - 46) / _LETTER) if does else ():
             drawn.append(_text(_EDGE + 46, top, line, faint=True))
             top += _LINE
         top -= _LINE

@@ -14,6 +14,7 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import ReminderRefused
 from bot.domain.reminders import Calendar
 from storage import accounts, audit_log, journal, outbox, reminders, retention, runs
+from storage.chats import requests
 from storage.statements import clock
 from storage.statements.tx import Tx
 
@@ -65,6 +66,7 @@ def settle(tx: Tx, calendar: Calendar) -> Settled | None:
         if account.catchup_mark is not None:
             # What people wrote before now may have been answered.
             accounts.move_mark(tx, account.id, clock.read(tx))
+    requests.drop_exports(tx)
     journal.leave_gap(tx)
     settled = Settled(made_at, len(ended), parts, passed)
     audit_log.note(tx, _WHO, "settled", settled.says)

@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
+from bot.domain.decisions.schema import Fit, fit
 from bot.domain.errors import ConfigurationError
 from bot.domain.plugin import Endpoint
 from bot.domain.ports import Clock
@@ -27,7 +29,7 @@ from storage.accounts import Account
 from storage.engine import read_only
 from storage.engine.database import Database, DatabaseSettings, parsed_url
 from storage.notify import Wakeups
-from storage.schema.migrate import NEWEST, revisions
+from storage.schema.migrate import NEWEST, schema_of
 
 MAKE_ONE = "`answerback serve`, `chat` or `db upgrade` makes it"
 _LOOK_AGAIN = 0.02
@@ -75,7 +77,7 @@ async def open_session(
     """Open the database beside whoever uses it. With `tells`, hints reach running processes
     through Redis.
 
-    Raises ConfigurationError when there is no database, or its schema is another than ours;
+    Raises ConfigurationError when there is no database, or its schema is none that we can work on;
     DatabaseUnavailable.
     """
     if said := await asyncio.to_thread(schema_problem, settings.database_url):
@@ -113,18 +115,23 @@ def database_exists(url: str) -> bool:
 
 
 def schema_problem(url: str) -> str:
-    """The fault of the database's schema, with the fix; empty when it is ours. Raises
+    """The fault of the database's schema, with the fix; empty when we can work on it. Raises
     DatabaseSealed, DatabaseUnavailable."""
     if not database_exists(url):
         return f"there is no file {parsed_url(url).database}: {MAKE_ONE}"
-    found, ours = revisions(url)
-    if found == ours:
-        return ""
+    found = schema_of(url)
     if found is None:
         return "the database has no schema yet: run `answerback db upgrade`"
-    if found < NEWEST:
-        return f"the database is at schema {found}, older than {ours}: run `answerback db upgrade`"
-    return f"the database is at schema {found}, newer than {ours}: use the newer Answerback"
+    at = f"the database is at schema {found.revision}"
+    match fit(found, NEWEST):
+        case Fit.SAME | Fit.AHEAD:
+            return ""
+        case Fit.BEHIND:
+            return f"{at}, older than {NEWEST}: run `answerback db upgrade`"
+        case Fit.BEYOND:
+            return f"{at}, too new for {NEWEST}: use the newer Answerback"
+        case other:
+            assert_never(other)
 
 
 @asynccontextmanager

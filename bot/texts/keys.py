@@ -24,6 +24,14 @@ class Text(StrEnum):
     NOTHING_TO_RESEND = "NOTHING_TO_RESEND"
     OPTED_OUT = "OPTED_OUT"  # WhatsApp: the last message until START
     OPTED_IN = "OPTED_IN"
+    HELP_DATA = "HELP_DATA"  # below /help in a private chat; {export}, {forget}
+    EXPORT_ASKED = "EXPORT_ASKED"  # /export the first time; {word}
+    EXPORTED = "EXPORTED"  # over the copy
+    EXPORT_TOO_LARGE = "EXPORT_TOO_LARGE"  # it is more than can be sent
+    FORGET_ASKED = "FORGET_ASKED"  # /forget the first time; {word}
+    FORGOTTEN = "FORGOTTEN"  # done
+    DATA_UNDER_WAY = "DATA_UNDER_WAY"  # asked for again while it is being done
+    DATA_NOT_HERE = "DATA_NOT_HERE"  # either of them in a group
 
     # While it works, and when it could not.
     STILL_WORKING = "STILL_WORKING"  # once, after STILL_WORKING_AFTER
@@ -61,6 +69,8 @@ class Text(StrEnum):
     COMMAND_STATUS = "COMMAND_STATUS"
     COMMAND_STOP = "COMMAND_STOP"
     COMMAND_RETRY = "COMMAND_RETRY"
+    COMMAND_EXPORT = "COMMAND_EXPORT"
+    COMMAND_FORGET = "COMMAND_FORGET"
 
     # The chat on a page: labels, what became of a message, what became of the connection.
     WEB_TITLE = "WEB_TITLE"

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Formatter
 
-from bot.domain.commands import CARRIER_WORDS, LONGEST_WORD, SLASH, Command, fold
+from bot.domain.commands import CARRIER_WORDS, DATA, LONGEST_WORD, SLASH, Command, fold
 from bot.domain.errors import ConfigurationError
 from bot.texts.keys import Text
 
@@ -114,8 +114,20 @@ class Words:
                 return words[0]
         return f"/{command}"
 
-    def help(self, language: str = "", *, by_words: bool) -> str:
-        """The list of commands, with slashes or, on WhatsApp, with words."""
+    def told(self, command: Command, language: str = "", *, by_words: bool) -> str:
+        """The way in which a person is told to give this command: its word, or its slash form."""
+        return self.word(command, language) if by_words else f"/{command}"
+
+    def help(self, language: str = "", *, by_words: bool, data: bool = False) -> str:
+        """The list of commands, with slashes or, on WhatsApp, with words; with `data` those about a
+        person's own data too."""
+        said = self._help(language, by_words=by_words)
+        if not data:
+            return said
+        ways = {c.value: self.told(c, language, by_words=by_words) for c in DATA}
+        return f"{said}\n\n{self.say(Text.HELP_DATA, language, **ways)}"
+
+    def _help(self, language: str, *, by_words: bool) -> str:
         if not by_words or not self._commands:
             return self.say(Text.HELP, language)
         return self.say(
@@ -126,11 +138,12 @@ class Words:
             retry=self.word(Command.RETRY, language),
         )
 
-    def menu(self, language: str = "") -> tuple[tuple[str, str], ...]:
-        """The slash commands with their descriptions, for a platform that shows a menu."""
+    def menu(self, language: str = "", *, data: bool = False) -> tuple[tuple[str, str], ...]:
+        """The slash commands with their descriptions, for a platform that shows a menu; with `data`
+        those about a person's own data too."""
         return tuple(
             (command.value, self.say(Text[f"COMMAND_{command.name}"], language))
-            for command in SLASH
+            for command in (*SLASH, *(DATA if data else ()))
         )
 
     def command_words(self) -> Mapping[str, Command]:

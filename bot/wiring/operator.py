@@ -36,7 +36,7 @@ async def operator_session(
     """Open the database beside whoever uses it. With `tells`, hints reach running processes
     through Redis; without `speaks` no channel is there, which is quicker.
 
-    Raises ConfigurationError when there is no database, or its schema is another than ours;
+    Raises ConfigurationError when there is no database, or its schema is none that we can work on;
     DatabaseUnavailable.
     """
     clock, words = SystemClock(), words_of(settings)

@@ -19,6 +19,7 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
 from bot.delivery.reopening import LOOK_EVERY, Reopening
 from bot.delivery.status import record_early
+from bot.domain.clients import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint, Terminal
@@ -31,7 +32,7 @@ from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
 from bot.intake.record import Arrival
-from bot.lazy_imports import load
+from bot.lazy_imports import lazy_imports, load
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
 from bot.leases.keeper import LeaseKeeper
@@ -42,15 +43,19 @@ from bot.observability.logs import report_from_loop
 from bot.observability.tracing import Tracer
 from bot.operations.restored import Settled, settle
 from bot.operations.webhooks import WebhookWatch
+from bot.privacy.forget import settle_compaction
+from bot.privacy.requests import fulfil
 from bot.runs.handoffs import tell_forsaken
 from bot.runs.reminders import fire_due
 from bot.runs.worker import Worker
 from bot.schedule import DAY, CronCalendar
 from bot.settings import Settings
 from bot.supervisor import Supervisor
+from bot.version import our_version
 from bot.wiring.agents import BuiltAgent, build_agent, words_of
 from bot.wiring.channels import connect
 from bot.wiring.observability import measure, tracer_of
+from bot.wiring.operator_page import operator_page
 from bot.wiring.rate_limits import rate_limiters
 from bot.wiring.role import Role
 from channels import console
@@ -61,15 +66,19 @@ from storage.engine.demands import refusal_of, refuse_unfit
 from storage.holders import Identity
 from storage.notify import Wakeups
 from storage.retention import delete_old, restored_from
-from storage.schema.migrate import upgrade
+from storage.schema.migrate import NEWEST, upgrade
 from storage.views.history import history_lane
 from storage.views.progress import Progress, run_asked, run_at_work
+
+with lazy_imports(__name__):
+    from bot.operator.app import OperatorPage
 
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
+_REQUESTS_EVERY = 1.0
 _HANDOFFS_EVERY = 30.0
 _SHARE_EVERY = 1.0
 """Seconds for which processes that start together may leave at more than their share."""
@@ -144,10 +153,12 @@ class Process:
     """The doors of messages, by asking or by being asked."""
     _repaired: int = 0
     desks: Mapping[int, ClientDesk] = field(init=False)
+    operator_page: OperatorPage | None = field(init=False)
     _heard: DatabaseCheck = field(init=False)
 
     def __post_init__(self) -> None:
         self.desks = _desks(self.rt, self.intake, self.endpoints)
+        self.operator_page = operator_page(self.settings, self.role, self.rt)
         self._heard = DatabaseCheck(self.settings.database_url, self.rt.db, self.rt.clock)
 
     @property
@@ -209,6 +220,7 @@ class Process:
         older = self.settings.retention_days * DAY
         while older and await self.rt.db.write(delete_old, older):
             await self.rt.clock.sleep(_BETWEEN_PAGES)
+        await settle_compaction(self.rt.db)
 
     async def begin(self) -> None:
         """Register, recover, and start everything that runs by itself."""
@@ -253,6 +265,7 @@ class Process:
             tasks.every("early statuses", _SWEEP_EVERY, partial(record_early, self.rt))
         tasks.every("retention", _RETAIN_EVERY, self.retain)
         tasks.every("reminders", _REMIND_EVERY, partial(fire_due, self.rt))
+        tasks.every("data requests", _REQUESTS_EVERY, partial(fulfil, self.rt))
         tasks.every("handoffs", _HANDOFFS_EVERY, partial(tell_forsaken, self.rt))
         tasks.every("share", min(_SHARE_EVERY, beat), self.share_rate_limits)
         asks = {row: e.recovered for row, e in self.endpoints.items() if e.recovered is not None}
@@ -274,6 +287,8 @@ class Process:
         """Have the clients that follow a chat here come back to another process."""
         for desk in self.desks.values():
             desk.followers.leave()
+        if self.operator_page is not None:
+            self.operator_page.leave()
 
     async def share_rate_limits(self) -> None:
         """Learn how many processes the limits of a platform are divided between. Raises
@@ -365,6 +380,7 @@ async def running(
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 role=role.value,
+                version=our_version(),
             ),
             stack.enter_context(LoopWatchdog()).stood,
         )
@@ -423,7 +439,14 @@ def make_ready(url: str, clock: Clock) -> str:
     Raises ConfigurationError, DatabaseUnavailable."""
     for finding in refuse_unfit(url, clock):
         _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
-    return upgrade(url)
+    revision = upgrade(url)
+    if revision > NEWEST:
+        _log.warning(
+            "the database is at schema %s of a newer version; this one has %s, and works on it",
+            revision,
+            NEWEST,
+        )
+    return revision
 
 
 _SETTLING = 600
@@ -469,13 +492,17 @@ def site(process: Process) -> Site:
     """The parts of the HTTP application of this process."""
     endpoints = {} if process.role is Role.WORKER else process.endpoints
     routes = [(row, r) for row, endpoint in endpoints.items() for r in endpoint.routes]
-    pages = [endpoint.pages for endpoint in endpoints.values() if endpoint.pages is not None]
+    pages: dict[str, App] = {
+        e.pages.path: e.pages.app() for e in endpoints.values() if e.pages is not None
+    }
+    if process.operator_page is not None:
+        pages[process.operator_page.path] = process.operator_page
     return Site(
         process.rt,
         process.intake,
         process.readiness,
         routes=routes,
-        pages={page.path: page.app() for page in pages},
+        pages=pages,
         prefix=urlsplit(process.settings.public_url).path,
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.domain.errors import ConfigurationError
-from bot.domain.findings import Finding, Level, warning
+from bot.domain.findings import Finding, Level, fine, warning
+from bot.operations.phrases import counted
 from bot.settings import ChannelList, Settings, environment_names, file_lines, read
 from bot.wiring.channels import configured, left_off, settings_class
 from bot.wiring.channels import read_settings as read_these
@@ -20,7 +21,9 @@ def remarks_on(settings: Settings, *, terminal: bool = False) -> Sequence[Findin
     by mistake, who can spend the owner's money, and who can read what people wrote. What is only
     good to know has the level OK."""
     names = _names(settings.channels)
-    return names if terminal else [*names, *left_off(settings), *_open(settings)]
+    if terminal:
+        return names
+    return [*names, *left_off(settings), *_open(settings), *_operators(settings)]
 
 
 def read_settings(**overrides: object) -> Settings:
@@ -61,3 +64,23 @@ def _open(settings: Settings) -> Sequence[Finding]:
         says = "on: what an agent raises is logged whole, with the words of people"
         found.append(warning("DEVELOPMENT", says, "turn it off where a bot is used by others"))
     return found
+
+
+def _operators(settings: Settings) -> Sequence[Finding]:
+    """One line about the operator's page, where there is one."""
+    name, operators = "operator's page", settings.operators
+    if not operators:
+        unset = "OPERATOR_OPEN is set, and nobody can sign in"
+        fix = "set OPERATOR_PASSWORD or OPERATOR_USERS, or take OPERATOR_OPEN away"
+        return [warning(name, unset, fix)] if settings.operator_open else []
+    many = counted(len(operators), "operator")
+    if not settings.operator_open:
+        return [fine(name, f"for {many}, on this machine alone")]
+    if not settings.public_url.startswith("https://"):
+        says = "open to others without TLS: whoever listens on the way can read the password"
+        return [warning(name, says, "set PUBLIC_URL to the https address of a proxy in front")]
+    plain = [one.name for one in operators if not one.is_hashed]
+    if plain:
+        says = f"open to others, and the settings hold the password of {', '.join(plain)} as it is"
+        return [warning(name, says, "write its hash there instead: answerback operator hash")]
+    return [fine(name, f"for {many}, at {settings.public_url}/operator")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from channels.web.access.limits import Network
+from bot.domain.decisions.network import Network, networks
 from channels.web.access.origins import LOOPBACK, Origins, bare_origin
 
 SHORTEST_SECRET = 32
@@ -88,12 +87,7 @@ class WebSettings(BaseSettings, defer_build=True):
     def _web_proxies(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        try:
-            return tuple(map(ipaddress.ip_network, _listed(value)))
-        except ValueError as error:
-            raise ValueError(
-                f"{error}; write addresses or networks: 127.0.0.1,10.0.0.0/8"
-            ) from None
+        return networks(value)
 
     @field_validator("web_files")
     @classmethod

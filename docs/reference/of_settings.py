@@ -64,6 +64,7 @@ HEADINGS = {
     "META_PHONE_NUMBER_ID": "WhatsApp through Meta",
     "TWILIO_ACCOUNT_SID": "WhatsApp through Twilio",
     "WEB": "The web",
+    "OPERATOR_PASSWORD": "The operator's page",
     "CHANNELS": "Channels of your own",
     "PUBLIC_URL": "Where it is reached",
     "DATABASE_URL": "The database",

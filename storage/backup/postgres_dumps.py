@@ -16,7 +16,7 @@ from sqlalchemy import URL
 
 from bot.domain.ports import Clock
 from storage.backup.whole import BackupFailed, marking
-from storage.schema.migrate import NEWEST, revisions
+from storage.schema.migrate import NEWEST, schema_of
 
 _READ_AT_ONCE = 65_536
 _DUMPED = b"PostgreSQL database dump complete"
@@ -80,7 +80,7 @@ def load(url: str, parsed: URL, source: Path, clock: Clock) -> None:
     """Put everything in, in one transaction, marked within it: also a dump that somebody else made.
     psql commits at our word alone: it reads our death as the end of its input. Raises
     BackupFailed."""
-    if revisions(url)[0] is not None:
+    if schema_of(url) is not None:
         raise BackupFailed(
             "the database has tables of Answerback already: make an empty one (createdb) and "
             "point DATABASE_URL there"

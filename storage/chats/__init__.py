@@ -19,6 +19,7 @@ with handed_on(__name__):
         tell_once,
         unpark,
     )
+    from storage.chats.requests import DataRequest
     from storage.chats.rows import (
         CHAT,
         Chat,

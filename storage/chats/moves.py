@@ -157,7 +157,9 @@ def follow_clock(tx: Tx, step: float) -> None:
 _OPT_OUT = sa.update(chats).where(IS_CHAT).values(opted_out_at=now)
 _OPT_IN = sa.update(chats).where(IS_CHAT).values(opted_out_at=None)
 _OFFER = sa.update(chats).where(IS_CHAT).values(offered=sa.bindparam("options"))
-_FORGET = sa.update(chats).where(IS_CHAT).values(**WORDS[chats])
+_FORGET = (
+    sa.update(chats).where(sa.or_(IS_CHAT, chats.c.merged_into == CHAT_ID)).values(**WORDS[chats])
+)
 
 
 def opt_out(tx: Tx, chat: int, *, out: bool) -> None:
@@ -171,7 +173,7 @@ def offer(tx: Tx, chat: int, options: str | None) -> None:
 
 
 def forget(tx: Tx, chat: int) -> None:
-    """Take the words out of the chat's own row."""
+    """Take the words out of the chat's own row, and those of the chats that became part of it."""
     tx.execute(_FORGET, {"chat_id": chat})
 
 

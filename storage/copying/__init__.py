@@ -218,7 +218,7 @@ def _copied(source: End, target: End, url: URL, order: _Order) -> Sequence[Copie
     change_seal(target.tx, SealKind.WHOLE)
     target.commit()
     order.tell(Progress(Stage.SEALED))
-    set_seal(source.tx, Seal(SealKind.MOVED, order.copy, target.place, migrate.NEWEST))
+    set_seal(source.tx, SealKind.MOVED, order.copy, target.place)
     source.commit()
     return [CopiedTable(name, s.sum.rows, s.sum.digest, s.cleaned) for name, s in sent.items()]
 
@@ -245,8 +245,7 @@ def _reserve(url: URL, source: DatabaseState, copy: str) -> None:
             lift_seal(tx, found.seal)
             _empty(tx)
         migrate.apply_missing(connection)
-        seal = Seal(SealKind.UNFINISHED, copy, source.place, migrate.NEWEST)
-        set_seal(tx, seal)
+        set_seal(tx, SealKind.UNFINISHED, copy, source.place)
 
 
 def _empty(tx: Tx) -> None:

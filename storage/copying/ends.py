@@ -28,6 +28,7 @@ from bot.domain.decisions.seals import SEALED_REVISIONS, DatabaseState
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
 from storage.engine import copy_lock, postgres, sqlite
+from storage.schema.revisions import schema_of
 from storage.schema.seal import seal_of
 from storage.schema.tables import metadata
 from storage.statements.tx import POSTGRES, SQLITE, Tx
@@ -166,14 +167,12 @@ def state_of(tx: Tx, place: str) -> DatabaseState:
     names = [table.name for table in metadata.sorted_tables]
     found = {name for (name,) in tx.run(_TABLES[tx.is_sqlite])}
     ours = [name for name in names if name in found]
-    if "alembic_version" not in found:
+    schema = schema_of(tx)
+    if schema is None:
         return DatabaseState(place, strange=ours)
-    [(revision,)] = tx.run("SELECT max(version_num) FROM alembic_version")
-    if revision is None:
-        return DatabaseState(place, strange=ours)
-    seal = seal_of(tx) if revision in SEALED_REVISIONS else None
+    seal = seal_of(tx) if schema.floor in SEALED_REVISIONS else None
     filled = [name for name in ours if tx.run(f"SELECT 1 FROM {name} LIMIT 1")]  # noqa: S608 - ours
-    return DatabaseState(place, revision, seal, filled=filled)
+    return DatabaseState(place, schema.revision, seal, filled=filled)
 
 
 _TABLES = {

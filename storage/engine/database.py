@@ -13,7 +13,8 @@ the lease has a way of its own, so that renewing never waits behind work.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -23,6 +24,7 @@ from sqlalchemy.exc import ArgumentError
 
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.ports import Clock
+from storage.engine import compact
 from storage.engine.once import Once
 from storage.engine.sqlite import Sqlite
 from storage.statements.tx import Tx
@@ -141,6 +143,16 @@ class Database:
     ) -> T:
         """Run `move` on this thread and commit it: for programs without an event loop."""
         return self._engine.write_sync(partial(_bound, move, args, kwargs))
+
+    async def size(self) -> int:
+        """The bytes of a file of SQLite, its journal among them."""
+        return await asyncio.to_thread(compact.size_of, self.url)
+
+    async def compact(self, tables: Sequence[str] = ()) -> bool:
+        """Write a file of SQLite anew, or these tables of PostgreSQL, without what was deleted from
+        them. False: somebody was in the way, and it is to be tried again. Nobody writes
+        meanwhile."""
+        return await asyncio.to_thread(compact.compact, self.url, tables)
 
     async def _noted(self, write: Awaitable[T]) -> T:
         """The write's result. That it failed is remembered."""

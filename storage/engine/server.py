@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -12,6 +13,9 @@ from sqlalchemy import URL
 from bot.domain.ports import Clock
 from storage.engine import copy_lock, postgres
 from storage.engine.demands import DatabaseFacts, unreachable
+from storage.statements.tx import POSTGRES, Tx
+
+T = TypeVar("T")
 
 _ROUNDS = 5
 """A pooler gives a connection another session in one of so many transactions."""
@@ -35,17 +39,13 @@ def refusal_of(url: URL) -> str:
         raise unreachable(url, error) from error
 
 
-def revision_of(url: URL) -> str | None:
-    """The revision of the schema, None for none. Raises DatabaseUnavailable."""
+def ask(url: URL, question: Callable[[Tx], T]) -> T:
+    """Ask on a connection of its own. Raises DatabaseUnavailable."""
     try:
         with closing(postgres.connect(url)) as connection:
-            [(table,)] = connection.execute("SELECT to_regclass('alembic_version')").fetchall()
-            if table is None:
-                return None
-            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            return question(Tx(connection, POSTGRES))
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         raise unreachable(url, error) from error
-    return None if row is None else str(row[0])
 
 
 _ASK = """SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),

@@ -17,7 +17,7 @@ from storage.statements.clock import now
 from storage.statements.insert import insert_rows
 from storage.statements.literals import is_in, word
 from storage.statements.sets import Rows, among, within
-from storage.statements.tx import Tx
+from storage.statements.tx import Row, Tx
 
 
 class NewPayload(NamedTuple):
@@ -106,7 +106,7 @@ def blank_of_runs(tx: Tx, runs: Sequence[int]) -> None:
 
 
 _LOOSE = (
-    sa.select(payloads.c.id, payloads.c.body)
+    sa.select(payloads)
     .where(
         payloads.c.inbound.is_(None),
         payloads.c.account == ACCOUNT_ID,
@@ -119,17 +119,33 @@ _LOOSE = (
 _NUMBER = re.compile(r"\d{5,}")
 
 
-def blank_naming(
-    tx: Tx, account: int, addresses: Collection[str], after: int, until: int
-) -> int | None:
-    """Of one page of payloads that are no message's, ids from `after` to `until`, delete those that
-    name one of these addresses, dead letters among them. Returns the page's last id, or None."""
+class Naming(NamedTuple):
+    """The payloads of one page that name an address. `last` is the page's last id, None where there
+    was no page any more."""
+
+    rows: Sequence[Row]
+    last: int | None
+
+
+def naming(tx: Tx, account: int, addresses: Collection[str], after: int, until: int) -> Naming:
+    """Of one page of payloads that are no message's, ids from `after` to `until`, those that name
+    one of these addresses, dead letters among them."""
     rows = tx.execute(_LOOSE, {"account_id": account, "after": after, "until": until}).all()
     # A number is written alike everywhere, what stands around it is not: %2B, a prefix.
     spelled = (max(_NUMBER.findall(name), key=len, default=name) for name in addresses)
     named = re.compile("|".join(rf"(?<!\d){re.escape(name)}(?!\d)" for name in spelled))
-    _blank_loose(tx, [row.id for row in rows if named.search(row.body)])
-    return rows[-1].id if rows else None
+    found = [row for row in rows if addresses and named.search(row.body)]
+    return Naming(found, rows[-1].id if rows else None)
+
+
+def blank_naming(
+    tx: Tx, account: int, addresses: Collection[str], after: int, until: int
+) -> int | None:
+    """Take the words out of the payloads of one page that are `naming` these addresses. Returns the
+    page's last id, or None."""
+    found = naming(tx, account, addresses, after, until)
+    _blank_loose(tx, [row.id for row in found.rows])
+    return found.last
 
 
 _DROP_OLD = sa.delete(payloads).where(

@@ -29,12 +29,14 @@ from bot.lazy_imports import handed_on
 with handed_on(__name__):
     from storage.outbox.delivery_status import confirm, confirm_sent, refuse_sent, send_again
     from storage.outbox.moves import (
+        FIRST_OF_EXPORT,
         Attempt,
         NewParts,
         PartOwner,
         Receipt,
         believe_arrived,
         blank,
+        blank_copies,
         blank_of_runs,
         doubt,
         doubt_all,
@@ -63,6 +65,7 @@ with handed_on(__name__):
         rewrite,
         send_alone,
         set_adrift,
+        stop_looking,
         store_parts,
         store_parts_each,
         wait_on,

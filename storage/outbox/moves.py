@@ -126,6 +126,10 @@ def store_parts_each(tx: Tx, new: Sequence[NewParts]) -> Mapping[int, Sequence[P
     return stored
 
 
+FIRST_OF_EXPORT = 1000
+"""The number of the first notice that carries a copy of the chat; others of no run have 1."""
+
+
 def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
     """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
     or None when the run has said this notice before."""
@@ -373,6 +377,36 @@ def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
     """The provider's records can't be asked about an uncertain part: it stays uncertain, and
     nothing proves that it may be sent again."""
     return tx.execute(_GIVE_UP_LOOKING, {"part_id": part, "attempt": attempts}).rowcount == 1
+
+
+_STOP_LOOKING = (
+    sa.update(outbox)
+    .where(among(outbox.c.id, "ids"), UNCERTAIN)
+    .values(looks=_NEVER, resends=_NEVER)
+)
+
+
+def stop_looking(tx: Tx, parts: Sequence[int]) -> None:
+    """As `give_up_looking`, for those of these parts that are uncertain: their words are about to
+    be deleted, so there is nothing to look for."""
+    tx.execute(_STOP_LOOKING, {"ids": list(parts)})
+
+
+_COPIES = sa.select(outbox.c.id).where(
+    OF_CHAT,
+    is_in(outbox.c.kind, PartKind.NOTICE),
+    outbox.c.part >= FIRST_OF_EXPORT,
+    outbox.c.wire != "",
+    ~is_in(outbox.c.state, PartState.PENDING, PartState.SENDING),
+)
+
+
+def blank_copies(tx: Tx, chat: int) -> None:
+    """Take the words out of copies of the chat that were sent before: of all that anybody asks for
+    one is kept."""
+    ids = tx.scalars(_COPIES, {"chat_id": chat}).all()
+    stop_looking(tx, ids)
+    blank(tx, ids)
 
 
 _RESEND_ANY = (

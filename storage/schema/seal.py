@@ -1,7 +1,7 @@
-"""A sealed database: one row that says why, a revision that no version of this program knows, and
+"""A sealed database: one row that says why, a floor that no version of this program knows, and
 triggers that refuse every change.
 
-The revision keeps processes from starting, also those of earlier versions; the triggers stop those
+The floor keeps processes from starting, also those of earlier versions; the triggers stop those
 that have started, whenever they come to write. What a seal needs is made with it and goes with it,
 so that a database which was opened has the schema and nothing else.
 """
@@ -14,6 +14,7 @@ from sqlalchemy import Table
 
 from bot.domain.decisions.seals import Seal, SealKind
 from storage.engine.sqlite import SEALED
+from storage.schema.revisions import schema_of
 from storage.schema.tables import metadata
 from storage.statements.tx import Tx
 
@@ -53,8 +54,11 @@ def seal_of(tx: Tx) -> Seal | None:
     return Seal(SealKind(kind), copy, place, revision)
 
 
-def set_seal(tx: Tx, seal: Seal) -> None:
-    """Seal an open database that has our schema."""
+def set_seal(tx: Tx, kind: SealKind, copy: str, place: str) -> None:
+    """Seal an open database that has our schema; `copy` and `place` as in a seal."""
+    schema = schema_of(tx)
+    assert schema is not None
+    seal = Seal(kind, copy, place, schema.floor)
     tx.run(_MAKE)
     tx.run(_WRITE[tx.is_sqlite], asdict(seal))
     tx.run(_REVISION[tx.is_sqlite], {"revision": seal.kind.value})

@@ -28,11 +28,11 @@ from storage.schema.tables import (
     runs,
 )
 from storage.schema.tables.processes import RESTORED
-from storage.statements.binds import ACCOUNT_ID
+from storage.statements.binds import ACCOUNT_ID, LEASE_SECONDS
 from storage.statements.clock import lease_clock, lease_now, now
 from storage.statements.literals import is_in, is_not
-from storage.statements.sets import within
-from storage.statements.tx import Tx
+from storage.statements.sets import among, within
+from storage.statements.tx import Result, Row, Tx
 
 AT_MOST = 200
 """Rows of one kind."""
@@ -78,95 +78,134 @@ def _later(one: sa.ColumnElement[float], other: sa.ColumnElement[float]) -> sa.C
     return sa.case((one > other, one), else_=other)
 
 
-def _facts(tx: Tx, question: sa.Select[*tuple[Any, ...]]) -> Sequence[Fact]:
-    """One fact a row, whose columns are a fact's fields from the first on."""
-    return [Fact(*row) for row in tx.execute(question.limit(AT_MOST))]
+_OLDER = sa.bindparam("older", type_=sa.Double)
+_ONLY = sa.bindparam("only", type_=sa.BigInteger)
+_AT_MOST = sa.literal_column(str(AT_MOST), sa.Integer)
 
 
-def _run_facts(
-    tx: Tx,
+class _Question:
+    """A question about all that there is, and the same about one run or chat alone (`of`)."""
+
+    def __init__(self, question: sa.Select[*tuple[Any, ...]], of: sa.Column[int]) -> None:
+        self._all = question.limit(_AT_MOST)
+        self._one = self._all.where(of == _ONLY)
+
+    def rows(self, tx: Tx, only: int | None, **values: object) -> Result[Row]:
+        """Its rows, with these values for its binds."""
+        if only is None:
+            return tx.execute(self._all, values)
+        return tx.execute(self._one, {**values, "only": only})
+
+    def facts(self, tx: Tx, only: int | None, **values: object) -> Sequence[Fact]:
+        """One fact a row, whose columns are a fact's fields from the first on."""
+        return [Fact(*row) for row in self.rows(tx, only, **values)]
+
+
+def _of_runs(
     since: sa.ColumnElement[float],
     says: sa.ColumnElement[str],
     *conditions: sa.ColumnElement[bool],
-    only: int | None,
-) -> Sequence[Fact]:
-    """A fact for each run of these conditions, or of them only for one."""
-    question = sa.select(runs.c.id, since, says, runs.c.id, runs.c.account).where(*conditions)
-    return _facts(tx, question if only is None else question.where(runs.c.id == only))
+) -> _Question:
+    """A fact for each run of these conditions."""
+    columns = runs.c.id, since, says, runs.c.id, runs.c.account
+    return _Question(sa.select(*columns).where(*conditions), runs.c.id)
+
+
+_silent = sa.case(
+    (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
+    else_=now - runs.c.claimed_at,
+)
+_DEAD = _Question(
+    sa.select(runs.c.id, _silent, holders.c.name, runs.c.id, runs.c.account)
+    .join(holders, holders.c.id == runs.c.holder)
+    .where(_RUNNING, ~alive(runs.c.holder, LEASE_SECONDS)),
+    runs.c.id,
+)
 
 
 def dead_runs(tx: Tx, lease_seconds: float, only: int | None = None) -> Sequence[Fact]:
     """Running runs whose holder may not be believed alive; says who held them."""
-    silent = sa.case(
-        (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
-        else_=now - runs.c.claimed_at,
-    )
-    question = (
-        sa.select(runs.c.id, silent, holders.c.name, runs.c.id, runs.c.account)
-        .join(holders, holders.c.id == runs.c.holder)
-        .where(_RUNNING, ~alive(runs.c.holder, lease_seconds))
-    )
-    return _facts(tx, question if only is None else question.where(runs.c.id == only))
+    return _DEAD.facts(tx, only, lease_seconds=lease_seconds)
+
+
+_LATE = _of_runs(
+    now - runs.c.deadline_at,
+    runs.c.detail,
+    _RUNNING,
+    runs.c.replied != sa.true(),
+    runs.c.deadline_at < now - _OLDER,
+)
 
 
 def late_runs(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Running runs that are past their deadline for `older` s and still at the agent."""
-    late = (_RUNNING, runs.c.replied != sa.true(), runs.c.deadline_at < now - older)
-    return _run_facts(tx, now - runs.c.deadline_at, runs.c.detail, *late, only=only)
+    return _LATE.facts(tx, only, older=older)
+
+
+_ASIDE = _of_runs(
+    now - runs.c.idle_since,
+    runs.c.set_aside,
+    is_not(runs.c.state, RunState.RUNNING),
+    _LIVE,
+    runs.c.set_aside.is_not(None),
+)
 
 
 def runs_set_aside(tx: Tx, only: int | None = None) -> Sequence[Fact]:
     """Runs that are kept from being claimed."""
-    aside = (is_not(runs.c.state, RunState.RUNNING), _LIVE, runs.c.set_aside.is_not(None))
-    return _run_facts(tx, now - runs.c.idle_since, runs.c.set_aside, *aside, only=only)
+    return _ASIDE.facts(tx, only)
+
+
+_UNCLAIMED = _Question(
+    sa.select(
+        runs.c.id,
+        now - _later(runs.c.not_before, runs.c.idle_since),
+        runs.c.detail,
+        runs.c.id,
+        runs.c.account,
+    )
+    .where(
+        _READY_ONES,
+        runs.c.set_aside.is_(None),
+        runs.c.not_before <= now - _OLDER,
+        runs.c.idle_since <= now - _OLDER,
+    )
+    .order_by(runs.c.not_before),
+    runs.c.id,
+)
 
 
 def unclaimed_runs(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Ready runs that are due for `older` s, oldest first."""
-    question = (
-        sa.select(
-            runs.c.id,
-            now - _later(runs.c.not_before, runs.c.idle_since),
-            runs.c.detail,
-            runs.c.id,
-            runs.c.account,
-        )
-        .where(
-            _READY_ONES,
-            runs.c.set_aside.is_(None),
-            runs.c.not_before <= now - older,
-            runs.c.idle_since <= now - older,
-        )
-        .order_by(runs.c.not_before)
-    )
-    return _facts(tx, question if only is None else question.where(runs.c.id == only))
+    return _UNCLAIMED.facts(tx, only, older=older)
 
 
 _ONE = sa.literal_column("1", sa.Integer)
+_PUT_OFF = _Question(
+    sa.select(
+        runs.c.id,
+        now - runs.c.created_at,
+        runs.c.detail,
+        runs.c.id,
+        runs.c.account,
+        _ONE,
+        runs.c.not_before - now,
+    )
+    .where(
+        _READY_ONES,
+        runs.c.set_aside.is_(None),
+        runs.c.not_before > now,
+        ~KEPT,
+        runs.c.created_at <= now - _OLDER,
+    )
+    .order_by(runs.c.created_at),
+    runs.c.id,
+)
 
 
 def put_off_runs(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Ready runs that are due later and whose messages wait for `older` s; says why."""
-    question = (
-        sa.select(
-            runs.c.id,
-            now - runs.c.created_at,
-            runs.c.detail,
-            runs.c.id,
-            runs.c.account,
-            _ONE,
-            runs.c.not_before - now,
-        )
-        .where(
-            _READY_ONES,
-            runs.c.set_aside.is_(None),
-            runs.c.not_before > now,
-            ~KEPT,
-            runs.c.created_at <= now - older,
-        )
-        .order_by(runs.c.created_at)
-    )
-    return _facts(tx, question if only is None else question.where(runs.c.id == only))
+    return _PUT_OFF.facts(tx, only, older=older)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,21 +223,20 @@ class Queue:
     handed_over: bool
 
 
-def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Queue]:
-    """Chats whose oldest waiting run waits for `older` s, or only this chat."""
+def _waiting(*conditions: sa.ColumnElement[bool]) -> sa.Select[*tuple[Any, ...]]:
     head = runs.alias("head")
     leads = is_in(head.c.state, RunState.READY, RunState.RUNNING)
     oldest = sa.func.min(runs.c.created_at)
     waits = (
         sa.select(runs.c.chat, oldest.label("oldest"), sa.func.count().label("waiting"))
-        .where(_WAITING_ONES, *(() if only is None else (runs.c.chat == only,)))
+        .where(_WAITING_ONES, *conditions)
         .group_by(runs.c.chat)
-        .having(oldest <= now - older)
+        .having(oldest <= now - _OLDER)
         .order_by(oldest)
-        .limit(AT_MOST)
+        .limit(_AT_MOST)
         .subquery()
     )
-    question = (
+    return (
         sa.select(
             waits.c.chat,
             chats.c.account,
@@ -212,14 +250,24 @@ def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Que
         .join(chats, chats.c.id == waits.c.chat)
         .outerjoin(head, sa.and_(head.c.chat == waits.c.chat, leads))
     )
-    return [Queue(*row) for row in tx.execute(question)]
 
 
-def _part_facts(
-    tx: Tx, *conditions: sa.ColumnElement[bool], only: int | None = None
-) -> Sequence[Fact]:
-    """A fact for each part of these conditions, or of them only for those of one run."""
-    question = sa.select(
+_WAITING_CHATS, _WAITING_CHAT = _waiting(), _waiting(runs.c.chat == _ONLY)
+
+
+def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Queue]:
+    """Chats whose oldest waiting run waits for `older` s, or only this chat."""
+    rows = (
+        tx.execute(_WAITING_CHATS, {"older": older})
+        if only is None
+        else tx.execute(_WAITING_CHAT, {"older": older, "only": only})
+    )
+    return [Queue(*row) for row in rows]
+
+
+def _of_parts(*conditions: sa.ColumnElement[bool], of: sa.Column[int] = outbox.c.run) -> _Question:
+    """A fact for each part of these conditions."""
+    columns = (
         outbox.c.id,
         now - _later(outbox.c.started_at, outbox.c.created_at),
         outbox.c.error,
@@ -228,14 +276,18 @@ def _part_facts(
         _ONE,
         sa.literal(0.0, sa.Double),
         outbox.c.chat,
-    ).where(*conditions)
-    return _facts(tx, question if only is None else question.where(outbox.c.run == only))
+    )
+    return _Question(sa.select(*columns).where(*conditions), of)
+
+
+_ORPHANS = _of_parts(
+    is_in(outbox.c.watched, Watched.LEAVING), ~alive(outbox.c.holder, LEASE_SECONDS)
+)
 
 
 def orphan_parts(tx: Tx, lease_seconds: float, only: int | None = None) -> Sequence[Fact]:
     """Parts that a dead holder was sending and no run looks after."""
-    leaving = is_in(outbox.c.watched, Watched.LEAVING)
-    return _part_facts(tx, leaving, ~alive(outbox.c.holder, lease_seconds), only=only)
+    return _ORPHANS.facts(tx, only, lease_seconds=lease_seconds)
 
 
 _ASKED_FOR = outbox.c.kind != PartKind.NOTICE.value
@@ -271,69 +323,94 @@ _SETTLING = 60.0
 """Seconds that the settling of a backup takes at most."""
 
 
+_RESTORED = _of_runs(
+    now - runs.c.ended_at,
+    runs.c.detail,
+    runs.c.ended_at >= _SETTLED_AT - _SETTLING,
+    runs.c.ended_at <= _SETTLED_AT + _SETTLING,
+    is_in(runs.c.ending, Ending.UNCERTAIN),
+    ~sa.exists(_SAYS).correlate(runs),
+    sa.exists(_ASKS).correlate(runs),  # which a later run answers, if somebody wants it
+)
+
+
 def restored_runs(tx: Tx, only: int | None = None) -> Sequence[Fact]:
     """Runs without an answer that were open in the backup from which the database came."""
-    return _run_facts(
-        tx,
-        now - runs.c.ended_at,
-        runs.c.detail,
-        runs.c.ended_at >= _SETTLED_AT - _SETTLING,
-        runs.c.ended_at <= _SETTLED_AT + _SETTLING,
-        is_in(runs.c.ending, Ending.UNCERTAIN),
-        ~sa.exists(_SAYS).correlate(runs),
-        sa.exists(_ASKS).correlate(runs),  # which a later run answers, if somebody wants it
-        only=only,
-    )
+    return _RESTORED.facts(tx, only)
+
+
+_UNCERTAIN_PARTS, _UNCERTAIN_OF_CHAT = (
+    _of_parts(*UNCERTAIN),
+    _of_parts(*UNCERTAIN, of=outbox.c.chat),
+)
 
 
 def uncertain_parts(tx: Tx, only: int | None = None, chat: int | None = None) -> Sequence[Fact]:
     """Parts that may have arrived and that no process looks after any more; of one run or chat."""
-    of_chat = () if chat is None else (outbox.c.chat == chat,)
-    return _part_facts(tx, *UNCERTAIN, *of_chat, only=only)
+    if chat is not None:
+        return _UNCERTAIN_OF_CHAT.facts(tx, chat)
+    return _UNCERTAIN_PARTS.facts(tx, only)
+
+
+_REFUSED = _of_parts(
+    is_in(outbox.c.watched, Watched.REFUSED),
+    _ASKED_FOR,
+    _UNATTENDED,
+    outbox.c.created_at > now - _OLDER,
+)
 
 
 def refused_parts(tx: Tx, newer: float, only: int | None = None) -> Sequence[Fact]:
     """Parts that were refused for ever within the last `newer` s."""
-    refused = is_in(outbox.c.watched, Watched.REFUSED)
-    late = outbox.c.created_at > now - newer
-    return _part_facts(tx, refused, _ASKED_FOR, _UNATTENDED, late, only=only)
+    return _REFUSED.facts(tx, only, older=newer)
+
+
+_UNSENT = _of_parts(
+    _STANDALONE_PENDING,
+    _ASKED_FOR,
+    outbox.c.not_before <= now - _OLDER,
+    outbox.c.created_at <= now - _OLDER,
+)
 
 
 def unsent_words(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Standalone messages (an operator's words, answers sent again) that are due for `older` s."""
-    return _part_facts(
-        tx,
-        _STANDALONE_PENDING,
-        _ASKED_FOR,
-        outbox.c.not_before <= now - older,
-        outbox.c.created_at <= now - older,
-        only=only,
+    return _UNSENT.facts(tx, only, older=older)
+
+
+_due = _later(outbox.c.not_before, chats.c.not_before)
+_DELAYED = (
+    sa.select(
+        outbox.c.id,
+        now - outbox.c.created_at,
+        outbox.c.error,
+        outbox.c.run,
+        outbox.c.account,
+        _ONE,
+        _due - now,
     )
+    .join(chats, chats.c.id == outbox.c.chat)
+    .where(_due > now, outbox.c.created_at <= now - _OLDER)
+)
+_DELAYED_OF_RUNS = _Question(
+    _DELAYED.where(among(outbox.c.run, "heads"), is_in(outbox.c.state, PartState.PENDING)),
+    outbox.c.run,
+)
+_DELAYED_ALONE = _Question(_DELAYED.where(_STANDALONE_PENDING), outbox.c.run)
+_REPLIED = [
+    sa.select(runs.c.id)
+    .where(some, runs.c.replied == sa.true())
+    .limit(sa.literal_column(str(_RUNS)))
+    for some in _HEADS
+]
 
 
 def delayed_parts(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Parts older than `older` s that wait for a platform's limit, of runs or standalone."""
-    due = _later(outbox.c.not_before, chats.c.not_before)
-    delayed = (
-        sa.select(
-            outbox.c.id,
-            now - outbox.c.created_at,
-            outbox.c.error,
-            outbox.c.run,
-            outbox.c.account,
-            _ONE,
-            due - now,
-        )
-        .join(chats, chats.c.id == outbox.c.chat)
-        .where(due > now, outbox.c.created_at <= now - older)
-    )
-    if only is not None:
-        delayed = delayed.where(outbox.c.run == only)
     # Not all that is live: where many wait, the planner hopes to meet these early in the table.
-    replied = (sa.select(runs.c.id).where(some, runs.c.replied == sa.true()) for some in _HEADS)
-    heads = [run for some in replied for run in tx.scalars(some.limit(_RUNS))]
-    of_runs = delayed.where(outbox.c.run.in_(heads), is_in(outbox.c.state, PartState.PENDING))
-    return [*_facts(tx, of_runs), *_facts(tx, delayed.where(_STANDALONE_PENDING))]
+    heads = [run for some in _REPLIED for run in tx.scalars(some)]
+    of_runs = _DELAYED_OF_RUNS.facts(tx, only, older=older, heads=heads)
+    return [*of_runs, *_DELAYED_ALONE.facts(tx, only, older=older)]
 
 
 def unparsed_payloads(tx: Tx) -> Fact | None:
@@ -348,6 +425,14 @@ def unparsed_payloads(tx: Tx) -> Fact | None:
     return Fact(newest, since, error or "", count=count)
 
 
+def _of_accounts(since: sa.Column[Any], reason: sa.Column[Any]) -> _Question:
+    said = accounts.c.channel + " " + accounts.c.account + ": " + reason
+    question = sa.select(accounts.c.id, now - since, said, sa.null(), accounts.c.id)
+    return _Question(question.where(since.is_not(None)), accounts.c.id)
+
+
+_DOWN = _of_accounts(accounts.c.down_since, accounts.c.down_reason)
+_CUT_OFF = _of_accounts(accounts.c.cut_off_since, accounts.c.cut_off_reason)
 _KEPT = sa.select(runs.c.id).where(runs.c.account == ACCOUNT_ID, _READY, KEPT).limit(AT_MOST)
 
 
@@ -356,19 +441,13 @@ def accounts_down(tx: Tx) -> Sequence[Fact]:
     to AT_MOST."""
     return [
         replace(fact, count=len(tx.scalars(_KEPT, {"account_id": fact.id}).all()))
-        for fact in _account_facts(tx, accounts.c.down_since, accounts.c.down_reason)
+        for fact in _DOWN.facts(tx, None)
     ]
 
 
 def accounts_cut_off(tx: Tx) -> Sequence[Fact]:
     """Accounts of which nothing comes in, as far as a process that polls has met it."""
-    return _account_facts(tx, accounts.c.cut_off_since, accounts.c.cut_off_reason)
-
-
-def _account_facts(tx: Tx, since: sa.Column[Any], reason: sa.Column[Any]) -> Sequence[Fact]:
-    said = accounts.c.channel + " " + accounts.c.account + ": " + reason
-    question = sa.select(accounts.c.id, now - since, said, sa.null(), accounts.c.id)
-    return _facts(tx, question.where(since.is_not(None)))
+    return _CUT_OFF.facts(tx, None)
 
 
 def overdue_holders(tx: Tx, lease_seconds: float) -> int:

@@ -12,7 +12,7 @@ from bot.domain.ending import Ending
 from bot.domain.message import shortened
 from bot.domain.run import RunState
 from storage.outbox.rows import BEGINS_REPLY, SAID
-from storage.schema.tables import accounts, chat_addresses, chats, inbound, outbox, runs
+from storage.schema.tables import accounts, chat_addresses, chats, inbound, outbox, receipts, runs
 from storage.statements.binds import ACCOUNT_ID
 from storage.statements.entity import Entity
 from storage.statements.sets import among
@@ -38,6 +38,20 @@ def runs_named(tx: Tx, name: str) -> Sequence[int]:
         inbound.c.run.is_not(None),
     )
     return _id_named(tx, runs.c.id, name) or tx.scalars(by_request.distinct()).all()
+
+
+_OF_RECEIPT = (
+    sa.select(outbox.c.run)
+    .join(receipts, receipts.c.outbox == outbox.c.id)
+    .where(receipts.c.receipt == sa.bindparam("receipt", type_=sa.Text), outbox.c.run.is_not(None))
+    .distinct()
+    .limit(sa.literal_column("50"))
+)
+
+
+def runs_of_receipt(tx: Tx, receipt: str) -> Sequence[int]:
+    """The runs of which a platform took a part under this receipt."""
+    return tx.scalars(_OF_RECEIPT, {"receipt": receipt}).all()
 
 
 @dataclass(frozen=True, slots=True)

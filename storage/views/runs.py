@@ -11,9 +11,9 @@ from bot.domain.ending import Cause, Ending
 from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 from storage.holders import alive
-from storage.runs.rows import KEPT, OPEN, of_chat
+from storage.runs.rows import HEAD, KEPT, OPEN, WAITING, of_chat
 from storage.schema.tables import Watched, accounts, chats, holders, inbound, outbox, runs
-from storage.statements.binds import ACCOUNT_ID, LEASE_SECONDS, RUN_ID
+from storage.statements.binds import ACCOUNT_ID, AT_MOST, CHAT_ID, LEASE_SECONDS, RUN_ID
 from storage.statements.clock import now
 from storage.statements.entity import Entity
 from storage.statements.literals import is_in
@@ -82,16 +82,18 @@ _ONE = _LINES.where(runs.c.id == RUN_ID)
 @dataclass(frozen=True, slots=True)
 class RunFilter:
     """A filter of runs; empty fields exclude nothing. `older` and `newer` are ages in
-    seconds, `before` a run's id for the next page."""
+    seconds, `before` a run's id for the next page, and `beyond` one below which nobody looks."""
 
     states: tuple[RunState, ...] = ()
     endings: tuple[Ending, ...] = ()
     channel: ChannelName | None = None
     chats: tuple[int, ...] = ()
+    ids: tuple[int, ...] = ()
     older: float | None = None
     newer: float | None = None
     error: str = ""
     before: int | None = None
+    beyond: int = 0
     limit: int = 50
 
     @property
@@ -102,10 +104,12 @@ class RunFilter:
             (self.endings, is_in(runs.c.ending, *self.endings)),
             (self.channel, accounts.c.channel == self.channel),
             (self.chats, sa.or_(sa.false(), *map(of_chat, self.chats))),
+            (self.ids, sa.or_(sa.false(), *(runs.c.id == number for number in self.ids))),
             (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
             (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
             (self.error, runs.c.detail.icontains(self.error, autoescape=True)),
             (self.before is not None, runs.c.id < (self.before or 0)),
+            (self.beyond, runs.c.id > self.beyond),
         ]
         return [condition for wanted, condition in asked if wanted]
 
@@ -114,6 +118,49 @@ def runs_listed(tx: Tx, wanted: RunFilter, lease_seconds: float) -> Sequence[Run
     """The runs that match, newest first."""
     question = _LINES.where(*wanted.conditions).limit(wanted.limit)
     return _lines(tx, question, lease_seconds=lease_seconds)
+
+
+_BEFORE = sa.select(runs.c.ended_at).where(runs.c.id == RUN_ID)
+_LAST_OF_CHAT = (
+    sa.select(runs.c.id)
+    .where(
+        runs.c.chat == CHAT_ID,
+        is_in(runs.c.state, RunState.ENDED),
+        sa.tuple_(runs.c.ended_at, runs.c.id)
+        < sa.tuple_(sa.bindparam("moment", type_=sa.Double), RUN_ID),
+    )
+    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+    .limit(AT_MOST)
+)
+_WAITING_OF_CHAT = (
+    sa.select(runs.c.id)
+    .where(runs.c.chat == CHAT_ID, WAITING)
+    .order_by(runs.c.order_at.desc(), runs.c.id.desc())
+    .limit(AT_MOST)
+)
+_HEAD_OF_CHAT = sa.select(runs.c.id).where(runs.c.chat == CHAT_ID, HEAD)
+_LAST, _LATEST = 1 << 62, 1e18
+
+
+def last_of_chat(tx: Tx, chat: int, limit: int, before: int | None = None) -> Sequence[int]:
+    """The runs of a chat that ended last, before that one if it is named; first of all those that
+    have not ended. It reads no more of them, however many there are."""
+    moment = None if before is None else tx.scalar(_BEFORE, {"run_id": before})
+    asked = {"chat_id": chat, "at_most": limit}
+    live: list[int] = []
+    if moment is None:
+        waiting = tx.scalars(_WAITING_OF_CHAT, asked)
+        live = [*waiting, *tx.scalars(_HEAD_OF_CHAT, {"chat_id": chat})]
+    until = {"run_id": before or _LAST, "moment": _LATEST if moment is None else moment}
+    return [*live, *tx.scalars(_LAST_OF_CHAT, asked | until)][:limit]
+
+
+_NEWEST = sa.select(sa.func.max(runs.c.id))
+
+
+def newest_run(tx: Tx) -> int:
+    """The id of the newest run; 0 where there is none."""
+    return int(tx.scalar(_NEWEST) or 0)
 
 
 def run_line(tx: Tx, run: int, lease_seconds: float) -> RunLine | None:

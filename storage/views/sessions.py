@@ -24,3 +24,15 @@ def over(tx: Tx, account: int, sessions: Sequence[tuple[Address, str]]) -> froze
     """Those of these sessions, given with the addresses that they open, that are over."""
     rows = _asked.of((address.chat, session) for address, session in sessions)
     return frozenset(tx.scalars(_OVER, rows | {"account_id": account}))
+
+
+_IS_ENDED = sa.select(
+    sa.exists(
+        sa.select(1).where(ended_sessions.c.session == sa.bindparam("session_id", type_=sa.Text))
+    )
+)
+
+
+def is_ended(tx: Tx, session: str) -> bool:
+    """Tell whether somebody signed out of this session."""
+    return bool(tx.scalar(_IS_ENDED, {"session_id": session}))

@@ -74,6 +74,20 @@ _OF_EVENT = {
 }
 
 
+_OF_RUN = sa.bindparam("run_id", type_=sa.BigInteger)
+_MESSAGES = sa.select(inbound).where(inbound.c.run == _OF_RUN)
+_RUN = sa.select(runs).where(runs.c.id == _OF_RUN)
+_HEARD = sa.select(sa.func.min(inbound.c.received_at)).where(inbound.c.run == _OF_RUN)
+_STEPS = sa.select(steps).where(steps.c.run == _OF_RUN)
+_PARTS = sa.select(outbox).where(outbox.c.run == _OF_RUN)
+_FURTHER = (
+    sa.select(receipts)
+    .join(outbox, outbox.c.id == receipts.c.outbox)
+    .where(outbox.c.run == _OF_RUN, outbox.c.receipt.is_distinct_from(receipts.c.receipt))
+)
+_EVENTS = sa.select(events).where(events.c.run == _OF_RUN)
+
+
 def timeline(tx: Tx, run: int) -> Sequence[Moment]:
     """The events of a run, in order. Of what has one time, the cause stands first."""
     told = (_messages, _moves, _steps, _parts, _end, _events)
@@ -82,7 +96,7 @@ def timeline(tx: Tx, run: int) -> Sequence[Moment]:
 
 
 def _messages(tx: Tx, run: int) -> Iterator[Moment]:
-    for row in tx.execute(sa.select(inbound).where(inbound.c.run == run)):
+    for row in tx.execute(_MESSAGES, {"run_id": run}):
         times = "" if row.deliveries == 1 else f", delivered {row.deliveries} times"
         detail = f"{row.request_id} ({row.kind}{times})"
         yield Moment(
@@ -95,10 +109,9 @@ def _messages(tx: Tx, run: int) -> Iterator[Moment]:
 
 
 def _moves(tx: Tx, run: int) -> Iterator[Moment]:
-    row = tx.execute(sa.select(runs).where(runs.c.id == run)).one()
-    heard = sa.select(sa.func.min(inbound.c.received_at)).where(inbound.c.run == run)
+    row = tx.execute(_RUN, {"run_id": run}).one()
     # Intake writes the run first, in the transaction that records its first message.
-    made = max(row.created_at, tx.scalars(heard).one() or 0.0)
+    made = max(row.created_at, tx.scalars(_HEARD, {"run_id": run}).one() or 0.0)
     yield Moment(made, "intake", "run made", mark=Mark.MADE)
     if row.claimed_at is not None:
         times = f"attempt {row.attempts}, failures {row.failures}, deaths {row.deaths}"
@@ -107,7 +120,7 @@ def _moves(tx: Tx, run: int) -> Iterator[Moment]:
 
 
 def _end(tx: Tx, run: int) -> Iterator[Moment]:
-    row = tx.execute(sa.select(runs).where(runs.c.id == run)).one()
+    row = tx.execute(_RUN, {"run_id": run}).one()
     if row.ended_at is not None and row.handoff is not None:
         asked = f"{len(row.handoff)} characters"
         yield Moment(row.ended_at, "agent", "asked for a person", asked, row.handoff)
@@ -116,7 +129,7 @@ def _end(tx: Tx, run: int) -> Iterator[Moment]:
 
 
 def _steps(tx: Tx, run: int) -> Iterator[Moment]:
-    for row in tx.execute(sa.select(steps).where(steps.c.run == run)):
+    for row in tx.execute(_STEPS, {"run_id": run}):
         safe = "safe to repeat" if row.safe else "not safe to repeat"
         of, began = f"step {row.key}", Mark.STEP_BEGAN
         yield Moment(row.started_at, "agent", f"{of} began", safe, mark=began, thing=of)
@@ -126,7 +139,7 @@ def _steps(tx: Tx, run: int) -> Iterator[Moment]:
 
 
 def _parts(tx: Tx, run: int) -> Iterator[Moment]:
-    for row in tx.execute(sa.select(outbox).where(outbox.c.run == run)):
+    for row in tx.execute(_PARTS, {"run_id": run}):
         name, of = f"{row.kind} {row.part} (part {row.id})", f"part {row.id}"
         became = _OF_PART[PartState(row.state)]
         if row.kind == PartKind.REPLY and row.part == 1:
@@ -154,17 +167,13 @@ def _parts(tx: Tx, run: int) -> Iterator[Moment]:
         if row.receipt is not None and row.sent_at is not None:
             receipt = f"receipt {row.receipt}"
             yield Moment(row.sent_at, "provider", receipt, of, mark=Mark.ARRIVED, thing=of)
-    further = sa.select(receipts).join(outbox, outbox.c.id == receipts.c.outbox)
-    further = further.where(
-        outbox.c.run == run, outbox.c.receipt.is_distinct_from(receipts.c.receipt)
-    )
-    for row in tx.execute(further):
+    for row in tx.execute(_FURTHER, {"run_id": run}):
         receipt, of = f"receipt {row.receipt}", f"part {row.outbox}"
         yield Moment(row.at, "provider", receipt, of, mark=Mark.ARRIVED, thing=of)
 
 
 def _events(tx: Tx, run: int) -> Iterator[Moment]:
-    for row in tx.execute(sa.select(events).where(events.c.run == run)):
+    for row in tx.execute(_EVENTS, {"run_id": run}):
         yield Moment(row.at, row.who, row.what, row.why, mark=_OF_EVENT.get(row.what, Mark.NOTED))
 
 

@@ -6,7 +6,8 @@ import ipaddress
 
 import pytest
 
-from channels.web.access.limits import Limit, Limits, network_name
+from bot.domain.decisions.network import network_name
+from channels.web.access.limits import Limit, Limits
 from channels.web.access.origins import Origin, Origins, bare_origin
 from tests.clocks import ShiftedClock
 

@@ -79,6 +79,7 @@ SCREENS = {
     "outbox-list-text": "outbox list --text",
     "outbox-resolve": "outbox resolve 32 --delivered --dry-run --who ann@desk",
     "letters-list": "letters list --text",
+    "db-compact": "db compact",
 }
 PICTURES = {
     "answered": "1 --text",

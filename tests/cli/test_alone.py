@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
+
+import pysqlite3.dbapi2 as sqlite3
 
 from bot.domain.ending import Ending
 from tests.cli.asking import call
@@ -63,6 +66,15 @@ async def test_the_schema_is_made_shown_and_demanded(tmp_path: Path, sqlite_grou
     current = await call(sqlite_ground, "db", "current", "--json", DATABASE_URL=url)
     assert current.code == 0
     assert current.json["current"] == current.json["newest"]
+    for table, code, says in (
+        ("answerback_revision", 0, "at schema 9999; this version has"),
+        ("alembic_version", 1, "which is too old: use the newer Answerback"),
+    ):
+        with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as newer:
+            newer.execute(f"UPDATE {table} SET version_num = '9999'")
+        told = await call(sqlite_ground, "db", "current", DATABASE_URL=url)
+        assert told.code == code
+        assert says in told.out
 
 
 async def test_the_live_view_the_endings_and_dead_letters_are_shown(sqlite_ground: Ground) -> None:

@@ -14,9 +14,11 @@ VERBS = {
     "serve", "chat", "up", "stuck", "top", "status", "recover", "doctor", "explain",
     "runs list", "runs show", "runs why", "runs requeue", "runs close", "runs apologise",
     "chats list", "chats show", "chats pause", "chats resume", "chats reply", "chats forget",
+    "chats export",
     "outbox list", "outbox resolve", "letters list", "letters dismiss",
     "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "db backup",
-    "db restore", "db restored", "db copy", "db reopen", "agent check", "demo kill",
+    "db restore", "db restored", "db copy", "db reopen", "db compact", "agent check", "demo kill",
+    "operator hash",
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ A_SERVICE_HAS = (
 )
 """Packages and rooms of a process that serves."""
 A_LOG_HAS = "bot.observability.faults bot.observability.lines structlog"
-"""What writes a line of the log."""
+"""The packages that write a line of the log."""
 A_TERMINAL_HAS = "rich.console rich.text"
 A_COMMAND_HAS = (
     "asyncio bot.operations.session bot.settings pydantic pysqlite3 sqlalchemy storage.runs.rows"

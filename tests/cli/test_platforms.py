@@ -228,6 +228,20 @@ async def test_the_doctor_names_what_is_wrong_and_the_fix(
     assert TOKEN not in str(found)
 
 
+async def test_the_doctor_names_the_processes_that_an_upgrade_has_not_come_to(
+    world: World, environment: pytest.MonkeyPatch
+) -> None:
+    await world.start()
+    await world.start()
+    assert "versions" not in await examined()
+    ids = await world.rows("SELECT id, name FROM holders ORDER BY id")
+    old = f"UPDATE holders SET version = '' WHERE id = {ids[0][0]}"
+    await world._beside().write(lambda tx: tx.run(old))
+    found = (await examined())["versions"]
+    assert found.level is Level.WARNING
+    assert found.says.startswith(f"{ids[0][1]} (before 0.2.0) beside this")
+
+
 async def test_the_doctor_names_a_platform_that_is_set_up_by_half(
     environment: pytest.MonkeyPatch,
 ) -> None:

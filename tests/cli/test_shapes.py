@@ -62,7 +62,7 @@ def _some(hint: Any) -> object:
         (shapes.letter_shape(made(DeadLetter), text=True), "id channel age_s error bytes body"),
         (
             shapes.holder_shape(made(HolderRow)),
-            "id name host pid role lease_age_s draining alive",
+            "id name host pid role lease_age_s draining alive version",
         ),
         (shapes.stuck_shape(made(Stuck)), "kind id since_s why act"),
         (shapes.shape(made(TurnAnswer)), "request_id status queued ending answer text"),

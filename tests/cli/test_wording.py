@@ -8,8 +8,9 @@ import pytest
 
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
-from bot.cli.output.wording import moment, without_numbers
+from bot.cli.output.wording import moment
 from bot.operations.phrases import safe, span, when
+from bot.operations.shortening import without_numbers
 
 
 @pytest.mark.parametrize(

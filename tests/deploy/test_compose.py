@@ -138,5 +138,6 @@ def test_it_runs_the_servers_that_the_tests_run_on() -> None:
 def test_the_proxy_passes_on_what_is_asked_from_outside() -> None:
     told = (ROOT / "deploy/Caddyfile").read_text()
     [paths] = re.findall(r"@ours path (.*)", told)
-    assert paths.split() == ["/telegram/*", "/whatsapp/*", "/whatsapp-cloud/*", "/web/*"]
+    channels = ["/telegram/*", "/whatsapp/*", "/whatsapp-cloud/*", "/web/*"]
+    assert paths.split() == [*channels, "/operator", "/operator/*"]
     assert "respond 404" in told

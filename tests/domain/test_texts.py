@@ -23,6 +23,8 @@ VALUES: dict[str, str | int] = {
     "stop": "x",
     "retry": "r",
     "receipt": "R-1",
+    "export": "e",
+    "forget": "f",
 }
 
 
@@ -57,12 +59,16 @@ def test_every_text_can_be_said_and_fits_where_it_is_shown(language: str) -> Non
         assert text == text.strip()
         assert "{" not in text
         assert len(text) <= (20 if key in (Text.RETRY_BUTTON, Text.RESEND_BUTTON) else 700)
-    assert all(1 <= len(description) <= 256 for _, description in words.menu(language))
+    assert all(1 <= len(description) <= 256 for _, description in words.menu(language, data=True))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
-    "command", [Command.STOP, Command.STATUS, Command.HELP, Command.RETRY, Command.RESEND]
+    "command",
+    [
+        *(Command.STOP, Command.STATUS, Command.HELP, Command.RETRY, Command.RESEND),
+        *(Command.EXPORT, Command.FORGET),
+    ],
 )
 def test_the_word_that_a_person_is_told_is_understood(language: str, command: Command) -> None:
     words = Words.load()

@@ -30,6 +30,12 @@ async def postgres_ground(postgres_url: str, tmp_path: Path) -> AsyncIterator[Gr
 
 
 @pytest.fixture
+async def blank_sqlite_ground(blank_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ground]:
+    async with open_ground(blank_sqlite_url, tmp_path) as ground:
+        yield ground
+
+
+@pytest.fixture
 async def blank_postgres_ground(blank_postgres_url: str, tmp_path: Path) -> AsyncIterator[Ground]:
     async with open_ground(blank_postgres_url, tmp_path) as ground:
         yield ground

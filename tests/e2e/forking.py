@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import zlib
 from asyncio import StreamReader, StreamWriter
 from dataclasses import dataclass, field
 from functools import cache
@@ -37,15 +38,17 @@ class Forked:
     _pipes: list[asyncio.BaseTransport] = field(default_factory=list)
 
     @classmethod
-    async def start(cls, *words: str, environment: dict[str, str], folder: Path) -> Self:
-        """Begin `answerback` with these words, in this folder."""
+    async def start(
+        cls, *words: str, environment: dict[str, str], folder: Path, code: Path = ROOT
+    ) -> Self:
+        """Begin `answerback` of this code with these words, in this folder."""
         theirs_in, stdin = os.pipe()
         (stdout, theirs_out), (stderr, theirs_err), (report, reports) = (
             os.pipe() for _ in range(3)
         )
         given = (theirs_in, theirs_out, theirs_err, reports)
         order = {"words": words, "environment": environment, "folder": str(folder)}
-        socket.send_fds(_ancestor(), [json.dumps(order).encode()], given)
+        socket.send_fds(_ancestor(code), [json.dumps(order).encode()], given)
         for descriptor in given:
             os.close(descriptor)
         pipes: list[asyncio.BaseTransport] = []
@@ -93,25 +96,24 @@ async def _writer(descriptor: int, pipes: list[asyncio.BaseTransport]) -> Stream
 
 
 @cache
-def _ancestor() -> socket.socket:
-    """The socket to which orders for forks go. All workers of a run have one ancestor, which the
-    first of them starts."""
+def _ancestor(code: Path) -> socket.socket:
+    """The socket to which orders for forks of this code go. All workers of a run have one
+    ancestor, which the first of them starts."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    place = f"\0answerback-tests-{run}"
+    place = f"\0answerback-tests-{run}-{zlib.crc32(bytes(code))}"
     orders = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     while True:
         try:
             orders.connect(place)
         except ConnectionRefusedError:
-            _start_ancestor(place)
+            _start_ancestor(code, place)
         else:
-            atexit.register(
-                orders.close
-            )  # It comes before the wait: what was registered last does.
+            # What was registered last is done first: these orders end, and then the waiting.
+            atexit.register(orders.close)
             return orders
 
 
-def _start_ancestor(place: str) -> None:
+def _start_ancestor(code: Path, place: str) -> None:
     """Start it, unless another worker is about to."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
         try:
@@ -126,7 +128,7 @@ def _start_ancestor(place: str) -> None:
             pass_fds=[door.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            cwd=ROOT,
-            env={"PATH": os.defpath, "PYTHONPATH": str(ROOT)},
+            cwd=code,  # which comes first where modules are looked for
+            env={"PATH": os.defpath, "PYTHONPATH": f"{code}{os.pathsep}{ROOT}"},
         )
     atexit.register(ancestor.wait)

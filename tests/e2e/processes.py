@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,13 +153,19 @@ async def _collect(stream: asyncio.StreamReader, lines: list[str]) -> None:
 
 @dataclass
 class Ground:
-    """The fakes, the database and the processes of one test."""
+    """The fakes, the database and the processes of one test. `code` is the folder of the packages
+    that are started."""
 
     world: World
     agent: FakeAgent
     folder: Path
     client: httpx.AsyncClient
     programs: list[Program] = field(default_factory=list)
+    code: Path = ROOT
+
+    def running(self, code: Path) -> Ground:
+        """The same ground, on which this code is started."""
+        return replace(self, code=code)
 
     def environment(self, **changes: str) -> dict[str, str]:
         """The environment that a process of ours gets to see; an empty value unsets a variable.
@@ -197,7 +203,10 @@ class Ground:
     async def spawn(self, *words: str, **changes: str) -> Program:
         """Start `answerback` with these words, and don't wait for anything."""
         process = await Forked.start(
-            *words, environment=self.environment(**changes), folder=self.folder
+            *words,
+            environment=self.environment(**changes),
+            folder=self.folder,
+            code=self.code,
         )
         program = Program(process, self.client)
         program.listen()

@@ -72,8 +72,11 @@ async def test_help_names_slashes_on_telegram_and_words_on_whatsapp(world: World
     await process.post_update(Person(CHAT).command("/help"))
     await world.twilio.inbound("Help")
     await world.settled()
-    assert world.telegram.texts(CHAT) == [WORDS.help("en", by_words=False)]
-    assert world.twilio.texts() == [WORDS.help("en", by_words=True)]
+    slashes, words = (WORDS.help("en", by_words=way, data=True) for way in (False, True))
+    assert world.telegram.texts(CHAT) == [slashes]
+    assert world.twilio.texts() == [words]
+    assert "/forget" in slashes
+    assert "forget me" in words
 
 
 async def test_status_says_whether_it_is_worked_on_waiting_or_paused(world: World) -> None:
@@ -198,7 +201,7 @@ async def test_the_menu_of_commands_is_set_in_every_language(world: World) -> No
     await record.wait_for(lambda: len(record.of("setMyCommands")) == len(WORDS.languages) + 1)
     menus = {c.params.get("language_code", ""): c.params for c in record.of("setMyCommands")}
     assert menus.keys() == {"", *WORDS.languages}
-    assert {len(menu["commands"]) for menu in menus.values()} == {5}
+    assert {len(menu["commands"]) for menu in menus.values()} == {7}
     assert record.violations == []
 
 

@@ -216,6 +216,9 @@ async def test_a_forgotten_chat_leaves_no_word_anywhere(world: World) -> None:
     assert (await chats.forget(rt, ANN, 1)).result is Result.DONE
     after = [name for name in tables if secret in str(await world.rows(f"SELECT * FROM {name}"))]
     assert after == []
+    await process.post_update(ada.edit(said, f"{secret}, once more"))
+    after = [name for name in tables if secret in str(await world.rows(f"SELECT * FROM {name}"))]
+    assert after == [], "an edit of it brings nothing back"
     assert "mine" in str(await world.rows("SELECT payload FROM inbound"))
     acted = await act(process, lambda tx: run_acts.requeue(tx, rt, ANN, 1))
     assert acted.result is Result.REFUSED

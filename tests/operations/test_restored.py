@@ -20,7 +20,7 @@ from bot.wiring import backups
 from bot.wiring.process import settle_restored
 from storage.backup import BackupFailed, put_back
 from storage.retention import mark_restored
-from storage.schema.migrate import NEWEST, revisions
+from storage.schema.migrate import FIRST, schema_of
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
@@ -252,8 +252,8 @@ async def test_nothing_is_put_back_that_is_no_whole_backup_or_over_what_is_used(
         assert list(aside.parent.glob(f"{aside.name}*")) == [aside]
 
 
-async def at_schema(world: World, revision: str) -> None:
-    """Have the database of this world say that it is at this schema."""
+async def at_floor(world: World, revision: str) -> None:
+    """Have the database of this world ask for programs that know this schema."""
     sql = f"UPDATE alembic_version SET version_num = '{revision}'"
     await world._beside().write(lambda tx: tx.run(sql))
 
@@ -290,7 +290,7 @@ async def test_a_death_in_the_middle_of_putting_back_leaves_no_half(
     )
     await dying.communicate()  # which psql has too, until it ends
     assert dying.returncode == 9
-    assert revisions(empty_url)[0] is None
+    assert schema_of(empty_url) is None
     assert await asyncio.to_thread(put_back, empty_url, backup, world.clock) is None
 
 
@@ -299,13 +299,13 @@ async def test_a_backup_of_a_newer_version_changes_nothing(world: World, empty_u
     process = await world.start(agent=Agent())
     settings, backup = process.process.settings, world.folder / "backup"
     await process.stop()
-    await at_schema(world, "9999")
+    await at_floor(world, "9999")
     await asyncio.to_thread(backups.back_up, settings, backup)
-    await at_schema(world, NEWEST)
-    before = revisions(empty_url)[0]
+    await at_floor(world, FIRST)
+    before = schema_of(empty_url)
     with pytest.raises(BackupFailed, match="schema 9999, newer than"):
         await asyncio.to_thread(put_back, empty_url, backup, world.clock)
-    assert revisions(empty_url)[0] == before
+    assert schema_of(empty_url) == before
 
 
 async def test_what_twilio_has_of_the_lost_time_is_not_answered_again(sqlite_url: str) -> None:

@@ -55,6 +55,14 @@ _MORE: dict[sa.Table, dict[str, Any]] = {
     },
     tables.retention: {"what": "runs", "id": BIGGEST, "at": -0.5},
     tables.shown: {"message": BIGGEST, "chat": 1, "state": "working"},
+    tables.data_requests: {
+        "chat": 1,
+        "what": "forget",
+        "account": 1,
+        "state": "confirmed",
+        "at": EXACT,
+        "last_message": BIGGEST,
+    },
     tables.told: {"chat": 1, "what": "welcome", "at": EXACT},
     tables.early_statuses: {
         "account": 1,

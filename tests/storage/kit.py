@@ -77,7 +77,7 @@ class Hand:
     def new_holder(self, name: str = "host/1", role: str = "all") -> int:
         """Another process begins a life."""
         boot = f"boot-{next(self._numbers)}"
-        return self.do(holders.register, Identity(name, boot, "host", 1, role))
+        return self.do(holders.register, Identity(name, boot, "host", 1, role, "0.2.0"))
 
     def mark_dead(self, holder: int) -> None:
         """The holder dies, and somebody noticed."""

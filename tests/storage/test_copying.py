@@ -289,7 +289,7 @@ def test_another_schema_is_refused_on_either_side(pair: Pair) -> None:
     upgrade(pair.target)
     for url, words in ((pair.target, "both must be the same"), (pair.source, "db upgrade")):
         with beside(url) as tx:
-            tx.run("UPDATE alembic_version SET version_num = '0000'")
+            tx.run("UPDATE answerback_revision SET version_num = '0000'")
         with pytest.raises(ConfigurationError, match=words):
             pair.copy()
 

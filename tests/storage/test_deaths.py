@@ -293,7 +293,7 @@ def test_one_process_polls_for_an_account_until_its_lease_is_over(hand: Hand) ->
 
 
 def test_a_session_whose_commit_gave_no_answer_begins_once(hand: Hand) -> None:
-    me = Identity("host/1", "boot", "host", 1, "all")
+    me = Identity("host/1", "boot", "host", 1, "all", "0.2.0")
     first = hand.do(holders.register, me)
     assert hand.do(holders.register, replace(me, name="host/2")) == first
     assert hand.rows("SELECT name FROM holders WHERE boot = 'boot'") == [("host/2",)]

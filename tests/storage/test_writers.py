@@ -24,6 +24,7 @@ FOLDERS = {
     "secrets": "secrets",
     "chat_addresses": "chats",
     "told": "chats",
+    "data_requests": "chats",
     "edits": "inbox",
     "inbound": "inbox",
     "payloads": "inbox",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from bot.cli.output.wording import moment
-from bot.domain.message import shortened
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
@@ -23,26 +21,12 @@ with lazy_imports(__name__):
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Record = TypeVar("Record", bound="DataclassInstance")
 Shape = dict[str, object]
 
 _MOMENTS = ("_at", "_since", "_until")
 _SPANS = ("age", "since", "lease_age", "oldest_ready", "oldest_waiting")
-_WRITTEN = ("text", "body")
 FOR_EVER = 1e11
 """A pause beyond this many epoch seconds has no end of its own."""
-
-
-def shortened_in(record: Record) -> Record:
-    """The record with every phone number cut short, but for what people wrote."""
-    said = {f.name: getattr(record, f.name) for f in fields(record) if f.name not in _WRITTEN}
-    short = {name: shortened(value) for name, value in said.items() if type(value) is str}
-    return replace(record, **short)
-
-
-def shown(found: Sequence[Record], *, whole: bool) -> Sequence[Record]:
-    """The records of a list, with their phone numbers `whole` or cut short."""
-    return found if whole else [shortened_in(record) for record in found]
 
 
 def shape(record: DataclassInstance, without: str = "", **other: object) -> Shape:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 TO_BEGIN = "`answerback chat` tries the agent, `answerback doctor` says what keeps messages away"
 """The next thing to do where nobody wrote yet."""
-
-_NAMES_A_NUMBER = re.compile(r"\bwamid\.[\w+/=-]{7,}")
-"""A name of WhatsApp's for a message: it holds the phone number, in base64."""
-
-
-def without_numbers(text: str) -> str:
-    """The text with all but the ends of names that hold a phone number left out."""
-    return _NAMES_A_NUMBER.sub(lambda name: f"wamid.…{name[0][-6:]}", text)
 
 
 def moment(epoch: float) -> str:

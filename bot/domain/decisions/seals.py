@@ -27,13 +27,13 @@ class SealKind(StrEnum):
 
 
 SEALED_REVISIONS = frozenset(kind.value for kind in SealKind)
-"""They stand in the place of a schema's revision, where no version of this program knows them."""
+"""They stand in the place of a schema's floor, where no version of this program knows them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
     """A seal. `copy` names the copy that set it, `place` is the other database of it, without a
-    password, and `revision` the schema that the sealed one is at."""
+    password, and `revision` the floor of the sealed one's schema."""
 
     kind: SealKind
     copy: str

@@ -61,6 +61,8 @@ class IntakeTerms:
     turns_per_day: int = 0
     words: bool = True
     """True where whole messages such as "cancel" are commands on WhatsApp."""
+    data: bool = True
+    """True where people ask themselves for a copy of their chat, or to have it forgotten."""
     allowed: frozenset[str] = frozenset()
 
 

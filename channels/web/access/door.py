@@ -17,8 +17,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.domain.clients import Desk
+from bot.domain.decisions.network import network_name
 from bot.domain.ports import Clock
-from channels.web.access.limits import Limits, network_name
+from channels.web.access.limits import Limits
 from channels.web.access.origins import Origin, Origins
 from channels.web.access.tokens import NotKnown, Session, Tokens
 from channels.web.answers import Wrong, error, retry_after

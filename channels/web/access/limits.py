@@ -6,9 +6,8 @@ by intake (CHAT_MESSAGES_PER_MINUTE), which tells the person.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,10 +18,6 @@ _REQUESTS_PER_MESSAGE = 10
 """Questions are cheaper than messages: so many may be asked for each."""
 _KNOWN_AT_MOST = 20_000
 """Names that are counted at once; the one that asked longest ago is forgotten first."""
-_IPV6_SITE = 64
-"""Leading bits that one customer of a network has to himself."""
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(slots=True)
@@ -99,35 +94,3 @@ class Limits:
     def message_waits(self, visitor: str, address: str) -> float:
         """Count one message of a visitor from a network address."""
         return self._messages[0].wait(visitor) or self._messages[1].wait(address)
-
-
-def network_name(peer: str, forwarded: Sequence[str], proxies: Sequence[Network]) -> str:
-    """The address that is counted: the one that the last trusted proxy in the row saw.
-
-    `forwarded` are the entries of X-Forwarded-For in their order. Anybody can write what stands
-    left of the first entry that no proxy of ours wrote, so nothing there counts.
-    """
-    seen = peer
-    for entry in reversed(forwarded):
-        address = _parsed(seen)
-        if address is None or not any(address in network for network in proxies):
-            break
-        seen = entry.strip()
-    address = _parsed(seen)
-    if address is None:
-        return peer
-    if address.version == 4:
-        return str(address)
-    return str(ipaddress.ip_network((address, _IPV6_SITE), strict=False))
-
-
-def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    bare = text.strip().removeprefix("[").partition("]")[0]
-    if bare.count(":") == 1:
-        bare = bare.partition(":")[0]  # An IPv4 address with a port, as some proxies write it.
-    try:
-        address = ipaddress.ip_address(bare)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address

@@ -1,8 +1,4 @@
-"""${message}
-
-Revision ID: ${up_revision}
-Revises: ${down_revision | comma,n}
-"""
+"""${message}."""
 
 from __future__ import annotations
 
@@ -12,13 +8,13 @@ ${imports if imports else ""}
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
+    """Add only: CONTRIBUTING.md says what the version before can bear."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
-    ${downgrades if downgrades else "pass"}
+    """Refuse: see docs/upgrading.md."""
+    raise RuntimeError("a schema goes forward only; the version before works on this one")

@@ -17,7 +17,14 @@ from storage.schema.tables.base import metadata
 from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, early_statuses, outbox, receipts
-from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
+from storage.schema.tables.people import (
+    accounts,
+    chat_addresses,
+    chats,
+    data_requests,
+    reminders,
+    told,
+)
 from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
 from storage.schema.tables.work import runs, steps
@@ -28,6 +35,7 @@ __all__ = [
     "chat_addresses",
     "chats",
     "claims",
+    "data_requests",
     "early_statuses",
     "edits",
     "ended_sessions",

@@ -1,4 +1,5 @@
-"""Tables of accounts, chats, their addresses, and what chats are told once or later."""
+"""Tables of accounts, chats, their addresses, what chats are told once or later, and what they ask
+of their data."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from bot.domain.commands import DATA, DataRequestState
 from bot.domain.message import ChatKind
 from bot.domain.reminders import ReminderState
 from storage.schema.tables.base import UPDATED_OFTEN, ZERO, Id, metadata, one_of, where
@@ -87,6 +89,27 @@ told = Table(
 )
 """The notices that a chat was told once, and when: the guard of every notice that must not
 repeat."""
+
+data_requests = Table(
+    "data_requests",
+    metadata,
+    Column("chat", BigInteger, ForeignKey("chats.id"), nullable=False),
+    Column("what", Text, nullable=False),
+    Column("account", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("last_message", BigInteger, nullable=False, server_default=ZERO),
+    Column("last_part", BigInteger, nullable=False, server_default=ZERO),
+    Column("last_run", BigInteger, nullable=False, server_default=ZERO),
+    Column("last_event", BigInteger, nullable=False, server_default=ZERO),
+    Column("last_payload", BigInteger, nullable=False, server_default=ZERO),
+    PrimaryKeyConstraint("chat", "what"),
+    one_of("what", DATA),
+    one_of("state", DataRequestState),
+    Index("ix_data_requests_confirmed", "account", **where("state = 'confirmed'")),
+)
+"""Requests of people about their own data, the newest of each kind. `last_...` are the newest ids
+at the moment when it was confirmed: what comes later is not meant."""
 
 reminders = Table(
     "reminders",

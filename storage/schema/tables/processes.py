@@ -31,8 +31,10 @@ holders = Table(
     Column("seen_at", Double, nullable=False),
     Column("draining", Boolean, nullable=False, server_default=FALSE),
     Column("gone_at", Double),
+    Column("version", Text, nullable=False, server_default=""),
     UniqueConstraint("boot"),
 )
+"""`version` is empty where 0.1.0 or an earlier version works."""
 
 events = Table(
     "events",

@@ -9,7 +9,14 @@ from sqlalchemy import Table, case
 from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import early_statuses, outbox, receipts
-from storage.schema.tables.people import accounts, chat_addresses, chats, reminders, told
+from storage.schema.tables.people import (
+    accounts,
+    chat_addresses,
+    chats,
+    data_requests,
+    reminders,
+    told,
+)
 from storage.schema.tables.processes import events, holders, retention
 from storage.schema.tables.visitors import claims, ended_sessions, files, secrets
 from storage.schema.tables.work import runs, steps
@@ -43,6 +50,7 @@ NO_WORDS: Mapping[Table, str] = {
     chats: "address topic kind language unreachable_reason",
     chat_addresses: "address topic",
     told: "what",
+    data_requests: "what state",
     reminders: "key state rule zone",
     runs: "state album ending cause set_aside request_id",
     steps: "key state",
@@ -55,7 +63,7 @@ NO_WORDS: Mapping[Table, str] = {
     ended_sessions: "session",
     secrets: "name value",
     files: "ref address mime",
-    holders: "name boot clock host role",
+    holders: "name boot clock host role version",
     events: "who what",
     retention: "what",
     journal: "kind status ending",

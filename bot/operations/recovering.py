@@ -1,0 +1,28 @@
+"""A recovery pass that an operator asks for, whether or not any process works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.leases import recovery
+from bot.leases.runtime import Runtime
+from storage.views import diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The numbers of runs that were released, parts that became uncertain and chats that go on."""
+
+    released: int
+    uncertain: int
+    promoted: int
+
+
+async def recover(rt: Runtime, who: str) -> Recovered:
+    """Release what dead holders held, and let waiting chats begin. A process that is merely late
+    gets two heartbeats to say so. Raises DatabaseUnavailable."""
+    lease = rt.terms.work.lease
+    if await rt.db.read(diagnostics.overdue_holders, lease.seconds):
+        await rt.clock.sleep(2 * lease.heartbeat)
+    swept = await recovery.pass_by_hand(rt, who)
+    return Recovered(len(swept.released), swept.doubted, await recovery.repair(rt))

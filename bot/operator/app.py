@@ -1,0 +1,212 @@
+"""The operator's page as an application: every view behind the door, and nothing beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import FormData, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bot.domain.decisions.network import Network
+from bot.domain.errors import DatabaseUnavailable
+from bot.domain.operators import ALONE, OperatorAccount
+from bot.leases.runtime import Runtime
+from bot.operator import acts, now, run, search
+from bot.operator.door import PATH, SECURITY, Door, Place, is_ours
+from bot.operator.live import Streams
+from bot.operator.look import Look
+from bot.operator.sessions import Sessions, same_token
+from bot.operator.sign_in import COOKIE, SignIn, address, wanted, way_in
+from bot.operator.view import FORM, Asked, Tools, View
+
+VIEWS: Sequence[View] = (*now.VIEWS, *run.VIEWS, *search.VIEWS, *acts.VIEWS)
+MENU = (("", "Now"), ("/search", "Search"))
+_PLACE = "answerback_place"
+_FORM_WITHIN = 60.0
+"""Seconds in which a form arrives whole: a photograph of it may come from a telephone."""
+_FIELDS = 40
+_log = logging.getLogger("answerback.operator")
+
+
+@dataclass(frozen=True, slots=True)
+class PageTerms:
+    """The operator's page as it is set up. `open_`: others than this machine may come, too."""
+
+    operators: Sequence[OperatorAccount]
+    public_url: str
+    open_: bool
+    proxies: Sequence[Network]
+    lease_seconds: float
+    heartbeat: float
+
+
+class OperatorPage:
+    """The page of one process, an application, under `path`."""
+
+    path = PATH
+
+    def __init__(self, rt: Runtime, terms: PageTerms) -> None:
+        look = Look(MENU)
+        self._door = Door(terms.public_url, terms.open_, terms.proxies)
+        self._sessions = Sessions(rt.db, rt.clock, terms.operators)
+        self._streams = Streams(self._sessions, rt.clock)
+        alone = [one.name for one in terms.operators] == [ALONE]
+        self._sign_in = SignIn(rt, look, self._sessions, alone)
+        self._tools = Tools(rt, look, self._streams, terms.lease_seconds, terms.heartbeat)
+        self.routes = [
+            Route(f"{PATH}/static/{{name}}", look.serve, methods=["GET"]),
+            Route(f"{PATH}/sign-in", self._ask, methods=["GET"]),
+            Route(f"{PATH}/sign-in", self._take, methods=["POST"]),
+            *(self._route(view) for view in (*VIEWS, _LEAVES)),
+        ]
+        self._app = Starlette(
+            routes=self.routes,
+            exception_handlers={HTTPException: _no_route, DatabaseUnavailable: _come_again},
+        )
+        self._app.router.redirect_slashes = False
+
+    def leave(self) -> None:
+        """End what is followed here: browsers come again, to another process."""
+        self._streams.leave()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        place = self._door.place(scope)
+        if place is None:
+            await PlainTextResponse("Not Found\n", 404)(scope, receive, send)
+            return
+        scope[_PLACE] = place
+        await self._app(scope, receive, _secured(send))
+
+    async def _ask(self, request: Request) -> Response:
+        return await self._sign_in.ask(request, _place(request))
+
+    async def _take(self, request: Request) -> Response:
+        place = _place(request)
+        if not is_ours(place, request.headers):
+            return _refused("the form came from another page")
+        return await self._sign_in.take(request, place, await _form(request, FORM, 0))
+
+    def _route(self, view: View) -> Route:
+        route = Route(PATH + view.path, self._behind(view), methods=[view.method])
+        route.methods = {view.method}  # No HEAD: of a stream it would have no end.
+        return route
+
+    def _behind(self, view: View) -> Callable[[Request], Awaitable[Any]]:
+        """The view, for those who may ask it."""
+
+        async def answer(request: Request) -> Response | ASGIApp:
+            place = _place(request)
+            session = await self._sessions.find(request.cookies.get(COOKIE, ""))
+            if session is None:
+                return self._outside(view, request, place)
+            if not session.role.may(view.role):
+                return _refused(f"{session.name} may read, and not act")
+            asked = Asked(request, self._tools, session, place)
+            if view.method != "GET":
+                if not is_ours(place, request.headers):
+                    return _refused("the form came from another page")
+                asked.form = await _form(request, view.largest, view.files)
+                if not same_token(asked.said("form_token"), session.form_token):
+                    return _refused("the form is of another session; load the page again")
+            if view is _LEAVES:
+                return await self._sign_in.leave(session, place)
+            try:
+                return await view.answer(asked)
+            finally:
+                await asked.form.close()
+
+        return answer
+
+    def _outside(self, view: View, request: Request, place: Place) -> Response:
+        """The answer to somebody who is not signed in, as far as we are told."""
+        if view.method != "GET":
+            return _refused("you are not signed in any more; nothing was done", 401)
+        if "text/event-stream" in request.headers.get("accept", ""):
+            return _refused("you are not signed in any more", 401)
+        if (
+            request.headers.get("sec-fetch-site") == "cross-site"
+            and request.cookies.get(COOKIE) is None
+        ):
+            # A browser keeps the cookie back from a link in somebody's mail: once more, from here.
+            values = {"root": place.root, "again": wanted(place, address(place, request))}
+            return self._tools.look.page("from_elsewhere.html", values)
+        return way_in(place, request)
+
+
+async def _leave(_asked: Asked) -> Response:
+    raise AssertionError("the page itself ends sessions")
+
+
+_LEAVES = View("/sign-out", _leave, method="POST")
+
+
+def _place(request: Request) -> Place:
+    place: Place = request.scope[_PLACE]
+    return place
+
+
+async def _form(request: Request, largest: int, files: int) -> FormData:
+    """The form of a request. Raises HTTPException."""
+    seen = 0
+    receive = request._receive  # noqa: SLF001 - the request's own, counted on its way
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > largest:
+            raise HTTPException(413, f"a form has at most {largest} bytes")
+        return message
+
+    try:
+        async with asyncio.timeout(_FORM_WITHIN):
+            whole = Request(request.scope, counted)
+            return await whole.form(max_files=files, max_fields=_FIELDS, max_part_size=largest)
+    except ClientDisconnect:
+        raise HTTPException(400, "the form did not arrive whole") from None
+    except TimeoutError:
+        raise HTTPException(408, "the form took too long") from None
+    except MultiPartException as error:
+        raise HTTPException(400, error.message) from None
+
+
+def _secured(send: Send) -> Send:
+    """`send`, with the headers that every answer has."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sending
+
+
+def _refused(why: str, status: int = 403) -> Response:
+    return PlainTextResponse(f"{why}\n", status)
+
+
+async def _no_route(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
+
+
+async def _come_again(_request: Request, error: Exception) -> Response:
+    _log.warning("an operator was told to come again: %s", error)
+    return PlainTextResponse(
+        "the database does not answer; load it again\n", 503, {"Retry-After": "2"}
+    )

@@ -1,0 +1,102 @@
+"""The door of the operator's page: the place of a request, and the headers of every answer.
+
+Nothing behind it is there for others: to a request from outside, where the page is for this machine
+alone, every path is as unknown as one that never was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from bot.domain.decisions.network import Network, from_here, network_name
+
+PATH = "/operator"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_PASSED_ON = ("forwarded", "x-real-ip", "x-forwarded-host", "via")
+"""Headers of proxies that say that somebody else asks, and not whom we could believe."""
+SECURITY: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not "no-referrer": browsers then send the Origin of a form as null.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=()",
+}
+"""The headers of every answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a request. `root` is the path under which a browser has everything of ours,
+    `origin` the page's own, and `network` the address that is counted."""
+
+    root: str
+    origin: str
+    network: str
+
+    @property
+    def secure(self) -> bool:
+        """Tell whether a browser reaches us by TLS."""
+        return self.origin.startswith("https://")
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The rules. `public_url` may be empty; with `open_` others than this machine may come."""
+
+    public_url: str
+    open_: bool
+    proxies: Sequence[Network]
+
+    def place(self, scope: Scope) -> Place | None:
+        """The place of a request; None where there is no such page for it."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").casefold()
+        peer = (scope.get("client") or ("",))[0]
+        forwarded = _entries(headers)
+        public = urlsplit(self.public_url)
+        if self.open_ and host and host == public.netloc.casefold():
+            origin, root = f"{public.scheme}://{host}", public.path
+        else:
+            here = from_here(peer, forwarded) and not any(name in headers for name in _PASSED_ON)
+            # Another site could have its own name lead to this machine.
+            if not self.open_ and not (here and _hostname(host) in _LOOPBACK):
+                return None
+            asked = scope.get("raw_path", b"").decode("latin-1")
+            prefixed = bool(public.path) and asked.startswith(public.path + PATH)
+            origin, root = f"{scope['scheme']}://{host}", public.path if prefixed else ""
+        return Place(root, origin, network_name(peer, forwarded, self.proxies))
+
+
+def is_ours(place: Place, headers: Headers) -> bool:
+    """Tell whether a page of ours sent a form: the browser says so, and no page can deny it."""
+    origin = headers.get("origin")
+    if origin is not None:
+        return origin.casefold() == place.origin
+    return headers.get("sec-fetch-site") == "same-origin"
+
+
+def _hostname(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _entries(headers: Headers) -> list[str]:
+    return [
+        entry
+        for line in headers.getlist("x-forwarded-for")
+        for entry in line.split(",")
+        if entry.strip()
+    ]

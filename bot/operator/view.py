@@ -1,0 +1,174 @@
+"""A view: one route of the operator's page, with who may ask it; and the request that asks it.
+
+Whoever adds a page makes a list of views and names it in `bot/operator/app.py`. By the time that a
+view is asked, its operator is signed in and has the role; a form was sent by a page of ours, within
+the size that the view takes.
+
+    async def notes(asked: Asked) -> Response:
+        found = await asked.read(notes_of, asked.number("chat"))
+        return asked.page("notes.html", notes=found)
+
+    VIEWS = (
+        View("/chats/{chat:int}/notes", notes),
+        View("/chats/{chat:int}/notes", add_note, method="POST", role=Role.ACTING),
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlencode
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp
+
+from bot.domain.operators import Role
+from bot.leases.runtime import Runtime
+from bot.operations.actions import Operator
+from bot.operator.door import PATH, Place
+from bot.operator.live import EVERY, Streams
+from bot.operator.live import Look as LookAgain
+from bot.operator.look import Look
+from bot.operator.sessions import SignedIn
+from storage import audit_log
+from storage.statements.tx import Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
+FORM = 64_000
+"""Bytes of a form without files."""
+ON_PAGE = "page"
+"""The place behind an operator's name in the audit log, where commands have a host."""
+READ_WORDS = "read the words"
+_ONE_READING = 60.0
+"""Seconds within which a page that is loaded again is the same reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools of all views. `heartbeat` in seconds."""
+
+    rt: Runtime
+    look: Look
+    streams: Streams
+    lease_seconds: float
+    heartbeat: float
+
+
+@dataclass
+class Asked:
+    """A request to a view, by somebody who may. `form` is empty where none was sent."""
+
+    request: Request
+    tools: Tools
+    session: SignedIn
+    place: Place
+    form: FormData = field(default_factory=FormData)
+
+    @property
+    def rt(self) -> Runtime:
+        """The process's tools."""
+        return self.tools.rt
+
+    @property
+    def who(self) -> str:
+        """The operator's name, as the audit log has it."""
+        return f"{self.session.name}@{ON_PAGE}"
+
+    @property
+    def acts(self) -> bool:
+        """Tell whether the operator may do more than read."""
+        return self.session.role.may(Role.ACTING)
+
+    def operator(self) -> Operator:
+        """The author of an act, with the reason that the form gives."""
+        return Operator(self.who, self.said("reason"))
+
+    def number(self, name: str) -> int:
+        """A number of the path."""
+        return int(self.request.path_params[name])
+
+    def said(self, name: str) -> str:
+        """A field of the form, without blanks around it; empty where there is none."""
+        value = self.form.get(name, "")
+        return value.strip() if isinstance(value, str) else ""
+
+    def files(self, name: str) -> Sequence[UploadFile]:
+        """The files of a field of the form."""
+        return [f for f in self.form.getlist(name) if isinstance(f, UploadFile) and f.filename]
+
+    def url(self, path: str, /, **query: object) -> str:
+        """The address of a page of ours: `path` begins behind /operator. What is empty is left out
+        of the query."""
+        given = {name: value for name, value in query.items() if value not in ("", None)}
+        return f"{self.place.root}{PATH}{path}" + (
+            f"?{urlencode(given, doseq=True)}" if given else ""
+        )
+
+    async def read(
+        self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Ask the database. Raises DatabaseUnavailable."""
+        return await self.rt.db.read(question, *args, **kwargs)
+
+    async def record_reading(self, *, run: int | None = None, chat: int | None = None) -> None:
+        """Record that this operator reads what people wrote, before they are shown it. Raises
+        DatabaseUnavailable."""
+
+        of = "" if chat is None else f" of chat {chat}"
+        why = f"{self.who}{of}, session {self.session.id[:8]}"
+
+        def note(tx: Tx) -> None:
+            audit_log.note_once(
+                tx, self.who, READ_WORDS, why, within=_ONE_READING, run=run, chat=chat
+            )
+
+        await self.rt.db.write(note)
+
+    def page(self, template: str, /, status: int = 200, **values: object) -> Response:
+        """The page of a template, in our frame."""
+        return self.tools.look.page(template, self._frame() | values, status)
+
+    def piece(self, template: str, /, **values: object) -> str:
+        """The HTML of a template without a frame, for a live part."""
+        return self.tools.look.html(template, self._frame() | values)
+
+    def follow(self, look: LookAgain, every: float = EVERY, *, shared: bool = False) -> ASGIApp:
+        """A stream of the pieces that `look` shows, each when it has changed. `shared`: they are
+        the same for everybody of this role who asks for this address, so one look does for all."""
+        query = self.request.scope["query_string"]
+        name = (self.request.url.path, query, self.acts, self.place.root) if shared else None
+        return self.tools.streams.follow(self.session, look, every, name)
+
+    def to(self, path: str, /, **query: object) -> Response:
+        """The way to another page, after something was done."""
+        return RedirectResponse(self.url(path, **query), status_code=303)
+
+    def _frame(self) -> dict[str, object]:
+        return {
+            "me": self.session,
+            "acts": self.acts,
+            "url": self.url,
+            "here": self.request.url.path,
+            "root": self.place.root,
+        }
+
+
+Answer = Callable[[Asked], Awaitable[Response | ASGIApp]]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A route behind the door: `path` begins behind /operator. `largest` bounds the bytes of a
+    form, `files` their number."""
+
+    path: str
+    answer: Answer
+    method: str = "GET"
+    role: Role = Role.READING
+    largest: int = FORM
+    files: int = 0

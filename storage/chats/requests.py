@@ -1,0 +1,148 @@
+"""Requests of people about their own data: each is asked back once, then done once.
+
+(nothing) | asked | done  ->  asked        ask
+asked                     ->  confirmed    ask, again within a while
+confirmed                 ->  done         finish, drop_exports
+(nothing) | any           ->  done         forgotten_by_hand
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from bot.domain.commands import Command, DataRequestState
+from storage.schema.tables import data_requests
+from storage.statements.binds import AT_MOST, CHAT_ID, SECONDS
+from storage.statements.clock import now
+from storage.statements.literals import is_in, is_not, word
+from storage.statements.sets import among
+from storage.statements.tx import Tx
+from storage.views.chats import LastIds, last_ids
+
+
+@dataclass(frozen=True, slots=True)
+class DataRequest:
+    """One row that is confirmed. Its chat may be part of another one by now; `until` are the ids
+    that it reaches to."""
+
+    chat: int
+    what: Command
+    until: LastIds
+
+
+_LAST_IDS = tuple(f"last_{name}" for name in LastIds._fields)
+_IS_REQUEST = sa.and_(
+    data_requests.c.chat == CHAT_ID, data_requests.c.what == sa.bindparam("command")
+)
+_CONFIRMED = is_in(data_requests.c.state, DataRequestState.CONFIRMED)
+_CONFIRM = (
+    sa.update(data_requests)
+    .where(
+        _IS_REQUEST,
+        is_in(data_requests.c.state, DataRequestState.ASKED),
+        data_requests.c.at >= now - SECONDS,
+    )
+    .values(
+        state=word(DataRequestState.CONFIRMED),
+        at=now,
+        **{name: sa.bindparam(f"new_{name}") for name in _LAST_IDS},
+    )
+)
+_ASK = insert(data_requests).values(at=now, state=word(DataRequestState.ASKED))
+_ASK = _ASK.on_conflict_do_update(
+    index_elements=[data_requests.c.chat, data_requests.c.what],
+    set_={"at": _ASK.excluded.at, "state": word(DataRequestState.ASKED)},
+    where=is_not(data_requests.c.state, DataRequestState.CONFIRMED),
+)
+
+
+def ask(tx: Tx, account: int, chat: int, what: Command, within: float) -> bool | None:
+    """A person asks for it. True: they did so in the last `within` seconds before, so it is
+    confirmed; False: they are to be asked back; None: it is under way. The chat is locked."""
+    named: dict[str, object] = {"chat_id": chat, "command": what.value}
+    until = {f"new_{name}": last for name, last in zip(_LAST_IDS, last_ids(tx), strict=True)}
+    if tx.execute(_CONFIRM, named | {"seconds": within} | until).rowcount == 1:
+        return True
+    asked = tx.execute(_ASK, {"chat": chat, "what": what.value, "account": account})
+    return False if asked.rowcount == 1 else None
+
+
+_TO_DO = (
+    sa.select(
+        data_requests.c.chat,
+        data_requests.c.what,
+        *(data_requests.c[name] for name in _LAST_IDS),
+    )
+    .where(_CONFIRMED, among(data_requests.c.account, "account_ids"))
+    .order_by(data_requests.c.at, data_requests.c.chat)
+    .limit(AT_MOST)
+)
+_IS_OPEN = sa.select(sa.exists(sa.select(1).where(_IS_REQUEST, _CONFIRMED)))
+_FINISH = (
+    sa.update(data_requests)
+    .where(_IS_REQUEST, _CONFIRMED)
+    .values(state=word(DataRequestState.DONE), at=now)
+)
+
+
+def to_do(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[DataRequest]:
+    """The requests that are confirmed in chats of these accounts, oldest first."""
+    found = tx.execute(_TO_DO, {"account_ids": list(account_ids), "at_most": limit}).all()
+    return [DataRequest(chat, Command(what), LastIds(*until)) for chat, what, *until in found]
+
+
+def is_confirmed(tx: Tx, chat: int, what: Command) -> bool:
+    """Tell whether this is about to be done for the chat."""
+    return bool(tx.scalar(_IS_OPEN, {"chat_id": chat, "command": what.value}))
+
+
+_FORGOTTEN = insert(data_requests).values(
+    at=now, what=word(Command.FORGET), state=word(DataRequestState.DONE)
+)
+_FORGOTTEN = _FORGOTTEN.on_conflict_do_update(
+    index_elements=[data_requests.c.chat, data_requests.c.what],
+    set_={name: _FORGOTTEN.excluded[name] for name in ("at", "state", *_LAST_IDS)},
+)
+_IS_FORGOTTEN = sa.select(
+    sa.exists(
+        sa.select(1).where(
+            data_requests.c.chat == CHAT_ID,
+            data_requests.c.what == word(Command.FORGET),
+            data_requests.c.last_message >= sa.bindparam("message_id", type_=sa.BigInteger),
+        )
+    )
+)
+
+
+def forgotten_by_hand(tx: Tx, account: int, chat: int, until: LastIds) -> None:
+    """An operator had the chat forgotten up to these ids, whatever its person asked for."""
+    values = {"account": account, "chat": chat, **dict(zip(_LAST_IDS, until, strict=True))}
+    tx.execute(_FORGOTTEN, values)
+
+
+def is_forgotten(tx: Tx, chat: int, message: int) -> bool:
+    """Tell whether a message is one of those whose words are deleted, or about to be."""
+    return bool(tx.scalar(_IS_FORGOTTEN, {"chat_id": chat, "message_id": message}))
+
+
+def finish(tx: Tx, request: DataRequest) -> bool:
+    """confirmed -> done. False: another process was first."""
+    named = {"chat_id": request.chat, "command": request.what.value}
+    return tx.execute(_FINISH, named).rowcount == 1
+
+
+_DROP_EXPORTS = (
+    sa.update(data_requests)
+    .where(_CONFIRMED, data_requests.c.what == word(Command.EXPORT))
+    .values(state=word(DataRequestState.DONE), at=now)
+)
+
+
+def drop_exports(tx: Tx) -> None:
+    """confirmed -> done, for every copy that is to be sent: the database is an old one, and they
+    may have been sent since. Who was to be forgotten is to be forgotten in it, too."""
+    tx.execute(_DROP_EXPORTS)
