@@ -17,7 +17,7 @@ from storage.engine.database import Database, DatabaseSettings
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
-from tests.kit.conversation import ADA, BOB, MORTAL, PATIENT, post, until_running
+from tests.kit.conversation import ADA, BOB, MORTAL, PATIENT, post
 from tests.kit.passing import outlive
 from tests.world import Running, World, open_world
 
@@ -135,8 +135,11 @@ async def test_one_step_of_the_clock_is_followed_once_however_many_processes_see
 ) -> None:
     """One person waits for a retry, and another for an agent, while the clock is set twice."""
 
+    begun = asyncio.Event()
+
     async def agent(turn: Turn) -> str:
         if turn.text == "slow":
+            begun.set()
             await asyncio.Event().wait()
         return turn.text
 
@@ -145,7 +148,7 @@ async def test_one_step_of_the_clock_is_followed_once_however_many_processes_see
     assert await post(pair[0], Person(ADA).text("hello")) == [200]
     await world.until("SELECT state, not_before > 0 FROM runs", lambda rows: rows == [("ready", 1)])
     assert await post(pair[1], Person(BOB).text("slow")) == [200]
-    await until_running(world)
+    await begun.wait()
     world.stop_time()
     for one in pair:
         take_no_work(one)  # The retry must stay until the clock is followed.
