@@ -5,6 +5,7 @@ VENV ?= .venv
 WORKERS ?= 6
 ARGS ?=
 UV_VERSION := 0.13.9
+AUDIT_VERSION := 2.10.1
 
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
@@ -28,7 +29,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture recording screenshots bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots fuzz audit bench bench-peers bench-kills lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -72,6 +73,9 @@ picture: $(TESTABLE) ## Draw layers.svg, run-life.svg and killed-twice.svg of do
 recording: $(TESTABLE) ## Record docs/demo.svg: a process is killed, the next one answers
 	@$(BIN)/python docs/recording.py
 
+fuzz: $(TESTABLE) ## Generated inputs at every door and parser; ARGS='--inputs 1000000 --seed 7'
+	@$(BIN)/python -m tests.fuzz $(ARGS)
+
 bench: $(TESTABLE) ## Every figure beside its floor, and docs/benchmarks.md; ARGS=--quick: two minutes
 	@$(BIN)/python -m benchmarks $(ARGS)
 
@@ -103,6 +107,9 @@ keep-release: ## After a release: keep its code for the tests, TAG=v0.2.0
 	@rm -f tests/releases/answerback-*.tar.xz
 	git archive --format=tar '$(TAG)^{commit}' pyproject.toml bot channels storage | xz -9e \
 		> tests/releases/answerback-$(TAG:v%=%).tar.xz
+
+audit: $(TOOLS) ## Ask the package index for advisories of what is locked; fails when there is one
+	@$(UV) tool run pip-audit==$(AUDIT_VERSION) --strict --disable-pip --requirement requirements.lock $(ARGS)
 
 lock: $(TOOLS) ## Resolve the dependencies anew into the lock files
 	$(COMPILE) --upgrade pyproject.toml --extra llm --extra otel --group build -o requirements.lock

@@ -34,6 +34,11 @@ PAGES: Mapping[str, str] = {
     "an ending that none has": "/search?ending=failed",
     "a state that few have": "/search?state=ready",
     "far back": "/search?before={far}",
+    "the inbox": "/chats",
+    "chats of one reason": "/chats?reason=apologised",
+    "chats by their last message": "/chats?all=1",
+    "a chat with a long past": "/chats/3",
+    "far back in it": "/chats/3?before=1.0e12-{far}-{far}",
 }
 """By what they show; the numbers are those of the past that `grow` inserts."""
 

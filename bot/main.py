@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -70,11 +71,19 @@ class _Front:
         await self._app(scope, receive, send)
 
 
+def _leave_no_dump() -> None:
+    """Have the system write no image of this process when it dies: people's words and every token
+    would be in it."""
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+
+
 async def serve(settings: Settings, role: Role) -> None:
     """Run until SIGTERM or SIGINT, then hand over.
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
+    _leave_no_dump()
     for found in remarks_on(settings):
         if found.level is Level.OK:
             _log.info("%s: %s", found.name, found.says)

@@ -20,9 +20,11 @@ with lazy_imports(__name__):
 DAY = 86_400.0
 _FURTHEST = 5 * 366 * DAY
 _CLOSEST_REPEAT = 600.0
+_LONGEST_QUOTE = 100
 _WAIT = re.compile(r"in\s+(\d{1,6})\s*(second|minute|hour|day|week)s?")
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "week": 7 * DAY}
 _FIELDS = ("minute", "hour", "day", "month", "day_of_week")
+_DAYS = re.compile(r"([a-z]+|[0-7])(-([a-z]+|[0-7]))?(,([a-z]+|[0-7])(-([a-z]+|[0-7]))?)*")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _HOW = (
     "write a local time like 2027-01-15 09:00, a wait like 'in 20 minutes', "
@@ -59,7 +61,7 @@ class CronCalendar:
             return ZoneInfo(zone or self._zone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise ReminderRefused(
-                f"there is no time zone {zone!r}; write one like Europe/Berlin"
+                f"there is no time zone {_cut(zone)}; write one like Europe/Berlin"
             ) from error
 
 
@@ -71,7 +73,7 @@ def _schedule(when: str, place: ZoneInfo, now: float) -> Schedule:
     try:
         local = datetime.fromisoformat(when)
     except ValueError as error:
-        raise ReminderRefused(f"{when!r} can't be read; {_HOW}") from error
+        raise ReminderRefused(f"{_cut(when)} can't be read; {_HOW}") from error
     if re.fullmatch(r"[\d-]+", when):
         raise ReminderRefused("name the time of day too, like 2027-01-15 09:00")
     return Schedule(_next(DateTrigger(local, place), now) or 0.0, place.key)
@@ -94,13 +96,19 @@ def _trigger(rule: str, place: ZoneInfo) -> CronTrigger:
         fields["day_of_week"] = _weekdays(fields["day_of_week"])
         return CronTrigger(**fields, timezone=place)
     except (ValueError, IndexError) as error:
-        raise ReminderRefused(f"{rule!r} is no rule of five cron fields; {_HOW}") from error
+        raise ReminderRefused(f"{_cut(rule)} is no rule of five cron fields; {_HOW}") from error
+
+
+def _cut(given: str) -> str:
+    """A model's words, as they may stand in a sentence."""
+    return repr(given if len(given) <= _LONGEST_QUOTE else f"{given[:_LONGEST_QUOTE]}...")
 
 
 def _weekdays(field: str) -> str:
     """Cron's days by their names: there 0 and 7 are Sunday, in APScheduler 0 is Monday, and
     its ranges may not pass the end of the week."""
-    if not re.fullmatch(r"[a-z0-7]+(-[a-z0-7]+)?(,[a-z0-7]+(-[a-z0-7]+)?)*", field):
+    # One digit a day: a range up to a billion would hold up the whole process.
+    if not _DAYS.fullmatch(field):
         return field
     days: list[str] = []
     for entry in field.split(","):

@@ -122,6 +122,7 @@ class Settings(ChannelList):
     operator_password: str = Field("", repr=False)
     operator_users: Annotated[tuple[str, ...], NoDecode] = Field((), repr=False)
     operator_open: bool = False
+    canned_texts: Path | None = None
 
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.CONSOLE
@@ -375,6 +376,10 @@ def read(kind: type[T], **overrides: Any) -> T:
         raise ConfigurationError("\n".join(lines)) from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{FILE} is not UTF-8: save it as UTF-8") from error
+    except UnicodeEncodeError:
+        raise ConfigurationError(
+            "a variable of the environment is not UTF-8: write its value anew"
+        ) from None
     except OSError as error:
         raise ConfigurationError(f"{FILE} can't be read: {error.strerror}") from error
 

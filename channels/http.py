@@ -23,6 +23,9 @@ from channels.raw import Raw
 _WRITING = ".send_request_headers.started"
 """The end of the event in which httpcore's trace tells that a request begins to leave."""
 _CONNECT_TIMEOUT = 5.0
+_MOST_DIGITS = 20
+LARGEST_ANSWER = 32 * 1024 * 1024
+"""Bytes of an answer that is held in memory, once it is unpacked: more than any should have."""
 
 
 class CallFailed(AnswerbackError):
@@ -136,6 +139,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield from _causes(cause)
 
 
+async def text_of(answer: httpx.Response) -> str:
+    """The text of an answer, of a size that one may have. Raises NoAnswer."""
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > LARGEST_ANSWER:
+            raise NoAnswer("the answer is too large")
+    return body.decode("utf-8", "replace")
+
+
 def parsed(text: str) -> Raw:
     """The object in an answer; an empty one for what is none."""
     try:
@@ -153,7 +166,7 @@ def too_large(largest: int) -> AttachmentUnavailable:
 async def bounded(answer: httpx.Response, largest: int) -> bytes:
     """A file's bytes, at most so many. Raises AttachmentUnavailable."""
     told = answer.headers.get("content-length", "")
-    if told.isdigit() and int(told) > largest:
+    if told.isascii() and told.isdigit() and int(told[:_MOST_DIGITS]) > largest:
         raise too_large(largest)
     body = bytearray()
     async for chunk in answer.aiter_bytes():

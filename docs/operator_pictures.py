@@ -24,6 +24,8 @@ PICTURES = {
     "phone": ("", "dark", PHONE),
     "run": ("/runs/12", "light", PHONE),
     "search": ("/search?ending=uncertain", "dark", WIDE),
+    "inbox": ("/chats", "light", WIDE),
+    "chat": ("/chats/1#talk", "dark", PHONE),
     "act": ("/acts/part/32/delivered", "light", PHONE),
 }
 """By the end of their names: a page, a colour scheme and a size."""

@@ -21,7 +21,18 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
-from storage import audit_log, chats, inbox, journal, outbox, reminders, runs, steps
+from storage import (
+    audit_log,
+    chats,
+    hand_replies,
+    inbox,
+    journal,
+    notes,
+    outbox,
+    reminders,
+    runs,
+    steps,
+)
 from storage.schema.tables import inbound as inbound_rows
 from storage.schema.tables import outbox as outbox_rows
 from storage.schema.tables import retention
@@ -129,7 +140,13 @@ def _walked(tx: Tx, walk: _Walk, older: float) -> bool:
 def delete_old(tx: Tx, older: float) -> bool:
     """Delete one page each of what is older than `older` seconds. True: there may be more."""
     reminders.forget_past(tx, older)
-    prunes = (inbox.drop_old_payloads, audit_log.drop_old, journal.prune)
+    prunes = (
+        inbox.drop_old_payloads,
+        audit_log.drop_old,
+        journal.prune,
+        notes.forget_old,
+        hand_replies.forget_old,
+    )
     more = [prune(tx, older) for prune in prunes]
     return any([*more, *(_walked(tx, walk, older) for walk in _WALKS)])
 

@@ -12,6 +12,12 @@ _MAKE = InsertOrSkip(secrets, secrets.c.value)
 _FIND = sa.select(secrets.c.value).where(secrets.c.name == sa.bindparam("secret_name"))
 
 
+def find(tx: Tx, name: str) -> str | None:
+    """The secret of this name; None before anybody needed it."""
+    found: str | None = tx.scalar(_FIND, {"secret_name": name})
+    return found
+
+
 def ensure(tx: Tx, name: str, fresh: str) -> str:
     """The secret of this name; `fresh` becomes it if there is none."""
     _MAKE.run(tx, {"name": name, "value": fresh})

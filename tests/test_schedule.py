@@ -10,6 +10,7 @@ import pytest
 from bot.domain.errors import ReminderRefused
 from bot.schedule import CronCalendar
 
+LONG = "x" * 10_000
 NOW = datetime(2027, 3, 27, 12, tzinfo=UTC).timestamp()
 """The day before Berlin's clocks go forward."""
 
@@ -90,3 +91,16 @@ def test_what_can_not_be_meant_is_said(when: str, zone: str, said: str) -> None:
     with pytest.raises(ReminderRefused) as refused:
         CronCalendar().read(when, zone, NOW)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [(LONG, ""), ("in 1 hour", LONG), (f"{LONG} * * * *", "")])
+def test_what_a_model_wrote_at_length_is_quoted_in_short(given: tuple[str, str]) -> None:
+    with pytest.raises(ReminderRefused) as refused:
+        CronCalendar().read(*given, NOW)
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("days", ["1-77777777777", "7777777", "77-1", "8", "1-8"])
+def test_a_range_of_days_ends_with_the_week(days: str) -> None:
+    with pytest.raises(ReminderRefused):
+        CronCalendar().read(f"0 9 * * {days}", "", NOW)

@@ -25,7 +25,7 @@ with lazy_imports(__name__):
     import uvloop
 
     from bot import main as serving
-    from bot.cli import chats, checks, demo, moving, operators, outbox, overview, runs
+    from bot.cli import checks, demo, inbox, moving, operators, outbox, overview, runs
     from bot.cli.talk import chat as talking
     from bot.version import our_version
     from bot.wiring import configured, read_settings, remarks_on
@@ -153,7 +153,7 @@ def add_operators(app: typer.Typer, called: str = "") -> None:
     }
     groups: dict[str, Callable[[], typer.Typer]] = {
         "runs": lambda: runs.app,
-        "chats": lambda: chats.app,
+        "chats": lambda: inbox.app,
         "outbox": lambda: outbox.app,
         "letters": lambda: outbox.letters,
         "webhook": lambda: checks.webhook,

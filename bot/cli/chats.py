@@ -23,20 +23,30 @@ from bot.cli.output.shapes import (
     moment_shape,
     run_shape,
     said_shape,
+    shape,
 )
 from bot.cli.output.wording import TO_BEGIN
-from bot.cli.session import DONE, CommandFailed, in_session, one_chat, operator_of
+from bot.cli.session import DONE, MISUSED, CommandFailed, in_session, one_chat, operator_of
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
 from bot.operations.seen import Seen, look
 from bot.operations.shortening import shown
 
 with lazy_imports(__name__):
+    import mimetypes
+
     from bot.cli import exporting
+    from bot.domain.clients import StoredFile
+    from bot.leases.runtime import Runtime
     from bot.operations import chats
+    from bot.operations.actions import Acted, Operator, Subject
+    from bot.operations.attached import Host, NotAttached, attach
+    from bot.operations.canned import canned_texts
     from bot.operations.phrases import counted
     from bot.operations.stuck import Stuck, uncertain
-    from bot.wiring import OperatorSession
+    from bot.wiring import OperatorSession, read_settings
+    from storage import hand_replies, notes
+    from storage.notes import Note
     from storage.statements.tx import Tx
     from storage.views import chats as chat_views
     from storage.views import handoffs, timeline
@@ -145,6 +155,8 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
             {
                 **chat_shape(line, wants_person=found.wanted is not None),
                 **({"handoff_reason": found.reason} if text else {}),
+                "notes": [shape(one, "" if text else "text") for one in found.notes],
+                "last_said": found.last_said,
                 "runs": [run_shape(run) for run in found.newest],
                 "events": [moment_shape(m, text=False) for m in found.course],
                 "conversation": [said_shape(one, text=text) for one in found.talk],
@@ -158,6 +170,7 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
     if found.reason:
         hidden = f"the agent's reason has {len(found.reason)} characters; --text shows it"
         render.lines(quoted(found.reason).split("\n") if text else [hidden])
+    _print_notes(found.notes, seen, text=text)
     if found.talk:
         print_conversation(found.talk, seen.now, text=text)
     else:
@@ -167,6 +180,15 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
         print_course(besides, seen.now, text=False)
     for act in _next(found):
         render.next_step(act)
+
+
+def _print_notes(kept: Sequence[Note], seen: Seen, *, text: bool) -> None:
+    """Print what colleagues noted, oldest first; the words only with `text`."""
+    for one in kept:
+        long = "" if text else f": {len(one.text)} characters; --text shows them"
+        render.lines([f"note of {one.who} {seen.when(one.at)}{long}"])
+        if text and one.text:
+            render.lines(quoted(one.text).split("\n"))
 
 
 def _next(found: _Whole) -> Iterator[str]:
@@ -198,6 +220,8 @@ class _Whole:
     seen: Seen
     wanted: Wanted | None
     reason: str
+    notes: Sequence[Note]
+    last_said: int
 
 
 def _whole(tx: Tx, name: str, lease: float) -> _Whole:
@@ -211,6 +235,8 @@ def _whole(tx: Tx, name: str, lease: float) -> _Whole:
         look(tx),
         next((one for one in handoffs.wanted(tx) if one.chat == chat), None),
         handoffs.reason(tx, chat),
+        notes.listed(tx, chat, _NEWEST),
+        hand_replies.last_said(tx, chat).part,
     )
 
 
@@ -260,16 +286,65 @@ def reply(
         typer.Argument(
             help="The words (Markdown); - reads them from standard input.", metavar="TEXT"
         ),
-    ],
+    ] = "",
     *,
+    canned: Annotated[
+        str, typer.Option(help="The text of this name in CANNED_TEXTS.", metavar="NAME")
+    ] = "",
+    key: Annotated[
+        str,
+        typer.Option(
+            help="A name for this reply: called again with it, nothing is sent twice.",
+            metavar="KEY",
+        ),
+    ] = "",
+    seen: Annotated[
+        int | None,
+        typer.Option(
+            help="Only if nobody on our side said anything after this part.", metavar="PART", min=0
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--file", help="Send this file, too.", metavar="FILE", dir_okay=False),
+    ] = None,
     acting: options.Acting,
 ) -> None:
     """Write to a chat by hand. What the person wrote before then counts as answered.
 
     For example: answerback chats reply 12 "Your order left today."
     """
-    words = sys.stdin.read() if text == "-" else text
-    apply_to(named([chat], one_chat), partial(chats.reply, text=words), acting)
+    form = chats.Form(key, seen)
+
+    def act(tx: Tx, rt: Runtime, by: Operator, number: int) -> Acted:
+        host = Host(url, rt.clock.token() + rt.clock.token())
+        try:
+            attached = [attach(tx, rt, host, number, file) for file in kept]
+        except NotAttached as error:
+            return Subject(f"chat {number}").refused(str(error))
+        return chats.reply(tx, rt, by, number, words, attached=attached, form=form)
+
+    kept, url = [_read(file) for file in files or ()], read_settings().public_url
+    words = _canned(canned) if canned else sys.stdin.read() if text == "-" else text
+    apply_to(named([chat], one_chat), act, acting)
+
+
+def _read(file: Path) -> StoredFile:
+    """A file of this machine. Raises CommandFailed."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise CommandFailed(f"{file} can't be read: {error.strerror}", MISUSED) from error
+    return StoredFile(file.name, mimetypes.guess_type(file.name)[0] or "", content)
+
+
+def _canned(name: str) -> str:
+    """The canned text of this name. Raises ConfigurationError, CommandFailed."""
+    known = canned_texts(read_settings().canned_texts)
+    if name not in known:
+        there = ", ".join(known) or "there are none: CANNED_TEXTS names their file"
+        raise CommandFailed(f"no canned text is named {name}; {there}", MISUSED)
+    return known[name]
 
 
 @app.command(context_settings=options.TAKES_A_CHAT)

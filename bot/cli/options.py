@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
@@ -26,12 +27,20 @@ def one_of(values: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}"
 
 
+def number(given: str) -> int:
+    """A row's number. Raises typer.BadParameter."""
+    if re.fullmatch("[0-9]{1,18}", given):
+        return int(given)
+    raise typer.BadParameter(f"{given[:40]!r} is no number of a row")
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Texts = Annotated[bool, typer.Option("--text", help="Show what people and the agent wrote.")]
 Addresses = Annotated[bool, typer.Option("--addresses", help="Show phone numbers whole.")]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
 Before = Annotated[
-    int | None, typer.Option(help="The next page: only ids below this one.", metavar="ID")
+    int | None,
+    typer.Option(parser=number, help="The next page: only ids below this one.", metavar="ID"),
 ]
 
 Runs = Annotated[

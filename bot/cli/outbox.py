@@ -26,7 +26,7 @@ with lazy_imports(__name__):
     from bot.wiring import OperatorSession
     from storage import outbox
     from storage.statements.tx import Tx
-    from storage.views import parts
+    from storage.views import lookup, parts
     from storage.views.parts import DeadLetter, PartFilter, PartLine
 
 app = typer.Typer(no_args_is_help=True, help="What goes out: list it, resolve what is uncertain.")
@@ -44,7 +44,10 @@ def list_(
         list[PartKind] | None,
         typer.Option(help=f"Only of this kind: {options.one_of(PartKind)}.", metavar="KIND"),
     ] = None,
-    run: Annotated[list[int] | None, typer.Option(help="Only of this run.")] = None,
+    run: Annotated[
+        list[int] | None,
+        typer.Option(parser=options.number, help="Only of this run.", metavar="NUMBER"),
+    ] = None,
     chat: options.OfChats = None,
     error: options.Error = "",
     before: options.Before = None,
@@ -137,7 +140,7 @@ def resolve(
 
 
 def _one_part(tx: Tx, name: str) -> int:
-    number = int(name) if name.isascii() and name.isdecimal() else None
+    number = lookup.number_of(name)
     if number is None or outbox.get(tx, number) is None:
         raise CommandFailed(f"no part has the number {name}; `outbox list` shows them")
     return number
@@ -195,6 +198,7 @@ def dismiss(
 
 
 def _number(_tx: Tx, name: str) -> int:
-    if not (name.isascii() and name.isdecimal()):
+    number = lookup.number_of(name)
+    if number is None:
         raise CommandFailed(f"{name} is no number of a letter")
-    return int(name)
+    return number

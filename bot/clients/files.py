@@ -12,6 +12,7 @@ from bot.domain.clients import StoredFile
 from bot.domain.message import Address, Attachment
 from storage import files
 from storage.engine.database import Database
+from storage.engine.private import make_file, make_folder
 from storage.files import KeptFile
 from storage.views.parts import wire_in_chat
 
@@ -80,8 +81,9 @@ def _place(folder: Path, ref: str) -> Path:
 
 def _write(place: Path, content: bytes) -> None:
     """Write a file whole or not at all, and to the disk before a row names it."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(place.parent)
     draft = place.with_name(f".{place.name}.{os.getpid()}")
+    make_file(draft)
     with draft.open("wb") as file:
         file.write(content)
         file.flush()

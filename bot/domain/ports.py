@@ -93,6 +93,9 @@ class OutsideWindow(Enum):
     ANSWER = "the answer itself, in a template"
 
 
+_ANY_FILE = 100_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """The abilities of a platform, as far as the rest behaves differently for them.
@@ -104,7 +107,8 @@ class Traits:
     when parts sent one after the other arrive in that order without waiting for a status.
     `has_buttons` says that a choice can be offered as a button. `commands` is the form in
     which people give commands. `followed` says that clients follow what becomes of a message.
-    `edits_overtake` is true when an edit may come before its message.
+    `edits_overtake` is true when an edit may come before its message. `file_limits` are the bytes
+    of files that are fetched, by their kind.
     """
 
     free_text_window: float | None = None
@@ -118,6 +122,11 @@ class Traits:
     outside_window: OutsideWindow = OutsideWindow.NOTHING
     typing_every: float | None = None
     pace: Pace = Pace()
+    file_limits: tuple[tuple[str, int], ...] = ()
+
+    def largest_file(self, kind: str) -> int:
+        """The bytes that a file of this kind may have, where the platform fetches it."""
+        return dict(self.file_limits).get(kind, _ANY_FILE)
 
 
 class Channel(Protocol):

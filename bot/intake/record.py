@@ -154,12 +154,8 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             _record_membership(tx, arrival.account, event)
             _keep(tx, arrival, ignored=f"not a message: {event.reason}")
             return Recorded(Became.NOTED, wake=True)
-        case Migrated(old, new, left):
-            chats.migrate(tx, arrival.account, old, new)
-            if left:
-                chats.leave_address(tx, arrival.account, old)
-            _keep(tx, arrival, ignored="not a message: the chat moved")
-            return Recorded(Became.NOTED, wake=True)
+        case Migrated() as event:
+            return _record_move(tx, arrival, event)
         case Reported(reason):
             _keep(tx, arrival, ignored=reason)
             said = f"{rt.channels[arrival.account].account}: {reason}"
@@ -170,6 +166,20 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
             return Recorded(Became.IGNORED)
         case other:
             assert_never(other)
+
+
+def _record_move(tx: Tx, arrival: Arrival, event: Migrated) -> Recorded:
+    """Lead on who moved, once: told again, the old address may be a stranger's by now."""
+    of_this_move = f"{arrival.digest} {event.old} {event.new}".encode("utf-8", "surrogatepass")
+    kept = arrival.payload(ignored="not a message: the chat moved")
+    kept = kept._replace(digest=hashlib.sha256(of_this_move).hexdigest())
+    if inbox.is_kept(tx, arrival.account, kept.digest):
+        return Recorded(Became.DUPLICATE)
+    chats.migrate(tx, arrival.account, event.old, event.new)
+    if event.left:
+        chats.leave_address(tx, arrival.account, event.old)
+    inbox.store_payloads(tx, [kept])
+    return Recorded(Became.NOTED, wake=True)
 
 
 def _record_edit(tx: Tx, rt: Runtime, arrival: Arrival, event: Edited) -> Recorded:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from bot.delivery import notices
 from bot.delivery.finish import after_end
 from bot.domain.ending import Cause, Close, Ending
-from bot.domain.reply import PartKind, Reply
+from bot.domain.message import clean
+from bot.domain.reply import FileOut, PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.phrases import counted
 from bot.privacy.forget import erase, settle_compaction
-from storage import audit_log, chats, erasure, outbox, runs
+from storage import audit_log, chats, erasure, hand_replies, notes, outbox, runs
 from storage.chats import Chat, requests
 from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
@@ -61,10 +64,39 @@ def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted
     return it.done(f"resumed; {said}", *stopped, chat_topic(chat), READY)
 
 
-def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form in which somebody hands in a reply; an empty one asks for nothing.
+
+    `key` names it: the same form handed in again is the same reply. `seen` is the newest part of
+    ours that its writer has read (`hand_replies.last_said`): who has said something since then
+    is answered to first.
+    """
+
+    key: str = ""
+    seen: int | None = None
+
+
+NO_FORM = Form()
+
+
+def reply(
+    tx: Tx,
+    rt: Runtime,
+    by: Operator,
+    chat: int,
+    text: str,
+    *,
+    attached: Sequence[FileOut] = (),
+    form: Form = NO_FORM,
+) -> Acted:
     """Write to the chat by hand. After it arrived, what the person wrote before counts as
-    answered, so a waiting run of it ends without calling the agent."""
+    answered, so a waiting run of it ends without calling the agent. Of two who write at once one
+    is too late, and is told who was quicker."""
     it, locked = Subject(f"chat {chat}"), chats.lock(tx, chat)
+    given, digest = Reply(text, files=tuple(attached)), _digest(text, attached)
+    if (done := _handed_in(tx, it, locked.id, form, digest)) is not None:
+        return done
     channel = rt.channels.get(locked.account)
     if channel is None:
         return it.refused(NOT_CONFIGURED)
@@ -72,18 +104,54 @@ def reply(tx: Tx, rt: Runtime, by: Operator, chat: int, text: str) -> Acted:
         return it.refused("the person asked for no more messages")
     if closed := cannot_write(tx, rt, locked):
         return it.refused(closed)
-    bodies = channel.compose(Reply(text), notices.to_chat(locked))
+    bodies = channel.compose(given, notices.to_chat(locked))
     if not bodies:
         return it.refused("nothing of this text would be visible")
-    to = PartOwner(locked.account, chat, None)
+    to = PartOwner(locked.account, locked.id, None)
     posted = [
-        outbox.post(tx, to, PartKind.OPERATOR, body, number)
+        part
         for number, body in enumerate(bodies, start=1)
+        if (part := outbox.post(tx, to, PartKind.OPERATOR, body, number)) is not None
     ]
-    audit_log.note(tx, by.name, "replied by hand", by.because(f"part {posted[0]}"), chat=chat)
+    hand_replies.record(tx, locked.id, posted, by.name, digest, form.key)
+    audit_log.note(tx, by.name, "replied by hand", by.because(f"part {posted[0]}"), chat=locked.id)
     paused = locked.paused(clock.read(tx))
     back = f"; `chats resume {chat}` gives the chat back to the agent" if paused else ""
     return it.done(f"part {', '.join(map(str, posted))} goes out next{back}", READY)
+
+
+def _digest(text: str, attached: Sequence[FileOut]) -> str:
+    """A hash of all that a form hands in."""
+    whole = "\0".join([text, *(f"{file.name} {file.url} {file.content}" for file in attached)])
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _handed_in(tx: Tx, it: Subject, chat: int, form: Form, digest: str) -> Acted | None:
+    """The outcome of a form that was handed in before, or whose writer has not read everything;
+    None for any other. The chat is locked."""
+    known = hand_replies.under(tx, form.key) if form.key else None
+    if known is not None and known.chat == chat and known.digest in ("", digest):
+        return it.done(f"part {known.part} has these words already: the form was sent twice")
+    if known is not None:
+        other = "with other words" if known.chat == chat else f"to chat {known.chat}"
+        return it.refused(f"this form was sent before, {other} (part {known.part})")
+    last = hand_replies.last_said(tx, chat)
+    if form.seen is not None and last.part > form.seen:
+        return it.too_late(f"{last.who or 'the agent'} answered meanwhile, with part {last.part}")
+    return None
+
+
+def note(tx: Tx, by: Operator, chat: int, text: str) -> Acted:
+    """Tell colleagues something about the chat. Nothing of it is ever sent."""
+    it, locked = Subject(f"chat {chat}"), chats.lock(tx, chat)
+    said = clean(text).strip()
+    if not said:
+        return it.refused("a note needs words")
+    if len(said) > notes.LONGEST:
+        return it.refused(f"a note has at most {notes.LONGEST} characters")
+    number = notes.add(tx, locked.id, by.name, said)
+    audit_log.note(tx, by.name, "noted", f"note {number}", chat=locked.id)
+    return it.done("noted for colleagues; nothing is sent", chat_topic(locked.id))
 
 
 def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:

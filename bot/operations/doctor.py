@@ -20,11 +20,12 @@ from bot.domain.ports import Clock
 from bot.operations.session import OperatorSession, database_exists, schema_problem
 from bot.operations.stuck import silent_processes
 from bot.operations.webhooks import webhook_finding, webhook_states
-from bot.settings import Settings
+from bot.settings import FILE, Settings
 from bot.version import our_version
 from storage import audit_log, holders
 from storage.engine.database import parsed_url
 from storage.engine.demands import facts_of, judge
+from storage.engine.private import open_to_all
 from storage.engine.probe import RedisUnreachable, ping_redis
 from storage.holders import HolderRow
 from storage.views import diagnostics
@@ -65,7 +66,7 @@ def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
 async def examine(process: Examined) -> Sequence[Finding]:
     """Every finding, in the order in which things depend on each other. Never raises."""
     settings, clock = process.settings, process.clock
-    found = [_program(), *_settings(process), _disk(settings)]
+    found = [_program(), *_settings(process), _disk(settings), *_open_to_all(settings)]
     stored = await _database(settings, clock)
     found += stored
     found += await _redis(settings, clock)
@@ -114,6 +115,19 @@ def _disk(settings: Settings) -> Finding:
         said = f"{left // 1_000_000} MB are left in {folder}"
         return problem("disk", said, "make room: a full disk refuses every message")
     return fine("disk", f"{left // 1_000_000_000} GB are left in {folder}")
+
+
+def _open_to_all(settings: Settings) -> Sequence[Finding]:
+    """The files with secrets or people's words that every user of this machine may read."""
+    parsed = parsed_url(settings.database_url)
+    files = [Path(FILE)]
+    if parsed.get_backend_name() == "sqlite":
+        files.append(Path(str(parsed.database)))
+    return [
+        warning(file.name, "every user of this machine may read it", f"chmod o= {file}")
+        for file in files
+        if open_to_all(file)
+    ]
 
 
 async def _database(settings: Settings, clock: Clock) -> Sequence[Finding]:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from bot.domain.ending import Ending
 from bot.domain.operators import Role
 from bot.leases.runtime import Runtime
-from bot.operations import chats, dead_letters, parts, recovering, runs
+from bot.operations import chats, dead_letters, inbox, parts, recovering, runs
 from bot.operations.actions import Acted, Operator, Result, apply
 from bot.operations.phrases import counted
 from bot.operations.stuck import Stuck, Trouble
@@ -113,6 +113,13 @@ _ACTS = (
         "Pause",
         "The agent answers nothing here until the chat is given back; what comes waits.",
         partial(chats.pause, seconds=None),
+    ),
+    Act(
+        "answered",
+        "chat",
+        "Mark as answered",
+        "Somebody answered in another way: what waits ends as answered, and nothing is sent.",
+        inbox.mark_answered,
     ),
     Act(
         "dismiss",
@@ -220,7 +227,7 @@ async def _applied(asked: Asked, act: Act, number: int, *, dry_run: bool) -> Act
 
 def _back(act: Act, number: int) -> str:
     """The page of what the act is about."""
-    return f"/runs/{number}" if act.of == "run" else ""
+    return f"/{act.of}s/{number}" if act.of in ("run", "chat") else ""
 
 
 async def plan_recovery(asked: Asked) -> Response:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,7 +22,7 @@ from bot.domain.decisions.network import Network
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.operators import ALONE, OperatorAccount
 from bot.leases.runtime import Runtime
-from bot.operator import acts, now, run, search
+from bot.operator import acts, chat, inbox, now, run, search
 from bot.operator.door import PATH, SECURITY, Door, Place, is_ours
 from bot.operator.live import Streams
 from bot.operator.look import Look
@@ -29,8 +30,15 @@ from bot.operator.sessions import Sessions, same_token
 from bot.operator.sign_in import COOKIE, SignIn, address, wanted, way_in
 from bot.operator.view import FORM, Asked, Tools, View
 
-VIEWS: Sequence[View] = (*now.VIEWS, *run.VIEWS, *search.VIEWS, *acts.VIEWS)
-MENU = (("", "Now"), ("/search", "Search"))
+VIEWS: Sequence[View] = (
+    *now.VIEWS,
+    *inbox.VIEWS,
+    *chat.VIEWS,
+    *run.VIEWS,
+    *search.VIEWS,
+    *acts.VIEWS,
+)
+MENU = (("", "Now"), (inbox.PATH, "Inbox"), ("/search", "Search"))
 _PLACE = "answerback_place"
 _FORM_WITHIN = 60.0
 """Seconds in which a form arrives whole: a photograph of it may come from a telephone."""
@@ -48,6 +56,7 @@ class PageTerms:
     proxies: Sequence[Network]
     lease_seconds: float
     heartbeat: float
+    canned: Path | None = None
 
 
 class OperatorPage:
@@ -62,7 +71,15 @@ class OperatorPage:
         self._streams = Streams(self._sessions, rt.clock)
         alone = [one.name for one in terms.operators] == [ALONE]
         self._sign_in = SignIn(rt, look, self._sessions, alone)
-        self._tools = Tools(rt, look, self._streams, terms.lease_seconds, terms.heartbeat)
+        self._tools = Tools(
+            rt,
+            look,
+            self._streams,
+            terms.lease_seconds,
+            terms.heartbeat,
+            canned=terms.canned,
+            public_url=terms.public_url,
+        )
         self.routes = [
             Route(f"{PATH}/static/{{name}}", look.serve, methods=["GET"]),
             Route(f"{PATH}/sign-in", self._ask, methods=["GET"]),

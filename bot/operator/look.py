@@ -20,7 +20,7 @@ from bot.operator.door import PATH
 
 _KEPT = "public, max-age=31536000, immutable"
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-_ASSETS = ("operator.css", "operator.js", "icon.svg")
+_ASSETS = ("operator.css", "operator.js", "inbox.css", "inbox.js", "icon.svg")
 
 
 class Look:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
@@ -50,13 +51,16 @@ _ONE_READING = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools of all views. `heartbeat` in seconds."""
+    """The tools of all views. `heartbeat` in seconds; `canned` is the file of canned texts,
+    `public_url` may be empty."""
 
     rt: Runtime
     look: Look
     streams: Streams
     lease_seconds: float
     heartbeat: float
+    canned: Path | None = None
+    public_url: str = ""
 
 
 @dataclass

@@ -50,7 +50,7 @@ def plugins(further: tuple[str, ...] = ()) -> Sequence[ChannelPlugin[Any]]:
 def _loaded(module: str) -> ChannelPlugin[Any]:
     try:
         plugin = import_module(module).CHANNEL
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ConfigurationError(f"CHANNELS: {module} can't be loaded: {error}") from error
     if not isinstance(plugin, ChannelPlugin):
         raise ConfigurationError(f"CHANNELS: {module}.CHANNEL is no ChannelPlugin")

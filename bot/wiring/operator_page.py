@@ -23,5 +23,6 @@ def operator_page(settings: Settings, role: Role, rt: Runtime) -> OperatorPage |
         proxies=settings.web_proxies,
         lease_seconds=settings.lease_seconds,
         heartbeat=settings.heartbeat_seconds,
+        canned=settings.canned_texts,
     )
     return OperatorPage(rt, terms)

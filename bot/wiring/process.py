@@ -14,6 +14,8 @@ from math import inf
 from urllib.parse import urlsplit
 
 from bot.clients.desk import ClientDesk
+from bot.clients.files import Files
+from bot.clients.hosted import HostedFiles
 from bot.clock import SystemClock
 from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
@@ -282,6 +284,10 @@ class Process:
             self.tasks.every(f"beat {account}", _BEAT_EVERY, followers.beat)
             older = self.settings.retention_days * DAY
             self.tasks.every(f"files {account}", _RETAIN_EVERY, partial(files.sweep, older))
+        for account in self.endpoints.keys() - self.desks.keys():
+            sweep = Files(self.rt.db, account).sweep
+            older = self.settings.retention_days * DAY
+            self.tasks.every(f"files {account}", _RETAIN_EVERY, partial(sweep, older))
 
     def send_followers_away(self) -> None:
         """Have the clients that follow a chat here come back to another process."""
@@ -495,6 +501,9 @@ def site(process: Process) -> Site:
     pages: dict[str, App] = {
         e.pages.path: e.pages.app() for e in endpoints.values() if e.pages is not None
     }
+    if process.role is not Role.WORKER:
+        hosted = HostedFiles(process.rt)
+        pages[hosted.path] = hosted.app()
     if process.operator_page is not None:
         pages[process.operator_page.path] = process.operator_page
     return Site(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import httpx
@@ -17,13 +18,16 @@ from telegram import Bot, InputFile
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
-from channels.http import certificates, leave_in_time
+from channels.http import LARGEST_ANSWER, certificates, leave_in_time
+from channels.raw import integer, obj, string
 from channels.telegram.settings import TelegramSettings
 
 _CONNECT_TIMEOUT = 5.0
 _POOL_TIMEOUT = 10.0
 _WRITE_TIMEOUT = 20.0
 _UPLOAD_TIMEOUT = 120.0
+_LONGEST_WAIT = 10**9
+"""Seconds; a longer wait is not believed."""
 
 
 class Rejected(TelegramError):
@@ -110,7 +114,7 @@ class BotHttp(BaseRequest):
 
     async def _exchange(
         self, url: str, method: str, data: RequestData | None, limits: dict[str, float]
-    ) -> httpx.Response:
+    ) -> _Answer:
         try:
             request = httpx.Request(
                 method,
@@ -122,7 +126,7 @@ class BotHttp(BaseRequest):
             async with asyncio.timeout(sum(limits.values())):
                 answer = await self._ready().handle_async_request(request)
                 try:
-                    await answer.aread()
+                    content = await _content(answer)
                 finally:
                     await answer.aclose()
         except httpx.TimeoutException as error:
@@ -131,7 +135,30 @@ class BotHttp(BaseRequest):
             raise NetworkError(type(error).__name__) from error
         except TimeoutError as error:
             raise TimedOut("the answer came too slowly") from error
-        return answer
+        return _Answer(answer.status_code, answer.headers, content)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer, read whole."""
+
+    status_code: int
+    headers: httpx.Headers
+    content: bytes
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status_code < 300
+
+
+async def _content(answer: httpx.Response) -> bytes:
+    """The body, of a size that one may have. Raises NetworkError."""
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > LARGEST_ANSWER:
+            raise NetworkError("the answer is too large")
+    return bytes(body)
 
 
 def _seconds(given: object, otherwise: float) -> float:
@@ -146,29 +173,35 @@ def _object(body: bytes) -> Mapping[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _rejection(answer: httpx.Response, status: int | None = None) -> Rejected:
+def _rejection(answer: _Answer, status: int | None = None) -> Rejected:
     body = _object(answer.content) or {}
-    parameters = body.get("parameters")
-    named = parameters if isinstance(parameters, dict) else {}
-    wait, moved = named.get("retry_after"), named.get("migrate_to_chat_id")
+    named = obj(body, "parameters")
     header = answer.headers.get("retry-after", "")
-    if not isinstance(wait, int | float) and header.isascii() and header.isdigit():
-        wait = int(header[:9])
+    wait = _wait(named.get("retry_after"))
+    if wait is None and header.isascii() and header.isdigit():
+        wait = float(header[:9])
     return Rejected(
         status or answer.status_code,
-        str(body.get("description", "")),
-        float(wait) if isinstance(wait, int | float) else None,
-        moved if isinstance(moved, int) else None,
+        string(body, "description"),
+        wait,
+        integer(named, "migrate_to_chat_id"),
     )
 
 
-def _require_result(answer: httpx.Response) -> None:
+def _wait(told: object) -> float | None:
+    """Seconds that can be waited for, of a value that may be anything: a number of any size too,
+    and none at all."""
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < _LONGEST_WAIT:
+        return None
+    return float(told)
+
+
+def _require_result(answer: _Answer) -> None:
     body = _object(answer.content)
     if body is None:
         raise Unreadable(carried_out=answer.content.lstrip().startswith(b'{"ok":true'))
     if body.get("ok") is False:
-        code = body.get("error_code")
-        raise _rejection(answer, code if isinstance(code, int) else 400)
+        raise _rejection(answer, integer(body, "error_code") or 400)
     if "result" not in body:
         raise Unreadable(carried_out=body.get("ok") is True)
 

@@ -31,6 +31,7 @@ _TRAITS = Traits(
     commands=CommandForm.MARKED,
     typing_every=4.0,
     pace=Pace(per_chat=1, overall=30, per_group_minute=20),
+    file_limits=(("photo", 5_000_000), ("document", 20_000_000), ("audio", 20_000_000)),
 )
 _GENERAL_TOPIC = "1"
 _DRAFT_ID = 1

@@ -22,6 +22,7 @@ from bot.domain.delivery import (
     Unknown,
 )
 from bot.domain.errors import AnswerbackError, PollConflict, PollRefused, PollUnavailable
+from bot.domain.message import clean
 from channels.telegram.api import Rejected, Unreadable
 
 TOPIC_GONE = "topic gone"
@@ -158,7 +159,7 @@ def reason_of(error: Rejected) -> str:
     """The description up to where Telegram begins to quote the message."""
     said = re.sub(r"^[A-Z][A-Za-z ]*: ", "", error.description)
     plain = re.split(r"[:\"\n]", _TOKEN.sub("(token)", said))[0].strip()
-    return plain[:120] or "no description"
+    return clean(plain[:120]) or "no description"
 
 
 def unknown_method(error: BaseException, method: str) -> bool:

@@ -15,7 +15,7 @@ import httpx
 from twilio.http.response import Response
 from twilio.rest import Client
 
-from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, parsed
+from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, parsed, text_of
 from channels.raw import Raw, integer, string
 from channels.whatsapp.compose import Wire
 from channels.whatsapp.settings import TwilioSettings
@@ -49,7 +49,7 @@ class TwilioHttp(OneExchange):
         """One exchange with an answer in 2xx; never more than one."""
         request = _request(method, url, params, data, dict(headers or {}), auth)
         async with self.exchange(request, timeout or self._timeout) as answer:
-            text = (await answer.aread()).decode("utf-8", "replace")
+            text = await text_of(answer)
         if not answer.is_success:
             wait = answer.headers.get("retry-after", "")
             raise ErrorAnswer(answer.status_code, integer(parsed(text), "code"), wait)
@@ -128,7 +128,7 @@ class TwilioApi:
         answer = await self._client.request_async("GET", f"{self._messages}.json", params=asked)
         try:
             return parsedate_to_datetime((answer.headers or {}).get("date", "")).timestamp()
-        except ValueError:
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
 
     async def messages(self, asked: Mapping[str, str]) -> Page:
@@ -183,7 +183,10 @@ class TwilioApi:
         uri = answer.get("next_page_uri")
         if not isinstance(uri, str) or not uri:
             return ""
-        parts = urlsplit(uri)
+        try:
+            parts = urlsplit(uri)
+        except ValueError:
+            raise NoAnswer("the next page has no usable address") from None
         if parts.netloc or not parts.path.startswith(self._account + "/"):
             raise NoAnswer("the next page is not in this account")
         return self._settings.twilio_api_url + uri

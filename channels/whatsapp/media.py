@@ -41,13 +41,15 @@ def trust(url: httpx.URL, settings: TwilioSettings) -> Trust:
     path = url.raw_path.partition(b"?")[0].lower()
     if b"/../" in path or b"%2e" in path or b"\\" in path or url.userinfo:
         return Trust.REFUSED
-    if (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port):
+    # As it stands there: reading a name of other letters can fail.
+    host, theirs = url.raw_host.decode("ascii"), base.raw_host.decode("ascii")
+    if (url.scheme, host, url.port) == (base.scheme, theirs, base.port):
         ours = f"{base.path.rstrip('/')}/2010-04-01/Accounts/{settings.twilio_account_sid}/"
         return Trust.CREDENTIALS if url.path.startswith(ours) else Trust.NOTHING
-    if url.host == base.host and settings.twilio_api_url != TWILIO_API:
+    if host == theirs and settings.twilio_api_url != TWILIO_API:
         return Trust.NOTHING
-    bucket = url.host == _BUCKET[0] and url.path.startswith(_BUCKET[1])
-    ours_at_the_cdn = url.host == _CDN or url.host.endswith("." + _CDN) or bucket
+    bucket = host == _BUCKET[0] and url.path.startswith(_BUCKET[1])
+    ours_at_the_cdn = host == _CDN or host.endswith("." + _CDN) or bucket
     https = url.scheme == "https" and url.port is None
     return Trust.NOTHING if https and ours_at_the_cdn else Trust.REFUSED
 

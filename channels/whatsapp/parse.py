@@ -140,7 +140,7 @@ def delivery_status_of(row: TwilioMessage) -> DeliveryStatus:
 def _witness(
     sid: str, status: str, code: str, *, part: int = 0, attempt: int = 0, began: float = 0.0
 ) -> DeliveryStatus:
-    named = status.strip().lower()[:32]
+    named = clean(status.strip().lower()[:32])
     state = _STATES.get(named)
     digits = code.strip()
     shown = digits if digits.isascii() and digits.isdigit() and len(digits) <= 9 else ""
@@ -298,7 +298,7 @@ def _not_for_us(form: Mapping[str, str], sender: str) -> str:
 
 def _from_form(name: str, sid: str, raw: Mapping[str, str]) -> Inbound:
     form = {field: clean(value) for field, value in raw.items()}
-    changed = sorted(field for field in form if form[field] != raw[field])
+    changed = sorted(clean(field) for field in form if form[field] != raw[field])
     kept = extras(form)
     if changed:
         kept["cleaned"] = ",".join(changed)

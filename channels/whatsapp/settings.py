@@ -99,7 +99,7 @@ class TwilioSettings(BaseSettings, defer_build=True):
             return value
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError('must be JSON, such as {"1": "{reply}"} or {"3": "HX..."}') from None
 
     @model_validator(mode="after")

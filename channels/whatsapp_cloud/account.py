@@ -13,9 +13,10 @@ from math import inf
 from typing import TypeVar
 
 from bot.domain.errors import RecordsUnavailable
+from bot.domain.message import clean
 from bot.domain.ports import Clock
 from channels.http import CallFailed, ErrorAnswer
-from channels.raw import Raw, obj, objs, string
+from channels.raw import Raw, obj, objs, string, timestamp
 from channels.whatsapp_cloud import NAME
 from channels.whatsapp_cloud.api import GraphApi
 from channels.whatsapp_cloud.errors import TABLE
@@ -156,14 +157,14 @@ class CloudNumber:
         """The number's token now."""
         said = await self._told(self._api.get("debug_token", input_token=self._token))
         data = obj(said, "data")
-        ends = (data.get("expires_at"), data.get("data_access_expires_at"))
+        ends = (timestamp(data, "expires_at"), timestamp(data, "data_access_expires_at"))
         scopes = data.get("scopes")
         return TokenInfo(
             valid=data.get("is_valid") is True,
-            expires_at=min(
-                (float(end) for end in ends if isinstance(end, int) and end), default=0.0
+            expires_at=min((end for end in ends if end is not None), default=0.0),
+            permissions=frozenset(
+                clean(str(scope)) for scope in (scopes if isinstance(scopes, list) else ())
             ),
-            permissions=frozenset(map(str, scopes if isinstance(scopes, list) else ())),
         )
 
     async def subscribed_apps(self, business: str) -> Sequence[str]:
@@ -254,4 +255,5 @@ def _troubles(part: Raw) -> Iterator[str]:
     """Meta's words on what keeps a part of the way from sending, and what it would do."""
     for error in objs(part, "errors"):
         said = (string(error, "error_description"), string(error, "possible_solution"))
-        yield f"{string(part, 'entity_type')} {error.get('error_code')}: {' '.join(said)}".strip()
+        code = clean(str(error.get("error_code")))
+        yield f"{string(part, 'entity_type')} {code}: {' '.join(said)}".strip()

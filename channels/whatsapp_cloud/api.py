@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, parsed
+from channels.http import ErrorAnswer, NoAnswer, NothingReached, OneExchange, parsed, text_of
 from channels.raw import Raw, obj, objs, string, whole
 from channels.whatsapp_common.errors import LONGEST_WAIT
 
@@ -142,7 +142,7 @@ class GraphApi(OneExchange):
 
     async def _call(self, request: httpx.Request, timeout: float) -> Raw:
         async with self.exchange(request, timeout) as answer:
-            text = (await answer.aread()).decode("utf-8", "replace")
+            text = await text_of(answer)
         said = parsed(text)
         if not answer.is_success:
             raise GraphError(answer, said)

@@ -46,6 +46,10 @@ _MARK = "\ufeff"
 """Some writers begin with it, and no reader of JSON takes it."""
 _MOST_DIGITS = 1000
 """Python refuses a body for a number of more than 4,300."""
+_MOST_TOLD = 10_000
+"""Messages, statuses and other things that one body may tell: Meta puts up to 1,000 into one, and
+each is a transaction of ours."""
+_TOO_MANY = f"more than {_MOST_TOLD} things in one body"
 _DEEPEST = 64
 """Arrays and objects within each other; Meta's own are some 15."""
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
@@ -59,9 +63,11 @@ def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
     lost: list[str] = []
     try:
         update = _read(text, lost)
-        told = [
-            payload for change in _changes(update, text) for payload in change.payloads(numbers)
-        ]
+        told: list[Payload] = []
+        for change in _changes(update, text):
+            told += change.payloads(numbers)
+            if len(told) > _MOST_TOLD:
+                return [Payload(text, error=_TOO_MANY)]
     except (ValueError, RecursionError) as error:
         return [Payload(text, error=f"the body can't be read: {type(error).__name__}")]
     if lost:
@@ -169,6 +175,8 @@ class _Change:
         if place is None:
             return [self._dead("it does not say for which number it is")]
         members = [(kind, member) for kind in kinds for member in _members(value, kind)]
+        if len(members) > _MOST_TOLD:
+            return [self._dead(_TOO_MANY)]
         rest = {"field": field, "value": _lean(value, {*_AROUND, *_KINDS})}
         lean = replace(self, update=_lean(update, _UPDATE), entry=_lean(self.entry, _ENTRY))
         told = [

@@ -29,9 +29,11 @@ def trusted(url: httpx.URL, base: str) -> bool:
     stand_in = httpx.URL(base)
     if url.userinfo:
         return False
-    if url.host == stand_in.host:
+    # As it stands there: reading a name of other letters can fail.
+    named = url.raw_host.decode("ascii")
+    if named == stand_in.raw_host.decode("ascii"):
         return url.scheme == stand_in.scheme
-    metas = any(url.host == host or url.host.endswith(f".{host}") for host in _HOSTS)
+    metas = any(named == host or named.endswith(f".{host}") for host in _HOSTS)
     return metas and url.scheme == "https" and url.port is None
 
 

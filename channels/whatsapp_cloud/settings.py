@@ -93,7 +93,7 @@ class MetaSettings(BaseSettings, defer_build=True):
             return value
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError('must be a JSON list, such as ["{reply}"]') from None
 
     @model_validator(mode="after")

@@ -13,4 +13,5 @@ TRAITS = Traits(
     ordered=False,
     commands=CommandForm.WORDS,
     pace=Pace(overall=80.0),
+    file_limits=(("photo", 5_000_000), ("audio", 16_000_000), ("video", 16_000_000)),
 )

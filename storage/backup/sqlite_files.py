@@ -14,6 +14,7 @@ import pysqlite3.dbapi2 as sqlite3
 
 from bot.domain.ports import Clock
 from storage.backup.whole import BackupFailed, marking, whole
+from storage.engine.private import make_folder
 from storage.schema.migrate import NEWEST
 
 _PATIENCE = 30.0
@@ -62,7 +63,7 @@ def _check(copied: sqlite3.Connection, file: Path, pragma: str) -> str:
 def replace(source: Path, file: Path, clock: Clock) -> Path | None:
     """Check the backup, put the file that is there aside, and a copy of the backup in its place.
     Returns where the former went. Raises BackupFailed."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     like = (file if file.exists() else file.parent).stat()
     with _nobody_works(file), ExitStack() as stack, whole(file, like) as part:
         try:

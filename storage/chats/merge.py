@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.message import Address
-from storage import audit_log, inbox, journal, outbox, reminders, runs
+from storage import audit_log, hand_replies, inbox, journal, notes, outbox, reminders, runs
 from storage.chats.rows import IS_CHAT, Chat, know_address, locate, lock
 from storage.schema.tables import chat_addresses, chats
 from storage.statements.binds import GONE, KEPT
@@ -99,7 +99,7 @@ def _united(tx: Tx, several: set[int]) -> Chat:
         tx.execute(_CARRY_OVER, both)
         tx.execute(_LEAD_ON, both | {"gone_address": f"merged:{gone}"})
         tx.execute(_MOVE_ADDRESSES, both)
-        for table in (runs, inbox, outbox, reminders, audit_log, journal):
+        for table in (runs, inbox, outbox, reminders, audit_log, journal, notes, hand_replies):
             table.merge(tx, gone, kept)
         audit_log.note(tx, "platform", "chats merged", f"chat {gone} is part of it", chat=kept)
     return lock(tx, kept)

@@ -262,9 +262,24 @@ def know_address(tx: Tx, account: int, address: Address, chat: int) -> None:
 _LEAVE_ADDRESS = sa.delete(chat_addresses).where(_IS_PLACE)
 
 
+_LEFT = (
+    sa.update(chats)
+    .where(
+        chats.c.account == sa.bindparam("account_id"),
+        chats.c.address == sa.bindparam("left"),
+        chats.c.topic == sa.bindparam("left_topic"),
+    )
+    .values(address="left:" + sa.cast(chats.c.id, sa.Text))
+)
+
+
 def leave_address(tx: Tx, account: int, address: Address) -> None:
-    """Whoever writes from this address next is somebody else."""
-    tx.execute(_LEAVE_ADDRESS, _place(account, address))
+    """Whoever writes from this address next is somebody else. A chat that has no other is at none
+    any more: its address would keep the next one's from being made."""
+    place = _place(account, address)
+    tx.execute(_LEAVE_ADDRESS, place)
+    at = {"account_id": account, "left": address.chat, "left_topic": address.topic}
+    tx.execute(_LEFT, at)
 
 
 _AT_ADDRESS = (

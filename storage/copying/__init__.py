@@ -37,6 +37,7 @@ from storage.copying.ends import (
     unlocked_end_of,
 )
 from storage.copying.sums import RowSum
+from storage.engine.private import make_file, make_folder
 from storage.schema import migrate
 from storage.schema.seal import (
     allow_changes,
@@ -194,7 +195,9 @@ def _state(url: URL, clock: Clock) -> DatabaseState:
 
 def _make_folder(url: URL) -> None:
     if url.get_backend_name() == "sqlite":
-        Path(str(url.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
+        file = Path(str(url.database)).absolute()
+        make_folder(file.parent)
+        make_file(file)
 
 
 def _copied(source: End, target: End, url: URL, order: _Order) -> Sequence[CopiedTable]:

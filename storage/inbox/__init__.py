@@ -40,6 +40,7 @@ with handed_on(__name__):
         blank_of_runs,
         dismiss_dead_letter,
         drop_old_payloads,
+        is_kept,
         naming,
         page,
         revoke,

@@ -51,6 +51,20 @@ def store_payloads(tx: Tx, new: Sequence[NewPayload]) -> None:
     tx.later(_STORE, _new.of(in_order))
 
 
+_IS_KEPT = sa.select(
+    sa.exists().where(
+        payloads.c.account == ACCOUNT_ID,
+        payloads.c.digest == sa.bindparam("digest"),
+        payloads.c.digest != "",
+    )
+)
+
+
+def is_kept(tx: Tx, account: int, digest: str) -> bool:
+    """Tell whether this payload was kept before."""
+    return bool(tx.scalar(_IS_KEPT, {"account_id": account, "digest": digest}))
+
+
 _DISMISS = (
     sa.update(payloads)
     .where(payloads.c.id == sa.bindparam("payload_id"), payloads.c.error.is_not(None))

@@ -18,6 +18,7 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from storage.engine import read_only
 from storage.engine.database import parsed_url
 from storage.engine.demands import unreachable
+from storage.engine.private import make_file, make_folder
 from storage.schema import revisions
 from storage.statements.tx import POSTGRES, SQLITE, Tx
 
@@ -209,9 +210,12 @@ def _engine(url: str) -> Engine:
         line = {"connect_timeout": 5, "client_encoding": "UTF8"}
         return create_engine(parsed, hide_parameters=True, connect_args=line)
     assert parsed.database is not None
-    folder = Path(parsed.database).absolute().parent
+    file = Path(parsed.database).absolute()
+    folder = file.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        if not file.exists():
+            make_file(file)
     except OSError as error:
         raise ConfigurationError(
             f"DATABASE_URL: the folder {folder} can't be made ({error.strerror}); "

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from bot.domain.message import ChannelName
-from bot.domain.run import RunState
+from storage.runs.rows import OPEN
 from storage.schema.tables import accounts, chats, events, inbound, outbox, payloads, runs
+from storage.statements.binds import AT_MOST
 from storage.statements.clock import now
 from storage.statements.entity import Entity
-from storage.statements.literals import is_not
+from storage.statements.sets import among
 from storage.statements.tx import Tx
 
 
@@ -41,16 +42,19 @@ class ChatLine:
     live: int
 
 
+def _count(share: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    of_chat = sa.select(sa.func.count()).where(runs.c.chat == chats.c.id, share)
+    return of_chat.correlate(chats).scalar_subquery()
+
+
+_WAITING, _HEAD = (_count(share) for share in OPEN)
 _LINE = Entity(
     ChatLine,
     chats,
     channel=(accounts.c.channel, ChannelName),
     account=accounts.c.account,
     bot=accounts.c.name,
-    live=sa.select(sa.func.count())
-    .where(runs.c.chat == chats.c.id, is_not(runs.c.state, RunState.ENDED))
-    .correlate(chats)
-    .scalar_subquery(),
+    live=_WAITING + _HEAD,
 )
 _LINES = (
     sa.select(*_LINE.columns)
@@ -81,6 +85,15 @@ def chats_listed(
     return _LINE.all(tx.execute(question))
 
 
+_OF_IDS = _LINES.where(among(chats.c.id, "chat_ids"))
+
+
+def chats_of(tx: Tx, ids: Sequence[int]) -> Mapping[int, ChatLine]:
+    """These chats, by their numbers."""
+    found = _LINE.all(tx.execute(_OF_IDS, {"chat_ids": list(ids)})) if ids else ()
+    return {line.id: line for line in found}
+
+
 class LastIds(NamedTuple):
     """The newest message, part, run, event and payload; 0 where there is none."""
 
@@ -102,3 +115,61 @@ _LAST_IDS = sa.select(
 def last_ids(tx: Tx) -> LastIds:
     """The newest ids of the tables at this moment."""
     return LastIds._make(tx.execute(_LAST_IDS).one())
+
+
+_LOOKED_AT = 1_000
+"""Messages that are looked at for one page of the chats that were heard lately."""
+_MESSAGE = sa.bindparam("before_message", type_=sa.BigInteger)
+_latest = (
+    sa.select(inbound.c.id, inbound.c.chat, inbound.c.received_at)
+    .where(inbound.c.id < _MESSAGE)
+    .order_by(inbound.c.id.desc())
+    .limit(sa.literal_column(str(_LOOKED_AT)))
+    .subquery("latest")
+)
+_heard = (
+    sa.select(
+        _latest.c.chat,
+        sa.func.max(_latest.c.id).label("message"),
+        sa.func.max(_latest.c.received_at).label("at"),
+    )
+    .group_by(_latest.c.chat)
+    .subquery("heard")
+)
+_newer = inbound.alias("newer")
+_IS_SHOWN = sa.exists(
+    sa.select(1).where(
+        _newer.c.chat == _heard.c.chat,
+        _newer.c.received_at >= _heard.c.at,
+        _newer.c.id >= _MESSAGE,
+    )
+).correlate(_heard)
+_HEARD_LATELY = (
+    sa.select(_heard.c.chat, _heard.c.message)
+    .where(~_IS_SHOWN)
+    .order_by(_heard.c.message.desc())
+    .limit(AT_MOST)
+)
+_OLDEST_LOOKED_AT = sa.select(sa.func.min(_latest.c.id), sa.func.count())
+_FIRST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class HeardLately:
+    """Chats, those that were heard last first. Further ones are before the message `more`; None:
+    there are none."""
+
+    chats: Sequence[int]
+    more: int | None
+
+
+def heard_lately(tx: Tx, before: int | None, limit: int) -> HeardLately:
+    """The chats of the messages before a message, or of the newest, each once. What is read does
+    not grow with the number of chats, nor with what was said: a page may so be short."""
+    asked = {"before_message": _FIRST if before is None else before}
+    found = tx.execute(_HEARD_LATELY, asked | {"at_most": limit}).all()
+    oldest, looked_at = tx.execute(_OLDEST_LOOKED_AT, asked).one()
+    more = oldest if looked_at == _LOOKED_AT else None
+    if len(found) == limit:
+        more = found[-1].message
+    return HeardLately([row.chat for row in found], more)

@@ -14,7 +14,7 @@ from bot.domain.ending import Ending
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
-from storage.schema.tables import inbound, outbox, runs
+from storage.schema.tables import hand_replies, inbound, outbox, runs
 from storage.statements.binds import AT_MOST, CHAT_ID
 from storage.statements.entity import Entity
 from storage.statements.tx import Tx
@@ -23,7 +23,8 @@ from storage.statements.tx import Tx
 @dataclass(frozen=True, slots=True)
 class Heard:
     """A message of a person. `at` in epoch seconds; `ignored` says why no run answers it, else
-    `state` and `ending` are its run's. `text` is shown only on request."""
+    `state` and `ending` are its run's. `text`, `sender_name` and `attachments` (JSON) are shown
+    only on request."""
 
     id: int
     at: float
@@ -33,14 +34,17 @@ class Heard:
     ignored: Unanswered | None
     state: RunState | None
     ending: Ending | None
+    edited_at: float | None
+    sender_name: str
+    attachments: str
     text: str
     direction: Literal["in"] = "in"
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A part that we sent, or shall. `at` is its last send, or when it was stored, in epoch
-    seconds; `text` is shown only on request."""
+    """A part that we sent, or shall. `at` is its last send, or when it was stored (`made_at`), in
+    epoch seconds; `who` wrote it by hand, if somebody did; `text` is shown only on request."""
 
     id: int
     at: float
@@ -48,34 +52,81 @@ class Said:
     kind: PartKind
     state: PartState
     error: str
+    made_at: float
+    who: str
     text: str
     direction: Literal["out"] = "out"
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The place in a conversation behind which its older lines are: the first message that was
+    shown, by its time (epoch seconds) and number, and the first part."""
+
+    heard_at: float = 1e12
+    heard: int = 1 << 62
+    said: int = 1 << 62
+
+
 _HEARD = Entity(Heard, inbound, at=inbound.c.received_at, state=runs.c.state, ending=runs.c.ending)
+_BEFORE_HEARD = sa.tuple_(
+    sa.bindparam("before_at", type_=sa.Double), sa.bindparam("before_heard", type_=sa.BigInteger)
+)
 _NEWEST_HEARD = (
     sa.select(*_HEARD.columns)
     .outerjoin(runs, runs.c.id == inbound.c.run)
-    .where(inbound.c.chat == CHAT_ID)
+    .where(
+        inbound.c.chat == CHAT_ID,
+        sa.tuple_(inbound.c.received_at, inbound.c.id) < _BEFORE_HEARD,
+    )
     .order_by(inbound.c.received_at.desc(), inbound.c.id.desc())
     .limit(AT_MOST)
 )
 _sent_at = sa.case(
     (outbox.c.started_at > outbox.c.created_at, outbox.c.started_at), else_=outbox.c.created_at
 )
-_SAID = Entity(Said, outbox, at=_sent_at)
+_SAID = Entity(
+    Said,
+    outbox,
+    at=_sent_at,
+    made_at=outbox.c.created_at,
+    who=sa.func.coalesce(hand_replies.c.who, sa.literal_column("''", sa.Text)),
+)
 _NEWEST_SAID = (
     sa.select(*_SAID.columns)
-    .where(outbox.c.chat == CHAT_ID)
+    .outerjoin(hand_replies, hand_replies.c.part == outbox.c.id)
+    .where(
+        outbox.c.chat == CHAT_ID,
+        outbox.c.id < sa.bindparam("before_said", type_=sa.BigInteger),
+    )
     .order_by(outbox.c.id.desc())
     .limit(AT_MOST)
 )
 
 
-def conversation(tx: Tx, chat: int, limit: int) -> Sequence[Heard | Said]:
-    """The newest messages and parts of a chat, oldest of them first."""
-    asked = {"chat_id": chat, "at_most": limit}
-    heard = _HEARD.all(tx.execute(_NEWEST_HEARD, asked))
-    said = _SAID.all(tx.execute(_NEWEST_SAID, asked))
+def conversation(
+    tx: Tx, chat: int, limit: int, before: Before | None = None
+) -> Sequence[Heard | Said]:
+    """The newest messages and parts of a chat, or those before a place, oldest of them first: by
+    the time at which the person had them."""
+    place = before or Before()
+    asked: dict[str, object] = {"chat_id": chat, "at_most": limit}
+    earlier = {"before_at": place.heard_at, "before_heard": place.heard}
+    heard = _HEARD.all(tx.execute(_NEWEST_HEARD, asked | earlier))
+    said = _SAID.all(tx.execute(_NEWEST_SAID, asked | {"before_said": place.said}))
     both: list[Heard | Said] = [*heard, *said]
-    return sorted(both, key=lambda one: (one.at, one.direction, one.id))[-limit:]
+    newest = sorted(both, key=_stored)[-limit:]
+    return sorted(newest, key=lambda one: (one.at, one.direction, one.id))
+
+
+def before(shown: Sequence[Heard | Said], place: Before) -> Before:
+    """The place before these lines, which are those before `place`."""
+    heard = min(((one.at, one.id) for one in shown if isinstance(one, Heard)), default=None)
+    said = min((one.id for one in shown if isinstance(one, Said)), default=place.said)
+    at, number = heard or (place.heard_at, place.heard)
+    return Before(at, number, said)
+
+
+def _stored(one: Heard | Said) -> tuple[float, str, int]:
+    """The order of rows: a part that is sent once more keeps its place there."""
+    return (one.made_at if isinstance(one, Said) else one.at, one.direction, one.id)

@@ -265,11 +265,15 @@ def waiting_chats(tx: Tx, older: float, only: int | None = None) -> Sequence[Que
     return [Queue(*row) for row in rows]
 
 
+PART_MOVED_AT = _later(outbox.c.started_at, outbox.c.created_at)
+"""The last send of a part, or else when it was stored."""
+
+
 def _of_parts(*conditions: sa.ColumnElement[bool], of: sa.Column[int] = outbox.c.run) -> _Question:
     """A fact for each part of these conditions."""
     columns = (
         outbox.c.id,
-        now - _later(outbox.c.started_at, outbox.c.created_at),
+        now - PART_MOVED_AT,
         outbox.c.error,
         outbox.c.run,
         outbox.c.account,
@@ -352,12 +356,9 @@ def uncertain_parts(tx: Tx, only: int | None = None, chat: int | None = None) ->
     return _UNCERTAIN_PARTS.facts(tx, only)
 
 
-_REFUSED = _of_parts(
-    is_in(outbox.c.watched, Watched.REFUSED),
-    _ASKED_FOR,
-    _UNATTENDED,
-    outbox.c.created_at > now - _OLDER,
-)
+REFUSED = (is_in(outbox.c.watched, Watched.REFUSED), _ASKED_FOR, _UNATTENDED)
+"""The one meaning of a refused part that needs eyes."""
+_REFUSED = _of_parts(*REFUSED, outbox.c.created_at > now - _OLDER)
 
 
 def refused_parts(tx: Tx, newer: float, only: int | None = None) -> Sequence[Fact]:

@@ -38,7 +38,7 @@ class Wanted:
 _NEVER = sa.literal_column("0.0", sa.Double)
 _as_bot = sa.func.coalesce(answered_at(chats.c.id), _NEVER)
 _by_device = sa.func.coalesce(chats.c.answered_at, _NEVER)
-_ANSWERED_AT = sa.case((_by_device > _as_bot, _by_device), else_=_as_bot)
+ANSWERED_AT = sa.case((_by_device > _as_bot, _by_device), else_=_as_bot)
 """The time of a person's last words in the chat: as the bot, or with a device of their own."""
 _handed_over = (
     sa.select(
@@ -46,7 +46,7 @@ _handed_over = (
         chats.c.account,
         chats.c.handoff_run,
         chats.c.handoff_at,
-        _ANSWERED_AT.label("answered_at"),
+        ANSWERED_AT.label("answered_at"),
     )
     .where(
         chats.c.handoff_at.is_not(None), chats.c.paused_until > now, chats.c.merged_into.is_(None)
@@ -93,6 +93,13 @@ _WANTED = (
     .where(_WANTS)
     .order_by(_each.c.since, _each.c.id)
 )
+WANTING = (
+    sa.select(_each.c.id.label("chat"), _each.c.since.label("at"))
+    .where(_WANTS)
+    .order_by(_each.c.since, _each.c.id)
+)
+"""The chats that want a person, each since when, in epoch seconds."""
+WANTING_ORDER = (_each.c.id, _each.c.since)
 COUNT = sa.select(sa.func.count()).select_from(_each).where(_WANTS).scalar_subquery()
 """The number of chats that want a person, up to AT_MOST."""
 
@@ -126,7 +133,7 @@ _NOBODY_CAME = sa.and_(
     chats.c.paused_until > now,
     chats.c.merged_into.is_(None),
     chats.c.opted_out_at.is_(None),
-    chats.c.handoff_at >= _ANSWERED_AT,
+    chats.c.handoff_at >= ANSWERED_AT,
     ~_told,
 )
 _FORSAKEN = (

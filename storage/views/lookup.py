@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bot.domain.decisions.admission import Unanswered
 from bot.domain.ending import Ending
-from bot.domain.message import shortened
+from bot.domain.message import clean, shortened
 from bot.domain.run import RunState
 from storage.outbox.rows import BEGINS_REPLY, SAID
 from storage.schema.tables import accounts, chat_addresses, chats, inbound, outbox, receipts, runs
@@ -18,23 +18,32 @@ from storage.statements.entity import Entity
 from storage.statements.sets import among
 from storage.statements.tx import Tx
 
+_MOST_DIGITS = 18
+"""A row's number has 63 bits."""
+
 
 def _accounts(tx: Tx) -> Sequence[int]:
     """Every account: the indexes are by account, so that a search over all of them names them."""
     return tx.scalars(sa.select(accounts.c.id)).all()
 
 
+def number_of(name: str) -> int | None:
+    """The number that a name is, where a row can have it."""
+    if not (name.isascii() and name.isdecimal() and len(name) <= _MOST_DIGITS):
+        return None
+    return int(name)
+
+
 def _id_named(tx: Tx, ids: sa.Column[int], name: str) -> Sequence[int]:
-    if not (name.isascii() and name.isdecimal()):
-        return ()
-    return tx.scalars(sa.select(ids).where(ids == int(name))).all()
+    number = number_of(name)
+    return () if number is None else tx.scalars(sa.select(ids).where(ids == number)).all()
 
 
 def runs_named(tx: Tx, name: str) -> Sequence[int]:
     """The runs that a number or a request id names; several when accounts share the id."""
     by_request = sa.select(inbound.c.run).where(
         inbound.c.account.in_(_accounts(tx)),
-        inbound.c.request_id == name,
+        inbound.c.request_id == clean(name),
         inbound.c.run.is_not(None),
     )
     return _id_named(tx, runs.c.id, name) or tx.scalars(by_request.distinct()).all()
@@ -89,6 +98,7 @@ def recorded_under(tx: Tx, request_id: str, account: int | None) -> RecordedMess
 
     Of any also by the name that a client of ours gave it, which ends the id: that reads the table.
     """
+    request_id = clean(request_id)
     of = {"account_ids": list(_accounts(tx) if account is None else [account])}
     found = _RECORDED.first(tx.execute(_UNDER_NAME, of | {"request": request_id}))
     if found is not None or account is not None or not request_id:
@@ -121,7 +131,7 @@ def chats_named(tx: Tx, name: str) -> Sequence[int]:
     """The chats that our id or a platform's address names (`address/topic` for a topic), whole
     or cut short as lists show it; where addresses begin with the platform's name and a colon,
     with or without that."""
-    address, _, topic = name.replace("...", "…").partition("/")
+    address, _, topic = clean(name).replace("...", "…").partition("/")
     every = tx.execute(sa.select(accounts.c.id, accounts.c.channel)).all()
     spelled = {address, *(f"{row.channel}:{address}" for row in every)}
     known = chat_addresses.c.address

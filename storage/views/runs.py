@@ -168,6 +168,20 @@ def run_line(tx: Tx, run: int, lease_seconds: float) -> RunLine | None:
     return next(iter(_lines(tx, _ONE, run_id=run, lease_seconds=lease_seconds)), None)
 
 
+_LAST_ENDED = (
+    sa.select(runs.c.id, runs.c.ending)
+    .where(runs.c.chat == CHAT_ID, is_in(runs.c.state, RunState.ENDED))
+    .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
+    .limit(AT_MOST)
+)
+
+
+def last_ended(tx: Tx, chat: int, limit: int) -> Sequence[tuple[int, Ending]]:
+    """The runs of a chat that ended last, each with how it did, the last one first."""
+    found = tx.execute(_LAST_ENDED, {"chat_id": chat, "at_most": limit})
+    return [(row.id, Ending(row.ending)) for row in found]
+
+
 _REQUESTS = (
     sa.select(inbound.c.run, inbound.c.request_id)
     .where(among(inbound.c.run, "run_ids"))

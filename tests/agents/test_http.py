@@ -238,3 +238,12 @@ async def test_an_empty_reason_asks_for_nobody(server: FakeAgentServer, connect:
     asked = turn("hello")
     assert await connect()(asked) == Reply("Hi")
     assert asked.handoffs == []
+
+
+@pytest.mark.parametrize("address", ["https://xn--a/", "http:://elsewhere", "//\u2488"])
+async def test_a_redirect_to_no_address_is_a_failure_that_names_the_place(
+    server: FakeAgentServer, connect: Connect, address: str
+) -> None:
+    server.behaviour = response(302, headers=f"location: {address}\r\n")
+    with pytest.raises(AgentFailed, match=r"127\.0\.0\.1"):
+        await connect()(FakeTurn((message("hello"),)))

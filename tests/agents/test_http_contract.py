@@ -130,6 +130,8 @@ def test_b76_a_busy_server_is_asked_again_when_it_says(
         ("1e9", None),
         ("9" * 400, None),
         ("Fri, 99 Jan 2027 08:00:30 GMT", None),
+        ("Fri, 15 Jan 2027202720272027 08:00:30 GMT", None),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", 0.0),
     ],
 )
 def test_both_forms_of_retry_after_are_read(header: str, after: float | None) -> None:

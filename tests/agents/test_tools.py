@@ -137,6 +137,19 @@ def test_two_tools_of_one_name_are_refused() -> None:
         unique(tools)
 
 
+def test_no_tool_of_ours_takes_the_name_of_a_chat_a_person_or_a_run() -> None:
+    """Whatever a person's words talk a model into, what it can call is its own turn's."""
+    tools = [make_tool(f) for f in builtin_functions(WebReader(), people=True)]
+    asked_for = {tool.name: {p.name for p in tool.parameters} for tool in tools}
+    assert asked_for == {
+        "remind_me": {"when", "text", "zone"},
+        "list_reminders": set(),
+        "cancel_reminder": {"number"},
+        "web_fetch": {"url"},
+        "hand_over": {"reason"},
+    }
+
+
 def test_no_tools_are_fine() -> None:
     assert load_tools("") == []
 

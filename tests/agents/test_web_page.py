@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from bot.agents.assistant.page_words import words
 from bot.agents.assistant.web_page import (
+    MAX_BYTES,
     MAX_CHARACTERS,
     REDIRECTS,
     PageUnreadable,
@@ -172,3 +175,47 @@ async def test_what_is_no_page_is_said(site: Site, answer: bytes, said: str) -> 
 async def test_a_charset_that_there_is_not_is_no_error(site: Site) -> None:
     site.server.behaviour = page("é".encode(), "text/plain; charset=hex")
     assert await site.reader.read(site.url()) == "é"
+
+
+@pytest.mark.parametrize("url", ["https://xn--a/", "https://xn--/", "http://[::1", "https://a:b/"])
+async def test_a_name_that_nobody_can_read_is_said(site: Site, url: str) -> None:
+    with pytest.raises(PageUnreadable):
+        await site.reader.read(url)
+    site.server.behaviour = page(b"", status=302, location=url)
+    with pytest.raises(PageUnreadable):
+        await site.reader.read(site.url())
+
+
+@pytest.mark.parametrize(
+    ("html", "read"),
+    [
+        ("a<![CDA[b]>c", "ac"),
+        ("1 < 2 &lt; 3<", "1 < 2 < 3<"),
+        ("a<!-- <p>b --> c<!---->d", "a cd"),
+        ("<a title=\"a>b\" x='>'>c</a>", "c"),
+        ("a<script>if (1<2) '</p>'</SCRIPT >b<style>p{</style>c", "abc"),
+        ("<head><title>t<body>a", "a"),
+        ("<p>a</p>b<br/>c", "a\nb\nc"),
+        ("a<script>b", "a"),
+        ("a<b class='c", "a"),
+        ("a&#xd800;&#0;b", "a\ufffd\ufffdb"),
+    ],
+)
+def test_words_are_told_from_marks(html: str, read: str) -> None:
+    assert words(html) == read
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "<a ", "<!--", "<!", "<![CDATA[", "</", "&#", '<a x="', '<a x=">', "<script>"]
+)
+def test_marks_that_never_end_take_no_longer_than_words(piece: str) -> None:
+    began = time.process_time()
+    words(piece * (MAX_BYTES // len(piece)))
+    # Looked through again from each mark, they took minutes.
+    assert time.process_time() - began < 20
+
+
+async def test_an_encoding_that_takes_minutes_is_not_taken(site: Site) -> None:
+    body = b"-" + b"a" * 200_000
+    site.server.behaviour = page(body, "text/plain; charset=punycode")
+    assert (await site.reader.read(site.url())).startswith("-aaaa")

@@ -35,12 +35,32 @@ def json(status: int, text: str, *headers: tuple[str, str], stores: bool = False
     return answered(status, text.encode(), *headers, stores=stores)
 
 
+_HUGE = "9" * 400
 NOT_SENT: list[tuple[Misbehaviour, Outcome]] = [
     (faults.too_many(37), NotSent("too many requests", "429", 37.0, LimitOf.UNTOLD)),
     (faults.too_many_unnamed(), NotSent("too many requests", "429", None, LimitOf.UNTOLD)),
     (
         json(429, "busy", ("Retry-After", "5")),
         NotSent("too many requests", "429", 5.0, LimitOf.UNTOLD),
+    ),
+    *(
+        (
+            json(429, f'{{"ok":false,"parameters":{{"retry_after":{wait}}}}}'),
+            NotSent("too many requests", "429", None, LimitOf.UNTOLD),
+        )
+        for wait in (_HUGE, "1e999", "NaN", "-1", "true", '"5"')
+    ),
+    (
+        json(400, f'{{"ok":false,"parameters":{{"migrate_to_chat_id":{_HUGE}}}}}'),
+        Refused(Scope.PAYLOAD, "no description", "400"),
+    ),
+    (
+        json(400, '{"ok":false,"description":"Bad Request: a\\u0000b\\ud800c"}'),
+        Refused(Scope.PAYLOAD, "a\ufffdb\ufffdc", "400"),
+    ),
+    (
+        json(200, f'{{"ok":false,"error_code":{_HUGE},"description":"new"}}'),
+        Refused(Scope.PAYLOAD, "new", "400"),
     ),
     (
         faults.migrated(-1007000000301),

@@ -224,3 +224,14 @@ def test_what_our_secret_signed_for_something_else_opens_nothing(tokens: Tokens)
         with pytest.raises(NotKnown):
             tokens.read(sign(claims, OTHER))
     assert tokens.read(text) == session
+
+
+def test_a_session_that_no_database_takes_is_none_and_one_without_end_has_one() -> None:
+    """Only who has our secret can sign such a one."""
+    clock = ShiftedClock()
+    tokens = Tokens([SECRET], clock)
+    claims = {"aud": "answerback web session", "sid": "s", "sub": "guest:1", "name": ""}
+    for wrong in ({"sid": "\ud800"}, {"sub": "guest:\x00"}, {"name": "\udfff"}):
+        with pytest.raises(NotKnown):
+            tokens.read(jwt({**claims, "exp": 1, **wrong}))
+    assert tokens.read(jwt({**claims, "exp": 10**400})).ends_at > clock.wall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -180,3 +181,11 @@ async def test_the_address_of_a_listed_message_is_the_exact_one() -> None:
         await at.fake.inbound("hi", webhook=False)
         found = {m.address.chat for m in await listed(at)}
         assert found == {"whatsapp:AR.1A2B3C4D5E6F7a8b9c0d", PERSON}
+
+
+@pytest.mark.parametrize("uri", ["http://[::1", "//[a]b/x", "https://elsewhere.example/x"])
+async def test_a_next_page_at_no_address_of_ours_leaves_the_mark(uri: str) -> None:
+    async with line() as at:
+        body = json.dumps({"messages": [], "next_page_uri": uri}).encode()
+        at.fake.fail("list", Fault("another page", stores=True, answer=Answer(200, body)))
+        assert (await partly(at))[1]

@@ -8,8 +8,11 @@ import httpx
 import pytest
 
 from channels.http import CallFailed, ErrorAnswer, NoAnswer, NothingReached
+from channels.whatsapp_cloud.account import CloudNumber
 from channels.whatsapp_cloud.api import GraphApi, GraphError
+from tests.channels.whatsapp_cloud_kit import settings_with
 from tests.channels.whatsapp_cloud_number import number_line
+from tests.clocks import ShiftedClock
 from tests.fakes.faults import Fault
 from tests.fakes.meta import faults
 from tests.fakes.meta.server import NUMBER, TOKEN
@@ -142,3 +145,14 @@ async def test_an_id_that_would_lead_elsewhere_is_asked_of_nobody(media: str) ->
         with pytest.raises(NothingReached):
             await line.number._api.media(media)
         assert line.fake.calls == []
+
+
+@pytest.mark.parametrize("told", [10**400, -1, True, "soon", 1.5, None])
+async def test_a_token_that_ends_at_no_time_is_one_that_never_ends(told: object) -> None:
+    answer = json.dumps({"data": {"is_valid": True, "expires_at": told, "scopes": ["a\ud800"]}})
+    async with Receiver((Reply(200, answer),)) as meta:
+        settings = settings_with(meta_api_url=meta.url)
+        number = CloudNumber(settings, NUMBER, TOKEN, ShiftedClock())
+        info = await number.token_info()
+        await number._api.close()
+    assert (info.valid, info.expires_at, info.permissions) == (True, 0.0, frozenset({"a\ufffd"}))

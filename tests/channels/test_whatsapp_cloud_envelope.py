@@ -282,3 +282,19 @@ def test_whatever_stands_for_a_body_is_kept(body: object) -> None:
 def test_a_mark_before_the_body_is_no_part_of_it() -> None:
     body = payloads.raw(payloads.envelope(payloads.change(messages=[text(1)])))
     assert words_of(parse(b"\xef\xbb\xbf" + body, NUMBERS)) == ["hi"]
+
+
+@pytest.mark.parametrize("where", ["messages", "changes", "entries"])
+def test_a_body_of_very_many_things_is_one_dead_letter(where: str) -> None:
+    many: list[list[object]] = [[]] * 20_000
+    change = payloads.change()
+    change["value"]["messages"] = many
+    body = payloads.envelope(change)
+    if where == "changes":
+        body["entry"][0]["changes"] = many
+    elif where == "entries":
+        body["entry"] = [{"changes": [[]]}] * 20_000
+    [told] = read(body)
+    assert "10000 things" in told.error
+    thousand = [text(n) for n in range(1000)]
+    assert len(read(payloads.envelope(payloads.change(messages=thousand)))) == 1000

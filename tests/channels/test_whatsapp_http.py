@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -160,3 +161,16 @@ async def test_failures_name_a_kind_and_never_an_address() -> None:
             await http.request("GET", "http://127.0.0.1:1/?To=whatsapp:+15550100015")
     assert str(failure.value) == "the connection was refused (ConnectError)"
     assert failure.value.__cause__ is None
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+async def test_an_answer_that_is_larger_than_any_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, coding: str
+) -> None:
+    monkeypatch.setattr("channels.http.LARGEST_ANSWER", 100_000)
+    body = b"0" * 1_000_000
+    sent = gzip.compress(body) if coding == "gzip" else body
+    head = f"HTTP/1.1 201 X\r\nContent-Encoding: {coding}\r\nContent-Length: {len(sent)}\r\n\r\n"
+    async with served(answering(head.encode() + sent)) as url, client(PATIENCE) as http:
+        with pytest.raises(NoAnswer, match="too large"):
+            await http.request("POST", url, data={"Body": "x"})

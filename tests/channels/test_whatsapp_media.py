@@ -40,6 +40,8 @@ HOME = f"https://api.twilio.com/2010-04-01/Accounts/{ACCOUNT}"
         ("https://169.254.169.254/latest/meta-data", Trust.REFUSED),
         ("http://127.0.0.1:8080/readyz", Trust.REFUSED),
         ("file:///etc/passwd", Trust.REFUSED),
+        ("https://xn--a/", Trust.REFUSED),
+        ("https://xn--/", Trust.REFUSED),
         ("", Trust.REFUSED),
     ],
 )
@@ -136,3 +138,15 @@ async def test_a_forged_address_is_refused_without_a_call(ref: str) -> None:
         with pytest.raises(AttachmentUnavailable):
             await at.channel.fetch(Attachment("photo", ref))
         assert at.fake.calls == []
+
+
+@pytest.mark.parametrize("told", ["\u00b2", "-1", "abc", "9" * 5_000])
+async def test_a_length_that_is_no_number_does_not_matter_until_it_is_too_large(told: str) -> None:
+    answer = httpx.Response(
+        200, headers=[(b"content-length", told.encode("latin-1"))], content=b"x"
+    )
+    if told.isascii() and told.isdigit():
+        with pytest.raises(AttachmentUnavailable):
+            await bounded(answer, 10)
+    else:
+        assert await bounded(answer, 10) == b"x"

@@ -208,3 +208,9 @@ def test_a_row_without_a_name_or_sender_is_refused(changes: dict[str, Any]) -> N
 @pytest.mark.parametrize("date", [None, "", "yesterday", 17, "Fri, 99 Foo 2026"])
 def test_a_row_without_a_usable_time_is_still_a_message(date: object) -> None:
     assert parse_message(TwilioMessage.of(listed(date_created=date))).sent_at is None
+
+
+def test_the_name_of_a_field_that_no_database_takes_is_cleaned_like_its_value() -> None:
+    [told] = parse(form(**{"a\ud800b": "\x00"}), SENDER)
+    assert isinstance(told, Inbound)
+    assert told.extra["cleaned"] == "a\ufffdb"

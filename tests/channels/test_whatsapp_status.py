@@ -94,3 +94,8 @@ def test_no_callback_raises_anything_but_a_dead_letter(
     except PayloadError:
         return
     assert told.receipt
+
+
+def test_a_status_that_no_database_takes_is_cleaned() -> None:
+    told = parse_status({"MessageSid": SID, "MessageStatus": "a\x00b\ud800"}, {})
+    assert told.provider_status == "a\ufffdb\ufffd"

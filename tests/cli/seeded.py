@@ -370,6 +370,13 @@ _ROWS: dict[sa.Table, list[dict[str, Any]]] = {
     ],
     tables.runs: _RUNS,
     tables.inbound: _INBOUND,
+    tables.notes: [
+        {"id": 1, "chat": WANDA, "at": NOW - 900, "who": "ann@desk", "text": "Called twice."},
+        {"id": 2, "chat": EVE, "at": NOW - 800, "who": "ben@page", "text": HOSTILE},
+    ],
+    tables.hand_replies: [
+        {"part": 45, "chat": ADA, "at": NOW - 200, "who": "ann@desk", "key": None, "digest": "d"}
+    ],
     tables.steps: [
         {
             "run": 1,

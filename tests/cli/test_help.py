@@ -14,6 +14,7 @@ VERBS = {
     "serve", "chat", "up", "stuck", "top", "status", "recover", "doctor", "explain",
     "runs list", "runs show", "runs why", "runs requeue", "runs close", "runs apologise",
     "chats list", "chats show", "chats pause", "chats resume", "chats reply", "chats forget",
+    "chats inbox", "chats note", "chats answered",
     "chats export",
     "outbox list", "outbox resolve", "letters list", "letters dismiss",
     "webhook set", "webhook info", "webhook delete", "db upgrade", "db current", "db backup",

@@ -265,3 +265,20 @@ async def test_the_doctor_reads_an_old_schema(
     environment.setenv("DATABASE_URL", blank_sqlite_url)
     found = await examined()
     assert found["schema"].fix == "answerback db upgrade"
+
+
+async def test_the_doctor_tells_of_files_that_everybody_may_read(
+    environment: pytest.MonkeyPatch, sqlite_url: str, tmp_path: Path
+) -> None:
+    environment.chdir(tmp_path)
+    environment.setenv("DATABASE_URL", sqlite_url)
+    database, env = Path(sqlite_url.removeprefix("sqlite:///")), tmp_path / ".env"
+    env.touch()
+    for mode, told in ((0o600, False), (0o640, False), (0o644, True)):
+        for file in (database, env):
+            file.chmod(mode)
+        found = await examined()
+        assert [name in found for name in (".env", database.name)] == [told, told]
+        if told:
+            assert found[".env"].level is Level.WARNING
+            assert found[".env"].fix == "chmod o= .env"

@@ -29,7 +29,8 @@ PART = """id run chat channel address kind part state receipt attempts error cod
 CHAT = """id channel account address topic kind name language last_inbound_at paused_until
     unreachable_since unreachable_reason opted_out_at live_runs handoff_at wants_person"""
 
-HEARD = "direction id at run request_id kind ignored state ending"
+HEARD = "direction id at run request_id kind ignored state ending edited_at"
+SAID = "direction id at run kind state error who"
 
 
 def made(kind: type[Any], **given: object) -> Any:
@@ -56,8 +57,9 @@ def _some(hint: Any) -> object:
         (shapes.moment_shape(made(Moment), text=False), "at who what detail"),
         (shapes.moment_shape(made(Moment), text=True), "at who what detail text"),
         (shapes.said_shape(made(Heard), text=False), HEARD),
-        (shapes.said_shape(made(Heard), text=True), f"{HEARD} text"),
-        (shapes.said_shape(made(Said), text=False), "direction id at run kind state error"),
+        (shapes.said_shape(made(Heard), text=True), f"{HEARD} text sender_name"),
+        (shapes.said_shape(made(Said), text=False), SAID),
+        (shapes.said_shape(made(Said), text=True), f"{SAID} text"),
         (shapes.letter_shape(made(DeadLetter), text=False), "id channel age_s error bytes"),
         (shapes.letter_shape(made(DeadLetter), text=True), "id channel age_s error bytes body"),
         (

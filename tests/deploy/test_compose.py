@@ -139,5 +139,5 @@ def test_the_proxy_passes_on_what_is_asked_from_outside() -> None:
     told = (ROOT / "deploy/Caddyfile").read_text()
     [paths] = re.findall(r"@ours path (.*)", told)
     channels = ["/telegram/*", "/whatsapp/*", "/whatsapp-cloud/*", "/web/*"]
-    assert paths.split() == [*channels, "/operator", "/operator/*"]
+    assert paths.split() == [*channels, "/files/*", "/operator", "/operator/*"]
     assert "respond 404" in told

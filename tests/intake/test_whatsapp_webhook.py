@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
@@ -10,7 +11,8 @@ from bot.domain.errors import AttachmentUnavailable
 from bot.domain.reply import FileOut, Reply
 from bot.domain.turn import Turn
 from tests.fakes.twilio import faults, forms
-from tests.fakes.twilio.signing import SharedKey
+from tests.fakes.twilio.server import AUTH_TOKEN
+from tests.fakes.twilio.signing import SIGNATURE, SharedKey, signature
 from tests.kit.agents import Held, repeats
 from tests.kit.whatsapp import CALM, PERSON, answering, asked, echo, endings
 from tests.limits import PATIENCE, until
@@ -64,6 +66,23 @@ async def test_b37_a_nul_is_cleaned_after_the_signature_was_checked(world: World
     assert (text, name) == ("hi\ufffdthere", "Bo\ufffdb")
     assert "cleaned" in extra
     assert world.twilio.texts("whatsapp:+15550100016") == ["you said: hi\ufffdthere"]
+
+
+@pytest.mark.alternating(1)
+@pytest.mark.parametrize("raw", [b"\0", b"%00", b"%ED%A0%80"])
+async def test_a_form_that_no_database_takes_is_kept_and_answered(world: World, raw: bytes) -> None:
+    """Raw in the body too, where no browser and no library would write it."""
+    running = await world.start(agent=echo)
+    told = await world.twilio.inbound("hello", webhook=False)
+    body = urlencode(told.form).encode() + b"&Strange" + raw + b"=x" + raw
+    fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="replace")
+    made = signature(f"{PUBLIC}/whatsapp/webhook", fields, AUTH_TOKEN, "sha1")
+    answer = await running.client.post(
+        f"{running.url}/whatsapp/webhook", content=body, headers={SIGNATURE: made}
+    )
+    assert (answer.status_code, answer.text) == (200, EMPTY)
+    await world.settled()
+    assert world.twilio.texts() == ["you said: hello"]
 
 
 async def test_b42_a_long_name_costs_no_message(world: World) -> None:

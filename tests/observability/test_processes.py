@@ -57,6 +57,9 @@ async def test_b91_a_process_prints_neither_token_nor_text(
     await program.post_update(Person(ADA).text("secret-text-XYZ +49 151 12345678"))
     await world.twilio.inbound("secret-text-XYZ", from_="whatsapp:+15550100015")
     await world.settled()
+    limits = Path(f"/proc/{program.pid}/limits")
+    if limits.exists():  # An image of the process would hold both.
+        assert re.search(r"^Max core file size +0 ", limits.read_text(), re.MULTILINE)
     assert await program.stop() == 0
     assert "the run ended: " in program.output
     assert [word for word in FORBIDDEN if word in program.output] == []

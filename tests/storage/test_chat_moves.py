@@ -20,7 +20,9 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 import storage
 from bot.domain.ending import Ending
+from bot.domain.message import ChatKind
 from storage import chats
+from storage.chats import NewChat
 from storage.statements.tx import Tx
 from storage.views.parts import PartFilter, parts_listed
 from storage.views.runs import RunFilter, runs_listed
@@ -41,6 +43,17 @@ def test_a_block_that_is_older_than_the_last_message_parks_nothing(hand: Hand) -
     hand.heard(chat, 1_000.0, "1")
     assert not hand.do(chats.park, chat, "blocked", 999.0)
     assert hand.do(chats.park, chat, "blocked", 1_000.0)
+
+
+def test_who_comes_to_an_address_that_was_left_gets_a_chat_of_their_own(hand: Hand) -> None:
+    left = hand.do(chats.get, hand.new_chat())
+    hand.do(chats.leave_address, left.account, left.address)
+    new = NewChat(left.account, left.address, ChatKind.PRIVATE, "", "")
+    hand.do(chats.create, [new])
+    found = hand.do(chats.locate, left.account, [left.address])
+    assert found not in (None, left.id)
+    assert hand.do(chats.get, found).address == left.address
+    assert hand.do(chats.get, left.id).address != left.address
 
 
 def test_a_filter_that_names_nothing_lists_everything(hand: Hand) -> None:

@@ -27,3 +27,28 @@ def test_a_pg_dump_that_is_too_old_says_which_one_to_install(
     url = parsed_url("postgresql://127.0.0.1:1/answerback")
     with pytest.raises(BackupFailed, match=r"18\.6; .*install the client of the server's version"):
         dump(url, tmp_path / "part", made_at=0.0)
+
+
+TELLS = """#!/bin/sh
+echo "$0 $@" >> "$TOLD"
+env >> "$TOLD"
+echo '-- PostgreSQL database dump complete'
+"""
+
+
+def test_no_password_is_among_a_programs_words_or_in_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "pg_dump"
+    program.write_text(TELLS, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("TOLD", str(tmp_path / "told"))
+    dump(
+        parsed_url("postgresql://ann:s3cret%2Fword@127.0.0.1:1/answerback"),
+        tmp_path / "part",
+        made_at=0.0,
+    )
+    told = (tmp_path / "told").read_text()
+    assert "ann@127.0.0.1" in told
+    assert "s3cret" not in told

@@ -6,8 +6,9 @@ import pytest
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address
+from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from storage import chats, runs
+from storage import chats, hand_replies, notes, runs
 from storage.chats import link
 from storage.statements.tx import Tx
 from tests.storage.kit import Hand
@@ -221,3 +222,14 @@ def test_merging_twice_changes_nothing(hand: Hand, pair: tuple[int, int]) -> Non
     before = hand.rows("SELECT * FROM chats ORDER BY id")
     assert merged(hand) == kept
     assert hand.rows("SELECT * FROM chats ORDER BY id") == before
+
+
+def test_notes_and_the_authors_of_replies_go_along(hand: Hand, pair: tuple[int, int]) -> None:
+    kept, gone = pair
+    hand.do(notes.add, gone, "ann", "pays late")
+    hand.do(hand_replies.record, gone, [hand.post(gone, PartKind.OPERATOR)], "ann", "d", "k")
+    merged(hand)
+    assert [note.text for note in hand.do(notes.listed, kept, 10)] == ["pays late"]
+    found = hand.do(hand_replies.under, "k")
+    assert found is not None
+    assert (found.chat, found.who) == (kept, "ann")

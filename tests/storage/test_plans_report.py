@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from bot.domain.concern import Concern
 from bot.domain.reply import PartKind
+from storage import hand_replies
 from storage.statements.tx import Tx
-from storage.views import diagnostics, gauges, handoffs, lookup, progress
-from storage.views.conversation import conversation
+from storage.views import chats, concerns, diagnostics, gauges, handoffs, lookup, progress, runs
+from storage.views.conversation import Before, conversation
 from tests.storage.kit import LEASE, Hand
 from tests.storage.plans import BIG, Reading, fill, reading
+
+
+def _with_concern(hand: Hand, concern: Concern) -> Reading:
+    return reading(hand, concerns.with_concern, concern, concerns.Place(1.0, 1), 25)
+
 
 QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
     "dead_runs": lambda hand: reading(hand, diagnostics.dead_runs, LEASE),
@@ -29,6 +37,15 @@ QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
     "delayed_parts": lambda hand: reading(hand, diagnostics.delayed_parts, 60.0),
     "unparsed_payloads": lambda hand: reading(hand, diagnostics.unparsed_payloads),
     "conversation": lambda hand: reading(hand, conversation, 1, 20),
+    "earlier conversation": lambda hand: reading(hand, conversation, 1, 20, Before(900.0, 99, 99)),
+    "one chat": lambda hand: reading(hand, chats.chats_listed, [1]),
+    "heard lately": lambda hand: reading(hand, chats.heard_lately, None, 25),
+    "heard before": lambda hand: reading(hand, chats.heard_lately, 9_000, 25),
+    "last ended": lambda hand: reading(hand, runs.last_ended, 1, 20),
+    "last said": lambda hand: reading(hand, hand_replies.last_said, 1),
+    "count concerns": lambda hand: reading(hand, concerns.count_concerns),
+    "concerns of chats": lambda hand: reading(hand, concerns.concerns_of, [1, 2, 3]),
+    **{f"with concern {concern}": partial(_with_concern, concern=concern) for concern in Concern},
     "of_one_run": lambda hand: reading(hand, _of_one_run, 20_001),
     "gauges": lambda hand: reading(hand, gauges.read_gauges),
     "rates": lambda hand: reading(hand, gauges.read_rates, 60.0),

@@ -8,7 +8,18 @@ from sqlalchemy import Text
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reminders import Schedule
 from bot.domain.reply import PartBody, PartKind
-from storage import audit_log, chats, holders, inbox, outbox, reminders, runs, steps
+from storage import (
+    audit_log,
+    chats,
+    hand_replies,
+    holders,
+    inbox,
+    notes,
+    outbox,
+    reminders,
+    runs,
+    steps,
+)
 from storage.inbox import NewPayload
 from storage.outbox import Attempt, NewParts
 from storage.retention import delete_old
@@ -159,3 +170,15 @@ def test_a_pass_with_nothing_to_do_reads_by_index_however_long_the_past(hand: Ha
     found = reading(hand, delete_old, 90 * DAY)
     assert not found.whole_tables & BIG & {"runs", "inbound", "outbox", "chats"}
     assert found.pages < 100
+
+
+def test_words_of_operators_go_with_those_of_people(hand: Hand) -> None:
+    chat = hand.new_chat()
+    hand.do(notes.add, chat, "ann", SECRET)
+    hand.do(hand_replies.record, chat, [1], "ann", SECRET, "key")
+    hand.advance(91 * DAY)
+    hand.do(notes.add, chat, "ann", "a young one")
+    delete_all(hand, 90)
+    assert words_left(hand) == set()
+    assert [note.text for note in hand.do(notes.listed, chat, 10)] == ["", "a young one"]
+    assert hand.rows("SELECT who, key FROM hand_replies") == [("ann", "key")]

@@ -107,3 +107,9 @@ def test_further_channels_are_named_in_the_file_too(
 def test_a_channels_name_is_short_and_plain(name: str) -> None:
     with pytest.raises(ValueError, match="no name of a channel"):
         ChannelName(name)
+
+
+@pytest.mark.parametrize("module", [".", "..x", "../../etc/passwd", "a b"])
+def test_a_channel_that_is_no_module_is_refused_by_name(module: str) -> None:
+    with pytest.raises(ConfigurationError, match="CHANNELS"):
+        plugins((module,))

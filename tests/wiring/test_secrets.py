@@ -72,3 +72,10 @@ def test_a_providers_key_is_lent_without_what_stands_around_it(
         "ANTHROPIC_API_KEY": "sk-two",
         "SOME_NAME": " as it is ",
     }
+
+
+@pytest.mark.parametrize("name", ["WEB_ORIGINS", "TELEGRAM_BOT_TOKEN", "PUBLIC_URL"])
+def test_a_value_that_is_not_utf_8_is_refused(environment: pytest.MonkeyPatch, name: str) -> None:
+    environment.setenv(name, "\udcff\udcfe")
+    with pytest.raises(ConfigurationError):
+        read_settings()

@@ -70,6 +70,7 @@ def test_each_sender_at_twilio_is_an_account_and_the_first_has_the_paths() -> No
         ({"meta_verify_token": ""}, "META_VERIFY_TOKEN"),
         ({"meta_api_version": "26"}, "META_API_VERSION"),
         ({"meta_template_parameters": "{reply}"}, "META_TEMPLATE_PARAMETERS"),
+        ({"meta_template_parameters": "[" * 100_000}, "META_TEMPLATE_PARAMETERS"),
         ({"meta_template_parameters": '["{reply}"]'}, "META_TEMPLATE_NAME"),
         ({"public_url": ""}, "PUBLIC_URL"),
     ],

@@ -62,6 +62,7 @@ def test_statuses_come_to_the_public_url(monkeypatch: pytest.MonkeyPatch) -> Non
     ("name", "value"),
     [
         ("TWILIO_TEMPLATE_VARIABLES", "{reply}"),
+        ("TWILIO_TEMPLATE_VARIABLES", "[" * 100_000),
         ("TWILIO_CHOICE_TEMPLATES", '{"two": "HX2"}'),
         ("TWILIO_FALLBACK_URL", "bot.example.test"),
         ("PUBLIC_URL", ""),

@@ -8,15 +8,18 @@ same holds for each redirect. No proxies, cookies or credentials take part.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import ipaddress
 import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
-from html.parser import HTMLParser
 
 import httpx
+
+from bot.agents.assistant.page_words import words
+from bot.domain.message import clean
 
 MAX_BYTES = 2_000_000
 MAX_CHARACTERS = 20_000
@@ -24,8 +27,7 @@ SECONDS = 20.0
 REDIRECTS = 5
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _TEXTUAL = re.compile(r"text/.*|application/(json|xml|.*\+json|.*\+xml|javascript)")
-_SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head"})
-_BREAKS = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre"})
+_CHARSET = re.compile("utf-(8|16|32)|iso8859|iso2022|cp[0-9]|koi8|gb|big5|shift_jis|euc|mac-|ascii")
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -80,7 +82,7 @@ class WebReader:
                 return await self._read(url)
         except TimeoutError:
             raise PageUnreadable(f"it took longer than {SECONDS:.0f} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise PageUnreadable(type(error).__name__) from None
 
     async def _read(self, url: str) -> str:
@@ -99,7 +101,7 @@ class WebReader:
 
     async def _locate(self, url: httpx.URL) -> str:
         """The public address to connect to. Raises PageUnreadable."""
-        if url.scheme not in ("http", "https") or not url.host:
+        if url.scheme not in ("http", "https") or not url.raw_host:
             raise PageUnreadable("only http:// and https:// addresses are read")
         if url.userinfo:
             raise PageUnreadable("an address with a password is not read")
@@ -142,43 +144,17 @@ async def _page(response: httpx.Response) -> str:
         if len(body) >= MAX_BYTES:
             break
     body = body[:MAX_BYTES]
-    try:
-        text = body.decode(response.charset_encoding or "utf-8", errors="replace")
-    except (LookupError, ValueError):
-        text = body.decode("utf-8", errors="replace")
+    text = clean(body.decode(_charset(response), errors="replace"))
     if kind in ("text/html", "application/xhtml+xml"):
-        text = await asyncio.to_thread(_readable, text)
+        text = await asyncio.to_thread(words, text)
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}\n[cut here]"
 
 
-def _readable(html: str) -> str:
-    reader = _Words()
-    reader.feed(html)
-    reader.close()
-    lines = (" ".join(line.split()) for line in "".join(reader.words).splitlines())
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-
-
-class _Words(HTMLParser):
-    """Collects what a reader would see."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.words: list[str] = []
-        self._silent = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _SILENT:
-            self._silent += 1
-        elif tag in _BREAKS:
-            self.words.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in _SILENT:
-            self._silent = max(0, self._silent - 1)
-        elif tag in _BREAKS:
-            self.words.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.words.append(data)
+def _charset(response: httpx.Response) -> str:
+    """The encoding that a page says it has, if it is one that pages have. Python knows others,
+    which take minutes for two megabytes or are none of text."""
+    try:
+        name = codecs.lookup(response.charset_encoding or "utf-8").name
+    except (LookupError, ValueError):
+        return "utf-8"
+    return name if _CHARSET.match(name) else "utf-8"

@@ -109,7 +109,8 @@ class HttpAgent:
                 await response.aclose()
         except httpx.ConnectError as error:
             raise AgentFailed(f"{self.place}: can't connect ({error})") from error
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            # The last two: httpx reads where a redirect leads, though none is followed.
             raise AgentFailed(f"{self.place}: {type(error).__name__}") from error
 
     async def _body(self, response: httpx.Response) -> bytes:

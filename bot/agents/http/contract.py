@@ -151,11 +151,11 @@ def retry_after(header: str, now: float) -> float | None:
         return float(value)
     try:
         due = parsedate_to_datetime(value)
-    except ValueError:
+        if due.tzinfo is None:
+            due = due.replace(tzinfo=UTC)
+        return max(0.0, due.timestamp() - now)
+    except (ValueError, OverflowError):  # a year of ten digits, or one before the first
         return None
-    if due.tzinfo is None:
-        due = due.replace(tzinfo=UTC)
-    return max(0.0, due.timestamp() - now)
 
 
 def _object(body: bytes) -> dict[str, object]:

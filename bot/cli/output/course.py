@@ -57,7 +57,7 @@ def _said(one: Said, long: str) -> tuple[str, str]:
     error = f", {one.error}" if one.error else ""
     kind = "by hand" if by_hand else one.kind.value
     told = f"part {one.id} {kind}{long}: {one.state.value}{error}"
-    return "operator" if by_hand else "bot", told
+    return (one.who or "operator") if by_hand else "bot", told
 
 
 def _words(what: str, text: str) -> str:

@@ -77,7 +77,8 @@ def stuck_shape(item: Stuck) -> Shape:
 
 def said_shape(one: Heard | Said, *, text: bool) -> Shape:
     """A line of a conversation: `direction` tells a person's messages from ours."""
-    return shape(one, "" if text else "text")
+    hidden = "attachments made_at"
+    return shape(one, hidden if text else f"{hidden} text sender_name")
 
 
 def letter_shape(letter: DeadLetter, *, text: bool) -> Shape:

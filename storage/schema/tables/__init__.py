@@ -14,6 +14,7 @@ An index with a condition serves a statement that spells the condition out:
 """
 
 from storage.schema.tables.base import metadata
+from storage.schema.tables.desk import hand_replies, notes, presence
 from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import Watched, early_statuses, outbox, receipts
@@ -42,12 +43,15 @@ __all__ = [
     "events",
     "files",
     "followed",
+    "hand_replies",
     "holders",
     "inbound",
     "journal",
     "metadata",
+    "notes",
     "outbox",
     "payloads",
+    "presence",
     "receipts",
     "reminders",
     "retention",

@@ -64,6 +64,7 @@ chats = Table(
     UniqueConstraint("account", "address", "topic"),
     one_of("kind", ChatKind),
     Index("ix_chats_handoff", "handoff_at", **where("handoff_at IS NOT NULL")),
+    Index("ix_chats_paused", "paused_until", **where("paused_until IS NOT NULL")),
     postgresql_with=UPDATED_OFTEN,
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Table, case
 
+from storage.schema.tables.desk import hand_replies, notes, presence
 from storage.schema.tables.followed import followed, journal, shown
 from storage.schema.tables.incoming import edits, inbound, payloads
 from storage.schema.tables.outgoing import early_statuses, outbox, receipts
@@ -41,6 +42,8 @@ WORDS: Mapping[Table, Mapping[str, object]] = {
     outbox: {"text": "", "reply": None, "wire": "", "error": ""},
     events: {"why": ""},
     files: {"name": "", "content": None},
+    notes: {"text": ""},
+    hand_replies: {"digest": ""},
 }
 """The words that people wrote and were told, and sentences that may quote it: agents give reasons,
 platforms say what was wrong with a message."""
@@ -69,6 +72,9 @@ NO_WORDS: Mapping[Table, str] = {
     journal: "kind status ending",
     shown: "state",
     followed: "",
+    notes: "who",
+    hand_replies: "who key",
+    presence: "page who",
 }
 """Every other column of text: who and where, ids, our own words and states, what an agent's author
 or an operator calls something."""

@@ -74,6 +74,12 @@ runs = Table(
     # On SQLite of all runs: it would read the table for the foreign key to a chat.
     Index("ix_runs_chat", "chat", "ended_at", "id", postgresql_where=text("state = 'ended'")),
     Index("ix_runs_ended_at", "ended_at", **where("ended_at IS NOT NULL")),
+    Index(
+        "ix_runs_given_up",
+        "ended_at",
+        "chat",
+        **where("ending IN ('apologised', 'failed', 'expired')"),
+    ),
     postgresql_with=UPDATED_OFTEN,
 )
 

@@ -1,0 +1,128 @@
+"""The inbox: chats that want a person, and those that were heard last. No words are shown here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from bot.domain.concern import Concern
+from bot.operations.inbox import Cursor, Wanting, heard_page, inbox_page
+from bot.operations.seen import Seen, look
+from bot.operations.shortening import shortened_in
+from bot.operator.live import Pieces
+from bot.operator.view import Asked, View
+from storage.statements.tx import Tx
+from storage.views.concerns import COUNTED, Place
+
+PATH = "/chats"
+_AT_ONCE = 25
+_EVERY = 3.0
+"""Seconds between two looks: a list is glanced at, a chat is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The part of the inbox that is asked for: chats of one reason, or all that were `heard`;
+    `after` and `before` are where a further page begins."""
+
+    only: Concern | None = None
+    after: Cursor | None = None
+    heard: bool = False
+    before: int | None = None
+
+    @property
+    def query(self) -> Mapping[str, object]:
+        """The wish as the query of an address."""
+        return {
+            "reason": "" if self.only is None else self.only.value,
+            "after": "" if self.after is None else _told(self.after),
+            "all": "1" if self.heard else "",
+            "before": self.before,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of the inbox as it is shown. `more` is the wish for the next one."""
+
+    seen: Seen
+    wanting: Sequence[Wanting]
+    heard: Sequence[Wanting]
+    counts: Mapping[Concern, int]
+    more: Wish | None
+
+
+def listed(tx: Tx, wish: Wish) -> Listed:
+    """The chats of a wish. Behind the last that want a person stand those that were heard last."""
+    if wish.heard:
+        late = heard_page(tx, wish.before, _AT_ONCE)
+        more = None if late.more is None else Wish(heard=True, before=late.more)
+        return Listed(look(tx), (), _shown(late.chats), {}, more)
+    page = inbox_page(tx, wish.only, wish.after, _AT_ONCE)
+    if page.more is not None or wish.only is not None:
+        more = None if page.more is None else replace(wish, after=page.more)
+        return Listed(look(tx), _shown(page.chats), (), page.counts, more)
+    wanted = {one.line.id for one in page.chats}
+    late = heard_page(tx, None, _AT_ONCE)
+    others = [one for one in late.chats if one.line.id not in wanted and not one.concerns]
+    more = None if late.more is None else Wish(heard=True, before=late.more)
+    return Listed(look(tx), _shown(page.chats), _shown(others), page.counts, more)
+
+
+def _shown(found: Sequence[Wanting]) -> Sequence[Wanting]:
+    return [replace(one, line=shortened_in(one.line)) for one in found]
+
+
+def _wish(asked: Asked) -> Wish:
+    """The wish of an address. Raises HTTPException."""
+    given = asked.request.query_params
+    try:
+        return Wish(
+            only=Concern(given["reason"]) if given.get("reason") else None,
+            after=_cursor(given["after"]) if given.get("after") else None,
+            heard="all" in given,
+            before=int(given["before"]) if given.get("before") else None,
+        )
+    except ValueError:
+        raise HTTPException(404, "there is no such page of the inbox") from None
+
+
+def _told(cursor: Cursor) -> str:
+    return f"{cursor.concern.value}-{cursor.place.at!r}-{cursor.place.chat}"
+
+
+def _cursor(told: str) -> Cursor:
+    """The place that `_told` told. Raises ValueError."""
+    concern, at, chat = told.split("-", 2)
+    return Cursor(Concern(concern), Place(float(at), int(chat)))
+
+
+def _values(found: Listed, wish: Wish) -> dict[str, object]:
+    return {"found": found, "wish": wish, "concerns": list(Concern), "most": COUNTED}
+
+
+async def inbox(asked: Asked) -> Response:
+    """The list."""
+    wish = _wish(asked)
+    return asked.page("inbox.html", 200, **_values(await asked.read(listed, wish), wish))
+
+
+async def follow(asked: Asked) -> ASGIApp:
+    """Its live parts."""
+    wish = _wish(asked)
+
+    async def pieces() -> Pieces:
+        values = _values(await asked.read(listed, wish), wish)
+        return {
+            "chats": asked.piece("inbox_chats.html", **values),
+            "filters": asked.piece("inbox_filters.html", **values),
+        }
+
+    return asked.follow(pieces, _EVERY, shared=True)
+
+
+VIEWS = (View(PATH, inbox), View("/live/inbox", follow))

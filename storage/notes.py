@@ -1,0 +1,76 @@
+"""Notes of operators on a chat, for each other: apart from everything that is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from storage.schema.tables import notes
+from storage.schema.tables.words import WORDS
+from storage.statements.binds import AT_MOST, CHAT_ID, SECONDS
+from storage.statements.chat_rows import AT_ONCE, MoveChat
+from storage.statements.clock import now
+from storage.statements.entity import Entity
+from storage.statements.sets import within
+from storage.statements.tx import Tx
+
+LONGEST = 4_000
+"""Characters of a note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The words of an operator about a chat. `at` in epoch seconds; `text` is empty once the chat's
+    words were deleted."""
+
+    id: int
+    at: float
+    who: str
+    text: str
+
+
+_NOTE = Entity(Note, notes)
+_ADD = sa.insert(notes).values(at=now).returning(notes.c.id)
+_LISTED = (
+    sa.select(*_NOTE.columns)
+    .where(notes.c.chat == CHAT_ID)
+    .order_by(notes.c.id.desc())
+    .limit(AT_MOST)
+)
+
+
+def add(tx: Tx, chat: int, who: str, text: str) -> int:
+    """Keep a note; returns its id."""
+    return int(tx.scalars(_ADD, {"chat": chat, "who": who, "text": text}).one())
+
+
+def listed(tx: Tx, chat: int, limit: int) -> Sequence[Note]:
+    """The newest notes on a chat, oldest of them first."""
+    found = _NOTE.all(tx.execute(_LISTED, {"chat_id": chat, "at_most": limit}))
+    return found[::-1]
+
+
+_FORGET_OLD = (
+    sa.update(notes)
+    .where(
+        within(
+            notes.c.id,
+            sa.select(notes.c.id)
+            .where(notes.c.text != sa.literal_column("''"), notes.c.at < now - SECONDS)
+            .order_by(notes.c.at)
+            .limit(sa.literal_column(str(AT_ONCE))),
+        )
+    )
+    .values(**WORDS[notes])
+)
+
+
+def forget_old(tx: Tx, older: float) -> bool:
+    """Take the words out of some notes of more than `older` seconds ago. True: there may be
+    more."""
+    return tx.execute(_FORGET_OLD, {"seconds": older}).rowcount == AT_ONCE
+
+
+merge = MoveChat(notes, notes.c.chat)

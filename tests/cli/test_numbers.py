@@ -1,0 +1,35 @@
+"""Numbers of rows as people type and paste them: of any length, and none at all."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from bot.cli import outbox, runs
+from bot.cli.session import CommandFailed
+
+NUMBERS = ["9" * 18, "9" * 19, "9" * 5_000, "²", "٣", "0x1", "1e3", ""]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_that_no_row_has_is_said_to_be_none(sqlite_url: str, number: str) -> None:
+    runner = CliRunner(env={"DATABASE_URL": sqlite_url})
+    for app, words in (
+        (outbox.app, ["resolve", number, "--lost", "--dry-run"]),
+        (outbox.letters, ["dismiss", number, "--dry-run"]),
+        (runs.app, ["show", number]),
+    ):
+        said = runner.invoke(app, words)
+        assert isinstance(said.exception, CommandFailed | SystemExit), (words, said.exception)
+        assert said.exit_code == 1
+
+
+@pytest.mark.parametrize("number", NUMBERS[1:])
+def test_an_option_that_takes_a_rows_number_takes_nothing_else(
+    sqlite_url: str, number: str
+) -> None:
+    runner = CliRunner(env={"DATABASE_URL": sqlite_url})
+    for app, option in ((outbox.app, "--before"), (outbox.app, "--run"), (runs.app, "--before")):
+        said = runner.invoke(app, ["list", option, number])
+        assert said.exit_code == 2, (option, said.output)
+        assert "no number of a row" in " ".join(said.output.replace("│", " ").split())
