@@ -12,6 +12,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate
 PEERS := arq taskiq procrastinate pgqueuer dbos
+STORMED := naive arq taskiq dbos
 # Each worker gets the next test when it has ended one: what is long begins first (tests/conftest.py).
 SPREAD := -n $(WORKERS) --dist load --maxschedchunk 1
 CODE := bot channels storage tests benchmarks examples docs
@@ -29,7 +30,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-deep check lint format goldens picture recording screenshots fuzz audit bench bench-peers bench-kills lock clean
+.PHONY: help install run test test-deep check lint format goldens picture recording screenshots fuzz audit bench bench-peers prove prove-peers soak lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -82,14 +83,21 @@ bench: $(TESTABLE) ## Every figure beside its floor, and docs/benchmarks.md; ARG
 bench-peers: $(TESTABLE) $(PEERS:%=.venv-peers/%/.ready) ## The same job by other libraries
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
-.venv-peers/%/.ready: benchmarks/peers/%.txt $(TOOLS)
+.venv-peers/%/.ready: benchmarks/peers/%.lock $(TOOLS)
 	@echo 'Installing $* ...' >&2
 	@$(UV) venv --quiet --clear --python $(BIN)/python $(@D) </dev/null >&2
-	@$(UV) pip install --quiet --python $(@D)/bin/python -r $< </dev/null >&2
+	@$(UV) pip install --quiet --compile-bytecode --require-hashes --python $(@D)/bin/python \
+		-r $< </dev/null >&2
 	@touch $@
 
-bench-kills: $(TESTABLE) ## Load while processes are killed: no answer lost, none doubled
-	@$(BIN)/python -m benchmarks.kills $(ARGS)
+prove: $(TESTABLE) ## An hour of load while all goes wrong, and docs/proof.md; ARGS='--minutes 5'
+	@$(BIN)/python -m benchmarks.proof $(ARGS)
+
+prove-peers: $(TESTABLE) $(STORMED:%=.venv-peers/%/.ready) ## The same for bots of other libraries; ARGS='--only arq'
+	@$(BIN)/python -m benchmarks.peers.storm $(ARGS)
+
+soak: $(TESTABLE) ## An hour at half of what is possible: memory and tables; ARGS='--minutes 5'
+	@$(BIN)/python -m benchmarks.proof.soak $(ARGS)
 
 .PHONY: reference docs
 reference: $(TESTABLE) ## Write the pages that the code tells: docs/api.md, settings.md and others
@@ -101,7 +109,10 @@ docs: $(READABLE) ## Make the site of the pages; a dead link, anchor or a page i
 		--conf-dir docs/site --doctree-dir build/doctrees . build/docs </dev/null
 	@echo "The site is in build/docs/index.html"
 
-.PHONY: keep-release
+.PHONY: bench-upgrade keep-release
+bench-upgrade: $(TESTABLE) ## The last release and this version side by side under load, and the way back
+	@$(BIN)/python -m benchmarks.proof.upgrade $(ARGS)
+
 keep-release: ## After a release: keep its code for the tests, TAG=v0.2.0
 	@git rev-parse --quiet --verify '$(TAG)^{commit}' >/dev/null || { echo 'TAG=v0.2.0, please'; exit 1; }
 	@rm -f tests/releases/answerback-*.tar.xz
@@ -116,6 +127,9 @@ lock: $(TOOLS) ## Resolve the dependencies anew into the lock files
 	$(COMPILE) --upgrade pyproject.toml --all-extras --group build -c requirements.lock \
 		-o requirements-test.lock
 	$(COMPILE) --upgrade --group docs -c requirements-test.lock -o requirements-docs.lock
+	for peer in $(PEERS) $(filter-out $(PEERS),$(STORMED)); do \
+		$(COMPILE) --upgrade benchmarks/peers/$$peer.txt -o benchmarks/peers/$$peer.lock || exit 1; \
+	done
 
 clean: ## Remove what was installed and cached; data/ stays
 	rm -rf .venv* build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

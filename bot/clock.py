@@ -9,6 +9,8 @@ import uuid
 from functools import cache
 from pathlib import Path
 
+from bot.domain.ports import UNKNOWN_BOOT
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -45,4 +47,4 @@ def _boot_id() -> str:
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
-        return "unknown-boot"
+        return UNKNOWN_BOOT

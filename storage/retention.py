@@ -5,10 +5,11 @@ a message is known as a duplicate. What belongs to no run (messages that nobody 
 operator's words) is walked through by its ids. A row of `retention` says how far a walk has come.
 A page takes no chat that somebody is at work on, and waits for nobody.
 
-Three more rows are the installation's memory. One counts the seconds by which due times followed
-the database's clock since the first day, and guards the following. One says that the database came
-from a backup: a copy is made with it, and who begins to work on it settles it (`restored`). One
-says that somebody was forgotten whose words may be in unused space still (`compaction`).
+Further rows are the installation's memory. One counts the seconds by which due times followed the
+database's clock since the first day, and guards the following; beside it each boot of a machine
+has one (`bot/leases/due_clock.py`). One says that the database came from a backup: a copy is made
+with it, and who begins to work on it settles it (`restored`). One says that somebody was forgotten
+whose words may be in unused space still (`compaction`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from storage.schema.tables import outbox as outbox_rows
 from storage.schema.tables import retention
 from storage.schema.tables import runs as run_rows
 from storage.schema.tables.processes import RESTORED
+from storage.statements import clock
 from storage.statements.binds import SECONDS, STEP
 from storage.statements.chat_rows import AT_ONCE
 from storage.statements.clock import now
@@ -152,18 +154,47 @@ def delete_old(tx: Tx, older: float) -> bool:
 
 
 _CLOCK = "clock"
-_FOLLOWED = sa.select(retention.c.at).where(retention.c.what == _CLOCK)
+_BASE = sa.bindparam("base_of", type_=sa.Text)
+_DUE_TIMES = sa.select(
+    sa.select(retention.c.at).where(retention.c.what == _CLOCK).scalar_subquery().label("followed"),
+    sa.select(retention.c.at).where(retention.c.what == _BASE).scalar_subquery().label("base"),
+)
 _AT_FIRST = insert(retention).values(what=_CLOCK, at=_AT + STEP)
 _FOLLOW = _AT_FIRST.on_conflict_do_update(
     index_elements=[retention.c.what],
     set_={"at": _AT_FIRST.excluded.at},
     where=retention.c.at == _AT,
 )
+_FIRST_BASE = insert(retention).values(what=_BASE, at=_AT)
+_KEEP_BASE = _FIRST_BASE.on_conflict_do_update(
+    index_elements=[retention.c.what], set_={"at": _FIRST_BASE.excluded.at}
+)
 
 
-def clock_followed(tx: Tx) -> float:
-    """The seconds by which due times have followed a clock that was set, in all."""
-    return tx.scalar(_FOLLOWED) or 0.0
+@dataclass(frozen=True, slots=True)
+class DueTimes:
+    """The clock of due times, which shows `now`; by how much they have `followed` it in all; and
+    how far it is ahead of a machine's seconds since its boot, less that. None: nobody knows yet."""
+
+    followed: float
+    base: float | None
+    now: float
+
+
+def due_times(tx: Tx, machine: str) -> DueTimes:
+    """All that shows whether somebody set the clock, for a machine by the name of its boot."""
+    # In this order: what was followed before the clock was read is in what it shows.
+    row = tx.execute(_DUE_TIMES, {"base_of": _base_of(machine)}).one()
+    return DueTimes(row.followed or 0.0, row.base, clock.read(tx))
+
+
+def keep_base(tx: Tx, machine: str, base: float) -> None:
+    """Remember the base of a machine. A row for each of its boots."""
+    tx.execute(_KEEP_BASE, {"base_of": _base_of(machine), "mark_at": base})
+
+
+def _base_of(machine: str) -> str:
+    return f"{_CLOCK} of {machine}"
 
 
 def follow_clock(tx: Tx, followed: float, step: float) -> bool:

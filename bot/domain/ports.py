@@ -13,6 +13,9 @@ from bot.domain.delivery import DeliveryStatus, LateRefusal, Lookup, Outcome, Se
 from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
 from bot.domain.reply import Button, PartBody, Reply
 
+UNKNOWN_BOOT = "unknown-boot"
+"""The boot id of a system that tells none: one name for all its boots."""
+
 
 class Clock(Protocol):
     """The only way to time and chance."""

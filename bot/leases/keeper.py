@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 from bot.domain.decisions.terms import LeaseTerms
 from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.ports import Clock
+from bot.leases.due_clock import DueClock
 from storage import audit_log, runs
 from storage import holders as holder_rows
 from storage.engine.database import Database
@@ -91,7 +92,7 @@ class LeaseKeeper:
         self._blocked = False
         self._judges_from = 0.0
         self._lease_clock_ahead: float | None = None
-        self._due_clock: tuple[float, float] | None = None
+        self.due_clock = DueClock(clock, terms)
         self.draining = False
         self._on_lapse: list[Callable[[], None]] = []
         self.lapses = 0
@@ -129,31 +130,6 @@ class LeaseKeeper:
             _log.warning("the database's clock was set by %.0f s", ahead - before)
             self._judges_from = max(self._judges_from, now + self.terms.seconds)
         return self.may_judge()
-
-    def clock_step(self, followed: float, shown: float, asked: float) -> float:
-        """Seconds by which somebody set the clock of due times and nobody has followed; 0 for none.
-        After monotonic second `asked` the rows had followed `followed` seconds in all, and then it
-        showed this; what came late tells nothing. Less than half a lease is no step, but drift."""
-        now, slack = self._clock.monotonic(), self.terms.seconds / 2
-        if now - asked > slack / 2:
-            return 0.0
-        ahead = shown - now
-        ahead_before, followed_before = self._due_clock or (ahead, followed)
-        step = ahead - ahead_before
-        if abs(step) > slack:
-            step -= followed - followed_before
-            if abs(step) > slack:
-                return step
-        # Who saw no step and finds one followed began after it.
-        self._due_clock = ahead, followed
-        return 0.0
-
-    def clock_followed(self, followed: float, step: float) -> None:
-        """The rows had followed `followed` seconds, and now by our hand `step` more."""
-        assert self._due_clock is not None
-        ahead_before, followed_before = self._due_clock
-        seen = followed - followed_before + step
-        self._due_clock = ahead_before + seen, followed + step
 
     def remaining(self) -> float:
         """Seconds until the trust window closes; 0 without a lease."""

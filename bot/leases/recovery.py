@@ -85,19 +85,17 @@ async def _sweep_all(rt: Runtime, lease_seconds: float, who: str, judges: MayJud
 
 
 async def _follow(rt: Runtime, lease: LeaseKeeper) -> None:
-    """Let due times follow a clock that was set: one of the processes that see it does."""
+    """Let due times follow a clock that was set: one of the processes that find it does."""
+    due_clock = lease.due_clock
     asked = rt.clock.monotonic()
-    followed, shown = await rt.db.read(_read_clock)
-    step = lease.clock_step(followed, shown, asked)
-    if step and await rt.db.write(_follow_clock, followed, step):
-        lease.clock_followed(followed, step)
-        _log.warning("the clock of due times was set by %.0f s", step)
-        rt.wakeups.tell(READY)
-
-
-def _read_clock(tx: Tx) -> tuple[float, float]:
-    # In this order: what was followed before the clock was read is in what it shows.
-    return retention.clock_followed(tx), clock.read(tx)
+    found = await rt.db.read(retention.due_times, due_clock.machine)
+    if step := due_clock.step(found, asked):
+        if await rt.db.write(_follow_clock, found.followed, step):
+            due_clock.has_followed(found, step)
+            _log.warning("the clock of due times was set by %.0f s", step)
+            rt.wakeups.tell(READY)
+    elif (base := due_clock.to_keep(found)) is not None:
+        await rt.db.write(retention.keep_base, due_clock.machine, base)
 
 
 def _follow_clock(tx: Tx, followed: float, step: float) -> bool:

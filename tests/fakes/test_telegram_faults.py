@@ -272,3 +272,13 @@ async def test_limits_that_are_enforced_refuse_with_a_wait() -> None:
         answers = [await say(http) for _ in range(2)]
         assert [a.status_code for a in answers] == [200, 429]
         assert len(fake.messages(ADA)) == 1
+
+
+async def test_whoever_waits_as_long_as_a_refusal_said_is_taken(now: Ticker) -> None:
+    limits = Limits(burst=1)
+    async with FakeTelegram(limits=limits, now=now) as fake, telegram_http(fake) as http:
+        fake.main.rates.enforce = True
+        answers = [await say(http) for _ in range(3)]
+        now.at += answers[-1].json()["parameters"]["retry_after"]
+        answers.append(await say(http))
+        assert [a.status_code for a in answers] == [200, 429, 429, 200]

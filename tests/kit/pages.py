@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 
 from tests.kit.web import API, Following, Told, Visitor
 from tests.limits import moment
+
+_OURS = ("message", "notice")
 
 
 @dataclass
@@ -24,20 +27,26 @@ class Page:
     begun_anew: int = 0
     """The number of times that it was given a snapshot instead of what came behind its last
     number."""
+    _first: dict[str, Any] = field(default_factory=lambda: {"n": 0, "messages": [], "turns": []})
+    """The snapshot that it began with: the last one before its first event."""
     _tried: set[str] = field(default_factory=set)
 
     @property
     def shown(self) -> Sequence[str]:
         """The elements of ours that it shows."""
-        return [told.data["text"] for told in self.told if told.kind in ("message", "notice")]
+        before = [one["text"] for one in self._first["messages"] if one["kind"] in _OURS]
+        return before + [told.data["text"] for told in self.told if told.kind in _OURS]
 
     @property
     def numbers_missing(self) -> bool:
         """Tell whether a number is missing, or came twice."""
-        return [told.id for told in self.told] != list(range(1, len(self.told) + 1))
+        first = self._first["n"] + 1
+        return [told.id for told in self.told] != list(range(first, first + len(self.told)))
 
     def has_ended(self, name: str) -> bool:
-        return ("ended", name) in [told.about for told in self.told]
+        known = {one["request_id"] for one in self._first["messages"]}
+        under_way = {turn["request_id"] for turn in self._first["turns"]}
+        return name in known - under_way or ("ended", name) in [told.about for told in self.told]
 
     async def send(self, name: str, text: str) -> bool:
         """Send a message once; ask about one that was sent before. False: nobody has it yet, or
@@ -69,6 +78,8 @@ class Page:
                 *blocks, read = (read + text).split("\n\n")
                 for block in blocks:
                     following.read(block)
+                if not self.told:
+                    self._first = next((t.data for t in following.of("snapshot")), self._first)
                 self.told += following.events
                 self.begun_anew += len(following.of("resync"))
                 following.told.clear()

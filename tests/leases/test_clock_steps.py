@@ -170,6 +170,59 @@ async def test_one_step_of_the_clock_is_followed_once_however_many_processes_see
         assert left[1][2:4] == pytest.approx(before[1][2:4], abs=1)
 
 
+@STEPS
+async def test_a_step_is_followed_by_the_next_process_where_nobody_lives_who_saw_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """Killed between the step and the next look, again and again."""
+    dying = await world.start(agent=Echo(), **MORTAL)
+    world.telegram.fail("sendMessage", faults.too_many(900), times=1)
+    assert await post(dying, Person(ADA).text("hello")) == [200]
+    await world.until("SELECT state, not_before > 0 FROM runs", lambda rows: rows == [("ready", 1)])
+    world.stop_time()
+    take_no_work(dying)
+    await dying.process.sweep()
+    await outlive(world, dying)
+    await dying.process.sweep()
+    [before] = await world.rows(LEFT)
+    for by in (step, 0.0, -step):
+        await dying.die()
+        set_due_times_clock(world, monkeypatch, by)
+        dying = await world.start(agent=Echo(), **MORTAL)
+        take_no_work(dying)
+        await dying.process.sweep()
+        [left] = await world.rows(LEFT)
+        assert left[:2] == pytest.approx(before[:2], abs=1)
+
+
+@STEPS
+async def test_a_step_that_was_undone_is_undone_by_who_saw_neither(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """One process follows the step and dies; the other one was too busy to look meanwhile."""
+    pair = [await world.start(agent=Echo(), holder_name=name, **MORTAL) for name in ("one", "two")]
+    world.telegram.fail("sendMessage", faults.too_many(900), times=1)
+    assert await post(pair[0], Person(ADA).text("hello")) == [200]
+    await world.until("SELECT state, not_before > 0 FROM runs", lambda rows: rows == [("ready", 1)])
+    world.stop_time()
+    for one in pair:
+        take_no_work(one)
+        await one.process.sweep()
+    await outlive(world, *pair)
+    for one in pair:
+        await one.process.sweep()
+    [before] = await world.rows(LEFT)
+    set_due_times_clock(world, monkeypatch, step)
+    await pair[0].process.lease.renew()
+    await pair[0].process.sweep()
+    await pair[0].die()
+    set_due_times_clock(world, monkeypatch, 0.0)
+    await pair[1].process.lease.renew()
+    await pair[1].process.sweep()
+    [left] = await world.rows(LEFT)
+    assert left[:2] == pytest.approx(before[:2], abs=1)
+
+
 async def test_of_two_processes_that_see_one_step_at_once_one_follows_it(
     world: World,
 ) -> None:
@@ -179,7 +232,7 @@ async def test_of_two_processes_that_see_one_step_at_once_one_follows_it(
         for followed, step in ((0.0, -HOUR), (-HOUR, HOUR), (0.0, HOUR)):
             moves = [way.write(retention.follow_clock, followed, step) for way in ways]
             assert sorted(await asyncio.gather(*moves)) == [False, True]
-            assert await ways[0].read(retention.clock_followed) == followed + step
+            assert (await ways[0].read(retention.due_times, "")).followed == followed + step
     finally:
         for way in ways:
             way.close()

@@ -20,7 +20,8 @@ from tests.servers.daemon import (
 
 
 class Valkey(Server):
-    """Valkey without persistence: a restart loses everything."""
+    """Valkey. A restart loses everything, unless it is `durable`: then it writes down each command
+    before it answers."""
 
     signals: ClassVar = {
         Stop.GRACEFUL: signal.SIGTERM,
@@ -28,8 +29,9 @@ class Valkey(Server):
         Stop.KILL: signal.SIGKILL,
     }
 
-    def __init__(self, *, tcp: bool = False) -> None:
+    def __init__(self, *, tcp: bool = False, durable: bool = False) -> None:
         self._program = _valkey_program()
+        self._durable = durable
         super().__init__(tcp=tcp, in_memory=False)
         self.socket = self.folder / "valkey.sock"
 
@@ -52,6 +54,7 @@ class Valkey(Server):
         return [
             *(self._program, "--bind", "127.0.0.1", "--port", str(self.port)),
             *("--unixsocket", self.socket, "--dir", self.folder, "--save", ""),
+            *("--appendonly", "yes" if self._durable else "no", "--appendfsync", "always"),
         ]
 
     def is_ready(self) -> bool:

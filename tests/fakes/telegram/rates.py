@@ -22,7 +22,8 @@ class Limits:
 
 @dataclass
 class Rates:
-    """Sliding counts; `excess` lists what went over. `enforce` makes the fake refuse it."""
+    """Sliding counts; `excess` lists what went over. `enforce` makes the fake refuse it: what was
+    refused is not counted, so that whoever waits as long as told is taken."""
 
     now: Now
     limits: Limits = Limits()
@@ -57,13 +58,17 @@ class Rates:
         if len(times) <= limit:
             return None
         self.excess.append(f"{what}: {len(times)} messages in {seconds:g} s")
+        if self.enforce:
+            times.pop()
         return max(1, round(times[0] + seconds - now))
 
     def _in_chat(self, chat_id: int, now: float) -> int | None:
         room, then = self._bucket.get(chat_id, (float(self.limits.burst), now))
-        room = min(float(self.limits.burst), room + (now - then) * self.limits.per_chat) - 1.0
-        self._bucket[chat_id] = (max(room, -1.0), now)
-        if room >= -0.05:
+        there = min(float(self.limits.burst), room + (now - then) * self.limits.per_chat)
+        room = there - 1.0
+        over = room < -0.05
+        self._bucket[chat_id] = (there if over and self.enforce else max(room, -1.0), now)
+        if not over:
             return None
         self.excess.append(f"chat {chat_id}: over {self.limits.per_chat:g} messages a second")
         return 1
