@@ -281,6 +281,7 @@ let acting = false;
 let wanted = false; // somebody wants this chat: it was opened, or something is to be sent
 let letGo; // gives the lock back
 let quiet; // a timer: the acting tab says nothing
+let unanswered = false; // no acting tab has told its state since it was asked for
 let channel;
 
 const tell = (kind, value) => channel?.postMessage({ kind, value, rank: acting ? rank : undefined });
@@ -304,6 +305,7 @@ function listen() {
 }
 
 function ask() {
+  unanswered = true;
   tell("hello");
   expect(TAB_ANSWERS);
 }
@@ -324,6 +326,7 @@ function act() {
 function hear({ kind, value, rank: theirs }) {
   if (acting && theirs < rank) {
     acting = false;
+    unanswered = true; // The other may know more.
     stopStream();
   }
   if (!acting && theirs !== undefined) expect(2 * SILENCE);
@@ -338,10 +341,14 @@ function hear({ kind, value, rank: theirs }) {
     settle(value.session, value.since, value.wipe);
     if (acting) act();
   }
-  if (kind === "beat" && !acting) link = value;
+  if (kind === "beat" && !acting) {
+    link = value;
+    if (unanswered) ask(); // Nobody acted when it was asked for.
+  }
   if (kind === "event" && !acting && !apply(value.kind, value.data)) ask();
   if (kind === "state" && !acting) {
     if (value.since < since) return; // It has not heard yet that another session began.
+    unanswered = false;
     settle(value.session, value.since);
     value.items.forEach(put);
     turns = new Map(value.turns);
