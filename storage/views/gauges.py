@@ -122,6 +122,11 @@ _RECORDED = sa.select(sa.func.count()).where(
 )
 
 
+def _badly(ending: str, detail: str) -> str:
+    """An ending and its detail, which is empty where the words are gone."""
+    return f"{ending}: {detail}" if detail else ending
+
+
 def read_rates(tx: Tx, seconds: float) -> Rates:
     """The amounts of what happened lately."""
     lately = {"seconds": seconds}
@@ -129,5 +134,5 @@ def read_rates(tx: Tx, seconds: float) -> Rates:
         seconds=seconds,
         recorded=int(tx.scalars(_RECORDED, lately).one()),
         endings=tuple((str(row[0]), int(row[1])) for row in tx.execute(_ENDINGS, lately)),
-        errors=tuple((r[0], f"{r[1]}: {r[2]}", r[3]) for r in tx.execute(_ENDED_BADLY)),
+        errors=tuple((r[0], _badly(r[1], r[2]), r[3]) for r in tx.execute(_ENDED_BADLY)),
     )
