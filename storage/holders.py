@@ -66,8 +66,8 @@ since_renewal = sa.case(
     (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
     else_=now - holders.c.seen_at,
 )
-"""Seconds since the last renewal: by the wall clock for a holder of another lease clock, from before
-the machine was booted anew or the database was copied."""
+"""Seconds since the last renewal: by the wall clock for a holder of another lease clock, from
+before the machine was booted anew or the database was copied."""
 
 
 def alive(holder: object, lease_seconds: float | sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
