@@ -416,7 +416,7 @@ def _tell_status(found: _Status, *, text: bool) -> None:
 
 
 def explain(*, json: options.Json = False) -> None:
-    """Print every way in which a run may end, what it means and who acts then.
+    """Print every way in which a run may end, what it means and what follows.
 
     For example: answerback explain
     """
@@ -426,4 +426,4 @@ def explain(*, json: options.Json = False) -> None:
         render.as_json([dict(zip(keys, row, strict=True)) for row in rows])
     else:
         ending, means = Column("ending", Place.TITLE), Column("what it means", Place.PROSE)
-        render.table((ending, means, Column("who acts")), rows)
+        render.table((ending, means, Column("what follows")), rows)

@@ -969,6 +969,8 @@ function announce(text) {
 }
 
 const bytes = (size) => (size >= 1e6 ? `${(size / 1e6).toFixed(1)} MB` : `${Math.ceil(size / 1000)} kB`);
+// A file bears its name; a caption beside that one is words.
+const wordsOf = ({ text, files }) => [text, ...(files || []).map(({ name, caption }) => name && caption)].filter(Boolean).join("\n\n");
 const named = ({ name, caption, kind, size }) => `${name || caption || kind}${size ? ` (${bytes(size)})` : ""}`;
 
 function attachment(file) {
@@ -988,10 +990,11 @@ function phaseOf(item) {
 
 function element(item, phase) {
   const mine = !item.kind || item.kind === "accepted";
-  const bubble = make("div", { className: "bubble" }, ...(mine ? [item.text] : markdown(item.text || "")));
+  const words = wordsOf(item);
+  const bubble = make("div", { className: "bubble" }, ...(mine ? [words] : markdown(words)));
   bubble.dir = "auto"; // Last: a browser looks for the direction anew at each child.
   const by = unseen(mine ? "YOU" : item.by === "operator" ? "TEAM" : "ASSISTANT");
-  const it = make("li", { className: `item ${mine ? "mine" : item.kind}` }, by, item.text && bubble);
+  const it = make("li", { className: `item ${mine ? "mine" : item.kind}` }, by, words && bubble);
   const extras = [...(item.files || []).map(attachment), ...(item.buttons || []).map(choice)];
   if (extras.length) it.append(make("div", { className: "choices" }, ...extras));
   if (mine) {

@@ -14,7 +14,7 @@ from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.engine.name_lock import is_held
-from storage.holders import HolderRow, alive, listed
+from storage.holders import HolderRow, alive, listed, since_renewal
 from storage.runs.rows import KEPT
 from storage.schema.tables import (
     Watched,
@@ -29,7 +29,7 @@ from storage.schema.tables import (
 )
 from storage.schema.tables.processes import RESTORED
 from storage.statements.binds import ACCOUNT_ID, LEASE_SECONDS
-from storage.statements.clock import lease_clock, lease_now, now
+from storage.statements.clock import now
 from storage.statements.literals import is_in, is_not
 from storage.statements.sets import among, within
 from storage.statements.tx import Result, Row, Tx
@@ -118,12 +118,8 @@ def _of_runs(
     return _Question(sa.select(*columns).where(*conditions), runs.c.id)
 
 
-_silent = sa.case(
-    (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
-    else_=now - runs.c.claimed_at,
-)
 _DEAD = _Question(
-    sa.select(runs.c.id, _silent, holders.c.name, runs.c.id, runs.c.account)
+    sa.select(runs.c.id, since_renewal, holders.c.name, runs.c.id, runs.c.account)
     .join(holders, holders.c.id == runs.c.holder)
     .where(_RUNNING, ~alive(runs.c.holder, LEASE_SECONDS)),
     runs.c.id,

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import RunState
 from storage.runs.rows import KEPT
 from storage.schema.tables import Watched, accounts, inbound, outbox, runs
@@ -123,7 +123,7 @@ _ENDINGS = (
     .group_by(runs.c.ending)
 )
 _ENDED_BADLY = (
-    sa.select(runs.c.id, runs.c.ending, runs.c.detail, now - runs.c.ended_at)
+    sa.select(runs.c.id, now - runs.c.ended_at, runs.c.ending, runs.c.cause, runs.c.detail)
     .where(runs.c.ended_at > now - 3600, is_in(runs.c.ending, *(e for e in Ending if e.needs_eyes)))
     .order_by(runs.c.ended_at.desc())
     .limit(8)
@@ -141,6 +141,11 @@ _RECORDED = sa.select(sa.func.count()).where(
 )
 
 
+def _badly(ending: str, cause: str, detail: str) -> str:
+    """An ending and the reason for it, which is the cause's sentence where the words are gone."""
+    return f"{ending}: {Close(Ending(ending), Cause(cause), detail).words}"
+
+
 def read_rates(tx: Tx, seconds: float) -> Rates:
     """The amounts of what happened lately."""
     lately = {"seconds": seconds}
@@ -148,5 +153,5 @@ def read_rates(tx: Tx, seconds: float) -> Rates:
         seconds=seconds,
         recorded=int(tx.scalars(_RECORDED, lately).one()),
         endings=tuple((str(row[0]), int(row[1])) for row in tx.execute(_ENDINGS, lately)),
-        errors=tuple((r[0], f"{r[1]}: {r[2]}", r[3]) for r in tx.execute(_ENDED_BADLY)),
+        errors=tuple((run, _badly(*end), ago) for run, ago, *end in tx.execute(_ENDED_BADLY)),
     )

@@ -329,7 +329,9 @@ async def test_each_sign_in_and_try_is_written_down_without_what_was_typed(
     world: World, running: Running, browsers: Browsers
 ) -> None:
     ada = browsers(running)
-    assert (await ada.sign_in("my password by mistake", "wrong")).status_code == 401
+    refused = await ada.sign_in("my password by mistake", "wrong")
+    assert refused.status_code == 401
+    assert "This is not the password." in refused.text
     await ada.sign_in()
     await ada.send("/sign-out", {"form_token": form_token(await ada.get(""))})
     rows = await world.rows("SELECT who, what, why FROM events WHERE who LIKE '%@page' ORDER BY id")
