@@ -29,8 +29,8 @@ from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import DONE, MISUSED, CommandFailed, in_session, one_chat, operator_of
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shown
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shown
 
 with lazy_imports(__name__):
     import mimetypes
@@ -42,8 +42,8 @@ with lazy_imports(__name__):
     from bot.operations.actions import Acted, Operator, Subject
     from bot.operations.attached import Host, NotAttached, attach
     from bot.operations.canned import canned_texts
-    from bot.operations.phrases import counted
-    from bot.operations.stuck import Stuck, uncertain
+    from bot.operations.reports.phrases import counted
+    from bot.operations.reports.stuck import Stuck, uncertain
     from bot.wiring import OperatorSession, read_settings
     from storage import hand_replies, notes
     from storage.notes import Note

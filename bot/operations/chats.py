@@ -14,7 +14,7 @@ from bot.domain.reply import FileOut, PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
-from bot.operations.phrases import counted
+from bot.operations.reports.phrases import counted
 from bot.privacy.forget import erase, settle_compaction
 from storage import audit_log, chats, erasure, hand_replies, notes, outbox, runs
 from storage.chats import Chat, requests

@@ -19,8 +19,8 @@ from bot.domain.operators import Role
 from bot.leases.runtime import Runtime
 from bot.operations import chats, dead_letters, inbox, parts, recovering, runs
 from bot.operations.actions import Acted, Operator, Result, apply
-from bot.operations.phrases import counted
-from bot.operations.stuck import Stuck, Trouble
+from bot.operations.reports.phrases import counted
+from bot.operations.reports.stuck import Stuck, Trouble
 from bot.operator.view import Asked, View
 from storage import outbox
 from storage import runs as run_rows

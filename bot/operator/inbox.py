@@ -11,8 +11,8 @@ from starlette.types import ASGIApp
 
 from bot.domain.concern import Concern
 from bot.operations.inbox import Cursor, Wanting, heard_page, inbox_page
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shortened_in
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shortened_in
 from bot.operator.live import Pieces
 from bot.operator.view import Asked, View, number_told
 from storage.statements.tx import Tx

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
-from bot.operations.phrases import counted, span
+from bot.operations.reports.phrases import counted, span
 from storage.views.hours import SPANS, Span
 
 SPAN = 900.0

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from bot.domain.ending import Ending
 from bot.domain.run import RunState
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shortened_in
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shortened_in
 from bot.operator.view import Asked, View, number_told
 from storage.statements.tx import Tx
 from storage.views import lookup

@@ -9,7 +9,7 @@ import pytest
 
 from bot.domain.concern import Concern
 from bot.domain.reply import PartKind
-from bot.operations.stuck import find_stuck
+from bot.operations.reports.stuck import find_stuck
 from storage import hand_replies
 from storage.statements.tx import Tx
 from storage.views import chats, concerns, diagnostics, gauges, handoffs, lookup, progress, runs

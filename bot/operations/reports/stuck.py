@@ -10,7 +10,7 @@ from enum import Enum
 from bot.domain.findings import Level
 from bot.domain.ports import Clock
 from bot.domain.run import RunState
-from bot.operations.phrases import counted, span, when
+from bot.operations.reports.phrases import counted, span, when
 from storage.engine.demands import facts_of, judge
 from storage.statements import clock as database_clock
 from storage.statements.tx import Tx
