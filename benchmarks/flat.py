@@ -23,7 +23,7 @@ from bot.intake.accept import Intake
 from bot.intake.record import Arrival
 from bot.operations import chats
 from bot.operations.actions import Operator
-from bot.operations.stuck import find_stuck
+from bot.operations.reports.stuck import find_stuck
 from bot.runs.shutdown import shut_down
 from bot.supervisor import Supervisor
 from bot.wiring import Process

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.operations.explain import Explained
-from bot.operations.picture import draw_run
+from bot.operations.reports.explain import Explained
+from bot.operations.reports.picture import draw_run
 from storage.views.timeline import Mark, Moment
 
 PICTURE = Path(__file__).parent / "killed-twice.svg"

@@ -62,6 +62,14 @@ def _overdue(
     )
 
 
+since_renewal = sa.case(
+    (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
+    else_=now - holders.c.seen_at,
+)
+"""Seconds since the last renewal: by the wall clock for a holder of another lease clock, from
+before the machine was booted anew or the database was copied."""
+
+
 def alive(holder: object, lease_seconds: float | sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
     """The condition that `holder` (a value or a column) may be believed alive."""
     # Under a name of its own: `holder` may be a column of `holders` itself.
@@ -143,7 +151,7 @@ _gone = sa.or_(holders.c.gone_at.is_not(None), _overdue())
 _HOLDER = Entity(
     HolderRow,
     holders,
-    lease_age=lease_now - holders.c.renewed_at,
+    lease_age=since_renewal,
     gone=_gone.label("gone"),
 )
 _LISTED = sa.select(*_HOLDER.columns).order_by(_gone, holders.c.id)

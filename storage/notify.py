@@ -91,7 +91,7 @@ class Wakeups:
     async def wait(self, topic: str, timeout: float) -> bool:
         """Wait for `topic`, at most `timeout` seconds. True when it was told."""
         async with self.expecting(topic) as told:
-            return await _within(told, timeout)
+            return await within(told, timeout)
 
     @asynccontextmanager
     async def expecting(self, topic: str) -> AsyncIterator[asyncio.Event]:
@@ -199,7 +199,8 @@ class Wakeups:
             listener(topic)
 
 
-async def _within(told: asyncio.Event, timeout: float) -> bool:
+async def within(told: asyncio.Event, timeout: float) -> bool:
+    """Wait for a hint, at most `timeout` seconds. True when it came."""
     try:
         async with asyncio.timeout(timeout):
             await told.wait()

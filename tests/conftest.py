@@ -22,9 +22,8 @@ from tests.servers import Postgres, Server, ServerUnavailable, Valkey, memory_di
 from tests.world import World, open_world
 
 _ON_BOTH_DATABASES = re.compile(
-    r"tests/(storage|crash|e2e|clients|leases)/|tests/cli/test_beside"
+    r"tests/(storage|crash|e2e|leases)/|tests/clients/test_following|tests/operations/test_restored"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|uncertain|burst|steps|lists)"
-    r"|tests/(intake|delivery|operations)/test_whatsapp_cloud|tests/operations/test_restored"
     r"|tests/privacy/test_nothing_left"
 )
 _LONG = re.compile(r"tests/(browser|crash|e2e|cli|observability/test_processes)")

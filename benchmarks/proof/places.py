@@ -79,6 +79,8 @@ class Place:
     """Seconds until whoever dies next is started again."""
     _ports: tuple[int, int] = field(default_factory=lambda: (own_port(), own_port()))
     _turn: int = 0
+    _successor: Living | None = None
+    """Whoever is started beside `now`, until it works."""
     _begun: asyncio.Event = field(default_factory=asyncio.Event)
     _ending: asyncio.Lock = field(default_factory=asyncio.Lock)
     """One end at a time."""
@@ -90,6 +92,8 @@ class Place:
             while True:
                 living = self.now
                 await living.process.wait()
+                if self.now is living and self._successor not in (None, living):
+                    self.now = self._successor  # It died before it was asked to leave.
                 if self.now is not living:
                     continue  # It was succeeded before it left.
                 self._begun.clear()
@@ -167,13 +171,15 @@ class Place:
         """Start the next one beside it, and let the old one leave when the new one works."""
         async with self._ending:
             old = await self.someone()
-            new = await self._start()
+            self._successor = new = await self._start()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_READY_WITHIN):
                     while new.running and not await self.contestant.ready(new.url):
                         await asyncio.sleep(0.1)
             old.asked_to_end = True
-            self.now = new
+            self._successor = None
+            if self.now is old:
+                self.now = new
             await self._leave(old)
 
     async def _leave(self, living: Living) -> None:

@@ -18,7 +18,7 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.exit import linger, to_the_end
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import safe
+from bot.operations.reports.phrases import safe
 from bot.wiring.role import Role
 
 with lazy_imports(__name__):

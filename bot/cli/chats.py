@@ -30,8 +30,8 @@ from bot.cli.session import DONE, MISUSED, CommandFailed, in_session, one_chat, 
 from bot.domain.errors import NotAttached
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shown
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shown
 
 with lazy_imports(__name__):
     import mimetypes
@@ -43,8 +43,8 @@ with lazy_imports(__name__):
     from bot.operations.actions import Acted, Operator, Subject
     from bot.operations.attached import Host, attach
     from bot.operations.canned import canned_texts
-    from bot.operations.phrases import counted
-    from bot.operations.stuck import Stuck, uncertain
+    from bot.operations.reports.phrases import counted
+    from bot.operations.reports.stuck import Stuck, uncertain
     from bot.wiring import OperatorSession, read_settings
     from storage import hand_replies, notes
     from storage.notes import Note
@@ -234,7 +234,7 @@ def _whole(tx: Tx, name: str, lease: float) -> _Whole:
         conversation(tx, chat, _NEWEST),
         uncertain(tx, chat),
         look(tx),
-        next((one for one in handoffs.wanted(tx) if one.chat == chat), None),
+        next(iter(handoffs.wanted(tx, chat)), None),
         handoffs.reason(tx, chat),
         notes.listed(tx, chat, _NEWEST),
         hand_replies.last_said(tx, chat).part,

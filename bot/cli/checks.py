@@ -18,7 +18,7 @@ from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import span
+from bot.operations.reports.phrases import span
 
 with lazy_imports(__name__):
     import asyncio

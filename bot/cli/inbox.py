@@ -20,8 +20,8 @@ from bot.cli.output.wording import moment
 from bot.cli.session import in_session, one_chat
 from bot.domain.concern import Concern
 from bot.lazy_imports import lazy_imports
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shown
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shown
 
 __all__ = ["app"]
 

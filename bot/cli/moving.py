@@ -19,7 +19,7 @@ from bot.lazy_imports import lazy_imports
 with lazy_imports(__name__):
     from bot.operations import database_copy
     from bot.operations.database_copy import Copied, Pace
-    from bot.operations.phrases import counted, span
+    from bot.operations.reports.phrases import counted, span
     from bot.wiring.operator import copy_database, reopen_database
 
 database = backups.database

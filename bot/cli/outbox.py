@@ -17,8 +17,8 @@ from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.domain.delivery import PartState
 from bot.domain.reply import PartKind
 from bot.lazy_imports import lazy_imports
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shown, without_numbers
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shown, without_numbers
 
 with lazy_imports(__name__):
     from bot.operations import dead_letters

@@ -18,15 +18,15 @@ from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_wi
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import shortened
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import counted, span
-from bot.operations.seen import UNSEEN, Seen, look
-from bot.operations.shortening import shortened_in
+from bot.operations.reports.phrases import counted, span
+from bot.operations.reports.seen import UNSEEN, Seen, look
+from bot.operations.reports.shortening import shortened_in
 
 with lazy_imports(__name__):
     import asyncio
 
     from bot.operations import recovering
-    from bot.operations.stuck import (
+    from bot.operations.reports.stuck import (
         Stuck,
         Trouble,
         database_troubles,

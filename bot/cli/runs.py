@@ -23,16 +23,16 @@ from bot.domain.ending import ByHand, Ending
 from bot.domain.message import shortened
 from bot.domain.turn_answer import TurnAnswer
 from bot.lazy_imports import lazy_imports
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shortened_in, shown, shown_course, shown_verdict
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shortened_in, shown, shown_course, shown_verdict
 
 with lazy_imports(__name__):
     from bot.intake.status import turn_status
     from bot.operations import runs
-    from bot.operations.explain import Explained, explain_run
-    from bot.operations.picture import draw_run
-    from bot.operations.stuck import Stuck, stuck_of_run, told_of_run
-    from bot.operations.told import what_was_told
+    from bot.operations.reports.explain import Explained, explain_run
+    from bot.operations.reports.picture import draw_run
+    from bot.operations.reports.stuck import Stuck, stuck_of_run, told_of_run
+    from bot.operations.reports.told import what_was_told
     from bot.wiring import OperatorSession
     from storage.statements.tx import Tx
     from storage.views import lookup, parts, timeline, usage
@@ -416,7 +416,7 @@ def _tell_status(found: _Status, *, text: bool) -> None:
 
 
 def explain(*, json: options.Json = False) -> None:
-    """Print every way in which a run may end, what it means and who acts then.
+    """Print every way in which a run may end, what it means and what follows.
 
     For example: answerback explain
     """
@@ -426,4 +426,4 @@ def explain(*, json: options.Json = False) -> None:
         render.as_json([dict(zip(keys, row, strict=True)) for row in rows])
     else:
         ending, means = Column("ending", Place.TITLE), Column("what it means", Place.PROSE)
-        render.table((ending, means, Column("who acts")), rows)
+        render.table((ending, means, Column("what follows")), rows)

@@ -34,7 +34,8 @@ from bot.domain.ports import Recipient, SendRef
 from bot.domain.run import Run
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
-from storage.notify import part_topic
+from storage import outbox
+from storage.notify import part_topic, within
 from storage.outbox import Attempt
 
 _CALL_CHECKED = 5.0
@@ -81,13 +82,22 @@ async def _outside(ctx: WorkerContext, to: Recipient, step: Look | InCall | Paus
         case InCall(part):
             await ctx.sends.over(part, _CALL_CHECKED)
         case Pause(seconds, int() as awaited):
-            if not await ctx.rt.wakeups.wait(part_topic(awaited), seconds):
-                await ask(ctx.rt, awaited)
+            await _reported(ctx.rt, awaited, seconds)
         case Pause(seconds):
             await ctx.rt.clock.sleep(seconds)
         case other:
             assert_never(other)
     return None
+
+
+async def _reported(rt: Runtime, part: int, seconds: float) -> None:
+    """Wait until a part is reported on, and ask its platform when nobody does in time."""
+    async with rt.wakeups.expecting(part_topic(part)) as told:
+        # A report that came since the rows were read woke nobody.
+        found = await rt.db.read(outbox.get, part)
+        if found is None or found.confirmed or await within(told, seconds):
+            return
+    await ask(rt, part)
 
 
 async def _advance(

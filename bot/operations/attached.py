@@ -59,7 +59,7 @@ def attach(tx: Tx, rt: Runtime, host: Host, chat: int, file: StoredFile) -> File
     if not host.public_url:
         return FileOut(kind="document", content=_text(name, file), name=name)
     ref = hashlib.sha256(found.address.chat.encode() + b"\0" + file.content).hexdigest()
-    kept = KeptFile(ref, name, file.mime, file.content)
+    kept = KeptFile(ref, name, clean(file.mime), file.content)
     files.keep(tx, found.account, found.address, kept)
     secret = secrets.ensure(tx, SIGNED_WITH, host.fresh)
     address = host.public_url + path_of(secret, KeptName(found.account, ref))

@@ -14,7 +14,7 @@ from bot.domain.reply import FileOut, PartKind, Reply
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
-from bot.operations.phrases import counted
+from bot.operations.reports.phrases import counted
 from bot.privacy.forget import erase, settle_compaction
 from storage import audit_log, chats, erasure, hand_replies, notes, outbox, runs
 from storage.chats import Chat, requests
@@ -32,16 +32,16 @@ def pause(tx: Tx, _rt: Runtime, by: Operator, chat: int, seconds: float | None) 
     it, locked, now = Subject(f"chat {chat}"), chats.lock(tx, chat), clock.read(tx)
     if seconds is None and locked.paused_until is not None and locked.paused_until > now:
         return it.too_late("it is paused already")
-    chats.pause(tx, chat, None if seconds is None else now + seconds)
+    chats.pause(tx, locked.id, None if seconds is None else now + seconds)
     span = "until it is resumed" if seconds is None else f"for {seconds:.0f} s"
-    audit_log.note(tx, by.name, "paused", by.because(span), chat=chat)
+    audit_log.note(tx, by.name, "paused", by.because(span), chat=locked.id)
     return it.done(f"paused {span}")
 
 
 def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted:
     """The agent answers again: what waited is answered in order, or with `drop` cancelled."""
     it = Subject(f"chat {chat}")
-    chats.lock(tx, chat)
+    chat = chats.lock(tx, chat).id
     was_paused = chats.resume(tx, chat)
     waiting = [r for r in runs.live_in_chat(tx, chat) if r.state is not RunState.RUNNING]
     if not was_paused and not waiting:
@@ -170,6 +170,7 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
     Raises DatabaseUnavailable; what was deleted by then stays deleted.
     """
     it = Subject(f"chat {chat}")
+    chat = (await rt.db.read(chats.get, chat)).id
 
     def newest(tx: Tx) -> LastIds | None:
         """The last message, part and run: what comes meanwhile is not touched."""
@@ -182,14 +183,18 @@ async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
         return it.refused("something of it is still open; `runs close` it first")
     await erase(rt, chat, last)
 
-    def forgotten(tx: Tx) -> None:
+    def forgotten(tx: Tx) -> bool:
         locked = chats.lock(tx, chat)
+        if locked.id != chat:
+            return False  # It became part of another, and so did its words.
         erasure.finish(tx, chat)
         requests.forgotten_by_hand(tx, locked.account, chat, last)
         owe_compaction(tx)
         audit_log.note(tx, by.name, "forgotten", by.because("asked for"), chat=chat)
+        return True
 
-    await rt.db.write(forgotten)
+    if not await rt.db.write(forgotten):
+        return await forget(rt, by, chat)
     said = "every text of it is deleted; who, when and what became of it stay"
     if await settle_compaction(rt.db):
         return it.done(said)

@@ -17,8 +17,8 @@ from bot.domain.decisions.seals import DatabaseSealed
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level, fine, problem, warning
 from bot.domain.ports import Clock
+from bot.operations.reports.stuck import silent_processes
 from bot.operations.session import OperatorSession, database_exists, schema_problem
-from bot.operations.stuck import silent_processes
 from bot.operations.webhooks import webhook_finding, webhook_states
 from bot.settings import FILE, Settings
 from bot.version import our_version

@@ -13,7 +13,7 @@ from bot.leases.runtime import Runtime
 from bot.operations import runs as run_acts
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result, Subject
 from bot.operations.chats import cannot_write
-from bot.operations.phrases import counted
+from bot.operations.reports.phrases import counted
 from storage import audit_log, chats, hand_replies, notes, presence, runs
 from storage.notes import Note
 from storage.statements import clock

@@ -16,7 +16,7 @@ from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.chats import cannot_write
 from bot.operations.parts import too_old
-from bot.operations.phrases import counted
+from bot.operations.reports.phrases import counted
 from bot.runs.create import again
 from bot.texts import Text
 from storage import audit_log, chats, holders, inbox, outbox, runs

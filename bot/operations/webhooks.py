@@ -17,7 +17,7 @@ from bot.domain.errors import (
 from bot.domain.findings import Finding, Level, fine, problem, warning
 from bot.domain.plugin import Endpoint, Webhook, WebhookState
 from bot.leases.runtime import Runtime
-from bot.operations.stuck import Stuck, Trouble
+from bot.operations.reports.stuck import Stuck, Trouble
 from storage import accounts
 from storage.notify import READY
 

@@ -19,8 +19,8 @@ from bot.domain.operators import Role
 from bot.leases.runtime import Runtime
 from bot.operations import chats, dead_letters, inbox, parts, recovering, runs
 from bot.operations.actions import Acted, Operator, Result, apply
-from bot.operations.phrases import counted
-from bot.operations.stuck import Stuck, Trouble
+from bot.operations.reports.phrases import counted
+from bot.operations.reports.stuck import Stuck, Trouble
 from bot.operator.view import Asked, View
 from storage import outbox
 from storage import runs as run_rows
@@ -247,7 +247,7 @@ async def do_recovery(asked: Asked) -> Response:
     return asked.page("recovery.html", says=says, done=True)
 
 
-_PATH = "/acts/{of}/{number:row}/{act}"
+_PATH = "/acts/{of}/{number:int}/{act}"
 VIEWS = (
     View(_PATH, plan, role=Role.ACTING),
     View(_PATH, do, method="POST", role=Role.ACTING),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import FormData, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
@@ -29,7 +28,7 @@ from bot.operator.live import Streams
 from bot.operator.look import Look
 from bot.operator.sessions import Sessions, same_token
 from bot.operator.sign_in import COOKIE, SignIn, address, wanted, way_in
-from bot.operator.view import FORM, Asked, Tools, View, row_number
+from bot.operator.view import FORM, Asked, Tools, View
 
 VIEWS: Sequence[View] = (
     *now.VIEWS,
@@ -44,19 +43,9 @@ _PLACE = "answerback_place"
 _FORM_WITHIN = 60.0
 """Seconds in which a form arrives whole: a photograph of it may come from a telephone."""
 _FIELDS = 40
+_LONGEST_PATH = 200
+"""Characters; no route of ours has more."""
 _log = logging.getLogger("answerback.operator")
-
-
-class _RowNumber(Convertor[int]):
-    """A row's number in a path. Starlette's own fails for one that is longer than any."""
-
-    regex = "[0-9]{1,18}"
-
-    def convert(self, value: str) -> int:
-        return row_number(value)
-
-    def to_string(self, value: int) -> str:
-        return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +82,6 @@ class OperatorPage:
             canned=terms.canned,
             public_url=terms.public_url,
         )
-        register_url_convertor("row", _RowNumber())
         self.routes = [
             Route(f"{PATH}/static/{{name}}", look.serve, methods=["GET"]),
             Route(f"{PATH}/sign-in", self._ask, methods=["GET"]),
@@ -114,7 +102,7 @@ class OperatorPage:
         if scope["type"] != "http":
             return
         place = self._door.place(scope)
-        if place is None:
+        if place is None or len(scope["path"]) > _LONGEST_PATH:
             await PlainTextResponse("Not Found\n", 404)(scope, receive, send)
             return
         scope[_PLACE] = place
@@ -212,7 +200,7 @@ async def _form(request: Request, largest: int, files: int) -> FormData:
     except MultiPartException as error:
         raise HTTPException(400, error.message) from None
     except UnicodeError:
-        raise HTTPException(400, "the form is written in no letters that we read") from None
+        raise HTTPException(400, "the form is in no character set that we read") from None
 
 
 def _secured(send: Send) -> Send:

@@ -19,7 +19,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.domain.clients import StoredFile
 from bot.domain.concern import Concern
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable, NotAttached
-from bot.domain.message import clean
 from bot.domain.operators import Role
 from bot.domain.reply import FileOut
 from bot.operations import chats
@@ -31,11 +30,11 @@ from bot.operations.inbox import OpenChat, open_chat, the_chat
 from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
 from bot.operator.talk import lines_of
-from bot.operator.view import Asked, View, row_number
+from bot.operator.view import Asked, View, number_told
 from storage import outbox, presence
 from storage.views.conversation import Before
 
-_PATH = "/chats/{chat:row}"
+_PATH = "/chats/{chat:int}"
 _EVERY = 1.0
 """Seconds between two looks."""
 _LEASE = 15.0
@@ -79,12 +78,11 @@ async def _there(asked: Asked) -> int:
 async def _page(asked: Asked, draft: Draft | None = None, status: int = 200) -> Response:
     """The page of the chat, with a form that was not sent. Raises HTTPException."""
     place, page = _place(asked), asked.rt.clock.token()
-    await _there(asked)
-    await asked.record_reading(chat=asked.number("chat"))
+    await asked.record_reading(chat=await _there(asked))
     found = await _opened(asked, page, place)
     canned, problem = await _canned(asked)
     draft = draft or Draft(
-        canned.get(asked.request.query_params.get("canned", ""), ""),
+        canned.get(asked.given("canned"), ""),
         asked.rt.clock.token(),
         found.last_said,
     )
@@ -117,12 +115,12 @@ async def _canned(asked: Asked) -> tuple[Mapping[str, str], str]:
 
 def _place(asked: Asked) -> Before | None:
     """The place before which lines are asked for. Raises HTTPException."""
-    told = asked.queried("before")
+    told = asked.given("before")
     if not told:
         return None
     try:
         at, heard, said = told.split("-", 2)
-        return Before(float(at), row_number(heard), row_number(said))
+        return Before(float(at), number_told(heard), number_told(said))
     except ValueError:
         raise HTTPException(404, "there is no such place in the conversation") from None
 
@@ -138,16 +136,15 @@ async def chat(asked: Asked) -> Response:
 
 async def reply(asked: Asked) -> Response:
     """Write to the chat, once; or show the form again, with its words and why they did not go."""
-    number, rt, by = asked.number("chat"), asked.rt, asked.operator()
+    number, rt, by = await _there(asked), asked.rt, asked.operator()
     text, key = asked.said("text"), asked.said("key")
     try:
-        seen = int(asked.said("seen"))
+        seen = number_told(asked.said("seen"))
     except ValueError:
         raise HTTPException(400, "the form does not say what its writer has read") from None
     if not key or len(text) > LONGEST:
         raise HTTPException(400, f"a reply has at most {LONGEST} characters")
     form = Form(key, seen)
-    await _there(asked)
     try:
         attached = [await _attached(asked, number, file) for file in asked.files("files")]
     except NotAttached as error:
@@ -164,8 +161,7 @@ async def reply(asked: Asked) -> Response:
 
 async def _attached(asked: Asked, number: int, file: UploadFile) -> FileOut:
     """A file of the form, kept to be sent. Raises NotAttached."""
-    name, kind = clean(file.filename or "file"), clean(file.content_type or "")
-    given = StoredFile(name, kind, await file.read())
+    given = StoredFile(file.filename or "file", file.content_type or "", await file.read())
     host = Host(asked.tools.public_url, asked.rt.clock.token() + asked.rt.clock.token())
     return await asked.rt.db.write(attach, asked.rt, host, number, given)
 
@@ -184,17 +180,20 @@ _OF_CHAT = ("pause", "resume", "resume-drop", "answered")
 _OF_PART = ("delivered", "lost")
 
 
+async def _part(asked: Asked, chat: int) -> int:
+    """The part of this chat that the form names. Raises HTTPException."""
+    with suppress(ValueError):
+        part = await asked.read(outbox.get, number_told(asked.said("part")))
+        if part is not None and part.chat == chat:
+            return part.id
+    raise HTTPException(404, "this chat has no such part")
+
+
 async def act(asked: Asked) -> Response:
     """Take the chat over, give it back, or say what became of something in it."""
     number, name = await _there(asked), asked.said("act")
     if name in _OF_PART:
-        try:
-            of, subject = "part", row_number(asked.said("part"))
-        except ValueError:
-            raise HTTPException(404, "this chat has no such part") from None
-        part = await asked.read(outbox.get, subject)
-        if part is None or part.chat != number:
-            raise HTTPException(404, "this chat has no such part")
+        of, subject = "part", await _part(asked, number)
     elif name in _OF_CHAT:
         of, subject = "chat", number
     else:
@@ -233,7 +232,7 @@ class _Attendance:
 
 async def follow(asked: Asked) -> ASGIApp:
     """Its live parts; while they are followed, the others see who looks."""
-    page = asked.queried("page")[:_NAME] or asked.session.id
+    page = asked.given("page")[:_NAME] or asked.session.id
     number = await _there(asked)
     await asked.record_reading(chat=number)
     attendance = _Attendance(asked, number, page)

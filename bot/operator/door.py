@@ -68,9 +68,19 @@ class Door:
         if self.open_ and host and host == public.netloc.casefold():
             origin, root = f"{public.scheme}://{host}", public.path
         else:
-            here = from_here(peer, forwarded) and not any(name in headers for name in _PASSED_ON)
-            # Another site could have its own name lead to this machine.
-            if not self.open_ and not (here and _hostname(host) in _LOOPBACK):
+            here = (
+                from_here(peer, forwarded)
+                and not any(name in headers for name in _PASSED_ON)
+                # nginx as it comes names nobody, and puts our own address into Host; but no
+                # browser has spoken HTTP/1.0 for long.
+                and scope.get("http_version") != "1.0"
+            )
+            by_tls = self.open_ and public.scheme == "https"
+            # Another site could have its own name lead to this machine, and where others come by
+            # TLS a password sent to any other name of ours would travel without it.
+            if (not self.open_ or by_tls) and _hostname(host) not in _LOOPBACK:
+                return None
+            if not self.open_ and not here:
                 return None
             asked = scope.get("raw_path", b"").decode("latin-1")
             prefixed = bool(public.path) and asked.startswith(public.path + PATH)

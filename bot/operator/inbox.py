@@ -11,10 +11,10 @@ from starlette.types import ASGIApp
 
 from bot.domain.concern import Concern
 from bot.operations.inbox import Cursor, Wanting, heard_page, inbox_page
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shortened_in
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shortened_in
 from bot.operator.live import Pieces
-from bot.operator.view import Asked, View, row_number
+from bot.operator.view import Asked, View, number_told
 from storage.statements.tx import Tx
 from storage.views.concerns import COUNTED, Place
 
@@ -79,13 +79,13 @@ def _shown(found: Sequence[Wanting]) -> Sequence[Wanting]:
 
 def _wish(asked: Asked) -> Wish:
     """The wish of an address. Raises HTTPException."""
-    given = asked.request.query_params
+    only, after, before = asked.given("reason"), asked.given("after"), asked.given("before")
     try:
         return Wish(
-            only=Concern(given["reason"]) if given.get("reason") else None,
-            after=_cursor(given["after"]) if given.get("after") else None,
-            heard="all" in given,
-            before=row_number(given["before"]) if given.get("before") else None,
+            only=Concern(only) if only else None,
+            after=_cursor(after) if after else None,
+            heard="all" in asked.request.query_params,
+            before=number_told(before) if before else None,
         )
     except ValueError:
         raise HTTPException(404, "there is no such page of the inbox") from None
@@ -98,7 +98,7 @@ def _told(cursor: Cursor) -> str:
 def _cursor(told: str) -> Cursor:
     """The place that `_told` told. Raises ValueError."""
     concern, at, chat = told.split("-", 2)
-    return Cursor(Concern(concern), Place(float(at), row_number(chat)))
+    return Cursor(Concern(concern), Place(float(at), number_told(chat)))
 
 
 def _values(found: Listed, wish: Wish) -> dict[str, object]:

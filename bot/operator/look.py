@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from bot.operations.phrases import counted, safe, span, when
+from bot.operations.reports.phrases import counted, safe, span, when
 from bot.operator.door import PATH
 
 _KEPT = "public, max-age=31536000, immutable"

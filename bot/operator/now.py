@@ -10,9 +10,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from bot.domain.message import shortened
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shortened_in
-from bot.operations.stuck import Stuck, find_stuck
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shortened_in
+from bot.operations.reports.stuck import Stuck, find_stuck
 from bot.operator import plots
 from bot.operator.acts import Choice, choices, recovers
 from bot.operator.live import Pieces

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
-from bot.operations.phrases import counted, span
+from bot.operations.reports.phrases import counted, span
 from storage.views.hours import SPANS, Span
 
 SPAN = 900.0
@@ -31,7 +31,7 @@ def waits(spans: Sequence[Span]) -> Markup:
     waited = [s.waited or 0.0 for s in spans]
     most = max(waited, default=0.0)
     bars = list(_bars(spans, most, [("bar", each, 0.0) for each in waited]))
-    says = f"from a message to the end of its run: at most {span(most)} at the median"
+    says = f"from a message to the end of its run, at the median: at most {span(most)}"
     return _plot("waits", says, span(most), spans, bars)
 
 

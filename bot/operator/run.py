@@ -12,11 +12,11 @@ from starlette.types import ASGIApp
 
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
-from bot.operations.explain import explain_run
-from bot.operations.picture import NARROW, WIDE, draw_run
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shortened_in, shown_course, shown_verdict
-from bot.operations.stuck import Stuck, stuck_of_run
+from bot.operations.reports.explain import explain_run
+from bot.operations.reports.picture import NARROW, WIDE, draw_run
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shortened_in, shown_course, shown_verdict
+from bot.operations.reports.stuck import Stuck, stuck_of_run
 from bot.operator.acts import Choice, acts_of_run, choices
 from bot.operator.live import Pieces
 from bot.operator.view import Asked, View
@@ -110,4 +110,4 @@ async def follow(asked: Asked) -> ASGIApp:
     return asked.follow(pieces, shared=True)
 
 
-VIEWS = (View("/runs/{run:row}", run), View("/live/runs/{run:row}", follow))
+VIEWS = (View("/runs/{run:int}", run), View("/live/runs/{run:int}", follow))

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from bot.domain.ending import Ending
 from bot.domain.run import RunState
-from bot.operations.seen import Seen, look
-from bot.operations.shortening import shortened_in
-from bot.operator.view import Asked, View, row_number
+from bot.operations.reports.seen import Seen, look
+from bot.operations.reports.shortening import shortened_in
+from bot.operator.view import Asked, View, number_told
 from storage.statements.tx import Tx
 from storage.views import lookup
 from storage.views import runs as run_views
@@ -101,20 +101,16 @@ def _named(tx: Tx, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def _wanted(asked: Asked) -> Wanted:
     """The search of the address. What makes no sense there is left out."""
-    given = asked.request.query_params
-    return Wanted(
-        asked.queried("q")[:_LONGEST],
-        next((s for s in RunState if s.value == given.get("state")), None),
-        next((e for e in Ending if e.value == given.get("ending")), None),
-        _before(asked.queried("before")),
-    )
-
-
-def _before(told: str) -> int | None:
     try:
-        return row_number(told)
+        before = number_told(asked.given("before"))
     except ValueError:
-        return None
+        before = None
+    return Wanted(
+        asked.given("q").strip()[:_LONGEST],
+        next((s for s in RunState if s.value == asked.given("state")), None),
+        next((e for e in Ending if e.value == asked.given("ending")), None),
+        before,
+    )
 
 
 async def search(asked: Asked) -> Response:

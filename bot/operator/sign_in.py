@@ -3,8 +3,9 @@ many processes are asked at once, no more are looked at than the limit allows.""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -27,7 +28,8 @@ _WITHIN = 300.0
 _FROM_ONE, _FROM_ALL = 10, 100
 """Tries within so many seconds that did not succeed, from one address and from all."""
 _NOBODY = f"somebody@{ON_PAGE}"
-_WRONG = "This name and password do not belong together."
+_WRONG = "This is not the password."
+_WRONG_PAIR = "This name and password do not belong together."
 _WAIT = "Too many tries. Wait five minutes; whoever is signed in stays so."
 _OLD_FORM = "This form was old or came from elsewhere. Here is a new one."
 
@@ -72,7 +74,8 @@ class SignIn:
         name, typed = _said(form, "name").strip(), _said(form, "password")
         who = self.sessions.named(name)
         if not await self._passwords.match(who, typed) or who is None:
-            return await self.ask(request, place, said=_WRONG, status=401)
+            wrong = _WRONG if self.one_password else _WRONG_PAIR
+            return await self.ask(request, place, said=wrong, status=401)
         came, why = f"{who.name}@{ON_PAGE}", _from(place.network)
         await self.rt.db.write(audit_log.note, came, _CAME, why)
         cookie = await self.sessions.begin(who)
@@ -100,7 +103,8 @@ def wanted(place: Place, path: str) -> str:
     """The page of ours that somebody wanted; any other address leads to the first one."""
     start = f"{place.root}{PATH}"
     known = path == start or path.startswith((f"{start}/", f"{start}?"))
-    plain = path.isprintable() and "\\" not in path and "/../" not in f"{path}/"
+    names = re.split(r"[/?]", unquote(path))
+    plain = path.isprintable() and "\\" not in path and ".." not in names
     return path if known and plain else start
 
 

@@ -9,14 +9,13 @@ the size that the view takes.
         return asked.page("notes.html", notes=found)
 
     VIEWS = (
-        View("/chats/{chat:row}/notes", notes),
-        View("/chats/{chat:row}/notes", add_note, method="POST", role=Role.ACTING),
+        View("/chats/{chat:int}/notes", notes),
+        View("/chats/{chat:int}/notes", add_note, method="POST", role=Role.ACTING),
     )
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
@@ -39,9 +39,8 @@ from bot.operator.look import Look
 from bot.operator.sessions import SignedIn
 from storage import audit_log
 from storage.statements.tx import Tx
+from storage.views.lookup import number_of
 
-_ROWS = 2**63
-"""One more than the largest that a database counts to."""
 P = ParamSpec("P")
 T = TypeVar("T")
 FORM = 64_000
@@ -51,13 +50,6 @@ ON_PAGE = "page"
 READ_WORDS = "read the words"
 _ONE_READING = 60.0
 """Seconds within which a page that is loaded again is the same reading."""
-
-
-def row_number(told: str) -> int:
-    """The number of a row. Raises ValueError for what can't be one."""
-    if re.fullmatch("[0-9]{1,19}", told) is None or int(told) >= _ROWS:
-        raise ValueError(f"{told[:40]!r} is no number of a row")
-    return int(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +96,21 @@ class Asked:
         return Operator(self.who, self.said("reason"))
 
     def number(self, name: str) -> int:
-        """A row's number in the path."""
-        number: int = self.request.path_params[name]
-        return number
+        """A number of the path. Raises HTTPException where nothing could have it."""
+        try:
+            return number_told(str(self.request.path_params[name]))
+        except ValueError:
+            raise HTTPException(404, "there is nothing like it") from None
+
+    def given(self, name: str) -> str:
+        """A part of the query, as any database takes it; empty where there is none."""
+        return clean(self.request.query_params.get(name, ""))
 
     def said(self, name: str) -> str:
-        """A field of the form as any database stores it, without blanks around it; empty where
+        """A field of the form, without blanks around it, as any database takes it; empty where
         there is none."""
         value = self.form.get(name, "")
         return clean(value).strip() if isinstance(value, str) else ""
-
-    def queried(self, name: str) -> str:
-        """The same of the address."""
-        return clean(self.request.query_params.get(name, "")).strip()
 
     def files(self, name: str) -> Sequence[UploadFile]:
         """The files of a field of the form."""
@@ -177,6 +171,14 @@ class Asked:
             "here": self.request.url.path,
             "root": self.place.root,
         }
+
+
+def number_told(text: str) -> int:
+    """The number that an address or a form tells. Raises ValueError."""
+    number = number_of(text)
+    if number is None:
+        raise ValueError("no number of ours")
+    return number
 
 
 Answer = Callable[[Asked], Awaitable[Response | ASGIApp]]

@@ -1,4 +1,4 @@
-"""A chat's whole record as JSON, written row by row: the shape is described in `docs/export.md`.
+"""A chat's whole record as JSON, written row by row: the shape is described in `docs/privacy.md`.
 
 All of it is read in one transaction, so it is of one moment; a page of rows is in memory at a time.
 """
@@ -24,7 +24,7 @@ or None where its content is not here."""
 
 _JSON = ("attachments", "quoted", "extra", "result", "offered")
 """Columns whose text is JSON, or null."""
-_MOMENTS = ("at", "due_at", "until")
+_MOMENTS = ("at", "due_at", "until", "not_before")
 
 
 def nothing_saved(_chat: int, _ref: str) -> str | None:
@@ -94,8 +94,9 @@ def _read(value: str) -> Any:
 
 
 def _moment(epoch: float) -> str | None:
-    """Epoch seconds in ISO 8601, UTC; None for a time that never comes."""
+    """Epoch seconds in ISO 8601, UTC; None for a time that never comes, or that nobody set: 0."""
     try:
-        return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+        when = datetime.fromtimestamp(epoch, UTC)
+        return f"{when:%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z" if epoch else None
     except (OverflowError, ValueError):
         return None

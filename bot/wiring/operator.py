@@ -23,8 +23,8 @@ with lazy_imports(__name__):
     from bot.operations import database_copy, doctor
     from bot.operations.actions import Operator
     from bot.operations.database_copy import Copied, Pace, Seal
+    from bot.operations.reports.stuck import Stuck, database_troubles
     from bot.operations.session import OperatorSession, SessionParts, open_session
-    from bot.operations.stuck import Stuck, database_troubles
     from bot.wiring.agents import build_agent, words_of
     from bot.wiring.process import make_ready
 

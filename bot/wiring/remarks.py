@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level, fine, warning
-from bot.operations.phrases import counted
+from bot.operations.reports.phrases import counted
 from bot.settings import ChannelList, Settings, environment_names, file_lines, read
 from bot.wiring.channels import configured, left_off, settings_class
 from bot.wiring.channels import read_settings as read_these

@@ -17,7 +17,7 @@ from bot.domain.message import (
 )
 from bot.domain.plugin import Terminal
 from bot.domain.ports import Recipient, SendRef, Traits
-from bot.domain.reply import PartBody, Reply
+from bot.domain.reply import FileOut, PartBody, Reply
 from channels.console import NAME
 from channels.text import is_blank
 
@@ -43,7 +43,7 @@ class ConsoleChannel:
 
     def compose(self, reply: Reply, to: Recipient) -> Sequence[PartBody]:
         lines = [] if is_blank(reply.text) else [reply.text]
-        lines += [f"[{f.kind}] {f.caption or f.name} {f.url}".rstrip() for f in reply.files]
+        lines += [_file(f) for f in reply.files]
         lines += [f"  ({b.data or b.label}) {b.label} {b.url}".rstrip() for b in reply.buttons]
         text = "\n".join(lines)
         # A line is its text: nothing else goes on the wire.
@@ -76,6 +76,13 @@ class ConsoleChannel:
 
     async def fetch(self, attachment: Attachment) -> bytes:
         raise AttachmentUnavailable("the terminal carries no files")
+
+
+def _file(file: FileOut) -> str:
+    """A file in words: its caption or name, its address, and below it the text that is in it."""
+    named = (f"[{file.kind}]", file.caption or file.name, file.url)
+    line = " ".join(word for word in named if word)
+    return line if is_blank(file.content) else f"{line}\n{file.content.rstrip()}"
 
 
 def request_id(number: str) -> str:

@@ -281,6 +281,7 @@ let acting = false;
 let wanted = false; // somebody wants this chat: it was opened, or something is to be sent
 let letGo; // gives the lock back
 let quiet; // a timer: the acting tab says nothing
+let unanswered = false; // no acting tab has told its state since it was asked for
 let channel;
 
 const tell = (kind, value) => channel?.postMessage({ kind, value, rank: acting ? rank : undefined });
@@ -304,6 +305,7 @@ function listen() {
 }
 
 function ask() {
+  unanswered = true;
   tell("hello");
   expect(TAB_ANSWERS);
 }
@@ -324,6 +326,7 @@ function act() {
 function hear({ kind, value, rank: theirs }) {
   if (acting && theirs < rank) {
     acting = false;
+    unanswered = true; // The other may know more.
     stopStream();
   }
   if (!acting && theirs !== undefined) expect(2 * SILENCE);
@@ -338,10 +341,14 @@ function hear({ kind, value, rank: theirs }) {
     settle(value.session, value.since, value.wipe);
     if (acting) act();
   }
-  if (kind === "beat" && !acting) link = value;
+  if (kind === "beat" && !acting) {
+    link = value;
+    if (unanswered) ask(); // Nobody acted when it was asked for.
+  }
   if (kind === "event" && !acting && !apply(value.kind, value.data)) ask();
   if (kind === "state" && !acting) {
     if (value.since < since) return; // It has not heard yet that another session began.
+    unanswered = false;
     settle(value.session, value.since);
     value.items.forEach(put);
     turns = new Map(value.turns);
@@ -962,6 +969,8 @@ function announce(text) {
 }
 
 const bytes = (size) => (size >= 1e6 ? `${(size / 1e6).toFixed(1)} MB` : `${Math.ceil(size / 1000)} kB`);
+// A file bears its name; a caption beside that one is words.
+const wordsOf = ({ text, files }) => [text, ...(files || []).map(({ name, caption }) => name && caption)].filter(Boolean).join("\n\n");
 const named = ({ name, caption, kind, size }) => `${name || caption || kind}${size ? ` (${bytes(size)})` : ""}`;
 
 function attachment(file) {
@@ -981,10 +990,11 @@ function phaseOf(item) {
 
 function element(item, phase) {
   const mine = !item.kind || item.kind === "accepted";
-  const bubble = make("div", { className: "bubble" }, ...(mine ? [item.text] : markdown(item.text || "")));
+  const words = wordsOf(item);
+  const bubble = make("div", { className: "bubble" }, ...(mine ? [words] : markdown(words)));
   bubble.dir = "auto"; // Last: a browser looks for the direction anew at each child.
   const by = unseen(mine ? "YOU" : item.by === "operator" ? "TEAM" : "ASSISTANT");
-  const it = make("li", { className: `item ${mine ? "mine" : item.kind}` }, by, item.text && bubble);
+  const it = make("li", { className: `item ${mine ? "mine" : item.kind}` }, by, words && bubble);
   const extras = [...(item.files || []).map(attachment), ...(item.buttons || []).map(choice)];
   if (extras.length) it.append(make("div", { className: "choices" }, ...extras));
   if (mine) {

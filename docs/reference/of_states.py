@@ -42,7 +42,7 @@ def states() -> str:
         _diagram(storage.outbox),
         "## How a run ends",
         "`answerback explain` prints this table; `status` is what `answerback status` says.",
-        table(("ending", "what it means", "who acts", "status"), endings),
+        table(("ending", "what it means", "what follows", "status"), endings),
         "## Where the tests die",
         _CRASHES,
         table(("instant", "what is stored by then"), crashes),

@@ -13,10 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.decisions.retry import RETRY
+from storage.holders import since_renewal
 from storage.runs.rows import CONVERSATION, PUT_BACK, RUNNING
 from storage.schema.tables import chats, holders, runs
 from storage.statements.binds import CHAT_ID, HOLDER_ID
-from storage.statements.clock import lease_clock, lease_now, now
+from storage.statements.clock import now
 from storage.statements.sets import among
 from storage.statements.tx import Tx
 
@@ -67,13 +68,8 @@ _LOCK_CHATS_OF_OWN = _lock_chats.where(
 ).with_for_update(key_share=True)
 
 _of_holder = holders.c.id == runs.c.holder
-_silent = sa.case(
-    (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
-    else_=now - holders.c.seen_at,
-)
-"""Seconds since the last renewal: by the wall clock after the machine has booted anew."""
 _last_sign = (
-    sa.select(sa.case((_silent > 0.0, now - _silent), else_=now))
+    sa.select(sa.case((since_renewal > 0.0, now - since_renewal), else_=now))
     .where(_of_holder)
     .correlate(runs)
     .scalar_subquery()

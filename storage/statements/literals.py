@@ -10,7 +10,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, func, literal_column
+from sqlalchemy import ColumnElement, Double, Text, func, literal_column
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 
 def word(value: StrEnum) -> ColumnElement[str]:
@@ -34,3 +37,21 @@ def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """The column, spelled as no index has it: for a condition that thousands of rows may meet,
     beside one that names the row. A planner without statistics takes either for rare."""
     return func.coalesce(column, column)
+
+
+class later_of(FunctionElement[float]):  # noqa: N801 - reads as the function that it is
+    """The later of two moments, neither of them NULL. Each is worked out once, where CASE names one
+    of them twice."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(later_of, "postgresql")
+def _greatest(element: later_of, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"greatest({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(later_of, "sqlite")
+def _scalar_max(element: later_of, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"max({compiler.process(element.clauses, **kw)})"

@@ -21,15 +21,20 @@ from storage.statements.literals import is_in
 from storage.statements.sets import among, driving
 from storage.statements.tx import Tx
 from storage.views.diagnostics import PART_MOVED_AT, REFUSED, UNCERTAIN
-from storage.views.handoffs import ANSWERED_AT, WANTING, WANTING_ORDER
+from storage.views.handoffs import (
+    ANSWERED_AT,
+    CHAT_IDS,
+    WANTING,
+    WANTING_LISTED,
+    WANTING_ORDER,
+)
 
 _LATELY = sa.literal_column(str(7 * 86_400.0), sa.Double)
 """Seconds for which a refusal or an apology wants somebody's eyes."""
 _LOOKED_AT = sa.literal_column("1000", sa.Integer)
-"""Rows that are looked at for one reason, the oldest first."""
+"""Rows that are looked at for one reason, in the order of an index."""
 COUNTED = 200
 """Chats of one reason that are counted."""
-_IDS = "chat_ids"
 
 _later = runs.alias("later")
 _WENT_ON = sa.or_(
@@ -70,11 +75,11 @@ class _Reason:
     once: bool = False
     """Each chat has one row, and an index has these in the order of a page."""
     of_chats: sa.Select[Any] | None = None
-    """The rows of the chats `_IDS`, where they are found in another way."""
+    """The rows of the chats `CHAT_IDS`, where they are found in another way."""
 
     def of_some(self) -> sa.Select[Any]:
-        """The chats `_IDS`, as far as they have this reason."""
-        return self.of(among(self.chat, _IDS)) if self.of_chats is None else self.of_chats
+        """The chats `CHAT_IDS`, as far as they have this reason."""
+        return self.of(among(self.chat, CHAT_IDS)) if self.of_chats is None else self.of_chats
 
     def of(self, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
         """Each chat once, with its oldest moment."""
@@ -97,9 +102,14 @@ class _Reason:
         )
 
     def count(self) -> sa.ScalarSelect[int]:
-        """The number of chats, up to COUNTED."""
-        some = self.of().limit(sa.literal_column(str(COUNTED))).subquery()
-        return sa.select(sa.func.count()).select_from(some).scalar_subquery()
+        """The number of chats, up to COUNTED. Of their moments nothing is asked: SQLite would work
+        each of them out."""
+        found = self.rows.with_only_columns(self.chat.label("chat"))
+        if not self.once:
+            some = found.limit(_LOOKED_AT).subquery()
+            found = sa.select(some.c.chat).distinct()
+        most = found.limit(sa.literal_column(str(COUNTED))).subquery()
+        return sa.select(sa.func.count()).select_from(most).scalar_subquery()
 
 
 _LAST_ENDED = (
@@ -110,34 +120,38 @@ _LAST_ENDED = (
     .correlate(chats)
     .scalar_subquery()
 )
+
+
+def _answered_in(chat: sa.Column[int]) -> sa.ScalarSelect[float]:
+    """The time of a person's last words there, looked up row by row: joined, PostgreSQL would read
+    every chat for a few hundred rows."""
+    return sa.select(ANSWERED_AT).where(chats.c.id == chat).correlate(chat.table).scalar_subquery()
+
+
 _WAS_GIVEN_UP = (
     is_in(runs.c.ending, *GIVEN_UP),
     runs.c.ended_at > now - _LATELY,
     ~_WENT_ON,
-    runs.c.ended_at >= ANSWERED_AT,
+    runs.c.ended_at >= _answered_in(runs.c.chat),
 )
 _given_up = sa.select(runs.c.chat, runs.c.ended_at.label("at"))
-_parts_of_chats = outbox.join(chats, chats.c.id == outbox.c.chat)
 _ROWS: Mapping[Concern, _Reason] = {
-    Concern.ASKED: _Reason(WANTING, *WANTING_ORDER),
+    Concern.ASKED: _Reason(WANTING, *WANTING_ORDER, of_chats=WANTING_LISTED),
     Concern.APOLOGISED: _Reason(
-        _given_up.join(chats, chats.c.id == runs.c.chat)
-        .where(*_WAS_GIVEN_UP)
-        .order_by(runs.c.ended_at, runs.c.chat),
+        _given_up.where(*_WAS_GIVEN_UP).order_by(runs.c.ended_at, runs.c.chat),
         runs.c.chat,
         runs.c.ended_at,
         once=True,
         of_chats=_given_up.select_from(driving(chats, runs, runs.c.id == _LAST_ENDED)).where(
-            among(chats.c.id, _IDS), *_WAS_GIVEN_UP
+            among(chats.c.id, CHAT_IDS), *_WAS_GIVEN_UP
         ),
     ),
     Concern.REFUSED: _Reason(
         sa.select(outbox.c.chat, outbox.c.created_at.label("at"))
-        .select_from(_parts_of_chats)
         .where(
             *REFUSED,
             outbox.c.created_at > now - _LATELY,
-            outbox.c.created_at >= ANSWERED_AT,
+            outbox.c.created_at >= _answered_in(outbox.c.chat),
         )
         .order_by(outbox.c.id),
         outbox.c.chat,
@@ -155,7 +169,8 @@ _ROWS: Mapping[Concern, _Reason] = {
             chats.c.paused_until > now,
             chats.c.merged_into.is_(None),
         )
-        .order_by(chats.c.id),
+        # The order of its index: in that of the chats, all of them would be read.
+        .order_by(chats.c.paused_until),
         chats.c.id,
         _WAITED_SINCE,
     ),
@@ -192,6 +207,6 @@ def concerns_of(tx: Tx, of: Sequence[int]) -> Mapping[int, Mapping[Concern, floa
     """Every reason for which these chats want a person, each since when, in epoch seconds."""
     found: dict[int, dict[Concern, float]] = {chat: {} for chat in of}
     for concern, question in _OF_CHATS.items() if of else ():
-        for chat, at in tx.execute(question, {_IDS: list(of)}):
+        for chat, at in tx.execute(question, {CHAT_IDS: list(of)}):
             found[chat][concern] = at
     return found

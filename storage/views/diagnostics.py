@@ -14,7 +14,7 @@ from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.engine.name_lock import is_held
-from storage.holders import HolderRow, alive, listed
+from storage.holders import HolderRow, alive, listed, since_renewal
 from storage.runs.rows import KEPT
 from storage.schema.tables import (
     Watched,
@@ -29,7 +29,7 @@ from storage.schema.tables import (
 )
 from storage.schema.tables.processes import RESTORED
 from storage.statements.binds import ACCOUNT_ID, LEASE_SECONDS
-from storage.statements.clock import lease_clock, lease_now, now
+from storage.statements.clock import now
 from storage.statements.literals import is_in, is_not
 from storage.statements.sets import among, within
 from storage.statements.tx import Result, Row, Tx
@@ -63,12 +63,12 @@ _LIVE = is_not(runs.c.state, RunState.ENDED)
 _WAITING = is_in(runs.c.state, RunState.WAITING)
 _READY = is_in(runs.c.state, RunState.READY)
 _RUNNING = is_in(runs.c.state, RunState.RUNNING)
-_READY_ONES, _WAITING_ONES = (
-    within(runs.c.id, some.limit(_LOOKED_AT))
-    for some in (
-        sa.select(runs.c.id).where(_READY).order_by(runs.c.account, runs.c.not_before, runs.c.id),
-        sa.select(runs.c.id).where(_WAITING),
-    )
+_READY_ONES = within(
+    runs.c.id,
+    sa.select(runs.c.id)
+    .where(_READY)
+    .order_by(runs.c.account, runs.c.not_before, runs.c.id)
+    .limit(_LOOKED_AT),
 )
 _HEADS = (_READY_ONES, _RUNNING)
 _STANDALONE_PENDING = is_in(outbox.c.watched, Watched.DUE)
@@ -84,11 +84,18 @@ _AT_MOST = sa.literal_column(str(AT_MOST), sa.Integer)
 
 
 class _Question:
-    """A question about all that there is, and the same about one run or chat alone (`of`)."""
+    """A question about all that there is, and the same about one run or chat alone (`of`).
+    `of_all` and `of_one` are what only the one or the other has as a condition."""
 
-    def __init__(self, question: sa.Select[*tuple[Any, ...]], of: sa.Column[int]) -> None:
-        self._all = question.limit(_AT_MOST)
-        self._one = self._all.where(of == _ONLY)
+    def __init__(
+        self,
+        question: sa.Select[*tuple[Any, ...]],
+        of: sa.Column[int],
+        of_all: Sequence[sa.ColumnElement[bool]] = (),
+        of_one: Sequence[sa.ColumnElement[bool]] = (),
+    ) -> None:
+        self._all = question.where(*of_all).limit(_AT_MOST)
+        self._one = question.where(of == _ONLY, *of_one).limit(_AT_MOST)
 
     def rows(self, tx: Tx, only: int | None, **values: object) -> Result[Row]:
         """Its rows, with these values for its binds."""
@@ -111,12 +118,8 @@ def _of_runs(
     return _Question(sa.select(*columns).where(*conditions), runs.c.id)
 
 
-_silent = sa.case(
-    (holders.c.clock == lease_clock, lease_now - holders.c.renewed_at),
-    else_=now - runs.c.claimed_at,
-)
 _DEAD = _Question(
-    sa.select(runs.c.id, _silent, holders.c.name, runs.c.id, runs.c.account)
+    sa.select(runs.c.id, since_renewal, holders.c.name, runs.c.id, runs.c.account)
     .join(holders, holders.c.id == runs.c.holder)
     .where(_RUNNING, ~alive(runs.c.holder, LEASE_SECONDS)),
     runs.c.id,
@@ -165,13 +168,14 @@ _UNCLAIMED = _Question(
         runs.c.account,
     )
     .where(
-        _READY_ONES,
         runs.c.set_aside.is_(None),
         runs.c.not_before <= now - _OLDER,
         runs.c.idle_since <= now - _OLDER,
     )
     .order_by(runs.c.not_before),
     runs.c.id,
+    of_all=(_READY_ONES,),
+    of_one=(_READY,),
 )
 
 
@@ -192,7 +196,6 @@ _PUT_OFF = _Question(
         runs.c.not_before - now,
     )
     .where(
-        _READY_ONES,
         runs.c.set_aside.is_(None),
         runs.c.not_before > now,
         ~KEPT,
@@ -200,6 +203,8 @@ _PUT_OFF = _Question(
     )
     .order_by(runs.c.created_at),
     runs.c.id,
+    of_all=(_READY_ONES,),
+    of_one=(_READY,),
 )
 
 
@@ -226,11 +231,18 @@ class Queue:
 def _waiting(*conditions: sa.ColumnElement[bool]) -> sa.Select[*tuple[Any, ...]]:
     head = runs.alias("head")
     leads = is_in(head.c.state, RunState.READY, RunState.RUNNING)
-    oldest = sa.func.min(runs.c.created_at)
+    # In the order of their index: in none, the planner hopes to meet them early in the table.
+    some = (
+        sa.select(runs.c.chat, runs.c.created_at)
+        .where(_WAITING, *conditions)
+        .order_by(runs.c.chat, runs.c.order_at, runs.c.id)
+        .limit(_LOOKED_AT)
+        .subquery()
+    )
+    oldest = sa.func.min(some.c.created_at)
     waits = (
-        sa.select(runs.c.chat, oldest.label("oldest"), sa.func.count().label("waiting"))
-        .where(_WAITING_ONES, *conditions)
-        .group_by(runs.c.chat)
+        sa.select(some.c.chat, oldest.label("oldest"), sa.func.count().label("waiting"))
+        .group_by(some.c.chat)
         .having(oldest <= now - _OLDER)
         .order_by(oldest)
         .limit(_AT_MOST)
@@ -404,25 +416,37 @@ _REPLIED = [
     .limit(sa.literal_column(str(_RUNS)))
     for some in _HEADS
 ]
+_REPLIED_ONE = sa.select(runs.c.id).where(
+    runs.c.id == _ONLY,
+    is_in(runs.c.state, RunState.READY, RunState.RUNNING),
+    runs.c.replied == sa.true(),
+)
 
 
 def delayed_parts(tx: Tx, older: float, only: int | None = None) -> Sequence[Fact]:
     """Parts older than `older` s that wait for a platform's limit, of runs or standalone."""
     # Not all that is live: where many wait, the planner hopes to meet these early in the table.
-    heads = [run for some in _REPLIED for run in tx.scalars(some)]
+    heads = (
+        [run for some in _REPLIED for run in tx.scalars(some)]
+        if only is None
+        else tx.scalars(_REPLIED_ONE, {"only": only}).all()
+    )
     of_runs = _DELAYED_OF_RUNS.facts(tx, only, older=older, heads=heads)
     return [*of_runs, *_DELAYED_ALONE.facts(tx, only, older=older)]
 
 
+_UNPARSED = sa.select(
+    sa.func.max(payloads.c.id), now - sa.func.min(payloads.c.received_at), sa.func.count()
+).where(payloads.c.error.is_not(None))
+_ITS_ERROR = sa.select(payloads.c.error).where(payloads.c.id == _ONLY)
+
+
 def unparsed_payloads(tx: Tx) -> Fact | None:
     """All dead letters as one fact: the newest one, since the oldest."""
-    question = sa.select(
-        sa.func.max(payloads.c.id), now - sa.func.min(payloads.c.received_at), sa.func.count()
-    ).where(payloads.c.error.is_not(None))
-    newest, since, count = tx.execute(question).one()
+    newest, since, count = tx.execute(_UNPARSED).one()
     if not count:
         return None
-    error = tx.scalars(sa.select(payloads.c.error).where(payloads.c.id == newest)).one()
+    error = tx.scalars(_ITS_ERROR, {"only": newest}).one()
     return Fact(newest, since, error or "", count=count)
 
 

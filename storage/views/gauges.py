@@ -3,11 +3,13 @@ rows and counts no further than it must."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain.ending import Ending
+from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import RunState
 from storage.runs.rows import KEPT
 from storage.schema.tables import Watched, accounts, inbound, outbox, runs
@@ -21,6 +23,7 @@ from storage.views.diagnostics import UNCERTAIN
 
 COUNTED = 10_000
 """Rows are counted up to this many."""
+_COUNTED = sa.literal_column(str(COUNTED), sa.Integer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +49,38 @@ _DUE = sa.case((runs.c.not_before > runs.c.idle_since, runs.c.not_before), else_
 
 
 def _up_to(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
-    some = sa.select(sa.literal_column("1")).where(*conditions).limit(COUNTED).subquery()
+    some = sa.select(sa.literal_column("1")).where(*conditions).limit(_COUNTED).subquery()
     return sa.select(sa.func.count()).select_from(some).scalar_subquery()
 
 
 def _lined_up(
-    moment: sa.ColumnElement[float], *conditions: sa.ColumnElement[bool]
+    moment: sa.ColumnElement[float],
+    condition: sa.ColumnElement[bool],
+    in_order: Sequence[sa.Column[Any]],
 ) -> tuple[sa.ColumnElement[int], sa.ColumnElement[float], sa.Subquery]:
-    """The number of rows, the oldest one's age, and the rows that tell both, read once."""
-    some = sa.select(moment.label("at")).where(*conditions).limit(COUNTED).subquery()
+    """The number of rows, the oldest one's age, and the rows that tell both, read once. Read `in
+    order` of their index: in none, the planner may hope to meet them early in the table, and read
+    a long past in front of them."""
+    some = (
+        sa.select(moment.label("at"))
+        .where(condition)
+        .order_by(*in_order)
+        .limit(_COUNTED)
+        .subquery()
+    )
     told = sa.select(sa.func.count().label("count"), sa.func.min(some.c.at).label("at")).subquery()
     age = now - told.c.at
     return told.c.count, sa.case((age > 0.0, age), else_=sa.literal(0.0, sa.Double)), told
 
 
-_ready, _oldest_ready, _ready_rows = _lined_up(sa.case((runs.c.set_aside.is_(None), _DUE)), _READY)
-_waiting, _oldest_waiting, _waiting_rows = _lined_up(runs.c.created_at, _WAITING)
+_ready, _oldest_ready, _ready_rows = _lined_up(
+    sa.case((runs.c.set_aside.is_(None), _DUE)),
+    _READY,
+    (runs.c.account, runs.c.not_before, runs.c.id),
+)
+_waiting, _oldest_waiting, _waiting_rows = _lined_up(
+    runs.c.created_at, _WAITING, (runs.c.chat, runs.c.order_at, runs.c.id)
+)
 _GAUGES = sa.select(
     _ready,
     _up_to(is_in(runs.c.state, RunState.RUNNING)),
@@ -104,7 +123,7 @@ _ENDINGS = (
     .group_by(runs.c.ending)
 )
 _ENDED_BADLY = (
-    sa.select(runs.c.id, runs.c.ending, runs.c.detail, now - runs.c.ended_at)
+    sa.select(runs.c.id, now - runs.c.ended_at, runs.c.ending, runs.c.cause, runs.c.detail)
     .where(runs.c.ended_at > now - 3600, is_in(runs.c.ending, *(e for e in Ending if e.needs_eyes)))
     .order_by(runs.c.ended_at.desc())
     .limit(8)
@@ -122,6 +141,11 @@ _RECORDED = sa.select(sa.func.count()).where(
 )
 
 
+def _badly(ending: str, cause: str, detail: str) -> str:
+    """An ending and the reason for it, which is the cause's sentence where the words are gone."""
+    return f"{ending}: {Close(Ending(ending), Cause(cause), detail).words}"
+
+
 def read_rates(tx: Tx, seconds: float) -> Rates:
     """The amounts of what happened lately."""
     lately = {"seconds": seconds}
@@ -129,5 +153,5 @@ def read_rates(tx: Tx, seconds: float) -> Rates:
         seconds=seconds,
         recorded=int(tx.scalars(_RECORDED, lately).one()),
         endings=tuple((str(row[0]), int(row[1])) for row in tx.execute(_ENDINGS, lately)),
-        errors=tuple((r[0], f"{r[1]}: {r[2]}", r[3]) for r in tx.execute(_ENDED_BADLY)),
+        errors=tuple((run, _badly(*end), ago) for run, ago, *end in tx.execute(_ENDED_BADLY)),
     )

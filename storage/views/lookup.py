@@ -34,9 +34,9 @@ def number_of(name: str) -> int | None:
     return int(name)
 
 
-def _id_named(tx: Tx, ids: sa.Column[int], name: str) -> Sequence[int]:
+def _id_named(tx: Tx, ids: sa.ColumnElement[int], key: sa.Column[int], name: str) -> Sequence[int]:
     number = number_of(name)
-    return () if number is None else tx.scalars(sa.select(ids).where(ids == number)).all()
+    return () if number is None else tx.scalars(sa.select(ids).where(key == number)).all()
 
 
 def runs_named(tx: Tx, name: str) -> Sequence[int]:
@@ -46,7 +46,7 @@ def runs_named(tx: Tx, name: str) -> Sequence[int]:
         inbound.c.request_id == clean(name),
         inbound.c.run.is_not(None),
     )
-    return _id_named(tx, runs.c.id, name) or tx.scalars(by_request.distinct()).all()
+    return _id_named(tx, runs.c.id, runs.c.id, name) or tx.scalars(by_request.distinct()).all()
 
 
 _OF_RECEIPT = (
@@ -60,7 +60,7 @@ _OF_RECEIPT = (
 
 def runs_of_receipt(tx: Tx, receipt: str) -> Sequence[int]:
     """The runs of which a platform took a part under this receipt."""
-    return tx.scalars(_OF_RECEIPT, {"receipt": clean(receipt)}).all()
+    return tx.scalars(_OF_RECEIPT, {"receipt": receipt}).all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,10 @@ def words_under(tx: Tx, account: int, request_ids: Sequence[str]) -> RecordedWor
     return None if row is None else RecordedWords(*row)
 
 
+_SURVIVOR = sa.func.coalesce(chats.c.merged_into, chats.c.id)
+"""The number of a chat, or of the one that it became part of."""
+
+
 def chats_named(tx: Tx, name: str) -> Sequence[int]:
     """The chats that our id or a platform's address names (`address/topic` for a topic), whole
     or cut short as lists show it; where addresses begin with the platform's name and a colon,
@@ -143,4 +147,4 @@ def chats_named(tx: Tx, name: str) -> Sequence[int]:
     question = sa.select(chat_addresses.c.chat).where(of_accounts, known.in_(sorted(spelled)))
     if topic:
         question = question.where(chat_addresses.c.topic == topic)
-    return tx.scalars(question.distinct()).all() or _id_named(tx, chats.c.id, name)
+    return tx.scalars(question.distinct()).all() or _id_named(tx, _SURVIVOR, chats.c.id, name)

@@ -91,6 +91,30 @@ async def test_two_see_each_other_and_of_two_answers_one_leaves_and_no_word_is_l
     assert faults == []
 
 
+async def test_words_that_are_being_written_stay_when_the_chat_is_taken_over(
+    near: World, browser: Browser
+) -> None:
+    process = await near.start(agent=repeats, operator_users=USERS)
+    faults = list[str]()
+    await process.post_update(Person(ADA).text("hello"))
+    await near.settled()
+    async with signed_in(browser, process.url, "ann", faults) as ann:
+        await ann.locator("a.chat").click()
+        words = ann.get_by_label("Write as the bot")
+        await words.fill("Half a sent")
+        await ann.get_by_role("button", name="Take over").click()
+        await expect(ann.locator(".waits")).to_contain_text("with a person")
+        await expect(words).to_have_value("Half a sent")
+        await words.fill("A sentence.")
+        await ann.get_by_role("button", name="Send").click()
+        await expect(ann.locator(".line.ours .words").last).to_have_text("A sentence.")
+        await expect(words).to_have_value("")
+        await ann.reload()
+        await expect(words).to_have_value("")
+        assert await ann.evaluate("sessionStorage.length") == 0
+    assert faults == []
+
+
 @pytest.mark.long
 async def test_a_process_that_dies_between_the_form_and_its_answer_has_sent_once(
     sqlite_url: str, tmp_path: Path, browser: Browser

@@ -17,6 +17,12 @@ BLOCKED = """Object.defineProperty(window, "localStorage", {
   get() { throw new DOMException("blocked", "SecurityError"); } });"""
 FULL = """Storage.prototype.setItem = () => {
   throw new DOMException("full", "QuotaExceededError"); };"""
+FILES_THAT_ARE_KEPT = """() => new Promise((done) => {
+  indexedDB.open("answerback", 1).onsuccess = ({ target: { result: cabinet } }) => {
+    const count = cabinet.transaction("files").objectStore("files").count();
+    count.onsuccess = () => { cabinet.close(); done(count.result); };
+  };
+})"""
 KEEPS_NOTHING = "This browser keeps nothing"
 
 
@@ -149,6 +155,8 @@ async def test_a_file_that_was_attached_offline_is_sent_after_a_reload(site: Sit
     await tab.page.locator("input[type=file]").set_input_files([note])
     await expect(tab.page.locator(".bar .choice")).to_have_text("a & b.txt ×")
     await tab.write("see this")
+    # A browser that is killed within this moment says that the file is gone, and keeps the words.
+    await until(lambda: tab.page.evaluate(FILES_THAT_ARE_KEPT))
     await tab.reload()
     await tab.becomes("see this", "Sending")
     site.proxy.shut = False
@@ -172,6 +180,38 @@ async def test_without_locks_each_tab_follows_by_itself(site: Site) -> None:
     await two.write("from two")
     for tab in (one, two):
         await tab.shows(*answered("from one", "from two"))
+
+
+NEXT_TO_ACT = """(name) => new Promise((waits) => {
+  const asked = new Promise((done) => window.untilAsked = () => {
+    new BroadcastChannel(name).onmessage = ({ data }) => data.kind === "hello" && done();
+  });
+  navigator.locks.request(name, () => asked);
+  navigator.locks.query().then(({ pending }) => pending.length && waits());
+})"""
+"""Stands in the line of the tabs that want to act, and lets the next one act when, from
+`untilAsked()` on, a tab asks who does."""
+
+
+async def test_a_page_that_asks_while_no_tab_acts_is_told_by_the_one_that_begins_to(
+    site: Site,
+) -> None:
+    await site.serve()
+    device = await site.device()
+    one = await site.tab(device)
+    await one.write("hello")
+    await one.becomes("hello", "Answered")
+    between = await device.new_page()
+    await between.route("**/answerback.js", lambda route: route.abort())
+    await between.goto(site.proxy.url)
+    await between.evaluate(NEXT_TO_ACT, f"answerback:{site.proxy.url}/web/v1/:")
+    two = await site.tab(device)
+    await two.shows(*answered("hello"))
+    await between.evaluate("untilAsked()")
+    site.proxy.shut = True
+    site.proxy.cut()
+    await one.reload()
+    await one.shows(*answered("hello"))
 
 
 async def test_a_second_tab_takes_over_from_one_that_the_browser_froze(site: Site) -> None:

@@ -133,6 +133,19 @@ async def test_beside_an_answer_no_turn_is_worked_on(site: Site, seen: str) -> N
     await expect(tab.page.locator("li.mine .phase")).to_have_text(["", ""])
 
 
+async def test_the_words_that_an_agent_put_beside_a_file_are_shown(site: Site) -> None:
+    await site.serve()
+    file = {"kind": "document", "name": "orders.csv", "caption": "Your **orders**", "ref": "p-0"}
+    said: dict[str, Any] = {"kind": "message", "n": 1, "at": 0, "request_id": "r", "text": ""}
+    said |= {"buttons": [], "files": [file]}
+    whole = {"n": 1, "unread": 0, "messages": [said], "turns": []}
+    stream = f"event: snapshot\nid: 1\ndata: {json.dumps(whole)}\n\n"
+    site.proxy.will("GET events", answer(200, stream, "text/event-stream"), *[How.SILENT] * 50)
+    tab = await site.tab()
+    await expect(tab.page.locator("li.message .bubble strong")).to_have_text("orders")
+    await expect(tab.page.locator("li.message .link")).to_have_text("orders.csv")
+
+
 async def test_arabic_is_written_from_right_to_left(site: Site) -> None:
     await site.serve()
     site.proxy.lang = "ar"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.cli.asking import call
 from tests.e2e.processes import Ground
 from tests.fakes.updates import Person
-from tests.limits import PATIENCE
 
 ADA = 700100201
 
@@ -14,7 +13,7 @@ async def test_a_database_is_moved_by_one_command_and_the_old_one_says_where_it_
     sqlite_ground: Ground, blank_postgres_url: str
 ) -> None:
     ground = sqlite_ground
-    secret = f"{blank_postgres_url}&password=s3cret&connect_timeout={PATIENCE:.0f}"
+    secret = f"{blank_postgres_url}&password=s3cret"
     service = await ground.serve()
     await service.takes(Person(ADA).text("hello"))
     await ground.world.settled()

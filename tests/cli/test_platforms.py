@@ -13,7 +13,7 @@ import pytest
 from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, Level
 from bot.domain.plugin import WebhookState
-from bot.operations.stuck import Trouble
+from bot.operations.reports.stuck import Trouble
 from bot.operations.webhooks import (
     delete_webhooks,
     set_webhooks,

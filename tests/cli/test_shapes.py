@@ -13,7 +13,7 @@ from bot.cli.output import shapes
 from bot.domain.findings import Finding
 from bot.domain.turn_answer import TurnAnswer
 from bot.operations.actions import Acted
-from bot.operations.stuck import Stuck
+from bot.operations.reports.stuck import Stuck
 from storage.copying import Copied, CopiedTable
 from storage.holders import HolderRow
 from storage.views.chats import ChatLine

@@ -11,7 +11,7 @@ import pytest
 from bot.cli.output.shapes import chat_shape
 from bot.domain.errors import RecordsUnavailable
 from bot.domain.findings import Finding, Level
-from bot.operations.stuck import Trouble, find_stuck
+from bot.operations.reports.stuck import Trouble, find_stuck
 from bot.operations.webhooks import (
     delete_webhooks,
     set_webhooks,

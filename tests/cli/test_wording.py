@@ -9,8 +9,8 @@ import pytest
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
 from bot.cli.output.wording import moment
-from bot.operations.phrases import safe, span, when
-from bot.operations.shortening import without_numbers
+from bot.operations.reports.phrases import safe, span, when
+from bot.operations.reports.shortening import without_numbers
 
 
 @pytest.mark.parametrize(

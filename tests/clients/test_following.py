@@ -18,6 +18,7 @@ from bot.domain.turn import Turn
 from bot.operations import chats as operator
 from bot.wiring import Role
 from storage import chats, journal
+from storage.engine import postgres
 from storage.notify import chat_topic
 from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock
@@ -26,7 +27,7 @@ from tests.kit.frozen import drop_packets, standing_still
 from tests.kit.line import Line, line_to
 from tests.kit.operating import ANN, act
 from tests.kit.web import Told, Visitor
-from tests.limits import until
+from tests.limits import PATIENCE, until
 from tests.servers import Valkey
 from tests.world import Running, World
 
@@ -56,7 +57,7 @@ def note(tx: Tx, chat: int, number: int) -> None:
 HINDER = """
 CREATE SEQUENCE events_tried;
 CREATE FUNCTION hinder() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  PERFORM pg_sleep(0.3);
+  PERFORM pg_sleep(0.1);
   IF nextval('events_tried') % 4 = 0 THEN
     RAISE EXCEPTION 'this transaction is rolled back' USING ERRCODE = 'deadlock_detected';
   END IF;
@@ -65,7 +66,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER hinder AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED
   FOR EACH ROW WHEN (NEW.n % 3 = 0) EXECUTE FUNCTION hinder();
 """
-"""Every third event is 300 ms in committing, and each fourth of those is rolled back by it."""
+"""Every third event is 100 ms in committing, and each fourth of those is rolled back by it."""
 
 
 def hinder_commits(url: str) -> None:
@@ -99,8 +100,14 @@ async def make_events(running: Running, visitor: Visitor, count: int) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.long
 async def test_b163_followers_that_come_and_go_are_told_every_number_once(
-    world: World, http: httpx.AsyncClient, pytestconfig: pytest.Config
+    world: World,
+    http: httpx.AsyncClient,
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # All wait for the one chat here, and who waits last waits for long.
+    monkeypatch.setattr(postgres, "_SESSION", f"SET lock_timeout = '{PATIENCE:.0f}s'")
+
     async def agent(turn: Turn) -> str:
         if turn.text == "to be stopped":
             await asyncio.Event().wait()

@@ -149,6 +149,7 @@ async def test_b159_a_chat_that_is_one_users_is_not_claimed_by_another(
     assert await texts(visitor) == ["mine", "re: mine"]
 
 
+@pytest.mark.alternating(1)
 async def test_b160_a_guest_who_signs_in_on_two_devices_at_once_while_a_turn_runs(
     world: World, comes: Comes, http: httpx.AsyncClient
 ) -> None:

@@ -64,6 +64,7 @@ async def test_b156_who_lost_the_answer_sends_again_and_nothing_is_done_twice(
     assert [one["text"] for one in await visitor.history()] == ["book it", "re: book it"]
 
 
+@pytest.mark.alternating(1)
 async def test_the_same_message_many_times_at_once_is_one(
     world: World, http: httpx.AsyncClient
 ) -> None:
@@ -89,6 +90,7 @@ async def test_an_operator_asks_for_the_turn_by_the_name_that_the_client_gave_it
 
 
 @pytest.mark.long
+@pytest.mark.alternating(1)
 async def test_b157_of_two_texts_under_one_name_one_wins_and_the_other_is_told(
     world: World, http: httpx.AsyncClient
 ) -> None:
@@ -189,6 +191,7 @@ async def test_history_is_read_in_pages_from_the_end(world: World, http: httpx.A
     assert [text for page in pages for text in page] == said
 
 
+@pytest.mark.alternating(1)
 async def test_what_is_handed_in_as_a_guest_and_as_the_user_in_the_moment_of_the_claim_is_one(
     world: World, http: httpx.AsyncClient
 ) -> None:
@@ -211,6 +214,7 @@ async def test_what_is_handed_in_as_a_guest_and_as_the_user_in_the_moment_of_the
         assert agent.calls[text] == 1
 
 
+@pytest.mark.alternating(1)
 async def test_a_guests_message_that_waits_while_its_chat_becomes_the_users_is_known_by_the_users(
     postgres_url: str, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,23 +125,42 @@ def undisturbed(sqlite_template: Path, tmp_path: Path) -> Undisturbed:
     return tell
 
 
-def _alternating() -> Iterator[tuple[Case, int]]:
+def _sampled(case: Case) -> bool:
+    """Tell whether a case is no deep one: of an answer in one part and one in three, each platform
+    has the one at one checkpoint and the other at the next."""
+    other = replace(case, parts=4 - case.parts)
+    turn = list(Checkpoint).index(case.death) + list(STAGES).index(case.channel)
+    return not _comes_by(other) or case.parts == (1, 3)[turn % 2]
+
+
+def _sample() -> Iterator[tuple[Case, int]]:
     """Numbers that deal each checkpoint's cases to both databases, and each platform's too."""
     for first, death in enumerate(Checkpoint):
-        for number, case in enumerate((c for c in _cases() if c.death is death), first):
+        cases = (case for case in _cases() if case.death is death and _sampled(case))
+        for number, case in enumerate(cases, first):
             yield case, number
 
 
-def test_the_sample_comes_by_every_checkpoint_on_both_databases() -> None:
-    dealt = {(case.death, number % 2) for case, number in _alternating()}
+def test_the_sample_comes_by_every_checkpoint_on_each_platform_and_on_both_databases() -> None:
+    sample = list(_sample())
+    dealt = {(case.death, number % 2) for case, number in sample}
     assert dealt == {(death, database) for death in Checkpoint for database in (0, 1)}
+    assert {(c.death, c.channel) for c, _ in sample} == {(c.death, c.channel) for c in _cases()}
+    assert {(c.channel, c.parts) for c, _ in sample} == {(c.channel, c.parts) for c in _cases()}
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=pytest.mark.alternating(number), id=str(case))
-        for case, number in _alternating()
+        *(
+            pytest.param(case, marks=pytest.mark.alternating(number), id=str(case))
+            for case, number in _sample()
+        ),
+        *(
+            pytest.param(case, marks=pytest.mark.deep, id=str(case))
+            for case in _cases()
+            if not _sampled(case)
+        ),
     ],
 )
 async def test_after_a_death_everything_ends_as_if_nobody_had_died(

@@ -14,8 +14,8 @@ from bot.domain.delivery import PartState
 from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.operations import parts as operated
-from bot.operations.explain import explain_run
-from bot.operations.stuck import Trouble, find_stuck
+from bot.operations.reports.explain import explain_run
+from bot.operations.reports.stuck import Trouble, find_stuck
 from storage.views.parts import PartFilter, parts_listed
 from tests.fakes.faults import Misbehaviour
 from tests.fakes.meta import faults, payloads

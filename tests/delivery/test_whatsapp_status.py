@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from bot import settings
+from bot.domain.decisions.retry import RetryPolicy
 from bot.domain.reply import FileOut, Reply
+from bot.leases.checkpoints import Checkpoint
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.kit.receipts import RECEIPTS
 from tests.kit.whatsapp import CALM, answering, asked, echo, endings, parts, sent, three_parts
@@ -36,6 +41,24 @@ async def test_parts_never_swap_each_waits_for_the_one_before(world: World) -> N
     for count in (1, 2, 3):
         *_, last = await sent(world, count)
         await world.twilio.report(last.sid, "sent")
+    await world.settled()
+    assert [text[0] for text in world.twilio.texts()] == ["1", "2", "3"]
+
+
+async def test_a_report_that_comes_before_anybody_waits_for_it_lets_the_next_part_go(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = partial(RetryPolicy, status_wait=1e9, ask_status_every=1e9)
+    monkeypatch.setattr(settings, "RetryPolicy", patient)
+    world.twilio.plan = lambda _message: StatusPlan.nothing()
+
+    async def reached(checkpoint: Checkpoint) -> None:
+        if checkpoint is Checkpoint.PART_RECORDED:
+            *_, last = world.twilio.messages()
+            await world.twilio.report(last.sid, "sent")
+
+    await world.start(agent=three_parts, reached=reached)
+    await world.twilio.inbound("hello")
     await world.settled()
     assert [text[0] for text in world.twilio.texts()] == ["1", "2", "3"]
 
@@ -145,7 +168,10 @@ async def test_what_is_delivered_after_it_had_failed_is_answered(world: World) -
     assert (await world.rows(ONE))[0].state == "delivered"
 
 
-WAITS = "SELECT state, resends FROM outbox WHERE kind = 'reply'"
+WAITS = (
+    "SELECT outbox.state, resends FROM outbox JOIN runs ON runs.id = outbox.run "
+    "WHERE kind = 'reply' AND runs.state <> 'running'"
+)
 
 
 async def test_a_failure_that_proves_nothing_left_is_sent_once_more_after_a_while(
@@ -171,6 +197,7 @@ async def test_it_is_never_sent_a_third_time(world: World) -> None:
     world.twilio.plan = lambda _message: StatusPlan(("undelivered",), 63010)
     await world.start(agent=echo, **CALM)
     await world.twilio.inbound("hello")
+    # Not before its run is given back: the clock would leap between two looks at it.
     await world.until(WAITS, lambda rows: rows == [("pending", 1)])
     world.advance(31)
     await world.until("SELECT ending FROM runs", lambda rows: rows == [("undeliverable",)])

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import zlib
 from asyncio import StreamReader, StreamWriter
 from dataclasses import dataclass, field
 from functools import cache
@@ -95,22 +97,38 @@ async def _writer(descriptor: int, pipes: list[asyncio.BaseTransport]) -> Stream
 
 @cache
 def _ancestor(code: Path) -> socket.socket:
-    """The socket to which orders for forks of this code go. The ancestor ends when the tests'
-    process does."""
-    orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ancestor = subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.ancestor", str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        cwd=code,  # which comes first where modules are looked for
-        env={"PATH": os.defpath, "PYTHONPATH": f"{code}{os.pathsep}{ROOT}"},
-    )
-    theirs.close()
+    """The socket to which orders for forks of this code go. All workers of a run have one
+    ancestor, which the first of them starts."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    place = f"\0answerback-tests-{run}-{zlib.crc32(bytes(code))}"
+    orders = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    while True:
+        try:
+            orders.connect(place)
+        except ConnectionRefusedError:
+            _start_ancestor(code, place)
+        else:
+            # What was registered last is done first: these orders end, and then the waiting.
+            atexit.register(orders.close)
+            return orders
 
-    def end() -> None:
-        orders.close()
-        ancestor.wait()
 
-    atexit.register(end)
-    return orders
+def _start_ancestor(code: Path, place: str) -> None:
+    """Start it, unless another worker is about to."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        try:
+            door.bind(place)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return
+        door.listen()
+        ancestor = subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.ancestor", str(door.fileno())],
+            pass_fds=[door.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=code,  # which comes first where modules are looked for
+            env={"PATH": os.defpath, "PYTHONPATH": f"{code}{os.pathsep}{ROOT}"},
+        )
+    atexit.register(ancestor.wait)

@@ -12,9 +12,9 @@ from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Ending
 from bot.domain.reply import PartKind
 from bot.operations import parts
-from bot.operations.explain import Explained, explain_run
-from bot.operations.stuck import Trouble, find_stuck, stuck_of_run, told_of_run, uncertain
-from bot.operations.told import told, what_was_told
+from bot.operations.reports.explain import Explained, explain_run
+from bot.operations.reports.stuck import Trouble, find_stuck, stuck_of_run, told_of_run, uncertain
+from bot.operations.reports.told import told, what_was_told
 from storage.outbox import Notice
 from storage.statements.tx import Tx
 from storage.views.gauges import read_gauges

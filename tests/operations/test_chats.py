@@ -12,8 +12,10 @@ from bot.operations import chats, parts
 from bot.operations import runs as run_acts
 from bot.operations.actions import Acted, Result
 from bot.wiring import Role
+from storage import chats as chat_rows
 from storage.schema.tables import metadata
 from storage.statements.tx import Tx
+from storage.views.lookup import chats_named
 from storage.views.parts import PartFilter, parts_listed
 from tests.fakes import faults
 from tests.fakes.telegram import faults as telegram_faults
@@ -229,3 +231,39 @@ async def test_an_open_chat_is_not_forgotten(world: World) -> None:
     await web.post_update(Person(ADA).text("hello"))
     assert (await chats.forget(web.process.rt, ANN, 1)).result is Result.REFUSED
     assert await world.rows("SELECT text FROM inbound") == [("hello",)]
+
+
+async def two_that_are_one(world: World) -> Running:
+    """A process, and chat 2 that turned out to be chat 1."""
+    process = await world.start(agent=repeats)
+    for address in (ADA, ADA + 1):
+        await process.post_update(Person(address).text(f"hello from {address}"))
+    await world.settled()
+
+    def unite(tx: Tx) -> None:
+        both = [chat_rows.get(tx, chat) for chat in (1, 2)]
+        chat_rows.link(tx, both[0].account, 1, [chat.address for chat in both])
+
+    await process.process.rt.db.write(unite)
+    return process
+
+
+async def test_an_act_on_a_chat_that_is_part_of_another_is_one_on_that(world: World) -> None:
+    process = await two_that_are_one(world)
+    rt = process.process.rt
+    paused = "SELECT count(*) FROM chats WHERE id = 1 AND paused_until IS NOT NULL"
+    assert (await pause(process, 2)).result is Result.DONE
+    assert await world.rows(paused) == [(1,)]
+    resumed = await act(process, lambda tx: chats.resume(tx, rt, ANN, 2, drop=False))
+    assert resumed.result is Result.DONE
+    assert await world.rows(paused) == [(0,)]
+    assert await rt.db.read(chats_named, "2") == [1]
+
+
+async def test_a_chat_is_forgotten_by_the_number_that_it_had_before_it_became_part_of_another(
+    world: World,
+) -> None:
+    process = await two_that_are_one(world)
+    assert (await chats.forget(process.process.rt, ANN, 2)).result is Result.DONE
+    for table in ("inbound", "outbox"):
+        assert "hello" not in str(await world.rows(f"SELECT * FROM {table}"))

@@ -9,7 +9,7 @@ import pytest
 
 from bot.domain.findings import Check
 from bot.operations import webhooks
-from bot.operations.stuck import Stuck, Trouble, find_stuck
+from bot.operations.reports.stuck import Stuck, Trouble, find_stuck
 from tests.fakes.telegram import faults as telegram_faults
 from tests.fakes.telegram.server import TOKEN
 from tests.fakes.twilio import faults as twilio_faults

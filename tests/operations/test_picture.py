@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.operations.explain import Explained
-from bot.operations.phrases import safe
-from bot.operations.picture import SIGNS, draw_run
+from bot.operations.reports.explain import Explained
+from bot.operations.reports.phrases import safe
+from bot.operations.reports.picture import SIGNS, draw_run
 from storage.views.timeline import Mark, Moment
 
 NOW = 1_800_003_600.0

@@ -14,7 +14,7 @@ from bot.domain.ending import Ending
 from bot.domain.errors import ConfigurationError
 from bot.domain.turn import Turn
 from bot.operations.actions import Result
-from bot.operations.stuck import Trouble, find_stuck
+from bot.operations.reports.stuck import Trouble, find_stuck
 from bot.settings import Settings
 from bot.wiring import backups
 from bot.wiring.process import settle_restored

@@ -9,8 +9,8 @@ from bot.domain.ending import Ending
 from bot.domain.errors import Retry
 from bot.domain.turn import Turn
 from bot.leases.checkpoints import Checkpoint
-from bot.operations.explain import explain_run
-from bot.operations.stuck import Stuck, Trouble, find_stuck
+from bot.operations.reports.explain import explain_run
+from bot.operations.reports.stuck import Stuck, Trouble, find_stuck
 from bot.wiring import Role
 from storage.engine.database import Database, DatabaseSettings
 from storage.views.runs import RunFilter, runs_listed

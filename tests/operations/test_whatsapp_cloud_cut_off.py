@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.findings import Check
 from bot.operations import webhooks
-from bot.operations.stuck import Trouble
+from bot.operations.reports.stuck import Trouble
 from channels.whatsapp_cloud import webhook
 from tests.fakes.meta import faults
 from tests.fakes.meta.server import APP, NUMBER, OTHER_NUMBER, TOKEN

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.operations.explain import explain_run
-from bot.operations.stuck import Stuck, find_stuck
+from bot.operations.reports.explain import explain_run
+from bot.operations.reports.stuck import Stuck, find_stuck
 from bot.operations.webhooks import set_webhooks, try_again
 from storage.views.gauges import read_gauges
 from tests.fakes.meta import faults

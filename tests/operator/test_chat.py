@@ -13,6 +13,7 @@ from html import unescape
 from typing import Any
 
 import httpx
+import pytest
 
 from bot.domain.turn import Turn
 from bot.operations import chats
@@ -181,7 +182,8 @@ async def test_words_of_people_never_become_markup(world: World, browsers: Brows
     for page in (late, await ann.get("/chats/1"), await ann.get("/chats?all=1")):
         assert "<script>alert" not in page.text
         assert "<img" not in page.text
-        assert "\u202e" not in page.text
+        # In a form stand the words that would be sent, as they were typed.
+        assert "\u202e" not in re.sub(r"<textarea.*?</textarea>", "", page.text, flags=re.DOTALL)
 
 
 async def test_a_part_that_may_not_have_arrived_is_marked_and_settled_in_its_place(
@@ -254,6 +256,43 @@ async def test_canned_texts_stand_beside_the_form_and_fill_it(
     assert "CANNED_TEXTS" in broken.text
 
 
+@pytest.mark.alternating(1)
+async def test_what_no_database_stores_is_taken_out_wherever_it_is_typed(
+    world: World, browsers: Browsers
+) -> None:
+    process = await greeted(world)
+    ann = await signed_in(browsers, process)
+    token = {"form_token": form_token(await ann.get("/chats/1"))}
+    fields = {**token, "key": "a\0b", "seen": "99", "text": "t\0"}
+    assert (await ann.send("/chats/1/reply", fields)).status_code == 303
+    for name in ("pause", "resume"):
+        done = await ann.send(f"/acts/chat/1/{name}", {**token, "reason": "so\0so"})
+        assert done.status_code == 200, name
+    assert (await ann.get("/search?q=a%00b")).status_code == 200
+    async with following(ann, "/chats/1", page="a%00b") as hers:
+        await hers.shows("talk", "hello")
+
+
+TYPED = "\u200fשלום\u200f \U0001f3f4\U000e0067\U000e0062\U000e007f soft\u00adhyphen"
+
+
+async def test_words_in_a_form_are_those_that_would_be_sent(
+    world: World, browsers: Browsers
+) -> None:
+    file = world.folder / "canned.toml"
+    file.write_text(f'hello = "{TYPED}"\n', encoding="utf-8")
+    process = await greeted(world, canned_texts=str(file))
+    ann, ben = await signed_in(browsers, process), await signed_in(browsers, process, "ben")
+    page = await ann.get("/chats/1")
+    assert f'data-canned="{TYPED}"' in page.text
+    assert (await write(ben, page=await ben.get("/chats/1"), text="Ben here.")).status_code == 303
+    late = await write(ann, page, TYPED)
+    assert late.status_code == 409
+    for shown in (late, await ann.get("/chats/1?canned=hello")):
+        words = re.findall(r"<textarea[^>]*data-words>\n(.*)</textarea>", shown.text, re.DOTALL)
+        assert words == [TYPED]
+
+
 async def test_what_an_agent_asked_is_at_the_top_of_the_inbox_and_of_its_chat(
     world: World, browsers: Browsers
 ) -> None:
@@ -292,9 +331,13 @@ class Following:
 
 
 @asynccontextmanager
-async def following(browser: OperatorBrowser, path: str) -> AsyncIterator[Following]:
-    """Follow the page at this path."""
+async def following(
+    browser: OperatorBrowser, path: str, page: str = ""
+) -> AsyncIterator[Following]:
+    """Follow the page at this path, under its own name or this one."""
     live = page_of(await browser.get(path))
+    if page:
+        live = re.sub("page=[^&]*", f"page={page}", live)
     async with browser.http.stream("GET", f"{browser.base}/operator{live}") as stream:
         yield Following(stream.aiter_lines())
 

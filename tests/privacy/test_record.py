@@ -61,6 +61,9 @@ def test_it_has_the_shape_that_is_promised_and_everything_of_a_person_who_was_tw
     assert [len(one[name]) for name in ("turns", "files", "reminders", "payloads")] == [2, 1, 1, 1]
     assert len(two["messages"]) == 1
     assert whole["made_at"].endswith("Z")
+    moments = [row["not_before"] for row in (one, *one["parts"], *one["turns"])]
+    assert all(moment is None or moment.endswith("Z") for moment in moments)
+    assert any(moments)
 
 
 def test_it_is_read_page_by_page_and_may_be_written_again(hand: Hand) -> None:

@@ -11,7 +11,7 @@ from bot.domain.reply import Reply
 from bot.domain.turn import Turn
 from bot.operations import chats
 from bot.operations.actions import Result
-from bot.operations.stuck import Trouble, find_stuck
+from bot.operations.reports.stuck import Trouble, find_stuck
 from bot.runs.handoffs import tell_forsaken
 from storage.views import handoffs
 from tests.crash.stages import STAGES

@@ -100,7 +100,9 @@ class Postgres(Server):
 
     def url(self, database: str = "postgres") -> str:
         """Through the Unix socket, in the form that both libpq and SQLAlchemy take."""
-        where = {"host": str(self.folder), "user": "postgres"}
+        # A machine that is busy for a while must not look as a slow database does.
+        patience = {"connect_timeout": f"{PATIENCE:.0f}"}
+        where = {"host": str(self.folder), "user": "postgres", **patience}
         if self.port:
             where["port"] = str(self.port)
         return f"postgresql:///{database}?{urlencode(where, safe='/')}"

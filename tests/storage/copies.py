@@ -63,6 +63,7 @@ _MORE: dict[sa.Table, dict[str, Any]] = {
         "at": EXACT,
         "last_message": BIGGEST,
     },
+    tables.presence: {"chat": 1, "page": "p", "who": HARD_TEXT, "until": EXACT},
     tables.told: {"chat": 1, "what": "welcome", "at": EXACT},
     tables.early_statuses: {
         "account": 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.run import Run, RunState
@@ -290,6 +291,15 @@ def test_one_process_polls_for_an_account_until_its_lease_is_over(hand: Hand) ->
     hand.mark_dead(hand.holder)
     assert hand.do(accounts.take_polling, hand.account, other, LEASE)
     assert not hand.do(accounts.take_polling, hand.account, hand.holder, LEASE)
+
+
+def test_of_a_process_before_the_boot_or_the_copy_the_wall_clock_tells_the_age(hand: Hand) -> None:
+    old = hand.new_holder("host/2")
+    set_ = "UPDATE holders SET clock = 'another', renewed_at = -1000000 WHERE id = :id"
+    hand.do(lambda tx: tx.execute(text(set_), {"id": old}))
+    [told] = [row for row in hand.do(holders.listed, LEASE) if row.id == old]
+    assert told.gone
+    assert 0.0 <= told.lease_age < LEASE
 
 
 def test_a_session_whose_commit_gave_no_answer_begins_once(hand: Hand) -> None:

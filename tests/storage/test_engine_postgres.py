@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
 from bot.clock import SystemClock
 from bot.domain.errors import DatabaseUnavailable
@@ -29,7 +29,16 @@ PID = text("SELECT pg_backend_pid()")
 
 @pytest.fixture
 async def db(postgres_url: str) -> AsyncIterator[Database]:
-    db = Database(DatabaseSettings(postgres_url, pool=2, patience=1), SystemClock())
+    db = Database(DatabaseSettings(postgres_url, pool=2, patience=int(PATIENCE)), SystemClock())
+    yield db
+    db.close()
+
+
+@pytest.fixture
+async def impatient(postgres_url: str) -> AsyncIterator[Database]:
+    """One that gives up soon what takes long: a connection as soon as the product does."""
+    url = str(make_url(postgres_url).difference_update_query(["connect_timeout"]))
+    db = Database(DatabaseSettings(url, pool=2, patience=2), SystemClock())
     yield db
     db.close()
 
@@ -41,6 +50,10 @@ def note(tx: Tx, what: str) -> str:
 
 def count(tx: Tx) -> int:
     return int(tx.scalars(COUNT).one())
+
+
+async def test_no_statement_is_compiled(db: Database) -> None:
+    assert await db.read(lambda tx: tx.run("SHOW jit")) == [("off",)]
 
 
 async def test_a_transaction_whose_session_is_killed_is_done_once_more(
@@ -134,7 +147,9 @@ async def test_b85_more_work_than_connections_waits_and_the_lease_does_not(
         assert await asyncio.gather(*work) == [f"{n}" for n in range(40)]
 
 
-async def test_a_session_that_hangs_is_left_and_its_work_done_in_another(db: Database) -> None:
+async def test_a_session_that_hangs_is_left_and_its_work_done_in_another(
+    impatient: Database,
+) -> None:
     hung: list[int] = []
 
     def hangs_once(tx: Tx) -> str:
@@ -146,10 +161,10 @@ async def test_a_session_that_hangs_is_left_and_its_work_done_in_another(db: Dat
 
     try:
         async with asyncio.timeout(PATIENCE):
-            assert await db.write(hangs_once) == "the other half"
+            assert await impatient.write(hangs_once) == "the other half"
     finally:
         os.kill(hung[0], signal.SIGCONT)
-    assert await db.read(count) == 2
+    assert await impatient.read(count) == 2
 
 
 @contextmanager
@@ -170,17 +185,24 @@ def _children(pid: int) -> list[int]:
 
 
 async def test_a_server_that_hangs_frees_its_threads_and_is_used_again_afterwards(
-    db: Database, postgres: Postgres
+    impatient: Database, postgres: Postgres
 ) -> None:
     for _ in range(3):
-        await asyncio.gather(*(db.write(note, "before") for _ in range(2)), db.renew(note, "x"))
+        await asyncio.gather(
+            *(impatient.write(note, "before") for _ in range(2)), impatient.renew(note, "x")
+        )
     with hanging(postgres):
         async with asyncio.timeout(PATIENCE):
-            calls = [db.write(note, "x"), db.write(note, "x"), db.read(count), db.renew(note, "x")]
+            calls = [
+                impatient.write(note, "x"),
+                impatient.write(note, "x"),
+                impatient.read(count),
+                impatient.renew(note, "x"),
+            ]
             for outcome in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(outcome, DatabaseUnavailable)
-    assert await db.write(note, "after") == "after"
-    assert await db.renew(note, "the lease") == "the lease"
+    assert await impatient.write(note, "after") == "after"
+    assert await impatient.renew(note, "the lease") == "the lease"
 
 
 async def test_a_reader_sees_one_snapshot_and_writes_nothing(db: Database) -> None:

@@ -13,6 +13,7 @@ from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim, Run
 from storage import accounts, chats, outbox, runs
 from storage.outbox import Attempt, NewParts, Notice, Part, PartOwner, Receipt
+from storage.views.gauges import read_rates
 from tests.storage.kit import Hand
 from tests.storage.rivals import first
 
@@ -24,6 +25,14 @@ NUMBER = 7
 def held(hand: Hand) -> Sequence[Run]:
     """Running runs of as many chats."""
     return [hand.running() for _ in range(NUMBER)]
+
+
+def test_a_run_that_ended_badly_tells_its_cause_where_no_detail_is_kept(hand: Hand) -> None:
+    run = hand.running()
+    hand.do(runs.settle, run.claim, Close(Ending.FAILED, Cause.FAILURES))
+    [(number, says, _)] = hand.do(read_rates, 60.0).errors
+    assert (number, says) == (run.id, f"failed: {Cause.FAILURES.says}")
+    assert Cause.FAILURES.says
 
 
 def without(held: Sequence[Run], *lost: int) -> frozenset[int]:

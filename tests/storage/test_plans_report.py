@@ -9,6 +9,7 @@ import pytest
 
 from bot.domain.concern import Concern
 from bot.domain.reply import PartKind
+from bot.operations.reports.stuck import find_stuck
 from storage import hand_replies
 from storage.statements.tx import Tx
 from storage.views import chats, concerns, diagnostics, gauges, handoffs, lookup, progress, runs
@@ -30,6 +31,7 @@ QUESTIONS: dict[str, Callable[[Hand], Reading]] = {
     "put_off_runs": lambda hand: reading(hand, diagnostics.put_off_runs, 60.0),
     "waiting_chats": lambda hand: reading(hand, diagnostics.waiting_chats, 60.0),
     "wanted": lambda hand: reading(hand, handoffs.wanted),
+    "wanted in a chat": lambda hand: reading(hand, handoffs.wanted, 1),
     "forsaken": lambda hand: reading(hand, handoffs.forsaken, [1], 60.0),
     "uncertain_parts": lambda hand: reading(hand, diagnostics.uncertain_parts),
     "refused_parts": lambda hand: reading(hand, diagnostics.refused_parts, 604_800.0),
@@ -87,3 +89,44 @@ def test_operators_questions_never_read_the_whole_past(full: Hand) -> None:
     grows = BIG - {"chats", "payloads"}  # the past of this test has few of them
     whole = {name: ask(full).whole_tables & grows for name, ask in QUESTIONS.items()}
     assert {name: tables for name, tables in whole.items() if tables} == {}
+
+
+def test_paused_chats_are_found_without_reading_every_chat(full: Hand) -> None:
+    for question in ("with concern paused", "count concerns"):
+        assert "chats" not in QUESTIONS[question](full).whole_tables, question
+
+
+def test_chats_that_were_handed_over_cost_what_waits_there_and_not_all_that_was_said(
+    full: Hand,
+) -> None:
+    past = "SELECT id FROM chats ORDER BY id LIMIT 20"
+    full.do(
+        lambda tx: tx.run(
+            f"UPDATE chats SET handoff_at = 1, paused_until = 1e12 WHERE id IN ({past})"
+        )
+    )
+    for question in ("wanted", "wanted in a chat", "gauges", "count concerns"):
+        found = QUESTIONS[question](full)
+        assert "ix_inbound_chat" not in found.indexes, question
+        # Of each chat some 16 wait; 130 have ended.
+        assert found.pages <= 20 * 150, question
+
+
+def test_a_backlog_is_counted_by_its_index(hand: Hand) -> None:
+    """Most of what there is waits, so that it could be hoped to be met early in the table."""
+    fill(hand, ended=1_000, waiting=25_000)
+    for question in ("gauges", "waiting_chats"):
+        assert "runs" not in QUESTIONS[question](hand).whole_tables, question
+
+
+def test_what_is_put_off_costs_no_statement_each(hand: Hand) -> None:
+    def asked() -> int:
+        return reading(hand, find_stuck, 0.0, LEASE).statements
+
+    hand.ready(hand.new_chat(), wait=900.0)
+    hand.advance(1.0)
+    for_one = asked()
+    for _ in range(3):
+        hand.ready(hand.new_chat(), wait=900.0)
+    hand.advance(1.0)
+    assert asked() == for_one

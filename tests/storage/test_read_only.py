@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
+from bot.operations.reports.stuck import database_troubles
 from bot.operations.session import database_exists, schema_problem
-from bot.operations.stuck import database_troubles
 from storage.engine import read_only
 from storage.engine.database import Database, DatabaseSettings
 from storage.engine.demands import facts_of

@@ -8,10 +8,10 @@ from bot.cli.output import render
 from bot.cli.output.layout import Column, Place, quoted
 from bot.domain.reply import PartKind
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import safe, when
+from bot.operations.reports.phrases import safe, when
 
 with lazy_imports(__name__):
-    from bot.operations.course import told, told_once
+    from bot.operations.reports.course import told, told_once
     from storage.views.conversation import Heard, Said
     from storage.views.timeline import Moment
 

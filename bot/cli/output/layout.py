@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import assert_never
 
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import safe
+from bot.operations.reports.phrases import safe
 
 with lazy_imports(__name__):
     from rich.cells import cell_len, chop_cells

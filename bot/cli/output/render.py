@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from bot.cli.output.layout import GAP, Column, Line, Place, facts, labelled, laid_out, styled, wrap
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import safe
+from bot.operations.reports.phrases import safe
 
 with lazy_imports(__name__):
     from rich.console import Console, Group

@@ -10,7 +10,7 @@ from bot.cli.output.wording import moment
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
-    from bot.operations.stuck import Stuck
+    from bot.operations.reports.stuck import Stuck
     from storage.holders import HolderRow
     from storage.views.chats import ChatLine
     from storage.views.conversation import Heard, Said

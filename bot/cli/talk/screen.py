@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bot.cli.talk.terminal import ANSWER, PROMPT, Write, write
-from bot.operations.phrases import safe
+from bot.operations.reports.phrases import safe
 
 _NARROW = 20
 """Columns below which no line is put above the prompt."""

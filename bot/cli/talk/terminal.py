@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from bot.operations.phrases import safe
+from bot.operations.reports.phrases import safe
 
 PROMPT = "you> "
 ANSWER = "bot> "

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bot.cli.talk.terminal import PROMPT, Terminal
 from bot.domain.errors import DatabaseUnavailable
-from bot.operations.phrases import span
+from bot.operations.reports.phrases import span
 from bot.wiring import Process, asked, at_work
 from storage.notify import READY
 from storage.views.progress import Progress, TakenStep

@@ -49,6 +49,17 @@
     words.focus();
   });
 
+  // Another form of the page loads it anew. What was written so far goes with it, within this tab and
+  // for that moment, and still names what its writer had read.
+  const CARRIED = `answerback:${form.action}`;
+  document.getElementById("main").addEventListener("submit", (event) => {
+    if (event.target !== form && words.value.trim())
+      sessionStorage.setItem(CARRIED, JSON.stringify([words.value, form.elements.seen.value]));
+  });
+  const carried = JSON.parse(sessionStorage.getItem(CARRIED));
+  sessionStorage.removeItem(CARRIED);
+  if (carried && !words.value) [words.value, form.elements.seen.value] = carried;
+
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (!sending) deliver(new FormData(form));

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from bot.operations.course import told, told_once
-from bot.operations.explain import Explained
-from bot.operations.phrases import counted, safe, span, when
+from bot.operations.reports.course import told, told_once
+from bot.operations.reports.explain import Explained
+from bot.operations.reports.phrases import counted, safe, span, when
 from storage.views.timeline import Mark, Moment
 
 WIDE, NARROW = 560, 358

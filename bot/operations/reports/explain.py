@@ -26,9 +26,9 @@ from bot.domain.decisions.verdict import (
 from bot.domain.ending import Close
 from bot.domain.run import RunState
 from bot.leases.runtime import Runtime
-from bot.operations.phrases import when
-from bot.operations.stuck import stuck_of_run, told_of_run
-from bot.operations.told import what_was_told
+from bot.operations.reports.phrases import when
+from bot.operations.reports.stuck import stuck_of_run, told_of_run
+from bot.operations.reports.told import what_was_told
 from storage import audit_log, runs
 from storage.statements.tx import Tx
 from storage.views import runs as run_views

@@ -10,7 +10,7 @@ from enum import Enum
 from bot.domain.findings import Level
 from bot.domain.ports import Clock
 from bot.domain.run import RunState
-from bot.operations.phrases import counted, span, when
+from bot.operations.reports.phrases import counted, span, when
 from storage.engine.demands import facts_of, judge
 from storage.statements import clock as database_clock
 from storage.statements.tx import Tx
@@ -98,7 +98,7 @@ def stuck_of_run(tx: Tx, run: RunLine, lease: float) -> Sequence[Stuck]:
     """All of it that concerns one run, from when no worker was at once at hand: every screen that
     shows the run has its causes and its next command from here."""
     waits = run.state is RunState.WAITING
-    wanted = [one for one in handoffs.wanted(tx) if one.chat == run.chat]
+    wanted = handoffs.wanted(tx, run.chat)
     found = [
         *_runs(tx, 0.0, lease, run.id),
         *_unclaimed(tx, _AT_ONCE, lease, run.id),
@@ -182,9 +182,11 @@ def _runs(tx: Tx, older: float, lease: float, only: int | None = None) -> Iterat
         why = "timeout: its agent is past the deadline and did not stop"
         act = f"answerback runs apologise {fact.id}  # ends the work and says so to the person"
         yield _run(Trouble.OVER_DEADLINE, fact, why, act)
-    for fact in diagnostics.put_off_runs(tx, older, only):
+    put_off = diagnostics.put_off_runs(tx, older, only)
+    now = database_clock.read(tx) if put_off else 0.0
+    for fact in put_off:
         act = f"answerback runs requeue {fact.id}  # makes it due at once"
-        why = f"it is due at {_due(tx, fact)}" + (f": {fact.says}" if fact.says else "")
+        why = f"it is due at {_due(now, fact)}" + (f": {fact.says}" if fact.says else "")
         yield _run(Trouble.DELAYED, fact, why, act)
     for fact in diagnostics.restored_runs(tx, only):
         act = (
@@ -221,9 +223,11 @@ def _parts(tx: Tx, older: float, lease: float, only: int | None = None) -> Itera
         why = "it is due and nobody sends it" + (f": {fact.says}" if fact.says else "")
         act = "answerback top  # is a worker alive that serves its account?"
         yield _part(Trouble.UNSENT, fact, why, act)
-    for fact in diagnostics.delayed_parts(tx, older, only):
+    delayed = diagnostics.delayed_parts(tx, older, only)
+    now = database_clock.read(tx) if delayed else 0.0
+    for fact in delayed:
         act = "answerback outbox list --state pending  # it goes out by itself when it is due"
-        why = f"due at {_due(tx, fact)}: {fact.says or 'the platform limits this chat'}"
+        why = f"due at {_due(now, fact)}: {fact.says or 'the platform limits this chat'}"
         yield _part(Trouble.DELAYED, fact, why, act)
 
 
@@ -236,8 +240,7 @@ def _uncertain(fact: Fact) -> Stuck:
     return _part(Trouble.UNCERTAIN, fact, why, act)
 
 
-def _due(tx: Tx, fact: Fact) -> str:
-    now = database_clock.read(tx)
+def _due(now: float, fact: Fact) -> str:
     return when(now + fact.wait, now)
 
 

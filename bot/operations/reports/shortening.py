@@ -11,7 +11,7 @@ from bot.domain.message import shortened
 from bot.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
-    from bot.operations.explain import Explained
+    from bot.operations.reports.explain import Explained
     from storage.views.timeline import Moment
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bot.domain.message import shortened
 from bot.lazy_imports import lazy_imports
-from bot.operations.phrases import when
+from bot.operations.reports.phrases import when
 
 with lazy_imports(__name__):
     from storage import accounts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bot.operations.phrases import when
+from bot.operations.reports.phrases import when
 from storage.views.timeline import Mark, Moment
 
 

@@ -34,6 +34,8 @@ def counted(count: int, noun: str) -> str:
 def safe(text: str, *, lines: bool = False) -> str:
     """The text with everything spelled out that could move the cursor, change a colour or
     turn the direction of writing. With `lines` line breaks and tabs stay."""
+    if text.isprintable():
+        return text  # Nothing of the sort is: most texts by far are told in one look.
     stays = _JOINERS + "\n\t" if lines else _JOINERS
     return "".join(
         c if c in stays or unicodedata.category(c) not in _ACTING else _spelled(c) for c in text

@@ -1,0 +1,1 @@
+"""Reports: the rows in words and pictures, for whoever asks."""
