@@ -1,4 +1,4 @@
-"""A person's own data: what they wrote, whatever it was, is sent to them or deleted when they ask.
+"""Wishes of people about their own data: all that they wrote is sent to them or deleted.
 
 A chat writes things of every kind and then asks for a copy or to be forgotten, in words near those
 that count; what it confirmed is done at once, by the process itself.
@@ -125,5 +125,5 @@ class _Asking:
 
 
 def targets(stage: Stage) -> Sequence[Target]:
-    """What people ask about their own data."""
+    """Chats that ask about their own data."""
     return [Target("chats: own data", 15, _Asking(stage).take, _posts, most_seconds=6.0)]
