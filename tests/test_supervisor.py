@@ -26,6 +26,7 @@ OWNERS = {
     "bot/delivery/inflight.py": "calls to providers, which outlive their turns",
     "bot/agents/function.py": "an agent's own code, which may ignore its cancellation",
     "channels/web/stream.py": "the wait for a client to go, ended with its stream",
+    "bot/operator/live.py": "the same, of an operator's page",
     "bot/testing/bot.py": "a delivery of the fake platform, waited for at once",
     "bot/testing/life.py": "a process in a builder's test, until its death or its hand-over",
     "bot/cli/talk/chat.py": "the terminal's talk and its stop, ended together",

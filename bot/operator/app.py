@@ -102,8 +102,11 @@ class OperatorPage:
         if scope["type"] != "http":
             return
         place = self._door.place(scope)
-        if place is None or len(scope["path"]) > _LONGEST_PATH:
+        if place is None:
             await PlainTextResponse("Not Found\n", 404)(scope, receive, send)
+            return
+        if len(scope["path"]) > _LONGEST_PATH:
+            await PlainTextResponse("Not Found\n", 404)(scope, receive, _secured(send))
             return
         scope[_PLACE] = place
         await self._app(scope, receive, _secured(send))

@@ -33,6 +33,7 @@ class Screen:
     async def sign_in(self, path: str = "") -> None:
         """Ask for a page, and get it by the password."""
         await self.page.goto(f"{self.base}{path}")
+        await expect(self.page.get_by_label("Password")).to_be_focused()
         await self.page.keyboard.type(PASSWORD)
         await self.page.keyboard.press("Enter")
         await expect(self.page.get_by_role("button", name="Sign out")).to_be_visible()
