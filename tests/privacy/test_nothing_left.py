@@ -102,6 +102,7 @@ async def test_a_page_forgets_its_guest_and_user_and_their_files(
         assert any(name for name in files_holding(folder))
         for number in (3, 4):
             await visitor.post("/messages", {"request_id": f"m{number}", "text": "/forget"})
+        await world.settled()  # An answer is shown before its run has ended.
         assert await requests.fulfil(process.process.rt) == 1
         await world.settled()
         [desk] = process.process.desks.values()
