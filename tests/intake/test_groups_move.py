@@ -82,6 +82,7 @@ async def test_a_message_from_the_new_address_before_the_notice_joins_the_conver
     assert await world.rows("SELECT count(*) FROM runs WHERE ending = 'answered'") == [(3,)]
 
 
+@pytest.mark.alternating(1)  # The order of locks is PostgreSQL's.
 async def test_both_addresses_running_when_the_move_is_told_are_answered_once_each(
     world: World,
 ) -> None:
