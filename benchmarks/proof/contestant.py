@@ -100,6 +100,10 @@ class Contestant:
         """Tell whether nothing is under way any more. None: nobody can, and quiet must do."""
         return None
 
+    async def answered(self) -> int | None:
+        """The number of messages that are settled by now. None: it can't be told now."""
+        return None
+
     async def left(self) -> Sequence[str]:
         """A line for each thing that is still under way, for whoever looks for the reason."""
         return ()

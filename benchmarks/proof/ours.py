@@ -63,6 +63,8 @@ _HELD = """SELECT r.id, r.fence, EXISTS (SELECT 1 FROM outbox o WHERE o.run = r.
     WHERE r.state = 'running' AND h.pid = {pid}"""
 _OPEN = """SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + (SELECT count(*)
     FROM outbox WHERE standalone AND state IN ('pending', 'sending'))"""
+_ANSWERED = """SELECT count(*) FROM inbound i JOIN runs r ON r.id = i.run
+    WHERE r.state = 'ended'"""
 _LEFT = """SELECT r.id, r.state, r.chat, c.paused_until, r.holder, r.fence, r.attempts,
     r.failures, r.deaths, r.not_before, r.set_aside, r.detail, o.kind, o.state, o.attempts,
     o.not_before, o.error FROM runs r JOIN chats c ON c.id = r.chat
@@ -212,6 +214,10 @@ class Answerback(Contestant):
     async def settled(self) -> bool | None:
         rows = await self._rows(_OPEN)
         return rows is not None and rows[0][0] == 0
+
+    async def answered(self) -> int | None:
+        rows = await self._rows(_ANSWERED)
+        return None if rows is None else int(rows[0][0])
 
     async def left(self) -> Sequence[str]:
         return [str(row) for row in await self._surely(_LEFT)]
