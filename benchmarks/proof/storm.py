@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import psycopg
 
+from benchmarks.connections import ManyPools
 from benchmarks.meters import resident_bytes
 from benchmarks.proof import providers
 from benchmarks.proof.contestant import Contestant, Held
@@ -95,7 +96,7 @@ async def all_providers(platforms: Sequence[Platform]) -> AsyncIterator[Mapping[
     """The providers of these platforms, as processes."""
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(
-            httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
+            httpx.AsyncClient(trust_env=False, transport=ManyPools())
         )
         found = {}
         for platform in platforms:
@@ -154,9 +155,7 @@ class Storm:
         """Everything, from the first process to the verdict."""
         async with AsyncExitStack() as stack:
             http = await stack.enter_async_context(
-                httpx.AsyncClient(
-                    trust_env=False, timeout=_TAKES, limits=httpx.Limits(max_connections=None)
-                )
+                httpx.AsyncClient(trust_env=False, timeout=_TAKES, transport=ManyPools())
             )
             keepers = [asyncio.create_task(place.keep()) for place in self.places]
             stack.push_async_callback(_cancelled, *keepers)
