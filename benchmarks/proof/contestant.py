@@ -112,6 +112,10 @@ class Contestant:
         """The claims that it makes on messages, by their names."""
         return {}
 
+    async def story(self, name: str) -> str:
+        """Everything that it knows of the message of this name, for whoever looks for a reason."""
+        return ""
+
     async def requeued(self) -> Collection[str]:
         """The names of messages that an operator had answered anew."""
         return ()
