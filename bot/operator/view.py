@@ -157,7 +157,8 @@ class Asked:
         the same for everybody of this role who asks for this address, so one look does for all."""
         query = self.request.scope["query_string"]
         name = (self.request.url.path, query, self.acts, self.place.root) if shared else None
-        return self.tools.streams.follow(self.session, look, every, name)
+        streams, network = self.tools.streams, self.place.network
+        return streams.follow(self.session, network, look, every, name)
 
     def to(self, path: str, /, **query: object) -> Response:
         """The way to another page, after something was done."""
