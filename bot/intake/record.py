@@ -43,7 +43,7 @@ from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, inbox, outbox, runs
-from storage.chats import Chat, NewChat
+from storage.chats import Chat, NewChat, requests
 from storage.inbox import NewMessage, NewPayload
 from storage.runs import Claimant
 from storage.statements.tx import Tx
@@ -255,6 +255,10 @@ def _record_message(
     message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
     new = NewMessage(arrival.account, chat.id, message, arrival.body)
+    if met.known is not None and requests.is_forgotten(tx, chat.id, met.known):
+        # Also where only an edit of it had come: it was written before what its person said last.
+        inbox.count_deliveries(tx, [met.known])
+        return Recorded(Became.DUPLICATE)
     edited = None if met.known is None else inbox.arrive(tx, met.known, new)
     if met.known is not None and edited is None:
         return _record_duplicate(tx, arrival, chat, message, met)

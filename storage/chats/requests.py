@@ -26,12 +26,22 @@ from storage.views.chats import LastIds, last_ids
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """One row that is confirmed. Its chat may be part of another one by now; `until` are the ids
-    that it reaches to."""
+    """One row that is confirmed, `at` in epoch seconds. Its chat may be part of another one by now;
+    `until` are the ids that it reaches to."""
 
+    at: float
     chat: int
     what: Command
     until: LastIds
+
+    @property
+    def place(self) -> Place:
+        """Its place among those that are to be done."""
+        return self.at, self.chat, self.what.value
+
+
+Place = tuple[float, int, str]
+FIRST: Place = (0.0, 0, "")
 
 
 _LAST_IDS = tuple(f"last_{name}" for name in LastIds._fields)
@@ -71,14 +81,16 @@ def ask(tx: Tx, account: int, chat: int, what: Command, within: float) -> bool |
     return False if asked.rowcount == 1 else None
 
 
+_PLACE = (data_requests.c.at, data_requests.c.chat, data_requests.c.what)
+_BEHIND = tuple(sa.bindparam(f"after_{column.name}", type_=column.type) for column in _PLACE)
 _TO_DO = (
-    sa.select(
-        data_requests.c.chat,
-        data_requests.c.what,
-        *(data_requests.c[name] for name in _LAST_IDS),
+    sa.select(*_PLACE, *(data_requests.c[name] for name in _LAST_IDS))
+    .where(
+        _CONFIRMED,
+        among(data_requests.c.account, "account_ids"),
+        sa.tuple_(*_PLACE) > sa.tuple_(*_BEHIND),
     )
-    .where(_CONFIRMED, among(data_requests.c.account, "account_ids"))
-    .order_by(data_requests.c.at, data_requests.c.chat)
+    .order_by(*_PLACE)
     .limit(AT_MOST)
 )
 _IS_OPEN = sa.select(sa.exists(sa.select(1).where(_IS_REQUEST, _CONFIRMED)))
@@ -89,10 +101,17 @@ _FINISH = (
 )
 
 
-def to_do(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[DataRequest]:
-    """The requests that are confirmed in chats of these accounts, oldest first."""
-    found = tx.execute(_TO_DO, {"account_ids": list(account_ids), "at_most": limit}).all()
-    return [DataRequest(chat, Command(what), LastIds(*until)) for chat, what, *until in found]
+def to_do(
+    tx: Tx, account_ids: Sequence[int], limit: int, after: Place = FIRST
+) -> Sequence[DataRequest]:
+    """The requests that are confirmed in chats of these accounts, oldest first, from behind a
+    place on."""
+    behind = dict(zip((bind.key for bind in _BEHIND), after, strict=True))
+    asked = {"account_ids": list(account_ids), "at_most": limit, **behind}
+    return [
+        DataRequest(at, chat, Command(what), LastIds(*until))
+        for at, chat, what, *until in tx.execute(_TO_DO, asked).all()
+    ]
 
 
 def is_confirmed(tx: Tx, chat: int, what: Command) -> bool:
