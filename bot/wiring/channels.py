@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, warning
 from bot.domain.plugin import ChannelPlugin, Endpoint, Host, Terminal
 from bot.domain.ports import Clock

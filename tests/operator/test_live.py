@@ -160,7 +160,7 @@ async def test_one_session_keeps_its_newest_pages_live_and_the_oldest_is_told(
 
 
 def test_no_address_has_all_streams_of_a_process_however_many_sessions_it_begins() -> None:
-    streams = Streams(None, ShiftedClock())  # type: ignore[arg-type] - none is asked here
+    streams = Streams(None, ShiftedClock())  # type: ignore[arg-type]  # none is asked here
     with ExitStack() as pages:
         other = pages.enter_context(streams.opened(Owner("other", "203.0.113.9")))
         opened = [

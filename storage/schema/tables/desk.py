@@ -28,8 +28,8 @@ notes = Table(
     Index("ix_notes_chat", "chat", "id"),
     Index("ix_notes_at", "at", **where("text <> ''")),
 )
-"""The words of operators to each other about a chat. Nothing of it is ever sent. `key` names the form
-that was handed in, as with a reply by hand."""
+"""The words of operators to each other about a chat. Nothing of it is ever sent. `key` names the
+form that was handed in, as with a reply by hand."""
 
 hand_replies = Table(
     "hand_replies",
