@@ -49,7 +49,7 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose stream it is: the session, and the address that is counted."""
+    """The owner of a stream: its session, and the address that is counted."""
 
     session: str
     network: str
