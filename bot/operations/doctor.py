@@ -197,7 +197,7 @@ async def held_off(session: OperatorSession) -> Sequence[Finding]:
         "else somebody mistypes or guesses. This is shown for a day"
     )
     return [
-        warning("operator's page", f"sign-in was held off {why} ({age / 60:.0f} min ago)", fix)
+        warning("operator's page", f"sign-in was held off {why}, {age / 60:.0f} min ago", fix)
         for why, age in told
     ]
 

@@ -39,6 +39,7 @@ _SHARED = (
     "all who come to the operator's page by way of %s count as one address: if it is a proxy of "
     "yours, name it in WEB_PROXIES and have it pass on X-Forwarded-For"
 )
+_HELD = "after wrong tries sign-in is held off for five minutes %s"
 _TELLS = 20
 """Addresses of which that is told, of each once."""
 _log = logging.getLogger("answerback.operator")
@@ -110,7 +111,7 @@ class SignIn:
         # All tries that are under way are written down by the second look.
         if not await self.rt.db.write(_may_try, made) or await self.rt.db.read(_too_many, made):
             if await self.rt.db.write(_hold_off, made):
-                _log.warning("nobody can sign in %s for five minutes: wrong tries", made.place)
+                _log.warning(_HELD, made.place)
             return await self.ask(request, place, said=_WAIT, status=429)
         if not await self._passwords.match(who, typed) or who is None:
             wrong = _WRONG if self.one_password else _WRONG_PAIR

@@ -32,7 +32,10 @@ middle of the answer, come back: the answer is there.</p>
 _STYLE = """
 body{margin:2rem;max-width:40rem;font:16px/1.5 system-ui,sans-serif}
 pre{white-space:pre-wrap;overflow-wrap:anywhere}
-@media(min-width:48rem){body{padding-inline-end:404px;max-width:calc(40rem + 404px)}}
+@media(min-width:48rem){
+body{padding-right:404px;max-width:calc(40rem + 404px)}
+body:has(>answerback-chat[dir=rtl]){padding:0 0 0 404px}
+}
 """
 _STYLE_ALONE = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _HEADERS = {

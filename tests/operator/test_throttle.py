@@ -107,10 +107,10 @@ async def test_who_came_by_a_proxy_that_nobody_listed_is_told_of_with_what_to_se
     assert len(told) == 2, told
     assert "by way of 127.0.0.1 count as one" in told[0]
     assert "WEB_PROXIES" in told[0]
-    assert "nobody can sign in from 127.0.0.1, by way of which others come too" in told[1]
+    assert "for five minutes from 127.0.0.1, by way of which others come too" in told[1]
     async with operator_session(world.settings(), speaks=False) as session:
         [finding] = await held_off(session)
-    assert "held off from 127.0.0.1, by way of which others come too" in finding.says
+    assert "held off from 127.0.0.1, by way of which others come too, 0 min ago" in finding.says
     assert "WEB_PROXIES" in finding.fix
 
 
