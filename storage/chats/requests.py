@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.commands import Command, DataRequestState
-from storage.schema.tables import data_requests
+from storage.schema.tables import chats, data_requests, inbound
 from storage.statements.binds import AT_MOST, CHAT_ID, SECONDS
 from storage.statements.clock import now
 from storage.statements.literals import is_in, is_not, word
@@ -126,12 +126,23 @@ _FORGOTTEN = _FORGOTTEN.on_conflict_do_update(
     index_elements=[data_requests.c.chat, data_requests.c.what],
     set_={name: _FORGOTTEN.excluded[name] for name in ("at", "state", *_LAST_IDS)},
 )
+_MESSAGE_ID = sa.bindparam("message_id", type_=sa.BigInteger)
+_HAS_NO_WORDS = sa.exists(
+    sa.select(1).where(
+        inbound.c.id == _MESSAGE_ID,
+        inbound.c.text == sa.literal_column("''"),
+        inbound.c.payload == sa.literal_column("''"),
+    )
+)
 _IS_FORGOTTEN = sa.select(
     sa.exists(
-        sa.select(1).where(
-            data_requests.c.chat == CHAT_ID,
+        sa.select(1)
+        .join_from(data_requests, chats, chats.c.id == data_requests.c.chat)
+        .where(
+            # Of a chat that became part of this one: not what was said in this one.
+            sa.or_(chats.c.id == CHAT_ID, sa.and_(chats.c.merged_into == CHAT_ID, _HAS_NO_WORDS)),
             data_requests.c.what == word(Command.FORGET),
-            data_requests.c.last_message >= sa.bindparam("message_id", type_=sa.BigInteger),
+            data_requests.c.last_message >= _MESSAGE_ID,
         )
     )
 )
