@@ -109,6 +109,21 @@ async def test_an_outcome_that_cannot_be_written_ends_as_unknown(
     assert calls.count("re: hello") == 1
 
 
+async def test_while_answers_wait_for_their_moment_none_is_marked_as_being_sent(
+    world: World,
+) -> None:
+    running = await world.start(agent=repeats)
+    world.stop_time()
+    people = [Person(700_910_000 + n) for n in range(12)]
+    for number, person in enumerate(people, 1):
+        assert await post(running, person.text("hi")) == [200]
+        replied = "SELECT count(*) FROM runs WHERE replied"
+        await world.until(replied, lambda rows: rows[0][0] == number)  # noqa: B023 - asked in this turn
+    states = "SELECT state, count(*) FROM outbox WHERE kind = 'reply' GROUP BY state ORDER BY state"
+    await world.until(states, lambda rows: rows[-1] == ("sent", 1))
+    assert await world.rows(states) == [("pending", 11), ("sent", 1)]
+
+
 async def test_a_process_that_leaves_while_answers_wait_for_their_moment_doubts_none(
     world: World,
 ) -> None:
