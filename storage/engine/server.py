@@ -99,7 +99,7 @@ _STATE = f"""SELECT {copy_lock.IS_HELD} AS copied, pg_is_in_recovery() AS standb
     has_table_privilege(holders.oid, 'INSERT')
         AND has_table_privilege(holders.oid, 'UPDATE') AS may_write
     FROM pg_settings AS set_to LEFT JOIN pg_class AS holders ON holders.oid = to_regclass('holders')
-    WHERE set_to.name = 'default_transaction_read_only'"""
+    WHERE set_to.name = 'default_transaction_read_only'"""  # noqa: S608 - an expression of ours
 """The rights are asked of one table: every process writes there first. None where there is no table
 yet."""
 

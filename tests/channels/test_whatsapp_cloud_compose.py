@@ -91,7 +91,7 @@ def test_three_choices_are_buttons_and_more_a_list() -> None:
         ("", buttons("Yes")),
     ],
 )
-def test_b115_choices_that_whatsapp_would_refuse_are_numbered(
+def test_choices_that_whatsapp_would_refuse_are_numbered(
     text: str, choices: tuple[Button, ...]
 ) -> None:
     [asked] = wires(text, choices)
