@@ -34,6 +34,7 @@ DEFAULT_DATABASE = "sqlite:///data/answerback.db"
 FILE = ".env"
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _QUOTED = "stands in quotes, which would be a part of it: take them off"
+_REFERENCE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{[^}]*\}\}")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]+)|([0-9]+(?:[, ][0-9]+)+)")
 """A number with its unit, or one with separators."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -203,12 +204,16 @@ class Settings(ChannelList):
     @field_validator("*")
     @classmethod
     def _as_meant(cls, value: Any) -> Any:
-        """No variable, the channels' neither, stands in quotes or in several lines: a file that
-        was not read by a shell hands on both."""
-        if isinstance(value, str) and not value.isprintable():
-            raise ValueError("holds a line break or another control character: take it out")
-        if isinstance(value, str) and value[1:] and _QUOTES.get(value[0]) == value[-1]:
-            raise ValueError(_QUOTED)
+        """No variable, the channels' neither, and no member of one stands in quotes or in several
+        lines: a file that was not read by a shell hands on both, and references too."""
+        members = value if isinstance(value, tuple | frozenset) else (value,)
+        for text in (member for member in members if isinstance(member, str)):
+            if not text.isprintable():
+                raise ValueError("holds a line break or another control character: take it out")
+            if text[1:] and _QUOTES.get(text[0]) == text[-1]:
+                raise ValueError(_QUOTED)
+            if _REFERENCE.fullmatch(text):
+                raise ValueError("is a reference that nobody filled in: write what it stands for")
         return value
 
     @field_validator("*", mode="before")

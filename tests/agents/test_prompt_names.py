@@ -202,6 +202,7 @@ def test_ordinary_names_stay_as_they_are(name: str) -> None:
 
 
 def test_b116_the_payload_of_a_link_is_told_as_one() -> None:
-    for text in ("/start ref_42-abc", "/start@relay_test_bot ref_42-abc"):
+    texts = ("/start ref_42-abc", "/start@relay_test_bot ref_42-abc", "/START\n ref_42-abc ")
+    for text in texts:
         (shown,) = prompt_of(FakeTurn((message(text),))).content
         assert shown == "[The person came by a link with this payload: ref_42-abc]"

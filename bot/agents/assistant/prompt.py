@@ -74,7 +74,7 @@ def past(turn: Turn) -> list[HistoryMessage]:
 
 GOES_ON = "| "
 """Before each further line of what stands in a frame: none of them can begin another one."""
-_OPENED = re.compile(r"/start(?:@\w+)? +(\S+)\s*")
+_OPENED = re.compile(r"/start(?:@\w+)?\s+(\S+)\s*", re.IGNORECASE)
 """A start with the payload of a link."""
 _OPENINGS = str.maketrans(dict.fromkeys("\u2045\u27e6\u3010\u3014\u3016\u3018\u301a", "["))
 _OUR_FRAMES = re.compile(r"\s*\[\s*(?:not\s+written|forwarded|in\s+reply|a\s+file|the\s+person)\b")
