@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg.rows import namedtuple_row
+from psycopg.rows import class_row
 from sqlalchemy import URL
 
 from bot.domain.ports import Clock
@@ -92,6 +92,19 @@ class _Refusal(NamedTuple):
 
 _TAKEN = _Refusal("")
 
+
+class _State(NamedTuple):
+    """A server's state and a role's rights, as `_STATE` asks for them."""
+
+    copied: bool
+    standby: bool
+    read_only: bool
+    for_this_role: bool
+    role: str
+    owner: str | None
+    may_write: bool | None
+
+
 _STATE = f"""SELECT {copy_lock.IS_HELD} AS copied, pg_is_in_recovery() AS standby,
     set_to.setting = 'on' AS read_only,
     set_to.source IN ('user', 'database user', 'client') AS for_this_role,
@@ -106,7 +119,7 @@ yet."""
 
 def _refused_by_server(connection: psycopg.Connection[Any]) -> _Refusal:
     """The refusal of a write now. Raises psycopg.OperationalError."""
-    with connection.cursor(row_factory=namedtuple_row) as cursor:
+    with connection.cursor(row_factory=class_row(_State)) as cursor:
         row = cursor.execute(_STATE, prepare=False).fetchone()
     assert row is not None
     if row.copied:
