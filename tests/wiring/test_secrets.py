@@ -87,6 +87,16 @@ def test_quotes_around_a_member_of_a_list_are_refused_by_name(
     assert not any(word in str(refused.value) for word in value.split(","))
 
 
+@pytest.mark.parametrize("key", ["'sk-one'", "${OPENAI_API_KEY}", "sk-\none"])
+def test_a_providers_key_that_nobody_can_mean_is_refused_by_name(
+    environment: pytest.MonkeyPatch, key: str
+) -> None:
+    environment.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as refused:
+        lend_to_packages()
+    assert "sk-" not in str(refused.value)
+
+
 def test_a_providers_key_is_lent_without_what_stands_around_it(
     environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

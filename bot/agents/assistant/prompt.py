@@ -76,10 +76,9 @@ GOES_ON = "| "
 """Before each further line of what stands in a frame: none of them can begin another one."""
 _OPENED = re.compile(r"/start(?:@\w+)?\s+(\S+)\s*", re.IGNORECASE)
 """A start with the payload of a link."""
-_OPENINGS = str.maketrans(dict.fromkeys("\u2045\u27e6\u3010\u3014\u3016\u3018\u301a", "["))
+_LIKE_OPENING = frozenset("[\u2045\u27e6\u3010\u3014\u3016\u3018\u301a\ufe47\uff3b")
+_AS_OPENING = str.maketrans(dict.fromkeys(_LIKE_OPENING, "["))
 _OUR_FRAMES = re.compile(r"\s*\[\s*(?:not\s+written|forwarded|in\s+reply|a\s+file|the\s+person)\b")
-_FRAME_WITHIN = 100
-"""Characters of a line in which a frame would begin."""
 
 
 def _apart(text: str) -> str:
@@ -94,7 +93,9 @@ def _unframed(text: str) -> str:
 
 
 def _looks_framed(line: str) -> bool:
-    return _OUR_FRAMES.match(as_seen(line[:_FRAME_WITHIN].translate(_OPENINGS))) is not None
+    if _LIKE_OPENING.isdisjoint(line):
+        return False
+    return _OUR_FRAMES.match(as_seen(line.translate(_AS_OPENING))) is not None
 
 
 def _said(name: str, text: str, *, in_group: bool) -> str:
