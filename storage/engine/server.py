@@ -137,8 +137,8 @@ def _refused_by_server(connection: psycopg.Connection[Any]) -> _Refusal:
     return _TAKEN
 
 
-_NO_ROOM = ("53100", "58")
-"""A full disk, and errors of the system's files. A limit of temporary files is neither."""
+_NO_PROOF = frozenset({"53400", "57014"})
+"""A limit of temporary files, and one of time: they say nothing of the disk."""
 _WITH_A_FILE = (
     "SET LOCAL work_mem = '64kB'",
     "SET LOCAL temp_tablespaces = ''",
@@ -158,8 +158,7 @@ def _refused_room(connection: psycopg.Connection[Any]) -> str:
     except psycopg.Error as error:
         if connection.closed:
             raise
-        code = error.sqlstate or ""
-        return str(error).partition("\n")[0] if code.startswith(_NO_ROOM) else ""
+        return "" if error.sqlstate in _NO_PROOF else str(error).partition("\n")[0]
     finally:
         if not connection.closed:
             connection.execute("ROLLBACK", prepare=False)

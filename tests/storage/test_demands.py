@@ -89,6 +89,14 @@ def test_a_database_that_is_set_to_read_only_is_refused(blank_postgres_url: str)
         refuse_unfit(blank_postgres_url, ShiftedClock())
 
 
+def test_a_limit_of_temporary_files_is_no_full_disk(blank_postgres_url: str) -> None:
+    with psycopg.connect(blank_postgres_url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        told = "ALTER DATABASE {} SET temp_file_limit = '64kB'"
+        connection.execute(sql.SQL(told).format(name))
+    assert facts_of(blank_postgres_url, ShiftedClock()).refusal == ""
+
+
 @pytest.fixture
 def watcher(postgres_url: str) -> Iterator[str]:
     """The address for a role that may read all tables and write none, as monitoring has it."""
