@@ -99,6 +99,14 @@ def test_choices_that_whatsapp_would_refuse_are_numbered(
     assert "1. " in str(asked.content["body"])
 
 
+def test_signs_in_labels_and_names_are_seen_where_they_stand_in_words() -> None:
+    [asked] = wires("Which?", (*buttons("__init__", "*args"), Button("Site", url=LINK)))
+    assert asked.content["body"] == f"Which?\n\n1. `__init__`\n2. *args\nSite: {LINK}"
+    file = FileOut("document", url=LINK, name="__init__.py")
+    (part,) = compose(Reply(files=(file,)))
+    assert Wire.loads(part.wire).fallback == f"`__init__.py`\n{LINK}"
+
+
 def test_a_choice_is_named_by_its_number_or_label_too() -> None:
     offer = offered(compose(Reply("Which?", buttons("Yes", "No"))))
     assert choice_of(offer, " 2. ") == Button("No", "d1")
