@@ -22,7 +22,8 @@ from bot.domain.decisions.network import Network
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.operators import ALONE, OperatorAccount
 from bot.leases.runtime import Runtime
-from bot.operator import acts, chat, inbox, now, run, search
+from bot.operator import acts
+from bot.operator.pages import chat, inbox, now, run, search
 from bot.operator.door import PATH, SECURITY, Door, Place, is_ours
 from bot.operator.live import Streams
 from bot.operator.look import Look

@@ -29,7 +29,7 @@ from bot.operations.chats import Form
 from bot.operations.inbox import OpenChat, open_chat, the_chat
 from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
-from bot.operator.talk import lines_of
+from bot.operator.pages.talk import lines_of
 from bot.operator.view import Asked, View, number_told
 from storage import outbox, presence
 from storage.views.conversation import Before

@@ -1,0 +1,1 @@
+"""Pages: each its views, and what it alone shows."""
