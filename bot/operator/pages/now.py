@@ -13,9 +13,9 @@ from bot.domain.message import shortened
 from bot.operations.reports.seen import Seen, look
 from bot.operations.reports.shortening import shortened_in
 from bot.operations.reports.stuck import Stuck, find_stuck
-from bot.operator.pages import plots
 from bot.operator.acts import Choice, choices, recovers
 from bot.operator.live import Pieces
+from bot.operator.pages import plots
 from bot.operator.view import Asked, View
 from storage import accounts, holders
 from storage.accounts import Account

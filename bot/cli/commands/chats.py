@@ -36,7 +36,7 @@ from bot.operations.reports.shortening import shown
 with lazy_imports(__name__):
     import mimetypes
 
-    from bot.cli import exporting
+    from bot.cli.commands import exporting
     from bot.domain.clients import StoredFile
     from bot.leases.runtime import Runtime
     from bot.operations import chats
