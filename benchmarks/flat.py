@@ -29,7 +29,7 @@ from bot.supervisor import Supervisor
 from bot.wiring import Process
 from storage.retention import delete_old
 from storage.schema.migrate import upgrade
-from storage.views.gauges import read_rates
+from storage.views.health.gauges import read_rates
 from storage.views.history import ChatBefore, history
 from tests.servers import Postgres
 

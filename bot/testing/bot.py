@@ -40,7 +40,7 @@ from bot.wiring.channels import given_settings
 from storage.engine.database import Database, DatabaseSettings
 from storage.notify import READY
 from storage.schema.migrate import upgrade
-from storage.views.rest import LiveRun, Unfinished, unfinished
+from storage.views.health.rest import LiveRun, Unfinished, unfinished
 
 if TYPE_CHECKING:
     from bot.testing.model import ScriptedModel

@@ -21,9 +21,9 @@ from storage import accounts, holders
 from storage.accounts import Account
 from storage.holders import HolderRow
 from storage.statements.tx import Tx
-from storage.views import gauges
-from storage.views.gauges import Gauges, Rates
-from storage.views.hours import Span, last_hours
+from storage.views.health import gauges
+from storage.views.health.gauges import Gauges, Rates
+from storage.views.health.hours import Span, last_hours
 
 _OLDER = 60.0
 """Seconds within which standing still is normal."""

@@ -1,0 +1,1 @@
+"""The whole service, rather than one run or chat: what stands still, and how it goes."""
