@@ -8,8 +8,9 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from storage import chats, hand_replies, notes, runs
+from storage import chats, runs
 from storage.chats import link
+from storage.operators import hand_replies, notes
 from storage.statements.tx import Tx
 from tests.storage.kit import Hand
 

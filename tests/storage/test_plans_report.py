@@ -10,7 +10,7 @@ import pytest
 from bot.domain.concern import Concern
 from bot.domain.reply import PartKind
 from bot.operations.reports.stuck import find_stuck
-from storage import hand_replies
+from storage.operators import hand_replies
 from storage.statements.tx import Tx
 from storage.views import chats, concerns, handoffs, lookup, progress, runs
 from storage.views.conversation import Before, conversation

@@ -31,7 +31,8 @@ from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
 from bot.operator.pages.talk import lines_of
 from bot.operator.view import Asked, View, number_told
-from storage import outbox, presence
+from storage import outbox
+from storage.operators import presence
 from storage.views.conversation import Before
 
 _PATH = "/chats/{chat:int}"
