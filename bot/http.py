@@ -21,7 +21,7 @@ from starlette.routing import Route as HttpRoute
 from starlette.types import Receive, Scope, Send
 
 from bot.delivery.status import record_status
-from bot.domain.clients import App
+from bot.domain.clients.desk import App
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check

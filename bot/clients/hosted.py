@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bot.domain.clients import App
+from bot.domain.clients.desk import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.hosted import PATH, SIGNED_WITH, file_at
 from bot.leases.runtime import Runtime

@@ -17,7 +17,7 @@ from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.clients import Named
+from bot.domain.clients.desk import Named
 from bot.domain.commands import Command, needs_subject
 from bot.domain.decisions.admission import Unanswered, admit, invited, names_of
 from bot.domain.message import (

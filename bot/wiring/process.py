@@ -21,7 +21,7 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
 from bot.delivery.reopening import LOOK_EVERY, Reopening
 from bot.delivery.status import record_early
-from bot.domain.clients import App
+from bot.domain.clients.desk import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint, Terminal

@@ -37,7 +37,7 @@ with lazy_imports(__name__):
     import mimetypes
 
     from bot.cli.commands import exporting
-    from bot.domain.clients import StoredFile
+    from bot.domain.clients.desk import StoredFile
     from bot.leases.runtime import Runtime
     from bot.operations import chats
     from bot.operations.actions import Acted, Operator, Subject

@@ -1,0 +1,1 @@
+"""Clients: what the pages and apps of people ask of us, and what they are told."""
