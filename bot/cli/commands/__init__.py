@@ -1,1 +1,1 @@
-"""Commands: a module for each group of them, or for what one of them does."""
+"""Commands: a module for each group, or for the work of a single one."""

@@ -1,1 +1,1 @@
-"""Clients: what the pages and apps of people ask of us, and what they are told."""
+"""Clients: the ports by which pages and apps of people ask, and the news that they get."""

@@ -1,1 +1,1 @@
-"""Pages: each its views, and what it alone shows."""
+"""Pages: each a list of views, with what it alone draws."""

@@ -1,1 +1,1 @@
-"""The whole service, rather than one run or chat: what stands still, and how it goes."""
+"""Views of the whole service, rather than of a run or a chat: its standstills and its pace."""
