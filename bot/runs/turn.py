@@ -31,10 +31,10 @@ from bot.domain.decisions.verdict import (
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
 from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
-from bot.domain.forgotten import shows_a_step
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
+from bot.domain.steps import shows_a_step
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.faults import Fault

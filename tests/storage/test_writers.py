@@ -45,7 +45,17 @@ FOLDERS = {
 }
 """Table -> the package or module under storage/ that has every writer of it."""
 
-WRITING = {"insert", "update", "delete", "insert_or_skip", "InsertOrSkip", "MoveChat", "Blank"}
+WRITING = {
+    "insert",
+    "update",
+    "delete",
+    "insert_or_skip",
+    "InsertOrSkip",
+    "MoveChat",
+    "Blank",
+    "BlankOld",
+    "DropOld",
+}
 """The names that make a statement that writes, ours and SQLAlchemy's."""
 
 
