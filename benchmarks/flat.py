@@ -20,7 +20,7 @@ from benchmarks.report import Figures, progress
 from benchmarks.scale import Scale
 from benchmarks.stage import Servers, new_database
 from bot.intake.accept import Intake
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.operations import chats
 from bot.operations.actions import Operator
 from bot.operations.reports.stuck import find_stuck

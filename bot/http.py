@@ -28,7 +28,7 @@ from bot.domain.findings import Check
 from bot.domain.message import Ignored, clean, shortened
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.leases.runtime import Runtime
 from bot.version import our_version
 

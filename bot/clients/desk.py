@@ -21,8 +21,8 @@ from bot.domain.message import Address, Attachment, Inbound
 from bot.domain.ports import SendRef
 from bot.domain.run import RunState
 from bot.intake.accept import Intake
+from bot.intake.arrival import Arrival, Became, Recorded
 from bot.intake.commands import withdraw
-from bot.intake.record import Arrival, Became, Recorded
 from bot.intake.status import turn_status
 from bot.leases.runtime import Runtime
 from storage import chats

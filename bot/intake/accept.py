@@ -10,14 +10,8 @@ from contextlib import asynccontextmanager, nullcontext
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Edited, Event, Inbound, shortened
 from bot.domain.run import RunState
-from bot.intake.record import (
-    Arrival,
-    Became,
-    Entry,
-    Recorded,
-    record_dead_letter,
-    record_event,
-)
+from bot.intake.arrival import Arrival, Became, Entry, Recorded
+from bot.intake.record import record_dead_letter, record_event
 from bot.intake.together import record_together
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime

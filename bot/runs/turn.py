@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.delivery import choices, notices
-from bot.delivery.advance import Send, may_begin
+from bot.delivery.advance import Send
+from bot.delivery.clearance import may_begin
 from bot.delivery.context import Shared, WorkerContext
 from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run

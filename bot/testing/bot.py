@@ -24,7 +24,7 @@ from bot.domain.plugin import Endpoint
 from bot.domain.reply import Reply
 from bot.domain.run import RunState
 from bot.domain.turn import Agent, Turn
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.leases.checkpoints import Checkpoint
 from bot.runs.reminders import fire_due
 from bot.runs.steps import current_step

@@ -30,10 +30,10 @@ from bot.domain.turn import Agent
 from bot.http import Site
 from bot.intake import batching
 from bot.intake.accept import Intake
+from bot.intake.arrival import Arrival
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
-from bot.intake.record import Arrival
 from bot.lazy_imports import lazy_imports, load
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
