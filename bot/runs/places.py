@@ -172,7 +172,6 @@ class AgentPlaces:
         for place in self._ahead.values():
             if not place.done():
                 place.set_result(False)
-        self._ahead.clear()
 
 
 class Rate:
