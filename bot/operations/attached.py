@@ -10,8 +10,8 @@ import hashlib
 from dataclasses import dataclass
 
 from bot.domain.clients.desk import StoredFile
+from bot.domain.clients.hosted import SIGNED_WITH, KeptName, path_of
 from bot.domain.errors import NotAttached
-from bot.domain.hosted import SIGNED_WITH, KeptName, path_of
 from bot.domain.message import LONGEST_TITLE, clean, one_line
 from bot.domain.reply import FileOut
 from bot.leases.runtime import Runtime
