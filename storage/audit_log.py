@@ -25,6 +25,8 @@ def note(
 
 ACCOUNT_REPORT = "account report"
 """The name of an event that is a platform's word on an account itself."""
+HELD_OFF = "held off"
+"""The name of an event that tells from where nobody may sign in to the operator's page for now."""
 
 _OF = sa.and_(events.c.what == sa.bindparam("what", type_=sa.Text), events.c.at > now - SECONDS)
 _NOTED = (
@@ -89,17 +91,23 @@ def lately(tx: Tx, what: str, within: float) -> Sequence[tuple[str, float]]:
 
 _COUNT = sa.select(sa.func.count()).where(
     _OF,
-    sa.or_(
-        sa.bindparam("of_all", type_=sa.Boolean) == sa.true(),
-        events.c.why == sa.bindparam("why", type_=sa.Text),
+    *(
+        sa.or_(
+            sa.bindparam(f"any_{column.name}", type_=sa.Boolean) == sa.true(),
+            column == sa.bindparam(column.name, type_=sa.Text),
+        )
+        for column in (events.c.who, events.c.why)
     ),
 )
 
 
-def count_lately(tx: Tx, what: str, within: float, why: str | None = None) -> int:
-    """The number of these events in the last `within` seconds, of one reason or of all."""
-    asked = {"what": what, "seconds": within, "of_all": why is None, "why": why or ""}
-    return int(tx.scalars(_COUNT, asked).one())
+def count_lately(
+    tx: Tx, what: str, within: float, *, who: str | None = None, why: str | None = None
+) -> int:
+    """The number of these events in the last `within` seconds: by one author or by all, of one
+    reason or of all."""
+    of = {"any_who": who is None, "who": who or "", "any_why": why is None, "why": why or ""}
+    return int(tx.scalars(_COUNT, {"what": what, "seconds": within, **of}).one())
 
 
 page = Page(events)

@@ -40,7 +40,7 @@ from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, inbox, outbox, runs
-from storage.chats import Chat, NewChat
+from storage.chats import Chat, NewChat, requests
 from storage.inbox import NewMessage
 from storage.runs import Claimant
 from storage.statements.tx import Tx
@@ -169,9 +169,11 @@ def _record_message(
     message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
     new = NewMessage(arrival.account, chat.id, message, arrival.body)
-    edited = None if met.known is None else inbox.arrive(tx, met.known, new)
+    # Also one of which only an edit had come: it was written before what its person said last.
+    forgotten = met.known is not None and requests.is_forgotten(tx, chat.id, met.known)
+    edited = None if met.known is None or forgotten else inbox.arrive(tx, met.known, new)
     if met.known is not None and edited is None:
-        return _record_duplicate(tx, arrival, chat, message, met)
+        return _record_duplicate(tx, arrival, chat, message, met, forgotten=forgotten)
     stored = met.known or inbox.store_messages(tx, [new])[0].id
     if not message.sender.is_bot:
         chat = heard(rt, chat, message, met.now)
@@ -300,15 +302,16 @@ def _part(tx: Tx, account: int, message: Inbound) -> None:
 
 
 def _record_duplicate(
-    tx: Tx, arrival: Arrival, chat: Chat, message: Inbound, met: Standing
+    tx: Tx, arrival: Arrival, chat: Chat, message: Inbound, met: Standing, *, forgotten: bool
 ) -> Recorded:
     """Count the delivery, and merge in what it tells beyond the one before: a webhook knows more
-    of the content, the platform's list knows when the message was written."""
+    of the content, the platform's list knows when the message was written. Nothing of one whose
+    words were deleted."""
     assert met.known is not None
     inbox.count_deliveries(tx, [met.known])
     if message.sent_at is not None:
         inbox.fill_sent_times(tx, arrival.account, {message.request_id: message.sent_at})
-    if inbox.tells_more(message, met.known_extra or "{}"):
+    if not forgotten and inbox.tells_more(message, met.known_extra or "{}"):
         if met.known_run is None or runs.lock_unclaimed(tx, met.known_run):
             inbox.enrich(tx, met.known, message)
             told = "told more by its webhook"

@@ -142,15 +142,20 @@ def _handed_in(tx: Tx, it: Subject, chat: int, form: Form, digest: str) -> Acted
     return None
 
 
-def note(tx: Tx, by: Operator, chat: int, text: str) -> Acted:
-    """Tell colleagues something about the chat. Nothing of it is ever sent."""
+def note(tx: Tx, by: Operator, chat: int, text: str, *, key: str = "") -> Acted:
+    """Tell colleagues something about the chat. Nothing of it is ever sent. `key` names the form in
+    which it is handed in: the same one again is the same note."""
     it, locked = Subject(f"chat {chat}"), chats.lock(tx, chat)
     said = clean(text).strip()
     if not said:
         return it.refused("a note needs words")
     if len(said) > notes.LONGEST:
         return it.refused(f"a note has at most {notes.LONGEST} characters")
-    number = notes.add(tx, locked.id, by.name, said)
+    if key and (known := notes.under(tx, key)) is not None:
+        if known in ((locked.id, said), (locked.id, "")):
+            return it.done("it is noted already: the form was sent twice")
+        return it.refused("this form was sent before, with another note")
+    number = notes.add(tx, locked.id, by.name, said, key)
     audit_log.note(tx, by.name, "noted", f"note {number}", chat=locked.id)
     return it.done("noted for colleagues; nothing is sent", chat_topic(locked.id))
 

@@ -90,6 +90,7 @@ _PROBE_EVERY = 15.0
 _BEAT_EVERY = 10.0
 """Seconds between signs of life on an open stream: proxies cut one that is silent for a minute."""
 _ASKED_EVERY = 1.0
+_TRIED_EVERY = 15.0
 
 
 class DatabaseCheck:
@@ -102,7 +103,7 @@ class DatabaseCheck:
         self._db = db
         self._clock = clock
         self._asking = asyncio.Lock()
-        self._heard_at = -inf
+        self._heard_at = self._tried_at = -inf
         self._due: float | None = None
         self._trouble = ""
 
@@ -125,13 +126,23 @@ class DatabaseCheck:
         try:
             async with asyncio.timeout(2.0):
                 self._due = await self._db.read(runs.oldest_due)
-                if self._db.trouble and not await asyncio.to_thread(refusal_of, self._url):
-                    self._db.trouble = ""
+                await self._try_to_write()
         except DatabaseUnavailable as error:
             self._trouble = str(error)
         except TimeoutError:
             self._trouble = "no answer in 2 s"
         self._heard_at = self._clock.monotonic()
+
+    async def _try_to_write(self) -> None:
+        """Look after a write that failed, until others go through; and on PostgreSQL now and then
+        without one: there a lease is renewed on a disk that takes no message."""
+        now = self._clock.monotonic()
+        unasked = not self._db.is_sqlite and now - self._tried_at >= _TRIED_EVERY
+        if not self._db.trouble and not unasked:
+            return
+        self._tried_at = now
+        refused = await asyncio.to_thread(refusal_of, self._url)
+        self._db.trouble = (self._db.trouble or refused) if refused else ""
 
 
 @dataclass(slots=True)

@@ -31,6 +31,9 @@ class Note:
 
 _NOTE = Entity(Note, notes)
 _ADD = sa.insert(notes).values(at=now).returning(notes.c.id)
+_BY_KEY = sa.select(notes.c.chat, notes.c.text).where(
+    notes.c.key == sa.bindparam("its_key", type_=sa.Text)
+)
 _LISTED = (
     sa.select(*_NOTE.columns)
     .where(notes.c.chat == CHAT_ID)
@@ -39,9 +42,17 @@ _LISTED = (
 )
 
 
-def add(tx: Tx, chat: int, who: str, text: str) -> int:
-    """Keep a note; returns its id."""
-    return int(tx.scalars(_ADD, {"chat": chat, "who": who, "text": text}).one())
+def add(tx: Tx, chat: int, who: str, text: str, key: str = "") -> int:
+    """Keep a note; returns its id. `key` may be empty; one that is known is an error. The chat is
+    locked."""
+    values = {"chat": chat, "who": who, "text": text, "key": key or None}
+    return int(tx.scalars(_ADD, values).one())
+
+
+def under(tx: Tx, key: str) -> tuple[int, str] | None:
+    """The chat and the words of the note that was kept by the form of this key."""
+    row = tx.execute(_BY_KEY, {"its_key": key}).first()
+    return None if row is None else (row.chat, row.text)
 
 
 def listed(tx: Tx, chat: int, limit: int) -> Sequence[Note]:

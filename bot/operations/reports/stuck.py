@@ -130,7 +130,7 @@ def database_troubles(url: str, clock: Clock) -> Sequence[Stuck]:
     facts = facts_of(url, clock)
     if facts.foreign:
         # It is this user who may not write, and not the service.
-        facts = replace(facts, refusal="")
+        facts = replace(facts, refusal="", foreign=False)
     return [
         Stuck(Trouble.DATABASE, "database", 0.0, finding.says, finding.fix)
         for finding in judge(facts)
