@@ -161,7 +161,7 @@ def _members(raw: object, key: str) -> Sequence[object]:
 
 
 def _with_only(raw: object, key: str, member: object) -> object:
-    """What `_members` took apart, with this member alone."""
+    """The inverse of `_members`, with this member alone."""
     if isinstance(raw, Mapping):
         return {**raw, key: [member]}
     return [member] if isinstance(raw, list) else member
