@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from storage.schema.tables import events
 from storage.statements.binds import SECONDS
-from storage.statements.chat_rows import AT_ONCE, Blank, MoveChat, Page
+from storage.statements.chat_rows import Blank, DropOld, MoveChat, Page
 from storage.statements.clock import now
-from storage.statements.sets import within
 from storage.statements.tx import Tx
 
 _NOTE = sa.insert(events).values(at=now)
@@ -115,21 +114,6 @@ page = Page(events)
 blank = Blank(events, events.c.id)
 blank_of_runs = Blank(events, events.c.run)
 
-_DROP_OLD = sa.delete(events).where(
-    within(
-        events.c.id,
-        sa.select(events.c.id)
-        .where(events.c.at < now - SECONDS)
-        .order_by(events.c.at)
-        .limit(sa.literal_column(str(AT_ONCE))),
-    )
-)
-
-
-def drop_old(tx: Tx, older: float) -> bool:
-    """Delete some events of more than `older` seconds ago. True: there may be more."""
-    return tx.execute(_DROP_OLD, {"seconds": older}).rowcount == AT_ONCE
-
-
+drop_old = DropOld(events, events.c.id, events.c.at)
 merge = MoveChat(events, events.c.chat)
 move_run = MoveChat(events, events.c.run)

@@ -16,9 +16,10 @@ from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.reports.phrases import counted
 from bot.privacy.forget import erase, settle_compaction
-from storage import audit_log, chats, erasure, hand_replies, notes, outbox, runs
+from storage import audit_log, chats, erasure, outbox, runs
 from storage.chats import Chat, requests
 from storage.notify import READY, chat_topic, stop_topic
+from storage.operators import hand_replies, notes
 from storage.outbox import PartOwner
 from storage.retention import owe_compaction
 from storage.statements import clock

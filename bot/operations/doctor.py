@@ -28,7 +28,7 @@ from storage.engine.demands import facts_of, judge
 from storage.engine.private import open_to_all
 from storage.engine.probe import RedisUnreachable, ping_redis
 from storage.holders import HolderRow
-from storage.views import diagnostics
+from storage.views.health import diagnostics
 
 _DISK_LEFT = 500_000_000
 """Bytes."""

@@ -22,10 +22,11 @@ from bot.domain.decisions.network import Network
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.operators import ALONE, OperatorAccount
 from bot.leases.runtime import Runtime
-from bot.operator import acts, chat, files, inbox, now, run, search
+from bot.operator import acts
 from bot.operator.door import PATH, SECURITY, Door, Place, is_ours
 from bot.operator.live import Streams
 from bot.operator.look import Look
+from bot.operator.pages import chat, files, inbox, now, run, search
 from bot.operator.sessions import Sessions, same_token
 from bot.operator.sign_in import COOKIE, SignIn, address, wanted, way_in
 from bot.operator.view import FORM, Asked, Tools, View

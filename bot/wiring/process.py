@@ -21,7 +21,7 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
 from bot.delivery.reopening import LOOK_EVERY, Reopening
 from bot.delivery.status import record_early
-from bot.domain.clients import App
+from bot.domain.clients.desk import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint, Terminal
@@ -30,10 +30,10 @@ from bot.domain.turn import Agent
 from bot.http import Site
 from bot.intake import batching
 from bot.intake.accept import Intake
+from bot.intake.arrival import Arrival
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
-from bot.intake.record import Arrival
 from bot.lazy_imports import lazy_imports, load
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere

@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
+from bot.domain.clients.journal import SAID, ChatEvent, EventKind, NewEvent, interleaved
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending, TurnStatus, status_of
-from bot.domain.journal import SAID, ChatEvent, EventKind, NewEvent, interleaved
 from bot.domain.message import Attachment, InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState

@@ -142,7 +142,7 @@ async def test_a_limit_of_a_platform_lasts_no_longer_when_the_clock_is_set_back(
 def take_no_work(running: Running) -> None:
     """Claim nothing from now on, as one that hands over."""
     assert running.process.worker is not None
-    running.process.worker.draining = True
+    running.process.worker.stop_claiming()
 
 
 LEFT = """

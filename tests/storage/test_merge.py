@@ -8,8 +8,9 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from storage import chats, hand_replies, inbox, notes, runs
+from storage import chats, inbox, runs
 from storage.chats import link, requests
+from storage.operators import hand_replies, notes
 from storage.statements.tx import Tx
 from storage.views.chats import last_ids
 from tests.storage.kit import Hand, message, store

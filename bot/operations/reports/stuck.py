@@ -14,9 +14,10 @@ from bot.operations.reports.phrases import counted, span, when
 from storage.engine.demands import facts_of, judge
 from storage.statements import clock as database_clock
 from storage.statements.tx import Tx
-from storage.views import diagnostics, handoffs
-from storage.views.diagnostics import Fact, Queue
+from storage.views import handoffs
 from storage.views.handoffs import Wanted
+from storage.views.health import diagnostics
+from storage.views.health.diagnostics import Fact, Queue
 from storage.views.runs import RunLine
 
 _LATE = 2 / 3

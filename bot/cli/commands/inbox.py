@@ -12,7 +12,7 @@ import typer
 
 from bot.cli import options
 from bot.cli.apply import apply_to, given, named
-from bot.cli.chats import app
+from bot.cli.commands.chats import app
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
 from bot.cli.output.shapes import Shape, chat_shape

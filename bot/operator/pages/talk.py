@@ -12,7 +12,7 @@ from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from bot.operations.inbox import OpenChat
-from bot.operator.files import named
+from bot.operator.pages.files import named
 from storage.views.conversation import Heard, Said, attached
 
 

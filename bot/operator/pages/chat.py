@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.domain.clients import StoredFile
+from bot.domain.clients.desk import StoredFile
 from bot.domain.concern import Concern
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable, NotAttached
 from bot.domain.operators import Role
@@ -29,9 +29,10 @@ from bot.operations.chats import Form
 from bot.operations.inbox import OpenChat, open_chat, the_chat
 from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
-from bot.operator.talk import lines_of
+from bot.operator.pages.talk import lines_of
 from bot.operator.view import Asked, View, number_told
-from storage import outbox, presence
+from storage import outbox
+from storage.operators import presence
 from storage.views.conversation import Before
 
 _PATH = "/chats/{chat:int}"
