@@ -70,8 +70,10 @@ _LEFT = """SELECT r.id, r.state, r.chat, c.paused_until, r.holder, r.fence, r.at
     o.not_before, o.error FROM runs r JOIN chats c ON c.id = r.chat
     LEFT JOIN outbox o ON o.run = r.id WHERE r.state <> 'ended'"""
 _ENDED = "SELECT i.text, r.ending, r.cause FROM inbound i JOIN runs r ON r.id = i.run"
-_REQUEUED = """SELECT i.text FROM inbound i JOIN events e ON e.run = i.run
+_REQUEUED = """SELECT i.text FROM inbound i JOIN events e
+    ON e.run = i.run OR e.why = 'as run ' || CAST(i.run AS TEXT)
     WHERE e.what = 'requeued' AND e.who = 'storm'"""
+"""Also of a run that had ended: its messages belong to a new one, which the event names."""
 _STORY = {
     "message": """SELECT id, run, sent_at, received_at FROM inbound
         WHERE text LIKE '{name} %' OR text = '{name}'""",
