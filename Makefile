@@ -53,6 +53,7 @@ lint: $(TESTABLE) docs ## Everything of check but the tests
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/python -m tests.docs.page_types
 	$(BIN)/lint-imports
 
 format: $(TESTABLE) ## Rewrite the code in its one form

@@ -18,7 +18,7 @@ from typing import assert_never
 from bot.delivery.clearance import clearance, may_begin
 from bot.delivery.context import Shared
 from bot.delivery.finish import end_run
-from bot.delivery.outcome import receipt_of, reconsider, record
+from bot.delivery.outcome import lock_chat, receipt_of, reconsider, record
 from bot.domain.decisions.verdict import (
     Doubt,
     LookUp,
@@ -146,7 +146,7 @@ def advance(tx: Tx, delivery: Delivery, result: Result | None) -> tuple[Next, bo
 
     A receipt is recorded whoever holds the run; everything else moves only under its claim.
     """
-    chat = chats.lock(tx, delivery.run.chat)
+    chat = lock_chat(tx, delivery.run.chat, None if result is None else result.outcome)
     held = _held(tx, delivery.run)
     doubled = False
     if result is not None:

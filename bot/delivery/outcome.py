@@ -30,6 +30,19 @@ _DOUBLE = "two receipts for one part"
 _MAY_HAVE_ARRIVED = (Ending.UNCERTAIN, Ending.APOLOGISED)
 
 
+def lock_chat(tx: Tx, chat: int, outcome: Outcome | Lookup | None) -> Chat:
+    """Lock the chat of an outcome, before any of its rows; and with it the one that it turns out
+    to be by a move."""
+    if isinstance(outcome, NotSent) and outcome.moved_to:
+        known = chats.get(tx, chat)
+        chats.lock_both(tx, known.id, known.account, _moved(known, outcome))
+    return chats.lock(tx, chat)
+
+
+def _moved(chat: Chat, outcome: NotSent) -> Address:
+    return Address(outcome.moved_to, chat.address.topic)
+
+
 def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat) -> bool:
     """Write the outcome on its attempt. The chat is locked. An outcome that comes after the
     part moved on changes nothing, except for a receipt, which always counts.
@@ -111,7 +124,7 @@ def _not_sent(tx: Tx, attempt: Attempt, failed: NotSent, chat: Chat) -> None:
     wait = failed.retry_after or 0.0
     if failed.moved_to:
         # A group became a supergroup: the same conversation under its new address.
-        migrate(tx, chat.account, chat.address, Address(failed.moved_to, chat.address.topic))
+        migrate(tx, chat.account, chat.address, _moved(chat, failed))
         wait = 0.0
     if failed.limited is not None:
         chats.hold_back(tx, chat.id, wait)
@@ -121,7 +134,7 @@ def _not_sent(tx: Tx, attempt: Attempt, failed: NotSent, chat: Chat) -> None:
 def record_alone(tx: Tx, rt: Runtime, part: Part, outcome: Outcome | Lookup) -> bool:
     """Write the outcome of a part that no running turn of ours looks after. True: the person
     has it twice."""
-    chat = chats.lock(tx, part.chat)
+    chat = lock_chat(tx, part.chat, outcome)
     doubled = record(tx, rt, Attempt(part.id, part.attempts, part.looks), outcome, chat)
     reconsider(tx, part.run)
     return doubled

@@ -112,8 +112,11 @@ class Backfill:
             )
             if alone and not mine:
                 return EVERY
+            rows = await self._rt.db.read(accounts.listed)
+            was_down = any(r.id == self._account and r.down_since is not None for r in rows)
             missing, young = await self.look()
-            if await self._rt.db.write(accounts.mark_up, self._account):
+            # What was reported while this look was under way is newer than what it saw.
+            if was_down and await self._rt.db.write(accounts.mark_up, self._account):
                 _log.info("the platform takes the account again")
                 self._rt.wakeups.tell(READY)
             await self._ask_after()

@@ -3,7 +3,7 @@
 from bot.lazy_imports import handed_on
 
 with handed_on(__name__):
-    from storage.chats.merge import link, migrate
+    from storage.chats.merge import link, lock_both, migrate
     from storage.chats.moves import (
         answered,
         follow_clock,

@@ -54,6 +54,14 @@ def migrate(tx: Tx, account: int, old: Address, new: Address) -> None:
     audit_log.note(tx, "platform", "chat migrated", chat=before)
 
 
+def lock_both(tx: Tx, chat: int, account: int, address: Address) -> None:
+    """Lock this chat and the one that has this address, if there is one, in the order of their
+    ids: for a move that may find out that they are the same."""
+    other = locate(tx, account, [address])
+    for one in sorted({chat} if other is None else {chat, other}):
+        lock(tx, one)
+
+
 _gone = chats.alias("gone")
 
 

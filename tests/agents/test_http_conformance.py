@@ -14,6 +14,7 @@ from bot.agents.http.conformance import Trial, check
 from bot.clock import SystemClock
 from bot.domain.findings import Level
 from tests.agents.server import Asked, FakeAgentServer, ok, response
+from tests.limits import PATIENCE
 
 CLOCK = SystemClock()
 
@@ -25,7 +26,7 @@ async def server() -> AsyncIterator[FakeAgentServer]:
 
 
 async def checked(server: FakeAgentServer, secret: str = "s3cret") -> dict[str, Trial]:
-    trials = await check(HttpAgentConfig(server.url, secret, timeout=5.0), CLOCK)
+    trials = await check(HttpAgentConfig(server.url, secret, timeout=PATIENCE), CLOCK)
     return {trial.name: trial for trial in trials}
 
 

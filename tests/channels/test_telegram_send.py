@@ -249,15 +249,16 @@ async def fails_to_fetch(at: Line) -> str:
 
 
 async def test_every_other_trouble_with_a_file_has_a_reason_too() -> None:
-    async with line(telegram_read_timeout=1.0) as at:
+    async with line() as at:
         at.fake.fail("getFile", faults.refused(400, "Bad Request: wrong file_id"))
         assert "any more" in await fails_to_fetch(at)
         at.fake.fail("getFile", faults.no_result())
         assert "could not be fetched" in await fails_to_fetch(at)
-        at.fake.fail("download", faults.hang_before_storing())
-        assert "could not be fetched" in await fails_to_fetch(at)
         at.fake.fail("getFile", Fault("p", stores=False, answer=Answer.of(200, {"result": {}})))
         assert "no link" in await fails_to_fetch(at)
+    async with line(telegram_read_timeout=1.0) as at:
+        at.fake.fail("download", faults.hang_before_storing())
+        assert "could not be fetched" in await fails_to_fetch(at)
 
 
 async def test_no_log_line_and_no_outcome_holds_the_token_or_the_text(

@@ -27,7 +27,7 @@ from channels.whatsapp_cloud.channel import WhatsAppCloudChannel
 from channels.whatsapp_cloud.parse import parse_tag
 from channels.whatsapp_cloud.settings import MetaSettings
 from tests.clocks import ShiftedClock
-from tests.fakes.faults import Misbehaviour
+from tests.fakes.faults import Misbehaviour, answers_within
 from tests.fakes.meta import FakeMeta, faults
 from tests.fakes.meta.server import NUMBER, PERSON, SECRET, TOKEN, VERIFY_TOKEN
 from tests.kit.whatsapp_cloud import wamids
@@ -130,7 +130,7 @@ async def test_b143_every_tag_is_short_without_digits_in_a_row_and_its_own() -> 
 async def test_each_failure_is_told_for_what_it_proves(
     fault: Misbehaviour, kind: type[Outcome]
 ) -> None:
-    async with line(meta_timeout=0.5) as at:
+    async with line(meta_timeout=answers_within(fault)) as at:
         at.fake.fail("send", fault)
         assert isinstance(await at.send(Reply("hi")), kind)
 

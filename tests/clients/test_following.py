@@ -220,7 +220,7 @@ async def test_b164_a_hint_that_is_lost_costs_a_moment_and_nothing_else(
             agent.begun.clear()
             agent.go.clear()
             await visitor.say(name, name)
-            await asyncio.wait_for(agent.begun.wait(), 60)
+            await asyncio.wait_for(agent.begun.wait(), PATIENCE)
             lose()
             agent.go.set()
             await following.until(lambda f: ("ended", name) in [told.about for told in f.told])

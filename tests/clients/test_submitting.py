@@ -47,7 +47,7 @@ async def test_b156_who_lost_the_answer_sends_again_and_nothing_is_done_twice(
     first = await visitor.say(name, "book it")
     assert (first.status_code, first.json()["already_accepted"]) == (200, True)
     assert first.json()["status"] == "pending"
-    await asyncio.wait_for(agent.begun.wait(), 60)
+    await asyncio.wait_for(agent.begun.wait(), PATIENCE)
     pair = await asyncio.gather(visitor.say(name, "book it"), visitor.say(name, "book it"))
     assert [answer.status_code for answer in pair] == [200, 200]
     assert pair[0].json() == pair[1].json()
@@ -122,7 +122,7 @@ async def test_a_question_that_is_held_is_answered_when_the_turn_ends(
     visitor = await Visitor(running.url, http).begin()
     await visitor.say("m1", "hello")
     held = asyncio.create_task(visitor.turn("m1", wait=25))
-    await asyncio.wait_for(agent.begun.wait(), 60)
+    await asyncio.wait_for(agent.begun.wait(), PATIENCE)
     assert (await visitor.turn("m1"))["status"] == "pending"
     agent.go.set()
     while (answer := await held)["status"] == "pending":  # On a machine that is very busy.
@@ -137,7 +137,7 @@ async def test_stop_withdraws_what_runs_and_what_waits(
     visitor = await Visitor(running.url, http).begin()
     async with visitor.following() as following:
         await visitor.say("m1", "one")
-        await asyncio.wait_for(agent.begun.wait(), 60)
+        await asyncio.wait_for(agent.begun.wait(), PATIENCE)
         await visitor.say("m2", "two")
         assert (await visitor.post("/stop", {})).json() == {"stopped": 2}
         await following.until(lambda f: len(f.of("withdrawn")) == 2)

@@ -25,8 +25,14 @@ DEATHS = (
 )
 
 
-@pytest.mark.parametrize("nth", [1, 5])
-@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize(
+    ("death", "nth"),
+    [
+        pytest.param(death, nth, marks=pytest.mark.alternating(number + nth // 5))
+        for number, death in enumerate(DEATHS)
+        for nth in (1, 5)
+    ],
+)
 async def test_a_death_amid_the_answers_of_many_chats_loses_none_and_doubles_none(
     world: World, death: Checkpoint, nth: int
 ) -> None:

@@ -8,6 +8,7 @@ itself, and its run says so.
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -106,21 +107,34 @@ def _comes_by(case: Case) -> bool:
 
 
 Undisturbed = Callable[[Case], Awaitable[Played]]
-_stories: dict[tuple[str, int, Plot], Played] = {}
+
+
+@pytest.fixture(scope="session")
+def stories(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder for stories that one worker of a run has told and all read."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "stories"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture
-def undisturbed(sqlite_template: Path, tmp_path: Path) -> Undisturbed:
+def undisturbed(sqlite_template: Path, tmp_path: Path, stories: Path) -> Undisturbed:
     """The same story without a death. It ends alike on both databases: one tells it."""
 
     async def tell(case: Case) -> Played:
-        key = (case.channel, case.parts, case.plot)
-        if key not in _stories:
+        told = stories / f"{case.channel}-{case.parts}-{case.plot.name.lower()}"
+        if not told.exists():
             shutil.copyfile(sqlite_template, tmp_path / "undisturbed.db")
             async with open_world(f"sqlite:///{tmp_path}/undisturbed.db") as world:
                 stage = STAGES[case.channel](world)
-                _stories[key] = await play(world, stage, case.parts, case.plot, None)
-        return _stories[key]
+                played = await play(world, stage, case.parts, case.plot, None)
+            # Another worker may be telling it, too: whoever reads must find it whole.
+            telling = tmp_path / "telling"
+            telling.write_bytes(pickle.dumps(played))
+            telling.replace(told)
+        found: Played = pickle.loads(told.read_bytes())
+        return found
 
     return tell
 

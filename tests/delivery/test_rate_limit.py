@@ -6,11 +6,12 @@ import asyncio
 import heapq
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from bot.api import Turn
 from bot.clock import SystemClock
@@ -212,10 +213,17 @@ class Backlog:
             heapq.heappush(self.ready, (self.clock.now + place.wait, number))
 
 
-@pytest.mark.parametrize(
-    ("agent_takes", "call_takes"), [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (0.0, 2.0)]
-)
-@pytest.mark.parametrize(("processes", "concurrency"), [(1, 100), (1, 20), (4, 100)])
+def _backlogs() -> Iterator[ParameterSet]:
+    """Each number of processes with two ways to take long, each way with one or two of them; all
+    under `--deep`."""
+    ways = ((0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (0.0, 2.0))
+    for number, processes in enumerate(((1, 100), (1, 20), (4, 100))):
+        for nth, way in enumerate(ways):
+            sampled = (number + nth) % 2 == 0
+            yield pytest.param(*processes, *way, marks=() if sampled else pytest.mark.deep)
+
+
+@pytest.mark.parametrize(("processes", "concurrency", "agent_takes", "call_takes"), [*_backlogs()])
 async def test_a_backlog_of_1200_uses_the_rate_and_claims_hardly_any_run_twice(
     processes: int, concurrency: int, agent_takes: float, call_takes: float
 ) -> None:

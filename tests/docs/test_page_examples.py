@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -21,7 +20,6 @@ import pytest
 import sqlalchemy as sa
 import typer
 from dotenv import dotenv_values
-from markdown_it import MarkdownIt
 from typer.main import get_command
 
 from bot.cli.app import add_operators, app
@@ -29,35 +27,9 @@ from bot.texts.words import Words
 from bot.wiring.channels import settings_class
 from storage.schema.tables import metadata
 from tests.agents.turns import turn
+from tests.docs.page_blocks import ROOT, SHELL, Block, blocks
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-SHELL = ("sh", "bash", "shell")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A piece of code of a page. `language` is empty where the page names none."""
-
-    page: str
-    line: int
-    language: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.page}:{self.line}"
-
-
-def _blocks() -> Iterator[Block]:
-    for page in PAGES:
-        for token in MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8")):
-            if token.type in ("fence", "code_block"):
-                language = (token.info.split() or [""])[0]
-                line = token.map[0] + 1 if token.map else 0
-                yield Block(page.name, line, language, token.content)
-
-
-BLOCKS = list(_blocks())
+BLOCKS = list(blocks())
 
 
 def _of(*languages: str) -> pytest.MarkDecorator:
@@ -66,7 +38,7 @@ def _of(*languages: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("block", found, ids=str)
 
 
-# Python: it is run, and checked for types all at once.
+# Python: it is run. `make lint` checks its types (tests/docs/page_types.py).
 
 
 @_of("python")
@@ -82,18 +54,6 @@ def test_python_runs_and_an_agent_in_it_answers(block: Block, tmp_path: Path) ->
 
 def _takes_a_turn(function: Callable[..., object]) -> bool:
     return inspect.isfunction(function) and list(inspect.signature(function).parameters) == ["turn"]
-
-
-def test_python_fits_the_types_that_it_imports(tmp_path: Path) -> None:
-    files = []
-    for block in BLOCKS:
-        if block.language == "python":
-            file = tmp_path / f"{block.page.replace('.', '_').replace('-', '_')}_{block.line}.py"
-            file.write_text(block.text, encoding="utf-8")
-            files.append(str(file))
-    command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", *files]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # Commands: those of a shell are well formed, and ours take what they are given.

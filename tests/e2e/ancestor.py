@@ -82,6 +82,8 @@ def _wait_for_orders(orders: socket.socket) -> None:
     while True:
         for ready, _ in poll.poll():
             if ready in reports:
+                # A fork that is just beginning has it too: closing alone would not end it.
+                poll.unregister(ready)
                 pid, report = reports.pop(ready)
                 os.write(report, f"{os.waitpid(pid, 0)[1]}\n".encode())
                 os.close(ready)

@@ -139,7 +139,9 @@ class Program:
     async def clear_away(self) -> None:
         if self.running:
             self.signal(signal.SIGKILL)
-        await self.process.wait()
+        # A clearing that is stuck is a failure too: the limit of a test does not end it.
+        async with asyncio.timeout(PATIENCE):
+            await self.process.wait()
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)

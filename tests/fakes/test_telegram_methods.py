@@ -15,6 +15,7 @@ from tests.fakes.clients import telegram_bot, telegram_http
 from tests.fakes.recording import Json
 from tests.fakes.telegram import FakeTelegram, spec
 from tests.fakes.updates import Person, forum, supergroup
+from tests.limits import PATIENCE
 
 ADA = 700_100_209
 GROUP = -1_007_000_000_501
@@ -235,7 +236,7 @@ async def test_another_token_is_unauthorized_and_another_bot_has_its_own_chats(
 ) -> None:
     second = fake.add_bot("7000000002:second", "second_bot")
     body = {"chat_id": ADA, "text": "from the second"}
-    async with httpx.AsyncClient(base_url=fake.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=fake.url, trust_env=False, timeout=PATIENCE) as client:
         assert (await client.post("/bot1:wrong/getMe")).status_code == 401
         assert (await client.post("/bot7000000002:second/sendMessage", json=body)).is_success
     await http.post("sendMessage", json={"chat_id": ADA, "text": "from the first"})

@@ -21,6 +21,7 @@ from tests.fakes.twilio import FakeTwilio, faults
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.twilio.checks import description, resource_problems
 from tests.fakes.windows import Window
+from tests.limits import PATIENCE
 
 ADA = "whatsapp:+15550100015"
 GRACE = "whatsapp:ID.4566546130240823"
@@ -318,7 +319,7 @@ async def test_media_lie_behind_credentials_and_a_redirect_to_another_host(
     assert moved.status_code == 302
     target = moved.headers["location"]
     assert not target.startswith(fake.url)
-    async with httpx.AsyncClient(trust_env=False) as plain:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as plain:
         assert (await plain.get(url)).status_code == 401
         got = await plain.get(target)
     assert (got.content, got.headers["content-type"]) == (b"jpeg", "image/jpeg")

@@ -10,6 +10,7 @@ from bot.domain.turn import Turn
 from bot.intake import accept
 from bot.intake.backfill import YOUNG
 from bot.wiring import Role
+from storage import accounts
 from tests.fakes.twilio import faults, forms
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.kit.agents import Held
@@ -259,6 +260,21 @@ async def test_what_waits_is_read_in_the_order_in_which_it_was_written(world: Wo
     agent.go.set()
     await world.settled()
     assert agent.texts == ["one", "two\nthree"]
+
+
+async def test_an_account_that_is_reported_down_in_the_middle_of_a_look_stays_so(
+    world: World,
+) -> None:
+    looking = world.twilio.fail("list", faults.held_before_storing())
+    process = await world.start(agent=echo, **CALM)
+    await world.twilio.wait_for(lambda: len(looking.hits) == 1)
+    [(account,)] = await world.rows("SELECT id FROM accounts WHERE channel = 'whatsapp'")
+    await world._beside().write(accounts.mark_down, account, "the account is suspended")
+    looking.release()
+    await caught_up(world)
+    await process.stop()
+    down = "SELECT down_reason FROM accounts WHERE channel = 'whatsapp'"
+    assert await world.rows(down) == [("the account is suspended",)]
 
 
 async def test_a_lease_that_lapsed_is_a_gap_and_is_caught_up_at_once(world: World) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from argon2 import PasswordHasher
 
 from bot.clock import SystemClock
 from bot.leases.runtime import Runtime
@@ -27,12 +28,22 @@ from tests.fakes.plain import NO_CERTIFICATES
 from tests.limits import PATIENCE
 from tests.world import Running
 
+_CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+"""A sign-in takes what the hash in the settings says: 0.1 s of CPU, unless it is cheap."""
+
+
+def hashed(password: str) -> str:
+    """The hash of a password that nobody attacks, in the form that lists of settings take."""
+    return _CHEAP.hash(password).translate(str.maketrans("$,", "._")).removeprefix(".")
+
+
 PASSWORD = "a password of some length"
-SETTINGS: dict[str, Any] = {"operator_password": PASSWORD}
+SETTINGS: dict[str, Any] = {"operator_password": hashed(PASSWORD)}
 """A process with the operator's page, for one operator."""
 PASSWORDS = {"ada": "adas-secret-word", "bob": "bobs-secret-word"}
+CREDENTIALS = {name: hashed(password) for name, password in PASSWORDS.items()}
 TWO: dict[str, Any] = {
-    "operator_users": f"ada:acting:{PASSWORDS['ada']},bob:reading:{PASSWORDS['bob']}"
+    "operator_users": f"ada:acting:{CREDENTIALS['ada']},bob:reading:{CREDENTIALS['bob']}"
 }
 """One for two: ada acts, bob reads."""
 _FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]*)"')

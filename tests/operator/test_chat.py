@@ -23,6 +23,7 @@ from tests.fakes.updates import Person
 from tests.kit.agents import repeats
 from tests.kit.operating import ANN, act, runs_of
 from tests.kit.operator import OperatorBrowser, form_token
+from tests.kit.passing import settle
 from tests.operator.conftest import Browsers
 from tests.world import Running, World
 
@@ -245,7 +246,7 @@ async def test_earlier_lines_are_a_page_away_and_none_is_lost(
     process = await greeted(world)
     for number in range(30):
         await process.post_update(ada.text(f"line {number:02}"))
-        await world.settled()
+        await settle(world)
     ann = await signed_in(browsers, process)
     page, found = await ann.get("/chats/1"), set[str]()
     for _ in range(5):

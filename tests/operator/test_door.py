@@ -13,7 +13,14 @@ import pytest
 from bot.operator.app import VIEWS, OperatorPage
 from bot.operator.view import View
 from bot.wiring import Role
-from tests.kit.operator import PASSWORD, PASSWORDS, SETTINGS, TWO, OperatorBrowser, form_token
+from tests.kit.operator import (
+    CREDENTIALS,
+    PASSWORD,
+    SETTINGS,
+    TWO,
+    OperatorBrowser,
+    form_token,
+)
 from tests.operator.conftest import Browsers
 from tests.world import PUBLIC, Running, World
 
@@ -376,7 +383,7 @@ async def test_another_password_ends_the_sessions_of_the_old_one_and_no_others(
     await ada.sign_in("ada")
     await bob.sign_in("bob")
     after = await world.start(
-        operator_users=f"ada:acting:another-password bob:acting:{PASSWORDS['bob']}"
+        operator_users=f"ada:acting:another-password bob:acting:{CREDENTIALS['bob']}"
     )
     for one, status in ((ada, 303), (bob, 200)):
         there = browsers(after)
