@@ -120,8 +120,11 @@ keep-release: ## After a release: keep its code for the tests, TAG=v0.2.0
 	git archive --format=tar '$(TAG)^{commit}' pyproject.toml bot channels storage | xz -9e \
 		> tests/releases/answerback-$(TAG:v%=%).tar.xz
 
-audit: $(TOOLS) ## Ask the package index for advisories of what is locked; fails when there is one
+audit: $(TESTABLE) ## Look for advisories of what is locked, here and at the index; ARGS=--offline: here
+	@$(BIN)/python -m tests.advisories
+ifneq ($(ARGS),--offline)
 	@$(UV) tool run pip-audit==$(AUDIT_VERSION) --strict --disable-pip --requirement requirements.lock $(ARGS)
+endif
 
 lock: $(TOOLS) ## Resolve the dependencies anew into the lock files
 	$(COMPILE) --upgrade pyproject.toml --extra llm --extra otel --group build -o requirements.lock

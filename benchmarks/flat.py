@@ -20,7 +20,7 @@ from benchmarks.report import Figures, progress
 from benchmarks.scale import Scale
 from benchmarks.stage import Servers, new_database
 from bot.intake.accept import Intake
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.operations import chats
 from bot.operations.actions import Operator
 from bot.operations.reports.stuck import find_stuck
@@ -29,7 +29,7 @@ from bot.supervisor import Supervisor
 from bot.wiring import Process
 from storage.retention import delete_old
 from storage.schema.migrate import upgrade
-from storage.views.gauges import read_rates
+from storage.views.health.gauges import read_rates
 from storage.views.history import ChatBefore, history
 from tests.servers import Postgres
 

@@ -25,7 +25,7 @@ from bot.api import Agent, Turn
 from bot.domain.decisions.terms import Burst
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.runs.shutdown import shut_down
 from bot.settings import Settings
 from bot.wiring import Parts, Process, Role, running

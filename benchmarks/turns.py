@@ -25,7 +25,7 @@ from benchmarks.scale import Scale
 from benchmarks.stage import Servers, new_database
 from bot.api import Turn
 from bot.domain.errors import DatabaseUnavailable
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.runs.shutdown import shut_down
 from bot.wiring import Process
 from storage.schema.migrate import upgrade

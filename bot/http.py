@@ -21,14 +21,14 @@ from starlette.routing import Route as HttpRoute
 from starlette.types import Receive, Scope, Send
 
 from bot.delivery.status import record_status
-from bot.domain.clients import App
+from bot.domain.clients.desk import App
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.message import Ignored, clean, shortened
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.leases.runtime import Runtime
 from bot.version import our_version
 

@@ -33,7 +33,7 @@ T = TypeVar("T", bound="ChannelList")
 DEFAULT_DATABASE = "sqlite:///data/answerback.db"
 FILE = ".env"
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
-_QUOTED = "stands in quotes, which would be a part of it: take them off"
+_REFERENCE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{[^}]*\}\}")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]+)|([0-9]+(?:[, ][0-9]+)+)")
 """A number with its unit, or one with separators."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -203,12 +203,12 @@ class Settings(ChannelList):
     @field_validator("*")
     @classmethod
     def _as_meant(cls, value: Any) -> Any:
-        """No variable, the channels' neither, stands in quotes or in several lines: a file that
-        was not read by a shell hands on both."""
-        if isinstance(value, str) and not value.isprintable():
-            raise ValueError("holds a line break or another control character: take it out")
-        if isinstance(value, str) and value[1:] and _QUOTES.get(value[0]) == value[-1]:
-            raise ValueError(_QUOTED)
+        """No variable, the channels' neither, and no member of one stands in quotes or in several
+        lines: a file that was not read by a shell hands on both, and references too."""
+        members = value if isinstance(value, tuple | frozenset) else (value,)
+        for text in (member for member in members if isinstance(member, str)):
+            if wrong := _not_meant(text):
+                raise ValueError(wrong)
         return value
 
     @field_validator("*", mode="before")
@@ -416,14 +416,25 @@ def file_lines() -> Sequence[Line]:
     return lines
 
 
+def _not_meant(text: str) -> str:
+    """The reason why nobody can mean a variable's text as it stands; empty for none."""
+    if not text.isprintable():
+        return "holds a line break or another control character: take it out"
+    if text[1:] and _QUOTES.get(text[0]) == text[-1]:
+        return "stands in quotes, which would be a part of it: take them off"
+    if _REFERENCE.fullmatch(text):
+        return "is a reference that nobody filled in: write what it stands for"
+    return ""
+
+
 def lend_to_packages() -> None:
     """Put what `.env` says where other people's packages, and agents, look for their keys. What
     the environment has stays as it is, but for line breaks and blanks around a key. Raises
-    ConfigurationError for a key in quotes."""
+    ConfigurationError for a key in quotes, or one that is none."""
     for name, value in {**dotenv_values(FILE), **os.environ}.items():
         if not value or (name in os.environ and not name.endswith("_API_KEY")):
             continue
         bare = value.strip()
-        if name.endswith("_API_KEY") and bare[1:] and _QUOTES.get(bare[0]) == bare[-1]:
-            raise ConfigurationError(f"{name}: {_QUOTED}")
+        if name.endswith("_API_KEY") and (wrong := _not_meant(bare)):
+            raise ConfigurationError(f"{name}: {wrong}")
         os.environ[name] = bare

@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect, sync_playwright
 
 DOCS = Path(__file__).parent
-WIDE = {"width": 600, "height": 720}
+WIDE = {"width": 900, "height": 720}
 PHONE = {"width": 390, "height": 720}
 ANSWERS = {
     "Where is my order?": """**A-1042** left our house this morning:

@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from storage.schema.tables import events
 from storage.statements.binds import SECONDS
-from storage.statements.chat_rows import AT_ONCE, Blank, MoveChat, Page
+from storage.statements.chat_rows import Blank, DropOld, MoveChat, Page
 from storage.statements.clock import now
-from storage.statements.sets import within
 from storage.statements.tx import Tx
 
 _NOTE = sa.insert(events).values(at=now)
@@ -26,6 +25,8 @@ def note(
 
 ACCOUNT_REPORT = "account report"
 """The name of an event that is a platform's word on an account itself."""
+HELD_OFF = "held off"
+"""The name of an event that tells from where nobody may sign in to the operator's page for now."""
 
 _OF = sa.and_(events.c.what == sa.bindparam("what", type_=sa.Text), events.c.at > now - SECONDS)
 _NOTED = (
@@ -90,38 +91,29 @@ def lately(tx: Tx, what: str, within: float) -> Sequence[tuple[str, float]]:
 
 _COUNT = sa.select(sa.func.count()).where(
     _OF,
-    sa.or_(
-        sa.bindparam("of_all", type_=sa.Boolean) == sa.true(),
-        events.c.why == sa.bindparam("why", type_=sa.Text),
+    *(
+        sa.or_(
+            sa.bindparam(f"any_{column.name}", type_=sa.Boolean) == sa.true(),
+            column == sa.bindparam(column.name, type_=sa.Text),
+        )
+        for column in (events.c.who, events.c.why)
     ),
 )
 
 
-def count_lately(tx: Tx, what: str, within: float, why: str | None = None) -> int:
-    """The number of these events in the last `within` seconds, of one reason or of all."""
-    asked = {"what": what, "seconds": within, "of_all": why is None, "why": why or ""}
-    return int(tx.scalars(_COUNT, asked).one())
+def count_lately(
+    tx: Tx, what: str, within: float, *, who: str | None = None, why: str | None = None
+) -> int:
+    """The number of these events in the last `within` seconds: by one author or by all, of one
+    reason or of all."""
+    of = {"any_who": who is None, "who": who or "", "any_why": why is None, "why": why or ""}
+    return int(tx.scalars(_COUNT, {"what": what, "seconds": within, **of}).one())
 
 
 page = Page(events)
 blank = Blank(events, events.c.id)
 blank_of_runs = Blank(events, events.c.run)
 
-_DROP_OLD = sa.delete(events).where(
-    within(
-        events.c.id,
-        sa.select(events.c.id)
-        .where(events.c.at < now - SECONDS)
-        .order_by(events.c.at)
-        .limit(sa.literal_column(str(AT_ONCE))),
-    )
-)
-
-
-def drop_old(tx: Tx, older: float) -> bool:
-    """Delete some events of more than `older` seconds ago. True: there may be more."""
-    return tx.execute(_DROP_OLD, {"seconds": older}).rowcount == AT_ONCE
-
-
+drop_old = DropOld(events, events.c.id, events.c.at)
 merge = MoveChat(events, events.c.chat)
 move_run = MoveChat(events, events.c.run)

@@ -22,18 +22,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
-from storage import (
-    audit_log,
-    chats,
-    hand_replies,
-    inbox,
-    journal,
-    notes,
-    outbox,
-    reminders,
-    runs,
-    steps,
-)
+from storage import audit_log, chats, inbox, journal, outbox, reminders, runs, steps
+from storage.operators import hand_replies, notes
 from storage.schema.tables import inbound as inbound_rows
 from storage.schema.tables import outbox as outbox_rows
 from storage.schema.tables import retention

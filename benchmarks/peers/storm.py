@@ -1,7 +1,7 @@
 """`make prove-peers`: Answerback's storm for the bots of other libraries, and one table of all.
 
 One seed for all of them: the same people say the same, on Telegram alone, and the same befalls the
-processes and Telegram. A whole run, an hour and a quarter, writes its table into docs/proof.md: a
+processes and Telegram. A whole run, two thirds of an hour, writes its table into docs/proof.md: a
 contestant takes its minutes, and some more until nobody sends anything any more.
 """
 
@@ -23,7 +23,7 @@ from benchmarks.proof.plan import Kind, Load, draw
 from benchmarks.proof.storm import Found
 from benchmarks.report import progress
 
-MINUTES = 10.0
+MINUTES = 6.0
 _SECTION = "the same storm by others"
 _FAULTS_OF_PROCESSES = (Kind.KILL, Kind.FREEZE, Kind.RESTART, Kind.HAND_OVER)
 

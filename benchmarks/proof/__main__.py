@@ -92,6 +92,8 @@ def main() -> None:
     for database, one in found.items():
         for finding in one.verdict.findings:
             print(f"  {database}: {finding.wrong}: {finding.name}: {finding.why}")
+        for story in one.stories:
+            print(f"  {database}: {story}")
         for words, times in Counter(one.record.last_words).items():
             print(f"  {database}: ended by itself, {times} times: {words}")
         for note in one.notes:

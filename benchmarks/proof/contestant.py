@@ -100,6 +100,10 @@ class Contestant:
         """Tell whether nothing is under way any more. None: nobody can, and quiet must do."""
         return None
 
+    async def answered(self) -> int | None:
+        """The number of messages that are settled by now. None: it can't be told now."""
+        return None
+
     async def left(self) -> Sequence[str]:
         """A line for each thing that is still under way, for whoever looks for the reason."""
         return ()
@@ -107,6 +111,10 @@ class Contestant:
     async def claims(self) -> Mapping[str, Claim]:
         """The claims that it makes on messages, by their names."""
         return {}
+
+    async def story(self, name: str) -> str:
+        """Everything that it knows of the message of this name, for whoever looks for a reason."""
+        return ""
 
     async def requeued(self) -> Collection[str]:
         """The names of messages that an operator had answered anew."""

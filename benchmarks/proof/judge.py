@@ -65,6 +65,8 @@ class Finding:
     wrong: Wrong
     name: str
     why: str = ""
+    beside: Sequence[str] = ()
+    """Other messages that it has to do with."""
 
 
 @dataclass
@@ -86,8 +88,8 @@ class Verdict:
         """The number of findings of this kind."""
         return sum(one.wrong is wrong for one in self.findings)
 
-    def add(self, wrong: Wrong, name: str, why: str = "") -> None:
-        self.findings.append(Finding(wrong, name, why))
+    def add(self, wrong: Wrong, name: str, why: str = "", *beside: str) -> None:
+        self.findings.append(Finding(wrong, name, why, beside))
 
 
 def judge(
@@ -158,5 +160,6 @@ def _judge_order(
             continue
         key = places[name], part
         if key < last:
-            verdict.add(Wrong.ORDER, name, f"part {part}, behind {errands[last[0]].name}")
+            before = errands[last[0]].name
+            verdict.add(Wrong.ORDER, name, f"part {part}, behind {before}", before)
         last = max(last, key)

@@ -63,13 +63,30 @@ _HELD = """SELECT r.id, r.fence, EXISTS (SELECT 1 FROM outbox o WHERE o.run = r.
     WHERE r.state = 'running' AND h.pid = {pid}"""
 _OPEN = """SELECT (SELECT count(*) FROM runs WHERE state <> 'ended') + (SELECT count(*)
     FROM outbox WHERE standalone AND state IN ('pending', 'sending'))"""
+_ANSWERED = """SELECT count(*) FROM inbound i JOIN runs r ON r.id = i.run
+    WHERE r.state = 'ended'"""
 _LEFT = """SELECT r.id, r.state, r.chat, c.paused_until, r.holder, r.fence, r.attempts,
     r.failures, r.deaths, r.not_before, r.set_aside, r.detail, o.kind, o.state, o.attempts,
     o.not_before, o.error FROM runs r JOIN chats c ON c.id = r.chat
     LEFT JOIN outbox o ON o.run = r.id WHERE r.state <> 'ended'"""
 _ENDED = "SELECT i.text, r.ending, r.cause FROM inbound i JOIN runs r ON r.id = i.run"
-_REQUEUED = """SELECT i.text FROM inbound i JOIN events e ON e.run = i.run
+_REQUEUED = """SELECT i.text FROM inbound i JOIN events e
+    ON e.run = i.run OR e.why = 'as run ' || CAST(i.run AS TEXT)
     WHERE e.what = 'requeued' AND e.who = 'storm'"""
+"""Also of a run that had ended: its messages belong to a new one, which the event names."""
+_STORY = {
+    "message": """SELECT id, run, sent_at, received_at FROM inbound
+        WHERE text LIKE '{name} %' OR text = '{name}'""",
+    "run": """SELECT r.id, r.order_at, r.created_at, r.claimed_at, r.ended_at, r.ending, r.cause,
+        r.fence, r.attempts, r.failures, r.deaths FROM runs r JOIN inbound i ON i.run = r.id
+        WHERE i.text LIKE '{name} %' OR i.text = '{name}'""",
+    "part": """SELECT o.id, o.kind, o.part, o.state, o.created_at, o.started_at, o.sent_at,
+        o.attempts, o.resends, o.looks, o.error FROM outbox o JOIN inbound i ON i.run = o.run
+        WHERE i.text LIKE '{name} %' OR i.text = '{name}' ORDER BY o.id""",
+    "event": """SELECT e.at, e.who, e.what, e.why FROM events e JOIN inbound i ON i.run = e.run
+        WHERE i.text LIKE '{name} %' OR i.text = '{name}' ORDER BY e.id""",
+}
+"""By what a row is about. Times in epoch seconds of the clock that was then."""
 _CLOCK = """CREATE OR REPLACE FUNCTION answerback_now() RETURNS double precision
     LANGUAGE sql STABLE
     AS $$ SELECT (extract(epoch FROM statement_timestamp()) + {off!r})::float8 $$"""
@@ -213,6 +230,10 @@ class Answerback(Contestant):
         rows = await self._rows(_OPEN)
         return rows is not None and rows[0][0] == 0
 
+    async def answered(self) -> int | None:
+        rows = await self._rows(_ANSWERED)
+        return None if rows is None else int(rows[0][0])
+
     async def left(self) -> Sequence[str]:
         return [str(row) for row in await self._surely(_LEFT)]
 
@@ -222,6 +243,13 @@ class Answerback(Contestant):
             if (claim := _claim(ending, cause)) is not None:
                 found[text.split()[0]] = claim
         return found
+
+    async def story(self, name: str) -> str:
+        found = [f"{name}:"]
+        for told, sql in _STORY.items():
+            rows = await self._surely(sql.format(name=name))
+            found += [f"    {told} {' '.join(map(str, row))}" for row in rows]
+        return "\n".join(found)
 
     async def requeued(self) -> Collection[str]:
         return {text.split()[0] for [text] in await self._surely(_REQUEUED)}

@@ -1,10 +1,11 @@
 """`make soak`: an hour at half of what is possible, half of it on each database, and a look at
 everything that could grow meanwhile.
 
-First as many messages as possible are answered, which says how many a second that is; then comes
-half of that rate. Nothing goes wrong here. Memory, handles and threads of every process and the
-rows of every table are read now and then. The rule says what is flat. The exit code is 1 if
-anything is not, or if a message was lost. A whole run writes docs/proof.md and its picture.
+First thousands of messages come within a second, and the pace at which they are answered, once all
+are at it and before the last few, is what is possible; then comes half of that rate. Nothing goes
+wrong here. Memory, handles and threads of every process and the rows of every table are read now
+and then. The rule says what is flat. The exit code is 1 if anything is not, or if a message was
+lost. A whole run writes docs/proof.md and its picture.
 """
 
 from __future__ import annotations
@@ -32,8 +33,15 @@ from benchmarks.report import progress
 
 MINUTES = 60.0
 PICTURE = report.PAGE.with_name("soak.svg")
-_AT_ONCE = Load(rate=1500.0, chats=300, long=0.0, stumbles=0.0, in_vain=0.0)
-"""As many as are sent within a second, to see how many are answered in one."""
+_AT_ONCE = Load(rate=6000.0, chats=480, long=0.0, stumbles=0.0, in_vain=0.0)
+"""As many as are sent within a second, in so many chats that none of them has to wait for its own
+platform's pace alone."""
+_FROM, _TO = 0.1, 0.8
+"""The shares of all answers between which the pace counts."""
+_MEGABYTES = 4096
+"""The room on the disk of the database, where a small one is mounted."""
+_COUNTS_EVERY = 0.25
+"""Seconds."""
 _LOOKS = 180
 _WARM = 0.25
 """The share of the time that is not looked at: there is made all that is made once."""
@@ -141,13 +149,18 @@ async def soak(database: Database, seed: int, minutes: float) -> Soaked:
     """Find the capacity, and soak at half of it."""
     platforms = Answerback.platforms
     plan = draw(seed, 1.0, platforms, {}, _AT_ONCE)
-    async with storm_on(database, plan, Answerback) as storm:
-        found = await storm.rage()
-    capacity = found.verdict.messages / (found.seconds + found.settled_after)
+    async with storm_on(database, plan, Answerback, megabytes=_MEGABYTES) as storm:
+        points: list[tuple[float, int]] = []
+        counting = asyncio.create_task(_count_often(storm, points))
+        try:
+            await storm.rage()
+        finally:
+            counting.cancel()
+    capacity = pace(points, len(plan.sayings))
     progress(f"{database}: {capacity:.0f} messages a second")
     half = Load(rate=capacity / 2, chats=_AT_ONCE.chats, stumbles=0.0, in_vain=0.0)
     plan = draw(seed, 60 * minutes, platforms, {}, half)
-    async with storm_on(database, plan, Answerback) as storm:
+    async with storm_on(database, plan, Answerback, megabytes=_MEGABYTES) as storm:
         soaked = Soaked(capacity, half.rate, storm.found)
         looking = asyncio.create_task(_look_often(storm, soaked, 60 * minutes / _LOOKS))
         try:
@@ -155,6 +168,23 @@ async def soak(database: Database, seed: int, minutes: float) -> Soaked:
         finally:
             looking.cancel()
     return soaked
+
+
+def pace(points: Sequence[tuple[float, int]], of_all: int) -> float:
+    """Messages a second, from `points` of a second and the answers by then. Raises ValueError if
+    too few were answered to tell."""
+    within = [point for point in points if _FROM * of_all <= point[1] <= _TO * of_all]
+    if len(within) < 2 or within[-1][1] == within[0][1]:
+        raise ValueError(f"of {of_all} messages too few were seen answered: {points[-1:]}")
+    (began, first), (ended, last) = within[0], within[-1]
+    return (last - first) / (ended - began)
+
+
+async def _count_often(storm: Storm, points: list[tuple[float, int]]) -> None:
+    while True:
+        if (answered := await storm.contestant.answered()) is not None:
+            points.append((time.monotonic(), answered))
+        await asyncio.sleep(_COUNTS_EVERY)
 
 
 async def _look_often(storm: Storm, soaked: Soaked, every: float) -> None:

@@ -18,10 +18,11 @@ from typing import Any
 import httpx
 import psycopg
 
+from benchmarks.connections import ManyPools
 from benchmarks.meters import resident_bytes
 from benchmarks.proof import providers
 from benchmarks.proof.contestant import Contestant, Held
-from benchmarks.proof.judge import Asked, Verdict, Wrong, judge
+from benchmarks.proof.judge import Asked, Claim, Verdict, Wrong, judge
 from benchmarks.proof.outages import Clock, PostgresOutages, Redis, SqliteOutages
 from benchmarks.proof.people import META_PATH, Chat, people
 from benchmarks.proof.places import Place, Record, tell
@@ -81,6 +82,8 @@ class Found:
     violations: list[str] = field(default_factory=list)
     acts: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    stories: list[str] = field(default_factory=list)
+    """Of every message that a finding names."""
     memory: list[tuple[float, int]] = field(default_factory=list)
     """The greatest resident memory of a process, by the second of the storm."""
     stored: tuple[int, int] = (0, 0)
@@ -95,7 +98,7 @@ async def all_providers(platforms: Sequence[Platform]) -> AsyncIterator[Mapping[
     """The providers of these platforms, as processes."""
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(
-            httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
+            httpx.AsyncClient(trust_env=False, transport=ManyPools())
         )
         found = {}
         for platform in platforms:
@@ -154,9 +157,7 @@ class Storm:
         """Everything, from the first process to the verdict."""
         async with AsyncExitStack() as stack:
             http = await stack.enter_async_context(
-                httpx.AsyncClient(
-                    trust_env=False, timeout=_TAKES, limits=httpx.Limits(max_connections=None)
-                )
+                httpx.AsyncClient(trust_env=False, timeout=_TAKES, transport=ManyPools())
             )
             keepers = [asyncio.create_task(place.keep()) for place in self.places]
             stack.push_async_callback(_cancelled, *keepers)
@@ -409,9 +410,24 @@ class Storm:
         claims, by_hand = await self.contestant.claims(), await self.contestant.requeued()
         found.verdict = judge(asked, shown, claims, by_hand)
         await self._judge_pages(chats, http)
+        for finding in found.verdict.findings:
+            found.stories += [
+                await self._story(name, claims.get(name))
+                for name in (finding.name, *finding.beside)
+            ]
         found.rows = await self.contestant.rows()
         found.stored = before, await self.contestant.stored_bytes()
         found.notes += self.contestant.notes
+
+    async def _story(self, name: str, claim: Claim | None) -> str:
+        """Everything on a message: what the contestant knows of it, and how it was sent."""
+        lines = [await self.contestant.story(name), f"    claim {claim or 'none'}"]
+        for fake in self.fakes.values():
+            for send in await fake.provider.sends():
+                if name in str(send["params"]):
+                    told = (send["number"], send["at"], send["fault"], send["stored"])
+                    lines.append(f"    send {' '.join(map(str, (*told, send['status'])))}")
+        return "\n".join(lines)
 
     async def _judge_pages(self, chats: Sequence[Chat], http: httpx.AsyncClient) -> None:
         """A page was told each event once, in order, and shows what its history says."""

@@ -163,10 +163,11 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
         target = getattr(target, name)
     if inspect.isclass(target):
         kind: type = target
+        making, mend = f"making a {kind.__name__} without arguments", "mend it, or name a function"
         try:
             target = kind()
-        except Exception as error:
-            raise broken(setting, f"making a {kind.__name__} without arguments", error) from error
+        except (Exception, SystemExit) as error:
+            raise broken(setting, making, error, mend) from error
     if not callable(target):
         raise fault(setting, f"{path} is a {type(target).__name__}, not a function")
     _check_signature(setting, target)

@@ -37,17 +37,19 @@ def import_module(setting: str, name: str) -> ModuleType:
         said = f"{name} imports {missing!r}, which is not installed"
         raise fault(setting, f"{said} ({where})" if where else said) from error
     except (Exception, SystemExit) as error:
-        raise broken(setting, f"importing {name}", error) from error
+        variable = setting.partition("=")[0]
+        mend = f"mend it, or name another in {variable}"
+        raise broken(setting, f"importing {name}", error, mend) from error
 
 
-def broken(setting: str, doing: str, error: BaseException) -> ConfigurationError:
-    """A ConfigurationError for the builder's own exception. A builder who sits here sees its
-    traceback too."""
+def broken(setting: str, doing: str, error: BaseException, mend: str) -> ConfigurationError:
+    """A ConfigurationError for the builder's own exception, in one line, with what to do. A builder
+    who sits here sees its traceback too."""
     nobody = Spoken()
     _builders.info("%s: %s failed", setting, doing, extra={"fault": Fault(error, nobody)})
     where = places(error)
-    said = f"{type(error).__name__}: {error}"
-    return fault(setting, f"{doing} failed: {said}" + (f" ({where})" if where else ""))
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    return fault(setting, f"{doing} failed: {said}{f' ({where})' if where else ''}; {mend}")
 
 
 def fault(setting: str, what: str) -> ConfigurationError:

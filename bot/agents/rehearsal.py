@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from bot.agents.http.conformance import SLOW_SECONDS, Probe, Trial, described, kinds
 from bot.domain.errors import GiveUp, ReminderRefused, Retry, StepResultInvalid
 from bot.domain.findings import Level
-from bot.domain.forgotten import Forgotten
 from bot.domain.ports import Clock
 from bot.domain.reminders import Reminder, Reminders
 from bot.domain.reply import Reply
-from bot.domain.turn import Agent, Cost
+from bot.domain.steps import Forgotten, Step, TakesSteps
+from bot.domain.turn import Agent
 from bot.observability.faults import Fault
 from bot.observability.quoting import Spoken
 from bot.threads import Threads
@@ -88,7 +88,7 @@ class NoReminders:
 
 
 @dataclass(frozen=True, slots=True)
-class InProcess(Probe):
+class InProcess(TakesSteps, Probe):
     """A turn whose steps are done here, once each."""
 
     results: dict[str, str] = field(default_factory=dict)
@@ -107,24 +107,14 @@ class InProcess(Probe):
     def reminders(self) -> Reminders:
         return NoReminders(self.messages[0].sent_at)
 
-    def step(
-        self,
-        key: str,
-        call: Callable[[], Awaitable[Any] | Any],
-        *,
-        safe_to_repeat: bool = False,
-        cost: Callable[[Any], Cost] | None = None,
-    ) -> Coroutine[Any, Any, Any]:
-        return self.forgotten.watch(self._take(key, call))
-
-    async def _take(self, key: str, call: Callable[[], Awaitable[Any] | Any]) -> Any:
-        if key not in self.results:
-            on_loop = inspect.iscoroutinefunction(call)
-            value = call() if on_loop else await Threads(1).run(call)
+    async def _take(self, step: Step) -> Any:
+        if step.key not in self.results:
+            on_loop = inspect.iscoroutinefunction(step.call)
+            value = step.call() if on_loop else await Threads(1).run(step.call)
             value = await value if inspect.isawaitable(value) else value
             try:
-                self.results[key] = json.dumps(value, allow_nan=False)
+                self.results[step.key] = json.dumps(value, allow_nan=False)
             except (TypeError, ValueError) as error:
                 kind = type(value).__name__
-                raise StepResultInvalid(f"step {key!r} returned {kind}: {error}") from error
-        return json.loads(self.results[key])
+                raise StepResultInvalid(f"step {step.key!r} returned {kind}: {error}") from error
+        return json.loads(self.results[step.key])

@@ -25,7 +25,7 @@ with lazy_imports(__name__):
     import uvloop
 
     from bot import main as serving
-    from bot.cli import checks, demo, inbox, moving, operators, outbox, overview, runs
+    from bot.cli.commands import checks, demo, inbox, moving, operators, outbox, overview, runs
     from bot.cli.talk import chat as talking
     from bot.version import our_version
     from bot.wiring import configured, read_settings, remarks_on

@@ -13,16 +13,16 @@ from bot.clients import moves
 from bot.clients.files import Files
 from bot.clients.followers import Follower, Followers
 from bot.clients.people import People
-from bot.domain.clients import Accepted, Conflict, Named, Page, Pages, StoredFile
+from bot.domain.clients.desk import Accepted, Conflict, Named, Page, Pages, StoredFile
+from bot.domain.clients.turn_answer import TurnAnswer
 from bot.domain.ending import TurnStatus
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, Attachment, Inbound
 from bot.domain.ports import SendRef
 from bot.domain.run import RunState
-from bot.domain.turn_answer import TurnAnswer
 from bot.intake.accept import Intake
+from bot.intake.arrival import Arrival, Became, Recorded
 from bot.intake.commands import withdraw
-from bot.intake.record import Arrival, Became, Recorded
 from bot.intake.status import turn_status
 from bot.leases.runtime import Runtime
 from storage import chats

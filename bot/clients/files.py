@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.domain.clients import StoredFile
+from bot.domain.clients.desk import StoredFile
 from bot.domain.message import Address, Attachment
 from storage import files
 from storage.engine.database import Database

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Self
 
 from bot.clients import moves
-from bot.domain.clients import Wire
+from bot.domain.clients.desk import Wire
+from bot.domain.clients.journal import ChatEvent, Snapshot
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.journal import ChatEvent, Snapshot
 from bot.domain.message import Address
 from bot.leases.runtime import Runtime
 from storage import chats

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bot.domain.clients import App
+from bot.domain.clients.desk import App
+from bot.domain.clients.hosted import PATH, SIGNED_WITH, file_at
 from bot.domain.errors import DatabaseUnavailable
-from bot.domain.hosted import PATH, SIGNED_WITH, file_at
 from bot.leases.runtime import Runtime
 from storage import files, secrets
 from storage.files import KeptFile

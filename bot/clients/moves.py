@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.domain.clients import Page
-from bot.domain.journal import ChatEvent, NewEvent, Snapshot, told_as
+from bot.domain.clients.desk import Page
+from bot.domain.clients.journal import ChatEvent, NewEvent, Snapshot, told_as
 from bot.domain.message import Address
 from bot.domain.ports import SendRef
 from storage import chats, journal

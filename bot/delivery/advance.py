@@ -5,7 +5,7 @@ anything leaves. A reply of n parts so costs n commits after it is stored (and o
 part that has to wait for its moment), the last of which ends the run and promotes the next.
 
 What is ordinary, the receipt of a part that is being sent, is moved for all runs that wait for it
-(`TAKEN`); everything else alone (`advance`).
+(`RECEIVE`); everything else alone (`advance`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
 
-from bot.delivery import window
+from bot.delivery.clearance import clearance, may_begin
 from bot.delivery.context import Shared
 from bot.delivery.finish import end_run
 from bot.delivery.outcome import lock_chat, receipt_of, reconsider, record
@@ -31,16 +31,12 @@ from bot.domain.decisions.verdict import (
 )
 from bot.domain.delivery import (
     DOWN,
-    ChatDoor,
     Forbidden,
     Hold,
     Lookup,
     Outcome,
-    Outgoing,
     PartState,
-    Scope,
     Sent,
-    sendable,
 )
 from bot.domain.ending import Close, Ending
 from bot.domain.errors import StaleLease
@@ -119,21 +115,21 @@ class Ended:
     follows: Case | None = None
 
 
-class Stand(Enum):
-    """A step without anything to hand over: where the run stands by it."""
+class Halt(Enum):
+    """A step without anything to hand over: the run waits for a place, or is over for us."""
 
     NEEDS_PLACE = "a part may leave as soon as the rate limits give it a place"
     GAVE_BACK = "ready again, due later: somebody goes on with it then"
     LOST = "somebody else's: stop quietly"
 
 
-Next = Send | Look | InCall | Pause | Ended | Stand
+Next = Send | Look | InCall | Pause | Ended | Halt
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The side of a step that is in no row. `placed` says that the rate limits let one part
-    leave now, `calling` of a part whether its call is under way in this process. `heir` claims
+class Delivery:
+    """The delivery of a run, as far as it is in no row. `placed` says that the rate limits let one
+    part leave now, `calling` of a part whether its call is under way in this process. `heir` claims
     the run that follows in the chat; None where this run's place is others'."""
 
     rt: Runtime
@@ -144,65 +140,32 @@ class Way:
     heir: Claimant | None = None
 
 
-def door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
-    """The chat as a door: open or closed to parts, and until when."""
-    return ChatDoor(
-        paused_until=chat.paused_until,
-        held_until=chat.not_before,
-        unreachable=chat.unreachable_reason or "",
-        opted_out=chat.opted_out_at is not None,
-        window_open=not rt.window_closed(chat.account, chat.last_inbound_at, now),
-        down=chat.down,
-    )
-
-
-def may_begin(rt: Runtime, chat: Chat, now: float) -> bool:
-    """Tell whether nothing keeps a part of a run's answer from leaving now."""
-    max_age = rt.terms.policy.answer_max_age
-    return sendable(Outgoing(standalone=False), door(rt, chat, now), now, max_age) is None
-
-
-def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold | Forbidden | None:
-    """The reason why a pending part may not leave now; None when it may. In a closed window it
-    is put into a template where there is one. The chat is locked."""
-    outgoing = Outgoing(
-        standalone=part.standalone,
-        own_notice=part.kind is PartKind.NOTICE and part.run is None,
-        posted_at=part.created_at,
-    )
-    chat_door, max_age = door(rt, chat, now), rt.terms.policy.answer_max_age
-    verdict = sendable(outgoing, chat_door, now, max_age)
-    if isinstance(verdict, Forbidden) and verdict.scope is Scope.WINDOW:
-        otherwise = sendable(outgoing, replace(chat_door, window_open=True), now, max_age)
-        if otherwise is None and window.put_into_template(tx, rt, part):
-            return None
-    return verdict
-
-
-def advance(tx: Tx, way: Way, result: Result | None) -> tuple[Next, bool]:
+def advance(tx: Tx, delivery: Delivery, result: Result | None) -> tuple[Next, bool]:
     """Record the result, decide what is next, and end the run when nothing is. Returns that,
     and whether the person has the part of the result twice.
 
     A receipt is recorded whoever holds the run; everything else moves only under its claim.
     """
-    chat = lock_chat(tx, way.run.chat, None if result is None else result.outcome)
-    held = _held(tx, way.run)
+    chat = lock_chat(tx, delivery.run.chat, None if result is None else result.outcome)
+    held = _held(tx, delivery.run)
     doubled = False
     if result is not None:
-        doubled = record(tx, way.rt, result.attempt, result.outcome, chat)
+        doubled = record(tx, delivery.rt, result.attempt, result.outcome, chat)
         chat = chats.get(tx, chat.id)
         # A move may have merged the chat into an older one, which releases its runs.
-        held = held and _held(tx, way.run)
+        held = held and _held(tx, delivery.run)
     if not held:
         if result is not None:
-            reconsider(tx, way.run.id)
-        return Stand.LOST, doubled
+            reconsider(tx, delivery.run.id)
+        return Halt.LOST, doubled
     match result:
-        case Result(outcome=Lookup.CANNOT_TELL) if not patience_ends(tx, way.rt, result.attempt):
-            wait = way.rt.retry.look_again
-            step = _give_back(tx, way, wait, "the provider's list can't be asked")
+        case Result(outcome=Lookup.CANNOT_TELL) if not patience_ends(
+            tx, delivery.rt, result.attempt
+        ):
+            wait = delivery.rt.retry.look_again
+            step = _give_back(tx, delivery, wait, "the provider's list can't be asked")
         case _:
-            step = _decide(tx, way, chat)
+            step = _decide(tx, delivery, chat)
     return step, doubled
 
 
@@ -222,34 +185,34 @@ def _held(tx: Tx, run: Run) -> bool:
     return True
 
 
-def _decide(tx: Tx, way: Way, chat: Chat) -> Next:
+def _decide(tx: Tx, delivery: Delivery, chat: Chat) -> Next:
     """Apply the plan's moves on rows until one of them needs the outside."""
-    policy = way.rt.policy(way.run.account)
+    policy = delivery.rt.policy(delivery.run.account)
     while True:
-        by_id = {p.id: p for p in outbox.of_run(tx, way.run.id)}
+        by_id = {p.id: p for p in outbox.of_run(tx, delivery.run.id)}
         parts = [p.facts for p in by_id.values()]
         now = clock.read(tx)
         match plan(parts, now, policy):
             case Doubt(facts):
-                if (step := _left_sending(tx, way, chat, by_id[facts.id], parts)) is not None:
+                if (step := _left_sending(tx, delivery, chat, by_id[facts.id], parts)) is not None:
                     return step
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case Unheard(facts):
                 heard = Attempt(facts.id, facts.attempts, facts.looks)
-                lease = way.rt.terms.work.lease.seconds
-                outbox.wait_on(tx, heard, way.rt.retry.witness_step, lease)
+                lease = delivery.rt.terms.work.lease.seconds
+                outbox.wait_on(tx, heard, delivery.rt.retry.witness_step, lease)
             case LookUp() | Wait() | SendPart() as move:
-                return _outward(tx, way, chat, by_id, move, now)
+                return _outward(tx, delivery, chat, by_id, move, now)
             case Close() as end:
-                return _finish(tx, way, by_id.values(), end)
+                return _finish(tx, delivery, by_id.values(), end)
             case other:
                 assert_never(other)
 
 
 def _outward(
     tx: Tx,
-    way: Way,
+    delivery: Delivery,
     chat: Chat,
     parts: Mapping[int, Part],
     move: LookUp | Wait | SendPart,
@@ -258,58 +221,60 @@ def _outward(
     """The moves that need the platform, or time; while the account is down, it waits for that
     alone."""
     if chat.down:
-        runs.keep(tx, way.run.claim, DOWN)
-        return Stand.GAVE_BACK
+        runs.keep(tx, delivery.run.claim, DOWN)
+        return Halt.GAVE_BACK
     match move:
         case LookUp(facts):
             return Look.read(tx, parts[facts.id])
         case Wait(until, why, awaited):
-            return _wait(tx, way, until - now, why, awaited)
+            return _wait(tx, delivery, until - now, why, awaited)
         case SendPart(facts):
-            return _begin(tx, way, chat, parts[facts.id], [p.facts for p in parts.values()], now)
+            return _begin(
+                tx, delivery, chat, parts[facts.id], [p.facts for p in parts.values()], now
+            )
         case other:
             assert_never(other)
 
 
 def _left_sending(
-    tx: Tx, way: Way, chat: Chat, part: Part, parts: Sequence[PartFacts]
+    tx: Tx, delivery: Delivery, chat: Chat, part: Part, parts: Sequence[PartFacts]
 ) -> Next | None:
     """Go on with a part that is being sent; None where nobody does, so that it is doubted."""
-    if way.calling(part.id):
+    if delivery.calling(part.id):
         return InCall(part.id)
-    if part.holder == way.run.holder:
+    if part.holder == delivery.run.holder:
         # Marked in a commit whose answer was lost: its call was never made.
-        return _send(way, chat, part, parts)
+        return _send(delivery, chat, part, parts)
     outbox.doubt(tx, Attempt(part.id, part.attempts), LOST_IN_SENDING)
     return None
 
 
 def _begin(
-    tx: Tx, way: Way, chat: Chat, part: Part, parts: Sequence[PartFacts], now: float
+    tx: Tx, delivery: Delivery, chat: Chat, part: Part, parts: Sequence[PartFacts], now: float
 ) -> Next:
     """Mark the part as being sent, if it may leave now."""
-    match clearance(tx, way.rt, chat, part, now):
+    match clearance(tx, delivery.rt, chat, part, now):
         case Hold(float() as until, reason):
-            return _wait(tx, way, until - now, reason, None)
+            return _wait(tx, delivery, until - now, reason, None)
         case Hold(_, reason):
-            return _give_back(tx, way, 0.0, reason)
+            return _give_back(tx, delivery, 0.0, reason)
         case Forbidden(_, end):
-            return _end(tx, way, end)
+            return _end(tx, delivery, end)
         case None:
             pass
-    if not way.placed:
-        return Stand.NEEDS_PLACE
-    begun = outbox.mark_sending(tx, way.run.claim, part.id)
-    return Stand.LOST if begun is None else _send(way, chat, begun, parts)
+    if not delivery.placed:
+        return Halt.NEEDS_PLACE
+    begun = outbox.mark_sending(tx, delivery.run.claim, part.id)
+    return Halt.LOST if begun is None else _send(delivery, chat, begun, parts)
 
 
-def _send(way: Way, chat: Chat, part: Part, parts: Sequence[PartFacts]) -> Send:
+def _send(delivery: Delivery, chat: Chat, part: Part, parts: Sequence[PartFacts]) -> Send:
     more = any(p.number > part.number and p.state is PartState.PENDING for p in parts)
-    return Send(part, address_now(way.to, chat), more)
+    return Send(part, address_now(delivery.to, chat), more)
 
 
-def _wait(tx: Tx, way: Way, seconds: float, why: str, awaited: int | None) -> Next:
-    return _in_place(way.rt, seconds, awaited) or _give_back(tx, way, seconds, why)
+def _wait(tx: Tx, delivery: Delivery, seconds: float, why: str, awaited: int | None) -> Next:
+    return _in_place(delivery.rt, seconds, awaited) or _give_back(tx, delivery, seconds, why)
 
 
 def _in_place(rt: Runtime, seconds: float, awaited: int | None) -> Pause | None:
@@ -320,17 +285,17 @@ def _in_place(rt: Runtime, seconds: float, awaited: int | None) -> Pause | None:
     return Pause(seconds) if seconds <= rt.retry.short_wait else None
 
 
-def _give_back(tx: Tx, way: Way, seconds: float, why: str) -> Next:
-    runs.give_back(tx, way.run.claim, seconds, why)
-    return Stand.GAVE_BACK
+def _give_back(tx: Tx, delivery: Delivery, seconds: float, why: str) -> Next:
+    runs.give_back(tx, delivery.run.claim, seconds, why)
+    return Halt.GAVE_BACK
 
 
-def _finish(tx: Tx, way: Way, parts: Iterable[Part], end: Close) -> Next:
+def _finish(tx: Tx, delivery: Delivery, parts: Iterable[Part], end: Close) -> Next:
     """End the run; one whose apology ended so has the cause of what it apologised for."""
     apologised = any(p.kind is PartKind.APOLOGY for p in parts)
-    run = runs.find(tx, way.run.id) if apologised else None
+    run = runs.find(tx, delivery.run.id) if apologised else None
     if run is None:
-        return _end(tx, way, end)
+        return _end(tx, delivery, end)
     why, cause = run.detail, run.cause or end.cause
     match end.ending:
         case Ending.UNDELIVERABLE:
@@ -339,42 +304,42 @@ def _finish(tx: Tx, way: Way, parts: Iterable[Part], end: Close) -> Next:
             end = Close(Ending.APOLOGISED, cause, f"{why}; the apology may not have arrived")
         case _:
             end = Close(Ending.APOLOGISED, cause, why)
-    return _end(tx, way, end)
+    return _end(tx, delivery, end)
 
 
-def _end(tx: Tx, way: Way, end: Close) -> Next:
-    return Ended(end.ending, end_run(tx, way.rt, way.run, end))
+def _end(tx: Tx, delivery: Delivery, end: Close) -> Next:
+    return Ended(end.ending, end_run(tx, delivery.rt, delivery.run, end))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class Received:
     """A part of a run that its provider took."""
 
-    way: Way
+    delivery: Delivery
     attempt: Attempt
     sent: Sent
 
     @property
     def run(self) -> Run:
         """The run whose part it is."""
-        return self.way.run
+        return self.delivery.run
 
     @property
     def receipt(self) -> Receipt:
         """The receipt of its attempt."""
         named = receipt_of(self.attempt, self.sent)
-        return Receipt(self.attempt, named, reported=self.run.account in self.way.rt.carriers)
+        return Receipt(self.attempt, named, reported=self.run.account in self.delivery.rt.carriers)
 
 
-def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] | Left]:
+def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, bool] | Left]:
     """`advance` for those after whose receipt something ordinary follows; that is decided
     before anything is written."""
-    locked, now = chats.lock_each(tx, [one.run.chat for one in taken])
-    free = {one: locked[one.run.chat] for one in taken if one.run.chat in locked}
+    locked, now = chats.lock_each(tx, [one.run.chat for one in received])
+    free = {one: locked[one.run.chat] for one in received if one.run.chat in locked}
     replies = outbox.of_held(tx, [one.run.claim for one in free])
     held = {one: replies[one.run.id] for one in free if one.run.id in replies}
     parts = {one: _received(one.attempt, reply.parts) for one, reply in held.items()}
-    steps = {one: _ordinary(one.way, free[one], parts[one], now) for one in held}
+    steps = {one: _ordinary(one.delivery, free[one], parts[one], now) for one in held}
     ordinary = [one for one, step in steps.items() if step is not None]
     recorded = outbox.receive_first(tx, [one.receipt for one in ordinary])
     moves = {one: steps[one] for one in ordinary if one.attempt.part in recorded}
@@ -387,7 +352,7 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
     goes = [(one.run.claim, s.part.id) for one, s in moves.items() if isinstance(s, SendPart)]
     begun = outbox.mark_sending_each(tx, goes)
 
-    def told(one: Taken) -> tuple[Next, bool] | Left:
+    def told(one: Received) -> tuple[Next, bool] | Left:
         match moves.get(one):
             case None:
                 return Left.ALONE if one in free else Left.LOCKED
@@ -396,19 +361,19 @@ def _advance_each(tx: Tx, taken: Sequence[Taken]) -> Sequence[tuple[Next, bool] 
                 ready = chat in heads and chat not in follows
                 return Ended(ending, ready, follows.get(chat)), False
             case SendPart(facts) if facts.id in begun:
-                return _send(one.way, free[one], begun[facts.id], parts[one]), False
-            case Pause() | Stand() as step:
+                return _send(one.delivery, free[one], begun[facts.id], parts[one]), False
+            case Pause() | Halt() as step:
                 return step, False
             case _:
-                return Stand.LOST, False
+                return Halt.LOST, False
 
-    return [told(one) for one in taken]
+    return [told(one) for one in received]
 
 
-def _go_on(tx: Tx, followed: Sequence[Taken]) -> Mapping[int, Run]:
+def _go_on(tx: Tx, followed: Sequence[Received]) -> Mapping[int, Run]:
     """Promote the runs that follow in these chats; those in whose chat the place is kept begin.
     Returns them by their chats."""
-    heirs = {one.run.chat: by for one in followed if (by := one.way.heir) is not None}
+    heirs = {one.run.chat: by for one in followed if (by := one.delivery.heir) is not None}
     of = [one.run.chat for one in followed]
     if not heirs:
         return runs.promote_each(tx, of)
@@ -426,23 +391,23 @@ def _received(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFact
 
 
 def _ordinary(
-    way: Way, chat: Chat, parts: Sequence[PartFacts], now: float
-) -> Close | SendPart | Pause | Stand | None:
+    delivery: Delivery, chat: Chat, parts: Sequence[PartFacts], now: float
+) -> Close | SendPart | Pause | Halt | None:
     """The move that follows where it is the end of an answer, its next part, or a wait in place."""
-    match plan(parts, now, way.rt.policy(way.run.account)):
-        case Close(Ending.ANSWERED) as end if way.run.handoff is None:
+    match plan(parts, now, delivery.rt.policy(delivery.run.account)):
+        case Close(Ending.ANSWERED) as end if delivery.run.handoff is None:
             return end
-        case SendPart() as move if may_begin(way.rt, chat, now):
-            return move if way.placed else Stand.NEEDS_PLACE
+        case SendPart() as move if may_begin(delivery.rt, chat, now):
+            return move if delivery.placed else Halt.NEEDS_PLACE
         case Wait(until, _, awaited) if not chat.down:
-            return _in_place(way.rt, until - now, awaited)
+            return _in_place(delivery.rt, until - now, awaited)
         case _:
             return None
 
 
-TAKEN = Shared(
+RECEIVE = Shared(
     _advance_each,
-    lambda tx, one: advance(tx, one.way, Result(one.attempt, one.sent)),
+    lambda tx, one: advance(tx, one.delivery, Result(one.attempt, one.sent)),
     lambda one: one.run.chat,
 )
 """The move of a part that its provider took: what is next, and whether the person has it twice."""

@@ -40,7 +40,7 @@ class Shared(Generic[Item, Result]):
 
 
 class Places(Protocol):
-    """The places for turns in this process, as the worker keeps them."""
+    """The places of this process's agents, as far as delivery and turns ask for them."""
 
     def agent_done(self, run: Run) -> None:
         """The agent of this run was called, and another one may be."""
@@ -75,6 +75,11 @@ class WorkerContext:
     reads_history: bool
     places: Places = field(init=False)
     _lanes: dict[Shared[Any, Any], Lane[Any, Any]] = field(default_factory=dict, init=False)
+
+    def claimant(self) -> Claimant:
+        """The claimant of runs for this process. Raises StaleLease without a lease."""
+        terms = self.rt.terms.work
+        return Claimant(self.lease.holder(), terms.lease.seconds, terms.run_deadline)
 
     async def persist(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs

@@ -10,17 +10,17 @@ from dataclasses import replace
 from typing import assert_never
 
 from bot.delivery.advance import (
-    TAKEN,
+    RECEIVE,
+    Delivery,
     Ended,
+    Halt,
     InCall,
     Look,
     Next,
     Pause,
+    Received,
     Result,
     Send,
-    Stand,
-    Taken,
-    Way,
     advance,
 )
 from bot.delivery.context import WorkerContext
@@ -56,7 +56,7 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
                     result = Result(Attempt(part.id, part.attempts), outcome)
                     place = await limiter.place(to) if more else None
                     step = await _advance(ctx, run, to, result, place)
-            case Stand.NEEDS_PLACE:
+            case Halt.NEEDS_PLACE:
                 patience = ctx.rt.retry.short_wait
                 place = await limiter.place(to, patience, returned=run.attempts > 1)
                 if not place.taken:
@@ -66,9 +66,9 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
             case Look() | InCall() | Pause():
                 found = await _outside(ctx, to, step)
                 step = await _advance(ctx, run, to, found, await limiter.place(to))
-            case Stand.LOST:
+            case Halt.LOST:
                 raise StaleLease(f"run {run.id} was taken over")
-            case Ended() | Stand.GAVE_BACK:
+            case Ended() | Halt.GAVE_BACK:
                 return
             case other:
                 assert_never(other)
@@ -110,16 +110,16 @@ async def _advance(
     """One commit of delivery, with the hints and checkpoints that follow from it. A place that
     it does not use is given back."""
     rt = ctx.rt
-    step: Next = Stand.LOST
+    step: Next = Halt.LOST
     heir = ctx.places.keep(run) if result is not None and place is None else None
     try:
         ctx.lease.holder()
-        way = Way(rt, run, to, place is not None and place.taken, ctx.sends.calls, heir)
+        delivery = Delivery(rt, run, to, place is not None and place.taken, ctx.sends.calls, heir)
         match result:
             case Result(attempt, Sent() as sent):
-                step, doubled = await ctx.share(TAKEN, Taken(way, attempt, sent))
+                step, doubled = await ctx.share(RECEIVE, Received(delivery, attempt, sent))
             case _:
-                step, doubled = await ctx.persist(advance, way, result)
+                step, doubled = await ctx.persist(advance, delivery, result)
     finally:
         if heir is not None:
             ctx.places.let_go()
@@ -127,7 +127,7 @@ async def _advance(
             place.refund()
     if result is not None:
         alarm(rt, result.attempt.part, doubled=doubled)
-        goes_on = isinstance(step, Send | Pause) or step is Stand.NEEDS_PLACE
+        goes_on = isinstance(step, Send | Pause) or step is Halt.NEEDS_PLACE
         if isinstance(result.outcome, Sent) and goes_on:
             await rt.reached(Checkpoint.PART_RECORDED)
     if isinstance(step, Ended):

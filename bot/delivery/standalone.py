@@ -10,7 +10,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bot.delivery.advance import Look, Result, Send, clearance, patience_ends
+from bot.delivery.advance import Look, Result, Send, patience_ends
+from bot.delivery.clearance import clearance
 from bot.delivery.context import WorkerContext
 from bot.delivery.deliver import look_up
 from bot.delivery.notices import to_chat

@@ -259,21 +259,31 @@ LONGEST_NAME = 100
 LONGEST_TITLE = 300
 """Of a place, a file, a question."""
 _BRACKETS = str.maketrans("[]<>{}", "()()()")
-_COLONS = re.compile(
-    r"\s*[:\u02d0\u02f8\u0589\u05c3\u0703\u0704\u1361\u1804\u205a\u2236\u2982\ua789\ufe13\ufe30\ufe55\uff1a]+"
+_LIKE_BRACKETS = str.maketrans(
+    "\u2045\u2046\u27e6\u27e7\u3010\u3011\u3014\u3015\u3016\u3017\u3018\u3019\u301a\u301b\uff3b\uff3d",
+    "()()()()()()()()",
 )
+_COLONS = re.compile(
+    r"\s*[:\u02d0\u02f8\u0589\u05c3\u0703-\u0709\u1361\u1365\u1366\u16ec\u17d6\u1804\u205a\u205d\u205e"
+    r"\u2236\u2237\u2982\u2e2c\ua6f4\ua789\ufe13\ufe30\ufe55\uff1a]+"
+)
+_BARS = "| \u00a6\u01c0\u2223\u2502\u2503\u2758\uff5c"
 _JOINERS = "\u200c\u200d"
 """Written in Persian, Indian scripts and emoji: they are invisible and harmless."""
 _UNSEEN = {"Cf": "", **dict.fromkeys(("Cc", "Co", "Cs", "Zl", "Zp"), " ")}
 """By category, what stands for a mark that nobody sees."""
 _ROLES = frozenset({"ai", "assistant", "developer", "function", "human", "system", "tool", "user"})
 """The words that a model takes for the side that speaks."""
+_ROLES_IN_WORDS = ("assistant", "developer", "system")
+"""Those that also count as a part of a name, such as `System note`."""
 _LOOKALIKES = str.maketrans(
     "\u0430\u0435\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0455\u0456\u0475\u0501\u04bb"
-    "\u03b1\u03b5\u03b9\u03bd\u03bf\u03c1\u03c4\u03c5",
-    "aemhopctysivdhaeivoptu",
+    "\u03b1\u03b5\u03b9\u03bd\u03bf\u03c1\u03c4\u03c5"
+    "\u1d00\u1d05\u1d07\u029c\u026a\u1d0d\u0274\u1d0f\u1d18\u0280\ua731\u1d1b\u1d1c\u1d20\u028f"
+    "\u0131",
+    "aemhopctysivdhaeivoptuadehimnoprstuvyi",
 )
-"""Cyrillic and Greek letters, small ones, that look like those of the roles."""
+"""Cyrillic, Greek and small capital letters, small ones, that look like those of the roles."""
 
 
 def clean(text: str) -> str:
@@ -297,7 +307,14 @@ def one_line(text: str, longest: int = LONGEST_NAME) -> str:
 def as_name(text: str) -> str:
     """A name as it may stand before a colon: nobody else's name or role follows in it."""
     # A bar before it would make its line one that goes on.
-    name = one_line(_COLONS.sub(",", text)).lstrip("| ")
-    plain = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
-    bare = "".join(char for char in plain if char.isalnum())
-    return f"{name} (a name)" if bare in _ROLES else name
+    name = one_line(_COLONS.sub(",", text).translate(_LIKE_BRACKETS)).lstrip(_BARS)
+    bare = "".join(char for char in as_seen(name) if char.isalnum())
+    is_role = bare in _ROLES or any(role in bare for role in _ROLES_IN_WORDS)
+    return f"{name} (a name)" if is_role else name
+
+
+def as_seen(text: str) -> str:
+    """Words as they are compared with ours: in small letters, each for all that look like it,
+    without marks on letters and without what is invisible."""
+    apart = unicodedata.normalize("NFKD", text).casefold().translate(_LOOKALIKES)
+    return "".join(char for char in apart if unicodedata.category(char) not in ("Mn", "Cf"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from bot.domain.clients import Pages
+from bot.domain.clients.desk import Pages
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.findings import Finding
 from bot.domain.message import ChannelName, Event, Inbound

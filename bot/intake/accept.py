@@ -5,19 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Edited, Event, Inbound, shortened
 from bot.domain.run import RunState
-from bot.intake.record import (
-    Arrival,
-    Became,
-    Entry,
-    Recorded,
-    record_dead_letter,
-    record_event,
-)
+from bot.intake.arrival import Arrival, Became, Entry, Recorded
+from bot.intake.record import record_dead_letter, record_event
 from bot.intake.together import record_together
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
@@ -58,7 +52,7 @@ class Intake:
         """Commit every event of a payload. Raises DatabaseUnavailable: then the platform must
         deliver it again, and what was committed by then is known as a duplicate."""
         try:
-            recorded = [await self._take_surely(arrival, event) for event in events]
+            recorded = [await self._record_or_keep(arrival, event) for event in events]
         except DatabaseUnavailable:
             self.turned_away += 1
             raise
@@ -72,12 +66,12 @@ class Intake:
         _log.warning("dead letter for account %s: %s", arrival.account, error)
         self._count(arrival, Became.DEAD_LETTER.value)
 
-    async def _take_surely(self, arrival: Arrival, event: Event) -> Recorded:
+    async def _record_or_keep(self, arrival: Arrival, event: Event) -> Recorded:
         """Commit an event. One that can't be recorded though the database is well becomes a
         dead letter: a platform would deliver it for ever and hold back what is behind it."""
         for last in (False, False, True):
             try:
-                return await self._take(arrival, event)
+                return await self._record(arrival, event)
             except DatabaseUnavailable:
                 raise
             except Exception as error:  # noqa: BLE001 - the payload's edge: see above
@@ -89,10 +83,10 @@ class Intake:
                     await self.take_dead_letter(arrival, f"could not be recorded: {name}")
         return Recorded(Became.DEAD_LETTER)
 
-    async def _take(self, arrival: Arrival, event: Event) -> Recorded:
+    async def _record(self, arrival: Arrival, event: Event) -> Recorded:
         """Commit an event, and tell whoever listens."""
         rt, began = self._rt, self._rt.clock.monotonic()
-        recorded = await self._record(arrival, event)
+        recorded = await self._commit(arrival, event)
         if rt.tracer.listens or _log.isEnabledFor(logging.DEBUG):
             self._tell(arrival, event, recorded, rt.clock.monotonic() - began)
         return recorded
@@ -112,15 +106,12 @@ class Intake:
             _log.debug("recorded: %s", became)
         rt.tracer.first(arrival.via, story, seconds, became=became, **names)
 
-    async def _record(self, arrival: Arrival, event: Event) -> Recorded:
+    async def _commit(self, arrival: Arrival, event: Event) -> Recorded:
         worker = self._worker
-        by = None if worker is None else worker.reserve()
-        try:
+        room = nullcontext() if worker is None else worker.places.reserved()
+        with room as by:
             async with in_time():
                 recorded = await self._lane.do(Entry(arrival, event, by))
-        finally:
-            if worker is not None and by is not None:
-                worker.release()
         run = recorded.run
         if worker is not None and run is not None and run.state is RunState.RUNNING:
             worker.take(run, recorded.case)

@@ -22,7 +22,7 @@ from bot.delivery.status import ask
 from bot.domain.errors import DatabaseUnavailable, RecordsUnavailable, StaleLease
 from bot.domain.plugin import Records
 from bot.intake.accept import Intake
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
 from storage import accounts, inbox, outbox

@@ -31,7 +31,7 @@ def run_for(
     return new_run(
         chat,
         message.request_id,
-        now if message.sent_at is None else message.sent_at,
+        message.sent_at,
         now,
         idle=idle,
         by=by,

@@ -17,7 +17,7 @@ from bot.domain.errors import DatabaseUnavailable, PollConflict, PollRefused, Po
 from bot.domain.message import PayloadError
 from bot.domain.plugin import Updates
 from bot.intake.accept import Intake
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.recovery import sweep
 from bot.leases.runtime import Runtime

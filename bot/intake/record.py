@@ -9,15 +9,13 @@ messages share transactions (`together.py`); here is how one event is recorded b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
 from bot.delivery import notices
 from bot.delivery.choices import chosen
-from bot.domain.clients import Named
 from bot.domain.commands import Command, needs_subject
 from bot.domain.decisions.admission import Unanswered, admit, invited, names_of
 from bot.domain.message import (
@@ -26,7 +24,6 @@ from bot.domain.message import (
     AnsweredByHand,
     ChatKind,
     Edited,
-    Event,
     Ignored,
     Inbound,
     Membership,
@@ -34,7 +31,7 @@ from bot.domain.message import (
     Reported,
     Revoked,
 )
-from bot.domain.run import Run
+from bot.intake.arrival import Arrival, Became, Entry, Recorded
 from bot.intake.batching import place, with_its_bundle
 from bot.intake.by_hand import end_answered, record_answer
 from bot.intake.changes import not_come, record_deletion, record_edit, without_words
@@ -43,99 +40,16 @@ from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage import audit_log, chats, inbox, outbox, runs
-from storage.chats import Chat, NewChat
-from storage.inbox import NewMessage, NewPayload
+from storage.chats import Chat, NewChat, requests
+from storage.inbox import NewMessage
 from storage.runs import Claimant
 from storage.statements.tx import Tx
 from storage.views.arrivals import Standing, standing
-from storage.views.evidence import Case
 
 PLATFORM = "platform"
 _MINUTE = 60.0
 _HOUR = 3600.0
 _DAY = 86_400.0
-
-
-class Became(Enum):
-    """The outcome of recording an event."""
-
-    RUN = "run"
-    JOINED = "joined"
-    DUPLICATE = "duplicate"
-    COMMAND = "command"
-    IGNORED = "ignored"
-    EDIT = "edit"
-    NOTED = "noted"
-    DEAD_LETTER = "dead_letter"
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The outcome of one event. `run` is set when a run was made, and `case` when it was born
-    running and there is nothing more to know; `stopped` are runs that a command ended; `wake`
-    says that a worker should look. `callback_id` names a button press to be answered, with
-    `toast` as its words. `report` is news of the account that nobody was told of lately."""
-
-    became: Became
-    run: Run | None = None
-    case: Case | None = None
-    stopped: tuple[int, ...] = ()
-    wake: bool = False
-    callback_id: str = ""
-    toast: str = ""
-    report: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """One payload of one account, verified; `body` is what came over the wire."""
-
-    account: int
-    body: str
-    via: str = "webhook"
-    """The way it came, which names its span."""
-    named: Named | None = None
-    """The name of a client's message, which has one under each address of its chat."""
-
-    @property
-    def digest(self) -> str:
-        """Names the payload, so that a dead letter is kept once."""
-        return hashlib.sha256(self.body.encode("utf-8", "surrogatepass")).hexdigest()
-
-    def payload(
-        self,
-        *,
-        message: int | None = None,
-        ignored: str | None = None,
-        error: str | None = None,
-    ) -> NewPayload:
-        """The payload to be kept, with what it is: a message's, or answered by nothing."""
-        return NewPayload(self.account, self.body, self.digest, message, ignored, error)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One event of a payload, to be recorded; `by` claims the run that it may make."""
-
-    arrival: Arrival
-    event: Event
-    by: Claimant | None
-
-    @property
-    def key(self) -> Hashable:
-        """The name under which events keep their order: an address of the account. What is
-        nobody's message keeps none."""
-        match self.event:
-            case Inbound(address=address) | Membership(address=address) | Migrated(new=address):
-                return self.arrival.account, address
-            case Edited(message):
-                return self.arrival.account, message.address
-            case Revoked(address) | AnsweredByHand(address):
-                return self.arrival.account, address
-            case Ignored() | Reported():
-                return id(self)
-            case other:
-                assert_never(other)
 
 
 def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
@@ -255,9 +169,11 @@ def _record_message(
     message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
     new = NewMessage(arrival.account, chat.id, message, arrival.body)
-    edited = None if met.known is None else inbox.arrive(tx, met.known, new)
+    # Also one of which only an edit had come: it was written before what its person said last.
+    forgotten = met.known is not None and requests.is_forgotten(tx, chat.id, met.known)
+    edited = None if met.known is None or forgotten else inbox.arrive(tx, met.known, new)
     if met.known is not None and edited is None:
-        return _record_duplicate(tx, arrival, chat, message, met)
+        return _record_duplicate(tx, arrival, chat, message, met, forgotten=forgotten)
     stored = met.known or inbox.store_messages(tx, [new])[0].id
     if not message.sender.is_bot:
         chat = heard(rt, chat, message, met.now)
@@ -386,15 +302,16 @@ def _part(tx: Tx, account: int, message: Inbound) -> None:
 
 
 def _record_duplicate(
-    tx: Tx, arrival: Arrival, chat: Chat, message: Inbound, met: Standing
+    tx: Tx, arrival: Arrival, chat: Chat, message: Inbound, met: Standing, *, forgotten: bool
 ) -> Recorded:
     """Count the delivery, and merge in what it tells beyond the one before: a webhook knows more
-    of the content, the platform's list knows when the message was written."""
+    of the content, the platform's list knows when the message was written. Nothing of one whose
+    words were deleted."""
     assert met.known is not None
     inbox.count_deliveries(tx, [met.known])
     if message.sent_at is not None:
         inbox.fill_sent_times(tx, arrival.account, {message.request_id: message.sent_at})
-    if inbox.tells_more(message, met.known_extra or "{}"):
+    if not forgotten and inbox.tells_more(message, met.known_extra or "{}"):
         if met.known_run is None or runs.lock_unclaimed(tx, met.known_run):
             inbox.enrich(tx, met.known, message)
             told = "told more by its webhook"

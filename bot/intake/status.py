@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bot.domain.clients.turn_answer import TurnAnswer
 from bot.domain.decisions.admission import Unanswered
 from bot.domain.ending import TurnStatus, status_of
 from bot.domain.run import RunState
-from bot.domain.turn_answer import TurnAnswer
 from storage.statements.tx import Tx
 from storage.views.lookup import recorded_under
 

@@ -16,17 +16,9 @@ from bot.domain.decisions.admission import Unanswered, admit, joins_until, wait_
 from bot.domain.decisions.terms import Burst
 from bot.domain.message import Address, ChatKind, Ignored, Inbound
 from bot.domain.run import Run, RunState
+from bot.intake.arrival import Became, Entry, Recorded
 from bot.intake.batching import run_for
-from bot.intake.record import (
-    REFUSALS,
-    Became,
-    Entry,
-    Recorded,
-    addresses_of,
-    heard,
-    known_otherwise,
-    new_chat,
-)
+from bot.intake.record import REFUSALS, addresses_of, heard, known_otherwise, new_chat
 from bot.leases.runtime import Runtime
 from storage import chats, inbox, runs
 from storage.chats import Chat
@@ -60,7 +52,7 @@ _Decision = Left | _Known | Unanswered | _Join | NewRun
 
 
 @dataclass(slots=True, eq=False)
-class _Said:
+class _Member:
     """A message of the list on its way: its chat as soon as that is locked, with the database's
     time; then what becomes of it, and the rows that were made of it."""
 
@@ -82,13 +74,13 @@ class _Said:
 
 def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[Recorded | Left]:
     """Record events of as many chats. What is not ordinary is left out."""
-    said = {
-        place: _Said(entry, entry.event, addresses_of(entry.event))
+    members = {
+        place: _Member(entry, entry.event, addresses_of(entry.event))
         for place, entry in enumerate(entries)
         if isinstance(entry.event, Inbound) and _is_ordinary(rt, entry.arrival.account, entry.event)
     }
-    if said:
-        _record_all(tx, rt, list(said.values()))
+    if members:
+        _record_all(tx, rt, list(members.values()))
     kept = [
         entry.arrival.payload(ignored=entry.event.reason)
         for entry in entries
@@ -96,7 +88,7 @@ def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[R
     ]
     if kept:
         inbox.store_payloads(tx, kept)
-    return [_outcome(entry, said.get(place)) for place, entry in enumerate(entries)]
+    return [_outcome(entry, members.get(place)) for place, entry in enumerate(entries)]
 
 
 def _is_ordinary(rt: Runtime, account: int, message: Inbound) -> bool:
@@ -108,35 +100,35 @@ def _is_ordinary(rt: Runtime, account: int, message: Inbound) -> bool:
     return rt.command_of(account, message) is None
 
 
-def _record_all(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
-    _lock(tx, said)
-    said = [one for one in said if one.chat is not None]
-    if not said:
+def _record_all(tx: Tx, rt: Runtime, members: Sequence[_Member]) -> None:
+    _lock(tx, members)
+    members = [one for one in members if one.chat is not None]
+    if not members:
         return
-    others = known_otherwise(tx, [(one.entry.arrival, one.here.id, one.message) for one in said])
-    came = [(one.here.id, one.entry.arrival.account, one.message) for one in said]
-    for one, met in zip(said, standing(tx, came, rt.terms.intake), strict=True):
+    others = known_otherwise(tx, [(one.entry.arrival, one.here.id, one.message) for one in members])
+    came = [(one.here.id, one.entry.arrival.account, one.message) for one in members]
+    for one, met in zip(members, standing(tx, came, rt.terms.intake), strict=True):
         one.now = met.now
         name = one.entry.arrival.account, one.message.request_id
         one.becomes = _Known(others[name]) if name in others else _decision(tx, rt, one, met)
-    _join(tx, said)
-    _begin(tx, said)
-    _store(tx, rt, said)
-    if known := [one.becomes.message for one in said if isinstance(one.becomes, _Known)]:
+    _join(tx, members)
+    _begin(tx, members)
+    _store(tx, rt, members)
+    if known := [one.becomes.message for one in members if isinstance(one.becomes, _Known)]:
         inbox.count_deliveries(tx, known)
 
 
-def _lock(tx: Tx, said: Sequence[_Said]) -> None:
+def _lock(tx: Tx, members: Sequence[_Member]) -> None:
     """Lock the chats, one for each message; those that are not known yet are made."""
-    found = _locked(tx, said)
-    new = [one for one in said if one not in found and len(one.addresses) == 1]
+    found = _locked(tx, members)
+    new = [one for one in members if one not in found and len(one.addresses) == 1]
     if new:
         tx.hurry()  # Another list may be making one of them just now.
         making = [new_chat(one.entry.arrival.account, one.message) for one in new]
         chats.create(tx, making, wait=False)
         found |= _locked(tx, new)
     taken = set[tuple[int, str]]()
-    for one in said:
+    for one in members:
         here = found.get(one, ())
         one.becomes = Left.LOCKED
         if len(one.addresses) > 1 and (len(here) < len(one.addresses) or len(set(here)) > 1):
@@ -148,17 +140,17 @@ def _lock(tx: Tx, said: Sequence[_Said]) -> None:
             taken |= names
 
 
-def _locked(tx: Tx, said: Sequence[_Said]) -> dict[_Said, list[Chat]]:
+def _locked(tx: Tx, members: Sequence[_Member]) -> dict[_Member, list[Chat]]:
     """The chats at the addresses of each message, as far as they could be locked."""
-    sought = [(one, address) for one in said for address in one.addresses]
+    sought = [(one, address) for one in members for address in one.addresses]
     places = [(one.entry.arrival.account, address) for one, address in sought]
-    found: dict[_Said, list[Chat]] = {}
+    found: dict[_Member, list[Chat]] = {}
     for place, chat in chats.lock_at(tx, places).items():
         found.setdefault(sought[place][0], []).append(chat)
     return found
 
 
-def _decision(tx: Tx, rt: Runtime, one: _Said, met: Standing) -> _Decision:
+def _decision(tx: Tx, rt: Runtime, one: _Member, met: Standing) -> _Decision:
     chat, message, terms = one.here, one.message, rt.terms.intake
     group = message.chat_kind is ChatKind.GROUP
     if chat.answered(message.sent_at):
@@ -182,9 +174,9 @@ def _decision(tx: Tx, rt: Runtime, one: _Said, met: Standing) -> _Decision:
     return run_for(chat, message, met.now, terms, idle=met.idle, by=one.entry.by)
 
 
-def _join(tx: Tx, said: Sequence[_Said]) -> None:
+def _join(tx: Tx, members: Sequence[_Member]) -> None:
     """Join the runs that take a message; one that was claimed meanwhile is looked at again."""
-    joins = {one: one.becomes for one in said if isinstance(one.becomes, _Join)}
+    joins = {one: one.becomes for one in members if isinstance(one.becomes, _Join)}
     if joins:
         to_join = [(it.taker.run, it.wait, it.until) for it in joins.values()]
         joined = runs.join(tx, to_join, at_once=True)
@@ -193,18 +185,18 @@ def _join(tx: Tx, said: Sequence[_Said]) -> None:
                 one.becomes = Left.LOCKED
 
 
-def _begin(tx: Tx, said: Sequence[_Said]) -> None:
+def _begin(tx: Tx, members: Sequence[_Member]) -> None:
     """Make the new runs."""
-    new = {one: one.becomes for one in said if isinstance(one.becomes, NewRun)}
+    new = {one: one.becomes for one in members if isinstance(one.becomes, NewRun)}
     if new:
         made = runs.create(tx, list(new.values()))
         for one in new:
             one.run = made[one.here.id]
 
 
-def _store(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
+def _store(tx: Tx, rt: Runtime, members: Sequence[_Member]) -> None:
     """Store the messages that are new, each with its run, or with the reason for having none."""
-    new = [one for one in said if not isinstance(one.becomes, Left | _Known)]
+    new = [one for one in members if not isinstance(one.becomes, Left | _Known)]
     if not new:
         return
     rows = inbox.store_messages(tx, [_new_message(one) for one in new])
@@ -215,7 +207,7 @@ def _store(tx: Tx, rt: Runtime, said: Sequence[_Said]) -> None:
     chats.heard(tx, [one.here for one in new if not one.message.sender.is_bot])
 
 
-def _new_message(one: _Said) -> NewMessage:
+def _new_message(one: _Member) -> NewMessage:
     run = one.run.id if one.run is not None else None
     if isinstance(one.becomes, _Join):
         run = one.becomes.taker.run
@@ -224,7 +216,7 @@ def _new_message(one: _Said) -> NewMessage:
     return NewMessage(came.account, one.here.id, one.message, came.body, run, ignored)
 
 
-def _outcome(entry: Entry, one: _Said | None) -> Recorded | Left:
+def _outcome(entry: Entry, one: _Member | None) -> Recorded | Left:
     if one is None:
         return Recorded(Became.IGNORED) if isinstance(entry.event, Ignored) else Left.ALONE
     match one.becomes:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from bot.domain.clients import StoredFile
+from bot.domain.clients.desk import StoredFile
+from bot.domain.clients.hosted import SIGNED_WITH, KeptName, path_of
 from bot.domain.errors import NotAttached
-from bot.domain.hosted import SIGNED_WITH, KeptName, path_of
 from bot.domain.message import LONGEST_TITLE, clean, one_line
 from bot.domain.reply import FileOut
 from bot.leases.runtime import Runtime

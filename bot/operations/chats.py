@@ -16,9 +16,10 @@ from bot.leases.runtime import Runtime
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Subject
 from bot.operations.reports.phrases import counted
 from bot.privacy.forget import erase, settle_compaction
-from storage import audit_log, chats, erasure, hand_replies, notes, outbox, runs
+from storage import audit_log, chats, erasure, outbox, runs
 from storage.chats import Chat, requests
 from storage.notify import READY, chat_topic, stop_topic
+from storage.operators import hand_replies, notes
 from storage.outbox import PartOwner
 from storage.retention import owe_compaction
 from storage.statements import clock
@@ -141,15 +142,20 @@ def _handed_in(tx: Tx, it: Subject, chat: int, form: Form, digest: str) -> Acted
     return None
 
 
-def note(tx: Tx, by: Operator, chat: int, text: str) -> Acted:
-    """Tell colleagues something about the chat. Nothing of it is ever sent."""
+def note(tx: Tx, by: Operator, chat: int, text: str, *, key: str = "") -> Acted:
+    """Tell colleagues something about the chat. Nothing of it is ever sent. `key` names the form in
+    which it is handed in: the same one again is the same note."""
     it, locked = Subject(f"chat {chat}"), chats.lock(tx, chat)
     said = clean(text).strip()
     if not said:
         return it.refused("a note needs words")
     if len(said) > notes.LONGEST:
         return it.refused(f"a note has at most {notes.LONGEST} characters")
-    number = notes.add(tx, locked.id, by.name, said)
+    if key and (known := notes.under(tx, key)) is not None:
+        if known in ((locked.id, said), (locked.id, "")):
+            return it.done("it is noted already: the form was sent twice")
+        return it.refused("this form was sent before, with another note")
+    number = notes.add(tx, locked.id, by.name, said, key)
     audit_log.note(tx, by.name, "noted", f"note {number}", chat=locked.id)
     return it.done("noted for colleagues; nothing is sent", chat_topic(locked.id))
 

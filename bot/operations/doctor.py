@@ -28,7 +28,7 @@ from storage.engine.demands import facts_of, judge
 from storage.engine.private import open_to_all
 from storage.engine.probe import RedisUnreachable, ping_redis
 from storage.holders import HolderRow
-from storage.views import diagnostics
+from storage.views.health import diagnostics
 
 _DISK_LEFT = 500_000_000
 """Bytes."""
@@ -36,6 +36,7 @@ _PATIENCE = 5.0
 """Seconds that anything which is asked may take."""
 _LATELY = 7 * 86_400.0
 """Seconds for which a platform's report is shown."""
+_TODAY = 86_400.0
 _NOT_FOR_PEOPLE = {
     "echo": "the bot repeats what people write",
     "demo": "the bot works for a while, and answers with a receipt that nobody paid for",
@@ -173,6 +174,7 @@ async def _platforms(process: Examined) -> Sequence[Finding]:
             found += [finding for findings in told for finding in findings]
             found += map(webhook_finding, states)
             found += await _reported(session)
+            found += await held_off(session)
     except ConfigurationError as error:
         return [problem("settings", str(error), "correct the variable in the environment")]
     except DatabaseUnavailable as error:
@@ -185,6 +187,19 @@ async def _reported(session: OperatorSession) -> Sequence[Finding]:
     told = await session.rt.db.read(audit_log.lately, audit_log.ACCOUNT_REPORT, _LATELY)
     fix = "see the account at its platform; this is shown for a week"
     return [warning("platform report", f"{why} ({age / 3600:.0f} h ago)", fix) for why, age in told]
+
+
+async def held_off(session: OperatorSession) -> Sequence[Finding]:
+    """The addresses from which nobody could sign in to the operator's page for a while."""
+    told = await session.rt.db.read(audit_log.lately, audit_log.HELD_OFF, _TODAY)
+    fix = (
+        "if it is a proxy of yours, name it in WEB_PROXIES and have it pass on X-Forwarded-For; "
+        "else somebody mistypes or guesses. This is shown for a day"
+    )
+    return [
+        warning("operator's page", f"sign-in was held off {why}, {age / 60:.0f} min ago", fix)
+        for why, age in told
+    ]
 
 
 async def _holders(session: OperatorSession) -> Sequence[Finding]:

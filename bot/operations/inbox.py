@@ -14,8 +14,9 @@ from bot.operations import runs as run_acts
 from bot.operations.actions import NOT_CONFIGURED, Acted, Operator, Result, Subject
 from bot.operations.chats import cannot_write
 from bot.operations.reports.phrases import counted
-from storage import audit_log, chats, hand_replies, notes, presence, runs
-from storage.notes import Note
+from storage import audit_log, chats, runs
+from storage.operators import hand_replies, notes, presence
+from storage.operators.notes import Note
 from storage.statements import clock
 from storage.statements.tx import Tx
 from storage.views import chats as chat_views

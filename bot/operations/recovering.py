@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.leases import recovery
 from bot.leases.runtime import Runtime
-from storage.views import diagnostics
+from storage.views.health import diagnostics
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from storage import outbox
 from storage import runs as run_rows
 from storage.statements.tx import Tx
 from storage.views import chats as chat_views
-from storage.views import diagnostics
+from storage.views.health import diagnostics
 
 Do = Callable[[Tx, Runtime, Operator, int], Acted]
 

@@ -23,10 +23,11 @@ from bot.domain.decisions.network import Network
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.operators import ALONE, OperatorAccount
 from bot.leases.runtime import Runtime
-from bot.operator import acts, chat, inbox, now, run, search
+from bot.operator import acts
 from bot.operator.door import PATH, SECURITY, Door, Place, is_ours
 from bot.operator.live import Streams
 from bot.operator.look import Look
+from bot.operator.pages import chat, files, inbox, now, run, search
 from bot.operator.sessions import Sessions, same_token
 from bot.operator.sign_in import COOKIE, SignIn, address, wanted, way_in
 from bot.operator.view import FORM, Asked, Tools, View
@@ -35,6 +36,7 @@ VIEWS: Sequence[View] = (
     *now.VIEWS,
     *inbox.VIEWS,
     *chat.VIEWS,
+    *files.VIEWS,
     *run.VIEWS,
     *search.VIEWS,
     *acts.VIEWS,
@@ -214,13 +216,13 @@ async def _form(request: Request, largest: int, files: int) -> FormData:
 
 
 def _secured(send: Send) -> Send:
-    """`send`, with the headers that every answer has."""
+    """`send`, with the headers that every answer has; of a file the policy is its own."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY.items():
-                headers[name] = value
+                headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-store")
         await send(message)
 

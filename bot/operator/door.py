@@ -38,11 +38,13 @@ SECURITY: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Place:
     """The place of a request. `root` is the path under which a browser has everything of ours,
-    `origin` the page's own, and `network` the address that is counted."""
+    `origin` the page's own, and `network` the address that is counted. `shared`: somebody passed
+    the request on whose word on addresses does not count, so others come from there too."""
 
     root: str
     origin: str
     network: str
+    shared: bool = False
 
     @property
     def secure(self) -> bool:
@@ -64,13 +66,14 @@ class Door:
         host = headers.get("host", "").casefold()
         peer = (scope.get("client") or ("",))[0]
         forwarded = _entries(headers)
+        passed_on = any(name in headers for name in _PASSED_ON)
         public = urlsplit(self.public_url)
         if self.open_ and host and host == public.netloc.casefold():
             origin, root = f"{public.scheme}://{host}", public.path
         else:
             here = (
                 from_here(peer, forwarded)
-                and not any(name in headers for name in _PASSED_ON)
+                and not passed_on
                 # nginx as it comes names nobody, and puts our own address into Host; but no
                 # browser has spoken HTTP/1.0 for long.
                 and scope.get("http_version") != "1.0"
@@ -85,7 +88,9 @@ class Door:
             asked = scope.get("raw_path", b"").decode("latin-1")
             prefixed = bool(public.path) and asked.startswith(public.path + PATH)
             origin, root = f"{scope['scheme']}://{host}", public.path if prefixed else ""
-        return Place(root, origin, network_name(peer, forwarded, self.proxies))
+        network = network_name(peer, forwarded, self.proxies)
+        shared = network == network_name(peer, (), ()) and (bool(forwarded) or passed_on)
+        return Place(root, origin, network, shared)
 
 
 def is_ours(place: Place, headers: Headers) -> bool:

@@ -2,15 +2,18 @@
 
 A stream looks at rows as the page itself did, every few seconds. It ends with its session, with
 its browser, and when the process leaves: a browser comes again by itself, to whichever is there.
+It ends too where its operator, or its address, has opened many since: the page says so, and comes
+again when it is asked to, so that two pages never take turns in ending each other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,8 +28,9 @@ _BEAT = 15.0
 """Seconds after which something is sent even if nothing changed: proxies cut silent streams."""
 _STUCK = 20.0
 """Seconds that a piece may take to leave."""
-_AT_MOST = 200
-"""Streams of a process."""
+OF_SESSION, OF_ADDRESS, AT_MOST = 8, 60, 200
+"""Streams of a process that one session has, those that come from one address, and all of them.
+A tab that nobody sees has none."""
 _COME_AGAIN_MS = 2000
 Pieces = Mapping[str, str]
 """HTML by the id of the element that it stands in."""
@@ -43,41 +47,84 @@ class _Shared:
     followers: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The owner of a stream: its session, and the address that is counted."""
+
+    session: str
+    network: str
+
+
+_SESSION, _NETWORK = attrgetter("session"), attrgetter("network")
+
+
+@dataclass(eq=False)
+class _Opened:
+    """One open stream. `displaced`: it is over because its owner has opened others since."""
+
+    owner: Owner
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    displaced: bool = False
+
+
 @dataclass
 class Streams:
-    """The open streams of a process."""
+    """The open streams of a process, oldest first."""
 
     sessions: Sessions
     clock: Clock
-    _open: set[asyncio.Event] = field(default_factory=set)
+    _open: list[_Opened] = field(default_factory=list)
     _leaving: bool = False
     _shared: dict[Hashable, _Shared] = field(default_factory=dict)
 
     def leave(self) -> None:
         """End every stream, and begin none."""
         self._leaving = True
-        for over in self._open:
-            over.set()
+        for one in self._open:
+            one.over.set()
 
     def follow(
-        self, session: SignedIn, look: Look, every: float = EVERY, shared: Hashable = None
+        self,
+        session: SignedIn,
+        network: str,
+        look: Look,
+        every: float = EVERY,
+        shared: Hashable = None,
     ) -> ASGIApp:
-        """A stream of what `look` shows, for as long as the session goes on. With `shared`, who
-        follows under the same name sees the look of the others."""
-        if self._leaving or len(self._open) >= _AT_MOST:
+        """A stream of what `look` shows, for as long as the session goes on, to a browser at this
+        address. With `shared`, who follows under the same name sees the look of the others."""
+        owner = Owner(session.id, network)
+        full = len(self._open) >= AT_MOST and not self._before(owner)
+        if self._leaving or full:
             wait = {"Retry-After": "2"}
             return PlainTextResponse("no more can be followed here\n", 503, headers=wait)
-        return _Stream(self, session, look, every, shared)
+        return _Stream(self, session, owner, look, every, shared)
+
+    def _before(self, owner: Owner) -> Sequence[_Opened]:
+        """Those that end when this owner opens one more."""
+        ending: list[_Opened] = []
+        for whose, most in ((_SESSION, OF_SESSION), (_NETWORK, OF_ADDRESS)):
+            theirs = [one for one in self._open if whose(one.owner) == whose(owner)]
+            left = [one for one in theirs if one not in ending]
+            if len(left) >= most:
+                ending.append(left[0])
+        return ending
 
     @contextmanager
-    def opened(self) -> Iterator[asyncio.Event]:
-        """An event that ends a stream."""
-        over = asyncio.Event()
-        self._open.add(over)
+    def opened(self, owner: Owner) -> Iterator[_Opened]:
+        """A stream that is counted, in the place of the owner's oldest where that has many."""
+        for oldest in self._before(owner):
+            # It counts no more, even if its browser takes nothing and it takes a while to end.
+            self._open.remove(oldest)
+            oldest.displaced = True
+            oldest.over.set()
+        one = _Opened(owner)
+        self._open.append(one)
         try:
-            yield over
+            yield one
         finally:
-            self._open.discard(over)
+            if not one.displaced:
+                self._open.remove(one)
 
     @contextmanager
     def looks(self, look: Look, every: float, shared: Hashable) -> Iterator[Look]:
@@ -109,12 +156,13 @@ class _Stream:
 
     streams: Streams
     session: SignedIn
+    owner: Owner
     look: Look
     every: float
     shared: Hashable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self.streams.opened() as over:
+        with self.streams.opened(self.owner) as one:
             await send(
                 {
                     "type": "http.response.start",
@@ -126,11 +174,13 @@ class _Stream:
                     ],
                 }
             )
-            watch = asyncio.create_task(_gone(receive, over), name="operator's stream")
+            watch = asyncio.create_task(_gone(receive, one.over), name="operator's stream")
             try:
                 await self._send(send, f"retry: {_COME_AGAIN_MS}\n\n")
                 with self.streams.looks(self.look, self.every, self.shared) as look:
-                    await self._tell(send, over, look)
+                    await self._tell(send, one.over, look)
+                if one.displaced:
+                    await self._send(send, "event: displaced\ndata: {}\n\n")
             except TimeoutError:
                 return  # It takes nothing: the connection ends with us.
             finally:

@@ -25,6 +25,8 @@ LASTS = 12 * 3600.0
 """Seconds of a session; a working day."""
 _KEY = "operator"
 _JWS = jwt.PyJWS(algorithms=["HS256"])
+_OF_MARK = 3
+"""Hexadecimal digits."""
 _LONGEST = 2048
 """Characters of a token."""
 
@@ -87,6 +89,11 @@ class Sessions:
         """The token of the form by which somebody signs in, in a browser that was given this
         name. Raises DatabaseUnavailable."""
         return form_token(await self._signs(), browser)
+
+    async def mark_of(self, name: str) -> str:
+        """A mark by which tries with one name are counted that nobody has: too short to tell what
+        was typed, which may be a password. Raises DatabaseUnavailable."""
+        return _digest(await self._signs(), "name", name)[:_OF_MARK]
 
     async def _signs(self) -> bytes:
         if not self._key:

@@ -1,10 +1,16 @@
 """Signing in and out. Each try is written down before the password is looked at, so that however
-many processes are asked at once, no more are looked at than the limit allows."""
+many processes are asked at once, no more are looked at than the limit allows.
+
+Tries count by the name and the address that they came from, so that who mistypes a password holds
+off nobody else; with a higher limit by the address alone, and one for all.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import quote, unquote
 
 from starlette.datastructures import FormData
@@ -23,11 +29,42 @@ from storage.statements.tx import Tx
 
 COOKIE = "answerback_operator"
 _BROWSER = "answerback_operator_form"
-_TRIED, _CAME, _HELD_OFF, _LEFT = "tried to sign in", "signed in", "held off", "signed out"
+_TRIED, _CAME, _LEFT = "tried to sign in", "signed in", "signed out"
 _WITHIN = 300.0
-_FROM_ONE, _FROM_ALL = 10, 100
-"""Tries within so many seconds that did not succeed, from one address and from all."""
+_OF_NAME, _FROM_ONE, _FROM_ALL = 10, 30, 100
+"""Tries within so many seconds that did not succeed: of a name from an address, of all names from
+an address, and of all."""
 _NOBODY = f"somebody@{ON_PAGE}"
+_SHARED = (
+    "all who come to the operator's page by way of %s count as one address: if it is a proxy of "
+    "yours, name it in WEB_PROXIES and have it pass on X-Forwarded-For"
+)
+_HELD = "after wrong tries sign-in is held off for five minutes %s"
+_TELLS = 20
+"""Addresses of which that is told, of each once."""
+_log = logging.getLogger("answerback.operator")
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """A try to sign in, as it is counted. `who` tries, which is `came` if it succeeds."""
+
+    who: str
+    came: str
+    network: str
+    shared: bool
+
+    @property
+    def why(self) -> str:
+        """The address, as the audit log has it."""
+        return _from(self.network)
+
+    @property
+    def place(self) -> str:
+        """The address, with a word on it where it is not one browser's alone."""
+        return f"{self.why}, by way of which others come too" if self.shared else self.why
+
+
 _WRONG = "This is not the password."
 _WRONG_PAIR = "This name and password do not belong together."
 _WAIT = "Too many tries. Wait five minutes; whoever is signed in stays so."
@@ -44,6 +81,7 @@ class SignIn:
     one_password: bool
     """True where there is nobody to choose."""
     _passwords: Passwords = field(default_factory=Passwords)
+    _told: set[str] = field(default_factory=set)
 
     async def ask(
         self, request: Request, place: Place, *, said: str = "", status: int = 200
@@ -67,21 +105,33 @@ class SignIn:
         token = await self.sessions.form_token_of(browser)
         if not browser or not same_token(_said(form, "form_token"), token):
             return await self.ask(request, place, said=_OLD_FORM, status=403)
-        if not await self.rt.db.write(_may_try, place.network):
-            return await self.ask(request, place, said=_WAIT, status=429)
-        if await self.rt.db.read(_too_many, place.network):
-            return await self.ask(request, place, said=_WAIT, status=429)
         name, typed = _said(form, "name").strip(), _said(form, "password")
         who = self.sessions.named(name)
+        made = await self._try(name, place)
+        # All tries that are under way are written down by the second look.
+        if not await self.rt.db.write(_may_try, made) or await self.rt.db.read(_too_many, made):
+            if await self.rt.db.write(_hold_off, made):
+                _log.warning(_HELD, made.place)
+            return await self.ask(request, place, said=_WAIT, status=429)
         if not await self._passwords.match(who, typed) or who is None:
             wrong = _WRONG if self.one_password else _WRONG_PAIR
             return await self.ask(request, place, said=wrong, status=401)
-        came, why = f"{who.name}@{ON_PAGE}", _from(place.network)
-        await self.rt.db.write(audit_log.note, came, _CAME, why)
+        await self.rt.db.write(audit_log.note, made.came, _CAME, made.why)
         cookie = await self.sessions.begin(who)
         answer = RedirectResponse(wanted(place, _said(form, "next")), status_code=303)
         _set(answer, place, COOKIE, cookie, round(LASTS))
         return answer
+
+    async def _try(self, name: str, place: Place) -> _Try:
+        """The try with this name from there. Raises DatabaseUnavailable."""
+        if place.shared and place.network not in self._told and len(self._told) < _TELLS:
+            self._told.add(place.network)
+            _log.warning(_SHARED, place.network)
+        # Names that nobody has are counted as the others are: nobody can find out which there are.
+        known = self.sessions.named(name) is not None
+        told = name if known else f"an unknown name ({await self.sessions.mark_of(name)})"
+        who = f"somebody as {told}@{ON_PAGE}"
+        return _Try(who, f"{name}@{ON_PAGE}" if known else "", place.network, place.shared)
 
     async def leave(self, session: SignedIn, place: Place) -> Response:
         """Sign out: the session is over everywhere. Raises DatabaseUnavailable."""
@@ -125,24 +175,29 @@ def _from(network: str) -> str:
     return f"from {network}"
 
 
-def _may_try(tx: Tx, network: str) -> bool:
+def _may_try(tx: Tx, made: _Try) -> bool:
     """Write the try down, if there may be another one."""
-    if _too_many(tx, network, 1):
-        audit_log.note_once(tx, _NOBODY, _HELD_OFF, _from(network), within=_WITHIN)
+    if _too_many(tx, made, 1):
         return False
-    audit_log.note(tx, _NOBODY, _TRIED, _from(network))
+    audit_log.note(tx, made.who, _TRIED, made.why)
     return True
 
 
-def _too_many(tx: Tx, network: str, more: int = 0) -> bool:
+def _hold_off(tx: Tx, made: _Try) -> bool:
+    """Write down that no more is looked at. False: it was, a moment ago."""
+    return audit_log.note_once(tx, _NOBODY, audit_log.HELD_OFF, made.place, within=_WITHIN)
+
+
+def _too_many(tx: Tx, made: _Try, more: int = 0) -> bool:
     """Tell whether more tries failed lately than may, with those that are under way."""
-    why = _from(network)
-    failed, of_all = (
-        audit_log.count_lately(tx, _TRIED, _WITHIN, one)
-        - audit_log.count_lately(tx, _CAME, _WITHIN, one)
-        for one in (why, None)
+    tried = partial(audit_log.count_lately, tx, _TRIED, _WITHIN)
+    came = partial(audit_log.count_lately, tx, _CAME, _WITHIN)
+    counts = (
+        (tried(who=made.who, why=made.why) - came(who=made.came, why=made.why), _OF_NAME),
+        (tried(why=made.why) - came(why=made.why), _FROM_ONE),
+        (tried() - came(), _FROM_ALL),
     )
-    return failed + more > _FROM_ONE or of_all + more > _FROM_ALL
+    return any(failed + more > most for failed, most in counts)
 
 
 def _set(answer: Response, place: Place, name: str, value: str, seconds: int | None) -> None:

@@ -16,6 +16,7 @@ the size that the view takes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,8 @@ FORM = 64_000
 ON_PAGE = "page"
 """The place behind an operator's name in the audit log, where commands have a host."""
 READ_WORDS = "read the words"
+_FETCHED = 4
+"""Files of people at once."""
 _ONE_READING = 60.0
 """Seconds within which a page that is loaded again is the same reading."""
 
@@ -55,7 +58,8 @@ _ONE_READING = 60.0
 @dataclass(frozen=True, slots=True)
 class Tools:
     """The tools of all views. `heartbeat` in seconds; `canned` is the file of canned texts,
-    `public_url` may be empty."""
+    `public_url` may be empty; `fetching` has places for files of people, which are in memory until
+    their browser has them."""
 
     rt: Runtime
     look: Look
@@ -64,6 +68,7 @@ class Tools:
     heartbeat: float
     canned: Path | None = None
     public_url: str = ""
+    fetching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_FETCHED))
 
 
 @dataclass
@@ -157,7 +162,8 @@ class Asked:
         the same for everybody of this role who asks for this address, so one look does for all."""
         query = self.request.scope["query_string"]
         name = (self.request.url.path, query, self.acts, self.place.root) if shared else None
-        return self.tools.streams.follow(self.session, look, every, name)
+        streams, network = self.tools.streams, self.place.network
+        return streams.follow(self.session, network, look, every, name)
 
     def to(self, path: str, /, **query: object) -> Response:
         """The way to another page, after something was done."""

@@ -35,17 +35,24 @@ _NAME = "chat.txt"
 
 async def fulfil(rt: Runtime) -> int:
     """Do what people asked for and confirmed, in chats that this process can write to; returns how
-    many were done. Raises DatabaseUnavailable."""
-    done = 0
-    for request in await rt.db.read(requests.to_do, rt.mine, _AT_ONCE):
-        match request.what:
-            case Command.FORGET:
-                done += await _forget(rt, request)
-            case Command.EXPORT:
-                done += await _export(rt, request)
-            case other:
-                raise AssertionError(other)
+    many were done. One that has to wait for its chat holds up none behind it. Raises
+    DatabaseUnavailable."""
+    done, after = 0, requests.FIRST
+    while page := await rt.db.read(requests.to_do, rt.mine, _AT_ONCE, after):
+        for request in page:
+            done += await _fulfil(rt, request)
+        after = page[-1].place
     return done
+
+
+async def _fulfil(rt: Runtime, request: DataRequest) -> bool:
+    match request.what:
+        case Command.FORGET:
+            return await _forget(rt, request)
+        case Command.EXPORT:
+            return await _export(rt, request)
+        case other:
+            raise AssertionError(other)
 
 
 async def _forget(rt: Runtime, request: DataRequest) -> bool:

@@ -13,7 +13,7 @@ from storage.statements.tx import Tx
 def new_run(
     chat: Chat,
     request_id: str,
-    order_at: float,
+    order_at: float | None,
     now: float,
     *,
     idle: bool,
@@ -35,7 +35,7 @@ def new_run(
     )
 
 
-def create_run(tx: Tx, chat: Chat, request_id: str, order_at: float) -> Run:
+def create_run(tx: Tx, chat: Chat, request_id: str, order_at: float | None) -> Run:
     """Make a run that a worker will claim. The chat is locked."""
     idle = not runs.live_in_chat(tx, chat.id)
     new = new_run(chat, request_id, order_at, clock.read(tx), idle=idle)

@@ -110,7 +110,7 @@ def _fire(tx: Tx, rt: Runtime, reminder: StoredReminder) -> bool:
     now, due_at = clock.read(tx), reminder.schedule.due_at
     request_id = f"reminder-{reminder.id}-{reminder.fired + 1}"
     message = inbox.store_reminder(tx, chat.account, chat.id, request_id, reminder.text, due_at)
-    run = create_run(tx, chat, request_id, now)
+    run = create_run(tx, chat, request_id, order_at=None)
     inbox.assign(tx, message, run.id)
     audit_log.note(tx, _WHO, "due", f"{now - due_at:.0f} s late", run=run.id, chat=chat.id)
     return True

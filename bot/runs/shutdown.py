@@ -60,7 +60,7 @@ async def _drain(ctx: WorkerContext) -> None:
 async def _leave(ctx: WorkerContext) -> None:
     session = ctx.lease.leave()
     if session is not None and session.window.holds(ctx.rt.clock.monotonic()):
-        given = await ctx.rt.db.write(_give_back_all, session.holder, ctx.lease.name)
+        given = await ctx.rt.db.write(give_back_all, session.holder, ctx.lease.name)
         if given:
             _log.info("gave back %d runs", given)
             await ctx.rt.reached(Checkpoint.GIVEN_BACK)
@@ -71,8 +71,11 @@ async def _leave(ctx: WorkerContext) -> None:
     await ctx.rt.wakeups.flush(_FOR_HINTS)
 
 
-def _give_back_all(tx: Tx, holder: int, who: str) -> int:
+def give_back_all(tx: Tx, holder: int, who: str) -> int:
+    """End the holder's session: its runs become ready again, uncounted, and what it had marked and
+    not called is not sent. Returns how many runs."""
     holder_rows.retire(tx, holder)
+    runs.lock_chats_of(tx, holder)  # A turn that was cut may still be marking a part.
     sending = outbox.sending_by(tx, holder)
     given = runs.release_own(tx, holder)
     for run in given:

@@ -7,16 +7,15 @@ import contextlib
 import inspect
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from bot.delivery.context import WorkerContext
 from bot.domain.errors import Retry, StepInterrupted, StepResultInvalid
 from bot.domain.message import clean
 from bot.domain.run import Claim
-from bot.domain.turn import Cost
+from bot.domain.steps import Call, Step
 from bot.leases.checkpoints import Checkpoint
 from bot.threads import Threads
 from storage import runs, steps
@@ -28,18 +27,6 @@ MAX_RESULT = 256 * 1024
 _LONGEST_KEY = 200
 _THREADS = 16
 """Blocking steps of one turn that run at the same time; the others wait."""
-
-Call = Callable[[], Awaitable[Any] | Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A call that the agent wants made once. With `cost` it is a call of a model."""
-
-    key: str
-    call: Call
-    safe: bool
-    cost: Callable[[Any], Cost] | None
 
 
 class Steps:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from bot.delivery import choices, notices
-from bot.delivery.advance import Send, may_begin
+from bot.delivery.advance import Send
+from bot.delivery.clearance import may_begin
 from bot.delivery.context import Shared, WorkerContext
 from bot.delivery.deliver import deliver
 from bot.delivery.finish import end_run
@@ -31,10 +32,10 @@ from bot.domain.decisions.verdict import (
 from bot.domain.delivery import PartState
 from bot.domain.ending import Cause, Close
 from bot.domain.errors import AgentFailed, AnswerbackError, GiveUp, Retry, StaleLease
-from bot.domain.forgotten import shows_a_step
 from bot.domain.message import clean
 from bot.domain.reply import PartBody, PartKind, Reply
 from bot.domain.run import Run
+from bot.domain.steps import shows_a_step
 from bot.leases.checkpoints import Checkpoint
 from bot.leases.runtime import Runtime
 from bot.observability.faults import Fault

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bot.delivery.context import WorkerContext
 from bot.domain.decisions.handoff import LONGEST_REASON
-from bot.domain.forgotten import Forgotten
 from bot.domain.message import Attachment, ChannelName, clean
-from bot.domain.turn import Cost, HistoryMessage, TurnChat, TurnMessage
+from bot.domain.steps import Forgotten, Step, TakesSteps
+from bot.domain.turn import HistoryMessage, TurnChat, TurnMessage
 from bot.observability.quoting import Spoken, spoken_in
 from bot.runs.reminders import ChatReminders
-from bot.runs.steps import Step, Steps
+from bot.runs.steps import Steps
 from bot.threads import wait
 from storage.inbox import StoredMessage
 from storage.views.evidence import Case
@@ -36,7 +36,7 @@ class ChannelFile:
         return content
 
 
-class TurnContext:
+class TurnContext(TakesSteps):
     """`Turn` for one attempt on one run."""
 
     def __init__(self, ctx: WorkerContext, case: Case) -> None:
@@ -114,16 +114,6 @@ class TurnContext:
 
     def hand_over(self, reason: str) -> None:
         self.handoff = clean(reason).strip()[:LONGEST_REASON]
-
-    def step(
-        self,
-        key: str,
-        call: Callable[[], Awaitable[Any] | Any],
-        *,
-        safe_to_repeat: bool = False,
-        cost: Callable[[Any], Cost] | None = None,
-    ) -> Coroutine[Any, Any, Any]:
-        return self.forgotten.watch(self._take(Step(key, call, safe_to_repeat, cost)))
 
     async def _take(self, step: Step) -> Any:
         result = await self._steps.take(step)

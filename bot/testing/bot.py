@@ -24,7 +24,7 @@ from bot.domain.plugin import Endpoint
 from bot.domain.reply import Reply
 from bot.domain.run import RunState
 from bot.domain.turn import Agent, Turn
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.leases.checkpoints import Checkpoint
 from bot.runs.reminders import fire_due
 from bot.runs.steps import current_step
@@ -40,7 +40,7 @@ from bot.wiring.channels import given_settings
 from storage.engine.database import Database, DatabaseSettings
 from storage.notify import READY
 from storage.schema.migrate import upgrade
-from storage.views.rest import LiveRun, Unfinished, unfinished
+from storage.views.health.rest import LiveRun, Unfinished, unfinished
 
 if TYPE_CHECKING:
     from bot.testing.model import ScriptedModel

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any
 
-from bot.domain.errors import ConfigurationError
 from bot.domain.findings import Finding, warning
 from bot.domain.plugin import ChannelPlugin, Endpoint, Host, Terminal
 from bot.domain.ports import Clock
+from bot.lazy_imports import lazy_imports
 from bot.settings import ChannelList, Settings, read, settings_of
 from bot.texts import Text, Words
 from channels import console, telegram, web, whatsapp, whatsapp_cloud
 
+with lazy_imports(__name__):
+    from bot.agents.loading import fault, import_module
+
+_SETTING = "CHANNELS"
 _PREFIX = "WEB_"
 ON_A_PAGE = {
     "GREETING": Text.WELCOME,
@@ -43,17 +46,16 @@ def plugins(further: tuple[str, ...] = ()) -> Sequence[ChannelPlugin[Any]]:
     """Our channels and those of these modules. Raises ConfigurationError."""
     found = [*_OURS, *(_loaded(module) for module in further)]
     if len({plugin.name for plugin in found}) < len(found):
-        raise ConfigurationError("CHANNELS: two channels have the same name")
+        raise fault(_SETTING, "two channels have the same name")
     return found
 
 
 def _loaded(module: str) -> ChannelPlugin[Any]:
-    try:
-        plugin = import_module(module).CHANNEL
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigurationError(f"CHANNELS: {module} can't be loaded: {error}") from error
+    plugin = getattr(import_module(_SETTING, module), "CHANNEL", None)
+    if plugin is None:
+        raise fault(_SETTING, f"{module} has no CHANNEL, which a module of a channel exports")
     if not isinstance(plugin, ChannelPlugin):
-        raise ConfigurationError(f"CHANNELS: {module}.CHANNEL is no ChannelPlugin")
+        raise fault(_SETTING, f"{module}.CHANNEL is no ChannelPlugin")
     return plugin
 
 

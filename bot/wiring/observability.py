@@ -13,7 +13,7 @@ from bot.leases.runtime import Runtime
 from bot.observability.tracing import NoTracer, Tracer
 from bot.settings import Settings
 from bot.supervisor import Supervisor
-from storage.views.gauges import read_gauges
+from storage.views.health.gauges import read_gauges
 
 _EVERY = 15.0
 """Seconds between two looks at the whole service; each is a handful of bounded questions."""

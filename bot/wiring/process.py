@@ -21,7 +21,7 @@ from bot.delivery.context import WorkerContext
 from bot.delivery.inflight import InFlightSends
 from bot.delivery.reopening import LOOK_EVERY, Reopening
 from bot.delivery.status import record_early
-from bot.domain.clients import App
+from bot.domain.clients.desk import App
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
 from bot.domain.plugin import Endpoint, Terminal
@@ -30,10 +30,10 @@ from bot.domain.turn import Agent
 from bot.http import Site
 from bot.intake import batching
 from bot.intake.accept import Intake
+from bot.intake.arrival import Arrival
 from bot.intake.backfill import Backfill
 from bot.intake.polling import Poller
 from bot.intake.profile import Introduction
-from bot.intake.record import Arrival
 from bot.lazy_imports import lazy_imports, load
 from bot.leases import recovery
 from bot.leases.checkpoints import Reached, nowhere
@@ -90,6 +90,7 @@ _PROBE_EVERY = 15.0
 _BEAT_EVERY = 10.0
 """Seconds between signs of life on an open stream: proxies cut one that is silent for a minute."""
 _ASKED_EVERY = 1.0
+_TRIED_EVERY = 15.0
 
 
 class DatabaseCheck:
@@ -102,7 +103,7 @@ class DatabaseCheck:
         self._db = db
         self._clock = clock
         self._asking = asyncio.Lock()
-        self._heard_at = -inf
+        self._heard_at = self._tried_at = -inf
         self._due: float | None = None
         self._trouble = ""
 
@@ -125,13 +126,23 @@ class DatabaseCheck:
         try:
             async with asyncio.timeout(2.0):
                 self._due = await self._db.read(runs.oldest_due)
-                if self._db.trouble and not await asyncio.to_thread(refusal_of, self._url):
-                    self._db.trouble = ""
+                await self._try_to_write()
         except DatabaseUnavailable as error:
             self._trouble = str(error)
         except TimeoutError:
             self._trouble = "no answer in 2 s"
         self._heard_at = self._clock.monotonic()
+
+    async def _try_to_write(self) -> None:
+        """Look after a write that failed, until others go through; and on PostgreSQL now and then
+        without one: there a lease is renewed on a disk that takes no message."""
+        now = self._clock.monotonic()
+        unasked = not self._db.is_sqlite and now - self._tried_at >= _TRIED_EVERY
+        if not self._db.trouble and not unasked:
+            return
+        self._tried_at = now
+        refused = await asyncio.to_thread(refusal_of, self._url)
+        self._db.trouble = (self._db.trouble or refused) if refused else ""
 
 
 @dataclass(slots=True)

@@ -83,4 +83,7 @@ def _operators(settings: Settings) -> Sequence[Finding]:
     if plain:
         says = f"open to others, and the settings hold the password of {', '.join(plain)} as it is"
         return [warning(name, says, "write its hash there instead: answerback operator hash")]
+    if not settings.web_proxies:
+        says = "all who come by the proxy in front count as one: wrong tries of one hold off all"
+        return [warning(name, says, "name that proxy in WEB_PROXIES")]
     return [fine(name, f"for {many}, at {settings.public_url}/operator")]

@@ -87,6 +87,7 @@ class Wire:
 _DATA_BYTES = 64
 _LABEL_LIMIT = 128
 _BUTTONS_LIMIT = 100
+"""Telegram refuses more under one message."""
 _KEY = "sha256:"
 
 
@@ -98,7 +99,7 @@ def keyboard(buttons: Sequence[Button]) -> tuple[dict[str, object], dict[str, st
     """The inline keyboard, one button a row, and the long data by its keys."""
     rows: list[list[dict[str, str]]] = []
     presses: dict[str, str] = {}
-    for button in buttons[:_BUTTONS_LIMIT]:
+    for button in buttons:
         data = button.data or button.label
         label = button.label if not is_blank(button.label) else (data or button.url)
         shown = {"text": shorten(label, _LABEL_LIMIT)}
@@ -220,9 +221,10 @@ def compose(reply: Reply, to: Recipient, max_parts: int, over_file: str = "") ->
     parts = _texts(reply.text, max_parts, over_file)
     for file in reply.files:
         parts += _file(file, max_parts, over_file)
-    if reply.buttons:
-        parts = parts or [_text(Styled(_POINTER))]
-        parts[-1] = _with_buttons(parts[-1], reply.buttons)
+    for number, buttons in enumerate(_keyboards(reply.buttons)):
+        if number or not parts or not _has_room(parts[-1], buttons):
+            parts.append(_text(Styled(_POINTER)))
+        parts[-1] = _with_buttons(parts[-1], buttons)
     if parts:
         parts[0] = _quoting(parts[0], to)
     return [PartBody(text, wire.encode()) for text, wire in parts]
@@ -313,13 +315,36 @@ def _file(file: FileOut, max_parts: int, over_file: str) -> list[_Part]:
     return [*before, (caption.text or upload.name, wire)]
 
 
+def _keyboards(buttons: Sequence[Button]) -> Iterator[Sequence[Button]]:
+    """The buttons of one message after the other: as many as Telegram takes, and as can be written
+    out where it takes none."""
+    under: list[Button] = []
+    for button in buttons:
+        more = [*under, button]
+        if under and (len(more) > _BUTTONS_LIMIT or not _has_room(_text(Styled(_POINTER)), more)):
+            yield under
+            more = [button]
+        under = more
+    if under:
+        yield under
+
+
+def _choices(buttons: Sequence[Button]) -> str:
+    return "\n".join(f"• {b.label} {b.url}".rstrip() for b in buttons)
+
+
+def _has_room(part: _Part, buttons: Sequence[Button]) -> bool:
+    """Tell whether the plainest form of a part holds the choices too; a file's may have none."""
+    plain = part[1].plain
+    return plain is None or utf16_len(f"{plain}\n\n{_choices(buttons)}") <= TEXT_LIMIT
+
+
 def _with_buttons(part: _Part, buttons: Sequence[Button]) -> _Part:
     text, wire = part
     markup, presses = keyboard(buttons)
-    choices = "\n".join(f"• {b.label} {b.url}".rstrip() for b in buttons)
     plain = wire.plain
-    if plain is not None and utf16_len(plain) + utf16_len(choices) + 2 <= TEXT_LIMIT:
-        plain = f"{plain}\n\n{choices}"
+    if plain is not None:
+        plain = shorten(f"{plain}\n\n{_choices(buttons)}", TEXT_LIMIT, utf16_len)
     params = {**wire.params, "reply_markup": markup}
     return text, replace(wire, params=params, plain=plain, presses=presses)
 

@@ -26,7 +26,7 @@ from bot.domain.message import (
 )
 from channels.raw import Raw, flag, integer, joined, obj, objs, string, timestamp
 from channels.telegram.content import Entity, content_of, entities, name_of
-from channels.text import utf16_len
+from channels.text import is_blank, utf16_len
 
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 """The kinds we ask Telegram for; the channel adds posts when they are to be answered."""
@@ -107,7 +107,7 @@ def addressed(message: Raw, kind: ChatKind, me: BotIdentity) -> Addressed:
     if first is None:
         return Addressed(_how(message, kind, me, marked))
     command, _, named = first.text.removeprefix("/").lower().partition("@")
-    args = first.rest.strip()
+    args = "" if is_blank(first.rest) else first.rest.strip()
     if named and not _is(named, me):
         return Addressed(Addressing.OTHER_BOT, command, args)
     if named and kind is ChatKind.GROUP:

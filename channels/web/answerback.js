@@ -857,6 +857,7 @@ const panel = make("section", { className: "panel", role: "dialog", "aria-label"
   list, bar, unsaved, chips, form);
 const root = make("div", { className: "root", lang: language, dir: /^(ar|fa|he|ur)/.test(language) ? "rtl" : "ltr" }, panel, launch, told);
 const host = document.createElement("answerback-chat");
+host.dir = root.dir; // A page can tell on which side the chat stands.
 const shadow = host.attachShadow({ mode: "open" });
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(css);

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.domain.clients import Accepted, Conflict, Desk
+from bot.domain.clients.desk import Accepted, Conflict, Desk
 from bot.domain.errors import DatabaseUnavailable
 from channels.web.access.door import Door, network_of
 from channels.web.access.limits import Places

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.domain.clients import Desk
+from bot.domain.clients.desk import Desk
 from bot.domain.delivery import Lookup, NotSent, Outcome, Sent, Unknown
 from bot.domain.errors import AttachmentUnavailable, DatabaseUnavailable
 from bot.domain.message import Attachment, ChannelName, Inbound

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from html import escape
 
 from starlette.requests import Request
@@ -14,6 +16,7 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Answerback</title>
 <link rel="icon" href="data:,">
+<style>STYLE</style>
 <script src="/web/answerback.js" defer></script>
 </head>
 <body>
@@ -25,9 +28,20 @@ middle of the answer, come back: the answer is there.</p>
 </body>
 </html>
 """
+# Where there is room, the text stands beside the open chat: 384 pixels, 20 from the edge.
+_STYLE = """
+body{margin:2rem;max-width:40rem;font:16px/1.5 system-ui,sans-serif}
+pre{white-space:pre-wrap;overflow-wrap:anywhere}
+@media(min-width:48rem){
+body{padding-right:404px;max-width:calc(40rem + 404px)}
+body:has(>answerback-chat[dir=rtl]){padding:0 0 0 404px}
+}
+"""
+_STYLE_ALONE = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+        f"style-src 'sha256-{_STYLE_ALONE}'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'"
     ),
@@ -40,4 +54,5 @@ _HEADERS = {
 async def demo_page(request: Request) -> HTMLResponse:
     """The page, with the address at which the browser found this server."""
     server = escape(f"{request.url.scheme}://{request.url.netloc}")
-    return HTMLResponse(_PAGE.replace("SERVER", server), headers=_HEADERS)
+    page = _PAGE.replace("STYLE", _STYLE).replace("SERVER", server)
+    return HTMLResponse(page, headers=_HEADERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from bot.domain.clients import Pages
+from bot.domain.clients.desk import Pages
 from bot.domain.plugin import Endpoint, Host
 from channels.web.access.door import Door
 from channels.web.app import Site

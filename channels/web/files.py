@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from bot.domain.clients import Desk, StoredFile
+from bot.domain.clients.desk import Desk, StoredFile
 from bot.domain.message import LONGEST_TITLE, Address, one_line
 from channels.web.answers import Wrong
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from bot.domain.clients import Follower
+from bot.domain.clients.desk import Follower
 
 STUCK = 20.0
 """Seconds that a slice may take to leave; a client that reads nothing for so long comes back."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.domain.clients import StoredFile
+from bot.domain.clients.desk import StoredFile
 from bot.domain.message import Attachment, ChatKind, Inbound, InboundKind, Sender, clean
 from channels.text import is_blank
 from channels.web.access.tokens import Session

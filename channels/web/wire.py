@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bot.domain.clients import Accepted, Page
+from bot.domain.clients.desk import Accepted, Page
+from bot.domain.clients.journal import ChatEvent, EventKind, Snapshot
+from bot.domain.clients.turn_answer import TurnAnswer
 from bot.domain.ending import TurnStatus
-from bot.domain.journal import ChatEvent, EventKind, Snapshot
 from bot.domain.message import Attachment
 from bot.domain.reply import PartKind, Reply
-from bot.domain.turn_answer import TurnAnswer
 from channels.web.names import minted
 
 PATH = "/web"

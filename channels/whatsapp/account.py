@@ -30,8 +30,6 @@ class WebhookInfo:
 
     status: str
     callback_url: str
-    fallback_url: str
-    status_callback_url: str
 
     @property
     def retried(self) -> bool:
@@ -68,13 +66,7 @@ class TwilioAccount:
         """Our sender's webhook as Twilio has it. Raises TwilioUnavailable, and
         ConfigurationError when the account has no such sender."""
         row = await self._sender()
-        webhook = obj(row, "webhook")
-        return WebhookInfo(
-            status=string(row, "status"),
-            callback_url=string(webhook, "callback_url"),
-            fallback_url=string(webhook, "fallback_url"),
-            status_callback_url=string(webhook, "status_callback_url"),
-        )
+        return WebhookInfo(string(row, "status"), string(obj(row, "webhook"), "callback_url"))
 
     async def webhook_set(self, url: str, fallback: str = "", status: str = "") -> None:
         """Point our sender at these URLs, an empty one at nothing; the overrides are added to

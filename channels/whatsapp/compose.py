@@ -13,7 +13,7 @@ from channels.text import cleaned, is_blank, utf16_len
 from channels.whatsapp.settings import TwilioSettings
 from channels.whatsapp_common import markup, templates
 from channels.whatsapp_common.choices import listed, options_among
-from channels.whatsapp_common.markup import cut, titled
+from channels.whatsapp_common.markup import cut, literal, titled
 from channels.whatsapp_common.templates import REPLY
 from channels.whatsapp_common.wire import StoredWire
 
@@ -69,7 +69,7 @@ def _with_choices(
 ) -> list[PartBody]:
     options, lines = options_among(buttons), listed(buttons)
     last = texts[-1] if texts else ""
-    joined = f"{last}\n\n{lines}" if last else lines
+    joined = f"{last}\n\n{literal(lines)}" if last else literal(lines)
     tail = [joined] if utf16_len(joined) <= LIMIT else [*texts[-1:], *cut(Styled(lines), LIMIT)]
     *before, final = [*texts[:-1], *tail]
     content = settings.twilio_choice_templates.get(len(options), "")
@@ -100,7 +100,7 @@ def _file(file: FileOut) -> list[PartBody]:
         return _bodies([*captions, *cut(Styled(f"{name}: {file.url}"), LIMIT)])
     fits = len(captions) == 1 and utf16_len(captions[0]) <= CAPTION_LIMIT
     caption = captions[0] if fits and file.kind in _CAPTIONED else ""
-    link = f"{caption or name}\n{file.url}"
+    link = f"{caption or literal(name)}\n{file.url}"
     shown = f"{caption}\n[{name}]" if caption else f"[{name}]"
     wire = Wire(body=caption, media=file.url, fallback=link if utf16_len(link) <= LIMIT else "")
     return [*_bodies([] if caption else captions), _part(wire, shown)]

@@ -13,7 +13,7 @@ from channels.text import cleaned, is_blank, shorten, utf16_len
 from channels.whatsapp_cloud.settings import MetaSettings
 from channels.whatsapp_common import templates
 from channels.whatsapp_common.choices import listed, options_among
-from channels.whatsapp_common.markup import cut, pieces, titled
+from channels.whatsapp_common.markup import cut, literal, pieces, titled
 from channels.whatsapp_common.templates import REPLY
 from channels.whatsapp_common.wire import StoredWire
 
@@ -74,7 +74,7 @@ def _part(wire: Wire, text: str) -> PartBody:
 def _with_choices(texts: list[str], buttons: tuple[Button, ...]) -> list[PartBody]:
     options, lines = options_among(buttons), listed(buttons)
     last = texts[-1] if texts else ""
-    joined = f"{last}\n\n{lines}" if last else lines
+    joined = f"{last}\n\n{literal(lines)}" if last else literal(lines)
     if utf16_len(joined) <= LIMIT:
         shown = _shown(last, options) if len(options) == len(buttons) else None
         if shown is not None:
@@ -128,7 +128,7 @@ def _file(file: FileOut) -> list[PartBody]:
         return _bodies([*captions, *cut(Styled(f"{name}: {file.url}"), LIMIT)])
     kind = _TYPES.get(file.kind, "document")
     content, caption = _captioned(kind, captions)
-    link = f"{caption or name}\n{file.url}"
+    link = f"{caption or literal(name)}\n{file.url}"
     named = {"filename": name} if kind == "document" and file.name else {}
     wire = Wire(
         kind,

@@ -50,6 +50,10 @@ _MOST_TOLD = 10_000
 """Messages, statuses and other things that one body may tell: Meta puts up to 1,000 into one, and
 each is a transaction of ours."""
 _TOO_MANY = f"more than {_MOST_TOLD} things in one body"
+_TIMES, _BESIDE = 8, 1024 * _MOST_TOLD
+"""Each piece has a copy of what stands around it: all of them may have so many times the length of
+the body, and these characters more. Meta's own surroundings are some 400 long."""
+_TOO_LARGE = "its pieces would be many times as large as the body"
 _DEEPEST = 64
 """Arrays and objects within each other; Meta's own are some 15."""
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
@@ -64,8 +68,13 @@ def parse(body: bytes, numbers: Collection[str]) -> Sequence[Payload]:
     try:
         update = _read(text, lost)
         told: list[Payload] = []
+        left = _TIMES * len(text) + _BESIDE
         for change in _changes(update, text):
-            told += change.payloads(numbers)
+            for payload in change.payloads(numbers):
+                told.append(payload)
+                left -= len(payload.text)
+                if left < 0:
+                    return [Payload(text, error=_TOO_LARGE)]
             if len(told) > _MOST_TOLD:
                 return [Payload(text, error=_TOO_MANY)]
     except (ValueError, RecursionError) as error:
@@ -151,6 +160,13 @@ def _members(raw: object, key: str) -> Sequence[object]:
     return value if isinstance(value, list) else [value]
 
 
+def _with_only(raw: object, key: str, member: object) -> object:
+    """The inverse of `_members`, with this member alone."""
+    if isinstance(raw, Mapping):
+        return {**raw, key: [member]}
+    return [member] if isinstance(raw, list) else member
+
+
 @dataclass(frozen=True, slots=True)
 class _Change:
     """One change of a body, with what stands around it."""
@@ -160,34 +176,41 @@ class _Change:
     entry: object
     change: object
 
-    def payloads(self, numbers: Collection[str]) -> Sequence[Payload]:
-        """All that it tells."""
+    def payloads(self, numbers: Collection[str]) -> Iterator[Payload]:
+        """All that it tells, one after the other: whoever has enough stops."""
         update, change = self.update, self.change
         if not isinstance(update, Mapping) or not isinstance(change, Mapping):
-            return [self._dead("a change that is no object")]
+            yield self._dead("a change that is no object")
+            return
         if update.get("object") != _OURS:
-            return [self._one(Ignored("not about WhatsApp"))]
+            yield self._one(Ignored("not about WhatsApp"))
+            return
         value, field = obj(change, "value"), string(change, "field")
         kinds = _MEMBERS.get(field)
         if kinds is None:
-            return [self._one(event_of_field(field, value))]
+            yield self._one(event_of_field(field, value))
+            return
         place = Place.of(value, numbers)
         if place is None:
-            return [self._dead("it does not say for which number it is")]
+            yield self._dead("it does not say for which number it is")
+            return
+        if place.number not in numbers and (field != MESSAGES or MESSAGES not in value):
+            yield self._one(Ignored("a status of a number that is not configured"))
+            return
         members = [(kind, member) for kind in kinds for member in _members(value, kind)]
         if len(members) > _MOST_TOLD:
-            return [self._dead(_TOO_MANY)]
+            yield self._dead(_TOO_MANY)
+            return
+        if not members:
+            yield self._one(Ignored("nothing in it"))
+            return
         rest = {"field": field, "value": _lean(value, {*_AROUND, *_KINDS})}
         lean = replace(self, update=_lean(update, _UPDATE), entry=_lean(self.entry, _ENTRY))
-        told = [
-            replace(by.member(around, place, kind, member), account=place.number)
-            for by, around, (kind, member) in zip(
-                chain([self], repeat(lean)), chain([change], repeat(rest)), members, strict=False
-            )
-        ]
-        if place.number not in numbers and (field != MESSAGES or MESSAGES not in value):
-            return [self._one(Ignored("a status of a number that is not configured"))]
-        return told or [self._one(Ignored("nothing in it"))]
+        for by, around, (kind, member) in zip(
+            chain([self], repeat(lean)), chain([change], repeat(rest)), members, strict=False
+        ):
+            told = by.member(around, place, kind, member)
+            yield replace(told, account=place.number)
 
     def _one(self, event: Event) -> Payload:
         return Payload(self._text(self.change), (event,))
@@ -197,11 +220,8 @@ class _Change:
 
     def _text(self, change: object) -> str:
         """The body with this change alone."""
-        update, entry = self.update, self.entry
-        if isinstance(entry, Mapping):
-            entry = {**entry, "changes": [change]}
-        if isinstance(update, Mapping):
-            update = {**update, "entry": [entry]}
+        entry = _with_only(self.entry, "changes", change)
+        update = _with_only(self.update, "entry", entry)
         try:
             return json.dumps(update, separators=(",", ":"))
         except RecursionError:

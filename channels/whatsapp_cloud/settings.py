@@ -14,7 +14,7 @@ META_API = "https://graph.facebook.com"
 PATH = "/whatsapp-cloud/webhook"
 
 _ID = re.compile(r"[0-9]{1,32}")
-_WORD = re.compile(r"[\x21-\x7e]+")
+_WORD = re.compile(r"(?![\"'`])[\x21-\x7e]+")
 _VERSION = re.compile(r"v[0-9]{1,3}\.[0-9]{1,2}")
 
 
@@ -76,7 +76,7 @@ class MetaSettings(BaseSettings, defer_build=True):
     def _meta_words(cls, value: str) -> str:
         words = _split(value)
         if not all(map(_WORD.fullmatch, words)):
-            raise ValueError("may have no blanks and no signs beyond ASCII")
+            raise ValueError("may have no blanks, no quotes around it and no signs beyond ASCII")
         return ",".join(words)
 
     @field_validator("meta_api_version")

@@ -38,6 +38,11 @@ def cut(styled: Styled, limit: int) -> list[str]:
     return [_marked(flat.clip(start, end)).strip("\n") for start, end in ranges]
 
 
+def literal(text: str) -> str:
+    """Words that are no Markdown, such as a label or a file's name, so that each sign is seen."""
+    return _marked(_guarded(Styled(text)))
+
+
 def titled(name: str, content: str) -> Styled:
     """A text file as words: its name, and what is in it as a block."""
     start = len(name) + 1

@@ -16,7 +16,9 @@ class NotYet(Exception):
 
 def failure_of(status: int, provider: str, said: object) -> Exception:
     """The failure of a question for a file that was answered so: one that passes, or a refusal."""
-    if status in (404, 429) or status >= 500:
+    if status == 404:
+        return NotYet(f"{provider} does not have it (any more)")
+    if status == 429 or status >= 500:
         return NotYet(f"status {status}")
     return AttachmentUnavailable(f"{provider} refuses the file ({said})")
 

@@ -13,8 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.message import Address
-from storage import audit_log, hand_replies, inbox, journal, notes, outbox, reminders, runs
+from storage import audit_log, inbox, journal, outbox, reminders, runs
 from storage.chats.rows import IS_CHAT, Chat, know_address, locate, lock
+from storage.operators import hand_replies, notes
 from storage.schema.tables import chat_addresses, chats
 from storage.statements.binds import GONE, KEPT
 from storage.statements.tx import Tx

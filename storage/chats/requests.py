@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from bot.domain.commands import Command, DataRequestState
-from storage.schema.tables import data_requests
+from storage.schema.tables import chats, data_requests, inbound
 from storage.statements.binds import AT_MOST, CHAT_ID, SECONDS
 from storage.statements.clock import now
 from storage.statements.literals import is_in, is_not, word
@@ -26,12 +26,22 @@ from storage.views.chats import LastIds, last_ids
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """One row that is confirmed. Its chat may be part of another one by now; `until` are the ids
-    that it reaches to."""
+    """One row that is confirmed, `at` in epoch seconds. Its chat may be part of another one by now;
+    `until` are the ids that it reaches to."""
 
+    at: float
     chat: int
     what: Command
     until: LastIds
+
+    @property
+    def place(self) -> Place:
+        """Its place among those that are to be done."""
+        return self.at, self.chat, self.what.value
+
+
+Place = tuple[float, int, str]
+FIRST: Place = (0.0, 0, "")
 
 
 _LAST_IDS = tuple(f"last_{name}" for name in LastIds._fields)
@@ -71,14 +81,16 @@ def ask(tx: Tx, account: int, chat: int, what: Command, within: float) -> bool |
     return False if asked.rowcount == 1 else None
 
 
+_PLACE = (data_requests.c.at, data_requests.c.chat, data_requests.c.what)
+_BEHIND = tuple(sa.bindparam(f"after_{column.name}", type_=column.type) for column in _PLACE)
 _TO_DO = (
-    sa.select(
-        data_requests.c.chat,
-        data_requests.c.what,
-        *(data_requests.c[name] for name in _LAST_IDS),
+    sa.select(*_PLACE, *(data_requests.c[name] for name in _LAST_IDS))
+    .where(
+        _CONFIRMED,
+        among(data_requests.c.account, "account_ids"),
+        sa.tuple_(*_PLACE) > sa.tuple_(*_BEHIND),
     )
-    .where(_CONFIRMED, among(data_requests.c.account, "account_ids"))
-    .order_by(data_requests.c.at, data_requests.c.chat)
+    .order_by(*_PLACE)
     .limit(AT_MOST)
 )
 _IS_OPEN = sa.select(sa.exists(sa.select(1).where(_IS_REQUEST, _CONFIRMED)))
@@ -89,10 +101,17 @@ _FINISH = (
 )
 
 
-def to_do(tx: Tx, account_ids: Sequence[int], limit: int) -> Sequence[DataRequest]:
-    """The requests that are confirmed in chats of these accounts, oldest first."""
-    found = tx.execute(_TO_DO, {"account_ids": list(account_ids), "at_most": limit}).all()
-    return [DataRequest(chat, Command(what), LastIds(*until)) for chat, what, *until in found]
+def to_do(
+    tx: Tx, account_ids: Sequence[int], limit: int, after: Place = FIRST
+) -> Sequence[DataRequest]:
+    """The requests that are confirmed in chats of these accounts, oldest first, from behind a
+    place on."""
+    behind = dict(zip((bind.key for bind in _BEHIND), after, strict=True))
+    asked = {"account_ids": list(account_ids), "at_most": limit, **behind}
+    return [
+        DataRequest(at, chat, Command(what), LastIds(*until))
+        for at, chat, what, *until in tx.execute(_TO_DO, asked).all()
+    ]
 
 
 def is_confirmed(tx: Tx, chat: int, what: Command) -> bool:
@@ -107,12 +126,23 @@ _FORGOTTEN = _FORGOTTEN.on_conflict_do_update(
     index_elements=[data_requests.c.chat, data_requests.c.what],
     set_={name: _FORGOTTEN.excluded[name] for name in ("at", "state", *_LAST_IDS)},
 )
+_MESSAGE_ID = sa.bindparam("message_id", type_=sa.BigInteger)
+_HAS_NO_WORDS = sa.exists(
+    sa.select(1).where(
+        inbound.c.id == _MESSAGE_ID,
+        inbound.c.text == sa.literal_column("''"),
+        inbound.c.payload == sa.literal_column("''"),
+    )
+)
 _IS_FORGOTTEN = sa.select(
     sa.exists(
-        sa.select(1).where(
-            data_requests.c.chat == CHAT_ID,
+        sa.select(1)
+        .join_from(data_requests, chats, chats.c.id == data_requests.c.chat)
+        .where(
+            # Of a chat that became part of this one: not what was said in this one.
+            sa.or_(chats.c.id == CHAT_ID, sa.and_(chats.c.merged_into == CHAT_ID, _HAS_NO_WORDS)),
             data_requests.c.what == word(Command.FORGET),
-            data_requests.c.last_message >= sa.bindparam("message_id", type_=sa.BigInteger),
+            data_requests.c.last_message >= _MESSAGE_ID,
         )
     )
 )

@@ -31,7 +31,7 @@ from storage.engine import copy_lock, postgres, sqlite
 from storage.schema.revisions import schema_of
 from storage.schema.seal import seal_of
 from storage.schema.tables import metadata
-from storage.statements.tx import POSTGRES, SQLITE, Tx
+from storage.statements.tx import POSTGRES, SQLITE, Tx, with_booleans
 
 Values = tuple[Any, ...]
 
@@ -204,7 +204,7 @@ class _SqliteEnd:
         statement = str(sa.select(*table.columns).compile(dialect=SQLITE))
         flags = [n for n, c in enumerate(table.columns) if isinstance(c.type, Boolean)]
         found = self._connection.execute(statement)
-        return (_flagged(row, flags) for row in found) if flags else found
+        return (with_booleans(row, flags) for row in found) if flags else found
 
     def prepare(self) -> None:
         for index in _indexes():
@@ -326,11 +326,3 @@ def _listed(columns: Iterable[Column[Any]]) -> sql.Composed:
 def _types(columns: Iterable[Column[Any]]) -> list[str]:
     """The columns' types by the server's own names, for the binary form."""
     return [column.type.compile(dialect=POSTGRES).lower() for column in columns]
-
-
-def _flagged(row: Values, places: list[int]) -> Values:
-    told = list(row)
-    for place in places:
-        if told[place] is not None:
-            told[place] = bool(told[place])
-    return tuple(told)

@@ -35,9 +35,9 @@ _CLOCK_OFF = 2.0
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
     """A database as it presents itself. `refusal` says why nothing can be written, empty where
-    something can, and `foreign` that the file is another user's; `room` counts the connections
-    that are left, None without such a bound; `took` are the seconds that a question took, and its
-    clock is `ahead` of ours by seconds."""
+    something can, and `foreign` that it is this user alone who may not; `room` counts the
+    connections that are left, None without such a bound; `took` are the seconds that a question
+    took, and its clock is `ahead` of ours by seconds."""
 
     product: str
     version: tuple[int, ...]
@@ -112,11 +112,18 @@ _DEMANDS = (
     ),
     _Demand(
         "database writes",
-        lambda f: not f.refusal,
+        lambda f: not f.refusal or f.foreign,
         "it can be written",
         "it can't be written: {f.refusal}",
         "make room on its disk, end what holds it (a backup, a copy), let this user write, and "
         "name the primary in DATABASE_URL",
+    ),
+    _Demand(
+        "database rights",
+        lambda f: not f.foreign,
+        "this user may write it",
+        "{f.refusal}",
+        "or let this user write",
     ),
     _Demand(
         "database durability",
@@ -201,7 +208,7 @@ def _of_file(file: Path, clock: Clock) -> DatabaseFacts:
     version, began = tuple(sqlite3.sqlite_version_info), clock.monotonic()
     refusal = _refused_by_file(file) if read_only.exists(file) else ""
     took = clock.monotonic() - began
-    foreign = bool(refusal) and read_only.belongs_to_another(file)
+    foreign = not read_only.may_write(file) and read_only.belongs_to_another(file)
     return DatabaseFacts("SQLite", version, refusal=refusal, foreign=foreign, took=took)
 
 

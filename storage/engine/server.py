@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg import sql
+from psycopg.rows import class_row
 from sqlalchemy import URL
 
 from bot.domain.ports import Clock
@@ -34,7 +34,7 @@ def refusal_of(url: URL) -> str:
     """The reason why a server refuses a write now; empty for none. Raises DatabaseUnavailable."""
     try:
         with closing(postgres.connect(url)) as connection:
-            return _refused_by_server(connection)
+            return _refused_by_server(connection).why
     except psycopg.OperationalError as error:
         raise unreachable(url, error) from error
 
@@ -65,13 +65,16 @@ def _of_server(
     number, encoding, isolation, durable, room, now = row
     took = clock.monotonic() - began
     ahead = now - clock.wall()
+    # A pooler may refuse the asking itself.
+    refused = _TAKEN if shares else _refused_by_server(one)
     return DatabaseFacts(
         "PostgreSQL",
         divmod(number, 10_000),
         encoding,
         isolation,
         shares,
-        refusal="" if shares else _refused_by_server(one),  # A pooler may refuse the asking itself.
+        refusal=refused.why,
+        foreign=refused.whose_alone,
         durable=durable,
         room=room,
         took=took,
@@ -79,36 +82,83 @@ def _of_server(
     )
 
 
-_STATE = f"""SELECT {copy_lock.IS_HELD}, pg_is_in_recovery(),
-    current_setting('default_transaction_read_only')::bool,
-    has_schema_privilege(current_schema(), 'CREATE'),
-    has_database_privilege(current_database(), 'TEMPORARY')"""
-_PAGES = "SELECT repeat('.', 1900) FROM generate_series(1, 32)"
-"""Of a table: 64 KiB, for which the disk must have room."""
+class _Refusal(NamedTuple):
+    """The reason why a write is refused, empty for none. `whose_alone`: it is this role that may
+    not write, and others may."""
+
+    why: str
+    whose_alone: bool = False
 
 
-def _refused_by_server(connection: psycopg.Connection[Any]) -> str:
-    """A row that exists already may be written on a disk that is full: a table is made, and
-    undone, where the role may make one. Raises psycopg.OperationalError."""
-    row = connection.execute(_STATE, prepare=False).fetchone()
+_TAKEN = _Refusal("")
+
+
+class _State(NamedTuple):
+    """A server's state and a role's rights, as `_STATE` asks for them."""
+
+    copied: bool
+    standby: bool
+    read_only: bool
+    for_this_role: bool
+    role: str
+    owner: str | None
+    may_write: bool | None
+
+
+_STATE = f"""SELECT {copy_lock.IS_HELD} AS copied, pg_is_in_recovery() AS standby,
+    set_to.setting = 'on' AS read_only,
+    set_to.source IN ('user', 'database user', 'client') AS for_this_role,
+    current_user AS role, pg_get_userbyid(holders.relowner) AS owner,
+    has_table_privilege(holders.oid, 'INSERT')
+        AND has_table_privilege(holders.oid, 'UPDATE') AS may_write
+    FROM pg_settings AS set_to LEFT JOIN pg_class AS holders ON holders.oid = to_regclass('holders')
+    WHERE set_to.name = 'default_transaction_read_only'"""  # noqa: S608 - an expression of ours
+"""The rights are asked of one table: every process writes there first. None where there is no table
+yet."""
+
+
+def _refused_by_server(connection: psycopg.Connection[Any]) -> _Refusal:
+    """The refusal of a write now. Raises psycopg.OperationalError."""
+    with connection.cursor(row_factory=class_row(_State)) as cursor:
+        row = cursor.execute(_STATE, prepare=False).fetchone()
     assert row is not None
-    copied, standby, read_only, in_schema, temporary = row
-    if copied:
-        return copy_lock.AT_WORK
-    if standby or read_only:
-        return "it is a standby" if standby else "it is set to read only"
-    if not (in_schema or temporary):
-        return ""
-    table = sql.Identifier(f"answerback_probe_{connection.info.backend_pid}")
-    kind = sql.SQL("TABLE" if in_schema else "TEMPORARY TABLE")
+    if row.copied:
+        return _Refusal(copy_lock.AT_WORK)
+    if row.standby:
+        return _Refusal("it is a standby")
+    may_not = row.may_write is False
+    if row.read_only and not (may_not and row.for_this_role):
+        return _Refusal("it is set to read only")
+    if refused := _refused_room(connection):
+        return _Refusal(refused)
+    if may_not:
+        why = f"{row.role} may not write the tables: run this as {row.owner}, who owns them"
+        return _Refusal(why, whose_alone=True)
+    return _TAKEN
+
+
+_NO_PROOF = frozenset({"53400", "57014"})
+"""A limit of temporary files, and one of time: they say nothing of the disk."""
+_WITH_A_FILE = (
+    "SET LOCAL work_mem = '64kB'",
+    "SET LOCAL temp_tablespaces = ''",
+    "SELECT count(DISTINCT repeat('.', 1900) || n) FROM generate_series(1, 400) AS n",
+)
+"""Sorts 760 kB with a file on the disk of the database, which the server takes away by itself:
+nothing of it stands in a table or a catalogue, and any role may do it."""
+
+
+def _refused_room(connection: psycopg.Connection[Any]) -> str:
+    """The words in which the disk takes no file; empty where it does. Rows that exist already may
+    be written on a disk that is full, so that writing one of them tells nothing."""
     try:
-        connection.execute("BEGIN", prepare=False)
-        made = sql.SQL("CREATE {} {} AS {}").format(kind, table, sql.SQL(_PAGES))
-        connection.execute(made, prepare=False)
+        connection.execute("BEGIN READ ONLY", prepare=False)
+        for statement in _WITH_A_FILE:
+            connection.execute(statement, prepare=False)
     except psycopg.Error as error:
         if connection.closed:
             raise
-        return str(error).partition("\n")[0]
+        return "" if error.sqlstate in _NO_PROOF else str(error).partition("\n")[0]
     finally:
         if not connection.closed:
             connection.execute("ROLLBACK", prepare=False)

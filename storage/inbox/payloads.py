@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from bot.domain.decisions.admission import Unanswered
 from storage.schema.tables import edits, inbound, payloads
 from storage.schema.tables.words import WORDS
-from storage.statements.binds import ACCOUNT_ID, REASON, SECONDS
-from storage.statements.chat_rows import AT_ONCE, Blank, Page
+from storage.statements.binds import ACCOUNT_ID, REASON
+from storage.statements.chat_rows import AT_ONCE, Blank, DropOld, Page
 from storage.statements.clock import now
 from storage.statements.insert import insert_rows
 from storage.statements.literals import is_in, word
-from storage.statements.sets import Rows, among, within
+from storage.statements.sets import Rows, among
 from storage.statements.tx import Row, Tx
 
 
@@ -162,17 +162,4 @@ def blank_naming(
     return found.last
 
 
-_DROP_OLD = sa.delete(payloads).where(
-    within(
-        payloads.c.id,
-        sa.select(payloads.c.id)
-        .where(payloads.c.received_at < now - SECONDS)
-        .order_by(payloads.c.received_at)
-        .limit(sa.literal_column(str(AT_ONCE))),
-    )
-)
-
-
-def drop_old_payloads(tx: Tx, older: float) -> bool:
-    """Delete some payloads that came more than `older` seconds ago. True: there may be more."""
-    return tx.execute(_DROP_OLD, {"seconds": older}).rowcount == AT_ONCE
+drop_old_payloads = DropOld(payloads, payloads.c.id, payloads.c.received_at)

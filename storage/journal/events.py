@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
+from bot.domain.clients.journal import SAID, ChatEvent, EventKind, NewEvent, interleaved
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending, TurnStatus, status_of
-from bot.domain.journal import SAID, ChatEvent, EventKind, NewEvent, interleaved
 from bot.domain.message import Attachment, InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
@@ -75,36 +75,52 @@ _newest = (
     .correlate(outbox)
     .scalar_subquery()
 )
-_EVENTS = sa.select(
-    journal.c.n,
-    journal.c.kind,
-    journal.c.at,
-    sa.func.coalesce(inbound.c.request_id, _newest, "").label("request_id"),
-    sa.func.coalesce(inbound.c.text, outbox.c.text, "").label("text"),
-    journal.c.status,
-    journal.c.ending,
-    inbound.c.run,
-    runs.c.state,
-    runs.c.ending.label("ends"),
-    journal.c.part,
-    outbox.c.kind.label("part_kind"),
-    outbox.c.wire,
-    inbound.c.button,
-    inbound.c.attachments,
-).select_from(
-    journal.outerjoin(inbound, inbound.c.id == journal.c.message)
-    .outerjoin(runs, runs.c.id == inbound.c.run)
-    .outerjoin(outbox, outbox.c.id == journal.c.part)
-)
+
+
+def _events(of: sa.FromClause) -> sa.Select[Any]:
+    """Events of the journal, or of a part of it, with what they are about."""
+    return sa.select(
+        of.c.n,
+        of.c.kind,
+        of.c.at,
+        sa.func.coalesce(inbound.c.request_id, _newest, "").label("request_id"),
+        sa.func.coalesce(inbound.c.text, outbox.c.text, "").label("text"),
+        of.c.status,
+        of.c.ending,
+        inbound.c.run,
+        runs.c.state,
+        runs.c.ending.label("ends"),
+        of.c.part,
+        outbox.c.kind.label("part_kind"),
+        outbox.c.wire,
+        inbound.c.button,
+        inbound.c.attachments,
+    ).select_from(
+        of.outerjoin(inbound, inbound.c.id == of.c.message)
+        .outerjoin(runs, runs.c.id == inbound.c.run)
+        .outerjoin(outbox, outbox.c.id == of.c.part)
+    )
+
+
 _since = Rows("since", chat=sa.BigInteger(), n=sa.BigInteger())
+_behind = (
+    sa.select(journal)
+    .select_from(
+        _since.join(journal, sa.and_(journal.c.chat == _since.c.chat, journal.c.n > _since.c.n))
+    )
+    .cte("behind")
+    # By itself: PostgreSQL would read all journals from the first, in order, to be spared a sort.
+    .prefix_with("MATERIALIZED")
+)
 _AFTER = (
-    _EVENTS.add_columns(journal.c.chat)
-    .join(_since.table, sa.and_(journal.c.chat == _since.c.chat, journal.c.n > _since.c.n))
-    .order_by(journal.c.chat, journal.c.n)
+    _events(_behind)
+    .add_columns(_behind.c.chat)
+    .order_by(_behind.c.chat, _behind.c.n)
     .limit(AT_MOST)
 )
 _BEFORE = (
-    _EVENTS.where(
+    _events(journal)
+    .where(
         journal.c.chat == CHAT_ID,
         is_in(journal.c.kind, *SAID),
         journal.c.n < _N,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from bot.domain.clients.journal import MessageFacts, OpenTurn, Shown, news
 from bot.domain.ending import Ending
-from bot.domain.journal import MessageFacts, OpenTurn, Shown, news
 from bot.domain.message import InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState

@@ -69,7 +69,13 @@ with handed_on(__name__):
         settle_each,
         unclaim,
     )
-    from storage.runs.releases import RELEASED_AT_ONCE, Released, release_dead, release_own
+    from storage.runs.releases import (
+        RELEASED_AT_ONCE,
+        Released,
+        lock_chats_of,
+        release_dead,
+        release_own,
+    )
     from storage.runs.rows import (
         LIVE_CHATS,
         blank,

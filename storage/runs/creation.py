@@ -28,7 +28,8 @@ from storage.statements.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be made. `order_at` in epoch seconds; `wait` delays its start, in seconds.
+    """A run to be made. `order_at` in epoch seconds, as the provider tells it, None behind all that
+    wait; `wait` delays its start, in seconds.
 
     `head`: nothing is before it, so that it is ready, and not waiting. With `by` it is born
     running, if it is the head, due at once, and that holder is alive and not draining.
@@ -37,7 +38,7 @@ class NewRun:
     account: int
     chat: int
     request_id: str
-    order_at: float
+    order_at: float | None
     head: bool
     by: Claimant | None = None
     wait: float = 0.0
@@ -70,12 +71,22 @@ def _if_running(value: Any, otherwise: Any) -> sa.ColumnElement[Any]:
 
 
 _ready = sa.case((_new.c.head, word(RunState.READY)), else_=word(RunState.WAITING))
+_before = runs.alias("before")
+_last = (
+    sa.select(sa.func.max(_before.c.order_at))
+    .where(_before.c.chat == _new.c.chat, is_in(_before.c.state, RunState.WAITING))
+    .correlate(_new.table)
+    .scalar_subquery()
+)
+# Of times of our own the order must hold also where the clock was set back in between.
+_order_at = sa.func.coalesce(_new.c.order_at, sa.case((_last > now, _last), else_=now))
 _ONE: sa.ColumnElement[int] = sa.literal_column("1")
 _ZERO: sa.ColumnElement[int] = sa.literal_column("0")
 _CREATE = insert_rows(
     runs,
     _new,
     joined=_new.table.outerjoin(holders, _at_work),
+    order_at=_order_at,
     state=_if_running(word(RunState.RUNNING), _ready),
     holder=_if_running(holders.c.id, sa.null()),
     fence=_if_running(_ONE, _ZERO),

@@ -115,10 +115,16 @@ def release_dead(tx: Tx, chat: int | None = None) -> Sequence[Released]:
     return _release(tx, found, count=True)
 
 
+def lock_chats_of(tx: Tx, holder: int) -> None:
+    """Lock the chats of all runs of this holder: whoever is at a move there ends first, and nobody
+    begins another one."""
+    tx.execute(_LOCK_CHATS_OF_OWN, {"holder_id": holder}).all()
+
+
 def release_own(tx: Tx, holder: int, *, count: bool = False) -> Sequence[Released]:
     """running -> ready for all runs of a session that ends or has ended unnoticed: uncounted
     where that is nobody's fault (the database was away, the process leaves), else a death."""
-    tx.execute(_LOCK_CHATS_OF_OWN, {"holder_id": holder}).all()
+    lock_chats_of(tx, holder)
     return _release(tx, tx.execute(_OWN, {"holder_id": holder}).all(), count=count)
 
 

@@ -1,4 +1,4 @@
-"""Moves that the tables of a chat share: rows go to another chat, or lose their words."""
+"""Moves that the tables of a chat share: rows go to another chat, lose their words, grow old."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from storage.schema.tables.words import WORDS
-from storage.statements.binds import CHAT_ID
-from storage.statements.sets import among
+from storage.statements.binds import CHAT_ID, SECONDS
+from storage.statements.clock import now
+from storage.statements.sets import among, within
 from storage.statements.tx import Tx
 
 AT_ONCE = 100
@@ -36,6 +37,41 @@ class Blank:
 
     def __call__(self, tx: Tx, ids: Sequence[int]) -> None:
         tx.execute(self._move, {"ids": list(ids)})
+
+
+class _Old:
+    """Changes a page of rows of more than so many seconds ago, in the order of `at`, which has an
+    index. True: there may be more."""
+
+    def __init__(self, change: sa.Delete | sa.Update) -> None:
+        self._change = change
+
+    def __call__(self, tx: Tx, older: float) -> bool:
+        return tx.execute(self._change, {"seconds": older}).rowcount == AT_ONCE
+
+
+class DropOld(_Old):
+    """Deletes a page of old rows."""
+
+    def __init__(self, table: sa.Table, key: sa.Column[Any], at: sa.Column[Any]) -> None:
+        super().__init__(sa.delete(table).where(_are_old(key, at)))
+
+
+class BlankOld(_Old):
+    """Takes the words out of a page of old rows, of those whose column `text` is not empty."""
+
+    def __init__(
+        self, table: sa.Table, key: sa.Column[Any], at: sa.Column[Any], *, text: sa.Column[Any]
+    ) -> None:
+        old = _are_old(key, at, text != sa.literal_column("''"))
+        super().__init__(sa.update(table).where(old).values(**WORDS[table]))
+
+
+def _are_old(
+    key: sa.Column[Any], at: sa.Column[Any], *only: sa.ColumnElement[bool]
+) -> sa.ColumnElement[bool]:
+    page = sa.select(key).where(*only, at < now - SECONDS).order_by(at)
+    return within(key, page.limit(sa.literal_column(str(AT_ONCE))))
 
 
 Mark = tuple[float, int]

@@ -154,7 +154,7 @@ class Tx:
             return Result([], self._cursor.rowcount)
         found = self._cursor.fetchall()
         if compiled.booleans:
-            found = [_with_booleans(row, compiled.booleans) for row in found]
+            found = [with_booleans(row, compiled.booleans) for row in found]
         return Result([compiled.row(row) for row in found], len(found))
 
     def later(self, statement: Executable, values: Mapping[str, object] = _NOTHING) -> None:
@@ -240,7 +240,8 @@ class Tx:
         return self.scalars(statement, values).first()
 
 
-def _with_booleans(row: tuple[Any, ...], places: tuple[int, ...]) -> tuple[Any, ...]:
+def with_booleans(row: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
+    """The row with true and false at these places, where SQLite has 1 and 0."""
     told = list(row)
     for place in places:
         if told[place] is not None:

@@ -20,7 +20,6 @@ from storage.statements.clock import now
 from storage.statements.literals import is_in
 from storage.statements.sets import among, driving
 from storage.statements.tx import Tx
-from storage.views.diagnostics import PART_MOVED_AT, REFUSED, UNCERTAIN
 from storage.views.handoffs import (
     ANSWERED_AT,
     CHAT_IDS,
@@ -28,6 +27,7 @@ from storage.views.handoffs import (
     WANTING_LISTED,
     WANTING_ORDER,
 )
+from storage.views.health.diagnostics import PART_MOVED_AT, REFUSED, UNCERTAIN
 
 _LATELY = sa.literal_column(str(7 * 86_400.0), sa.Double)
 """Seconds for which a refusal or an apology wants somebody's eyes."""

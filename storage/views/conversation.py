@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from bot.domain.decisions.admission import Unanswered
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
-from bot.domain.message import InboundKind
+from bot.domain.message import Attachment, InboundKind
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from storage.schema.tables import hand_replies, inbound, outbox, runs
@@ -102,6 +103,30 @@ _NEWEST_SAID = (
     .order_by(outbox.c.id.desc())
     .limit(AT_MOST)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of one message, by the account that they came to."""
+
+    account: int
+    files: Sequence[Attachment]
+
+
+_FILES_OF = sa.select(inbound.c.account, inbound.c.attachments).where(
+    inbound.c.id == sa.bindparam("message_id", type_=sa.BigInteger), inbound.c.chat == CHAT_ID
+)
+
+
+def files_of(tx: Tx, chat: int, message: int) -> Files | None:
+    """The files of a message of this chat; None where it has no such message."""
+    row = tx.execute(_FILES_OF, {"message_id": message, "chat_id": chat}).first()
+    return None if row is None else Files(row.account, attached(row.attachments))
+
+
+def attached(told: str) -> Sequence[Attachment]:
+    """The files that a message's row tells of, as JSON."""
+    return [Attachment(**file) for file in json.loads(told)]
 
 
 def conversation(

@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 Json = dict[str, Any]
 
 
-def says(text: str | None, end: str | None = "stop", **more: Any) -> Json:
+def says(text: object, end: str | None = "stop", **more: Any) -> Json:
     """A completion with this text and reason to end; `more` stands in its message."""
     said = {"role": "assistant", "content": text, **more}
     return {
@@ -176,6 +176,36 @@ CASES = {
     ),
     "filter by a list": Case(Kind.FILTERED, [says("Mix", "BLOCKLIST")], EMPTY),
     "a request too large": Case(Kind.WINDOW, [response(413, b"{}"), says("hi")], "hi", 2),
+    "a text in parts": Case(
+        Kind.WHOLE, [says([{"type": "text", "text": "h"}, {"type": "text", "text": "i"}])], "hi"
+    ),
+    "a text in one part": Case(Kind.WHOLE, [says({"type": "text", "text": "hi"})], "hi"),
+    "a refusal in parts": Case(
+        Kind.FILTERED, [says([{"type": "refusal", "refusal": SECRET}])], EMPTY
+    ),
+    "a message of a stream": Case(Kind.WHOLE, [{"choices": [{"delta": {"content": "hi"}}]}], "hi"),
+    "a message that is a text": Case(Kind.WHOLE, [{"choices": [{"message": "hi"}]}], "hi"),
+    "calls that are none": Case(Kind.WHOLE, [says("hi", tool_calls="none")], "hi"),
+    "no call among calls": Case(Kind.WHOLE, [says("hi", tool_calls=[None])], "hi"),
+    "a limit, as MiniMax says it": Case(
+        Kind.BUSY,
+        [{"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}],
+        Retry,
+    ),
+    "no error, as MiniMax says it": Case(
+        Kind.WHOLE,
+        [says("hi") | {"base_resp": {"status_code": 0, "status_msg": "success"}}],
+        "hi",
+    ),
+    "a limit, as AWS says it": Case(Kind.BUSY, [{"Error": {"Code": "Throttling"}}], Retry),
+    "a limit, as Apigee says it": Case(
+        Kind.BUSY, [{"fault": {"faultstring": "Rate limit violation"}}], Retry
+    ),
+    "an answer without an end": Case(
+        Kind.BROKEN,
+        [response(200, b"[" * 5000, "content-type: application/json\r\n")],
+        ModelFailed,
+    ),
     "401": Case(Kind.REFUSES_US, [response(401, b"{}")], GiveUp),
     "402 inside": Case(Kind.REFUSES_US, [error(402)], GiveUp),
     "no quota inside": Case(Kind.REFUSES_US, [error("insufficient_quota")], GiveUp),

@@ -1,4 +1,4 @@
-"""The example site does what it shows: a guest, and a visitor who signs in."""
+"""The example site does what it shows to guests and to who signs in; so does the page for a try."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import sys
 from asyncio.subprocess import PIPE
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from tests.browser.site import IDENTITY_SECRET, Site, Tab
 from tests.e2e.forking import ROOT
+from tests.kit.web import WEB
 from tests.ports import own_port
+from tests.world import open_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -46,3 +48,26 @@ async def test_the_example_site_has_a_guest_and_a_signed_in_visitor(site: Site) 
     finally:
         process.terminate()
         await process.wait()
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+async def test_on_the_page_for_a_try_the_open_chat_covers_no_word(
+    sqlite_url: str, browser: Browser, language: str
+) -> None:
+    async with open_world(sqlite_url) as world:
+        running = await world.start(web_demo=True, **WEB)
+        page = await browser.new_page(viewport={"width": 900, "height": 700})
+        await page.add_init_script(f"window.answerback = {{ lang: '{language}' }}")
+        refused: list[str] = []
+        page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
+        await page.goto(f"{running.url}/web/")
+        await Tab(page).open()
+        panel = await page.locator(".panel").bounding_box()
+        assert panel is not None
+        for text in await page.locator("h1, p, pre").all():
+            box = await text.bounding_box()
+            assert box is not None
+            before, after = (box, panel) if language == "en" else (panel, box)
+            assert before["x"] + before["width"] <= after["x"]
+        assert refused == []
+        await page.close()

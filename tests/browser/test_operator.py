@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import httpx
 import pytest
 import sqlalchemy as sa
 from playwright.async_api import Browser, Page, expect
 
+from bot.operator.live import OF_SESSION
 from storage.schema import tables
 from storage.statements.tx import Tx
 from tests.cli.seeded import NOW
@@ -82,6 +85,17 @@ async def test_somebody_with_a_keyboard_finds_a_run_and_closes_it(
         await expect(page.get_by_role("status").last).to_contain_text("part 32: done")
 
 
+async def is_one_row(page: Page) -> None:
+    """Look at the frame above a page: one thing beside the other, and none over another."""
+    boxes = await page.evaluate(
+        "[...document.querySelectorAll('.frame nav a, .me span, .me button')]"
+        ".map(one => one.getBoundingClientRect()).map(box => [box.left, box.right, box.top])"
+    )
+    assert len(boxes) == 5
+    assert max(top for _, _, top in boxes) - min(top for _, _, top in boxes) < 20
+    assert all(before[1] <= after[0] for before, after in pairwise(boxes)), boxes
+
+
 @pytest.mark.parametrize("width", [320, 390])
 async def test_on_a_telephone_nothing_is_wider_than_the_screen(
     sqlite_url: str, browser: Browser, width: int
@@ -97,6 +111,7 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen(
             await seen.page.goto(f"{seen.base}{path}")
             wide = await seen.page.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, path
+            await is_one_row(seen.page)
         paper = await seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert paper == "rgb(18, 24, 31)"
 
@@ -186,3 +201,24 @@ async def test_words_of_people_are_words_in_every_place_where_they_stand(
                 await page.locator("#bar button").click()
             assert await page.locator("main img, main script").count() == 0
             assert "{{ 7*7 }}" in await page.inner_text("main"), path
+
+
+async def test_a_page_that_stands_still_since_others_were_opened_follows_again_when_asked(
+    sqlite_url: str, browser: Browser
+) -> None:
+    async with screen(sqlite_url, browser) as seen:
+        page, bar = seen.page, seen.page.locator("#bar")
+        await seen.sign_in()
+        await expect(page.locator("dd").first).to_be_visible()
+        async with AsyncExitStack() as later:
+            cookies = {one["name"]: one["value"] for one in await page.context.cookies()}
+            other = await later.enter_async_context(httpx.AsyncClient(cookies=cookies))
+            for _ in range(OF_SESSION):
+                stream = other.stream("GET", f"{seen.base}/live/now")
+                answer = await later.enter_async_context(stream)
+                assert answer.status_code == 200
+            await expect(bar).to_contain_text("Many pages are open: this one stands still.")
+        await bar.get_by_role("button", name="Follow this one").click()
+        await expect(bar).to_have_text("")
+        await seen.behind.db.write(_one_more)
+        await expect(bar).to_contain_text("2 new, 1 gone")

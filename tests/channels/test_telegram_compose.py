@@ -132,6 +132,32 @@ def test_buttons_without_words_still_come_out() -> None:
     assert not is_blank(part.text)
 
 
+def test_buttons_beyond_the_hundredth_stand_under_further_messages() -> None:
+    choices = tuple(Button(f"choice {n}") for n in range(250))
+    sent = parts(Reply("Which?", buttons=choices))
+    assert [len(keyboard(part)) for part in sent] == [100, 100, 50]
+    labels = [row[0]["text"] for part in sent for row in keyboard(part)]
+    assert labels == [choice.label for choice in choices]
+    assert not any(is_blank(part.text) for part in sent)
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("w" * 4090, [Button("Yes"), Button("Site", url="https://x.y/a b")]),
+        ("Which?", [Button("x" * 120, url=f"https://x.y/{n}/{'p' * 200}") for n in range(60)]),
+    ],
+)
+def test_choices_can_be_read_where_telegram_refuses_their_buttons(
+    text: str, choices: list[Button]
+) -> None:
+    plainest = [Wire.decode(part.wire).plainest() for part in parts(Reply(text, tuple(choices)))]
+    shown = [str(wire.params["text"]) for wire in plainest if wire is not None]
+    assert all(utf16_len(one) <= 4096 for one in shown)
+    lines = [line for one in shown for line in one.splitlines() if line.startswith("• ")]
+    assert lines == [f"• {choice.label} {choice.url}".rstrip() for choice in choices]
+
+
 def test_data_too_long_for_telegram_is_found_again_in_the_stored_part() -> None:
     data = json.dumps({"order": "ü" * 60})
     (part,) = parts(Reply("Choose", buttons=(Button("Yes", data), Button("No", "n" * 64))))

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from bot.domain.clients import Desk
+from bot.domain.clients.desk import Desk
 from bot.domain.delivery import Lookup, NotSent, Sent, Unknown
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, ChatKind, Inbound

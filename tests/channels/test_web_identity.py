@@ -135,7 +135,8 @@ def test_of_two_secrets_either_is_taken_while_one_is_changed() -> None:
 
 
 def test_a_name_is_shown_as_one_line_and_nobody_elses_role() -> None:
-    assert identify(with_claims(name="system:\n\u202eme"), [SECRET], NOW).name == "system, me"
+    named = identify(with_claims(name="system:\n\u202eme"), [SECRET], NOW).name
+    assert named == "system, me (a name)"
 
 
 def test_a_sub_is_kept_as_the_site_spells_it() -> None:

@@ -91,12 +91,20 @@ def test_three_choices_are_buttons_and_more_a_list() -> None:
         ("", buttons("Yes")),
     ],
 )
-def test_b115_choices_that_whatsapp_would_refuse_are_numbered(
+def test_choices_that_whatsapp_would_refuse_are_numbered(
     text: str, choices: tuple[Button, ...]
 ) -> None:
     [asked] = wires(text, choices)
     assert asked.type == "text"
     assert "1. " in str(asked.content["body"])
+
+
+def test_signs_in_labels_and_names_are_seen_where_they_stand_in_words() -> None:
+    [asked] = wires("Which?", (*buttons("__init__", "*args"), Button("Site", url=LINK)))
+    assert asked.content["body"] == f"Which?\n\n1. `__init__`\n2. *args\nSite: {LINK}"
+    file = FileOut("document", url=LINK, name="__init__.py")
+    (part,) = compose(Reply(files=(file,)))
+    assert Wire.loads(part.wire).fallback == f"`__init__.py`\n{LINK}"
 
 
 def test_a_choice_is_named_by_its_number_or_label_too() -> None:

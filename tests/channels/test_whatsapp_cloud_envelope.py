@@ -298,3 +298,30 @@ def test_a_body_of_very_many_things_is_one_dead_letter(where: str) -> None:
     assert "10000 things" in told.error
     thousand = [text(n) for n in range(1000)]
     assert len(read(payloads.envelope(payloads.change(messages=thousand)))) == 1000
+
+
+_LARGE = "x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"object": "whatsapp_business_account", "entry": [[[]] * 9_000]},
+        [[[]] * 9_000],
+        {"object": _LARGE, "entry": [{"changes": [{}] * 9_000}]},
+        {"object": "whatsapp_business_account", "entry": [{"id": _LARGE, "changes": [7] * 9_000}]},
+    ],
+    ids=["lists for objects", "a list of lists", "a long object", "a long id"],
+)
+def test_the_pieces_of_a_body_are_never_many_times_as_large(body: object) -> None:
+    told = read(body)
+    assert 1 <= sum(len(payload.text) for payload in told) < 30_000_000
+    assert all(payload.error or payload.events for payload in told)
+
+
+def test_a_long_id_beside_many_messages_keeps_the_body_as_one_dead_letter() -> None:
+    body = payloads.envelope(payloads.change(messages=[text(n) for n in range(900)]))
+    body["entry"][0]["id"] = _LARGE
+    [told] = read(body)
+    assert told.text == json.dumps(body)
+    assert "many times as large" in told.error

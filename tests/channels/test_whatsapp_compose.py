@@ -77,6 +77,15 @@ def test_choices_are_numbered_and_come_back_by_number_or_label() -> None:
         assert choice_of(part.wire, said) is None
 
 
+def test_signs_in_labels_and_names_are_seen() -> None:
+    labels = ("__init__", "*args", "~old~ or *new*")
+    [asked] = wires(Reply("Which?", tuple(Button(label) for label in labels)))
+    assert asked.body == "Which?\n\n1. `__init__`\n2. *args\n3. `~old~` or `*new*`"
+    assert choice_of(asked.dumps(), "__init__") == Button("__init__", "__init__")
+    [file] = wires(Reply(files=(FileOut("document", url="https://x.test/a", name="__init__.py"),)))
+    assert file.fallback == "`__init__.py`\nhttps://x.test/a"
+
+
 def test_choices_that_do_not_fit_under_the_words_are_a_message_of_their_own() -> None:
     words, choices = "word " * 318, tuple(Button(f"Choice {n}") for n in range(9))
     parts = compose(Reply(words, choices), settings_with())

@@ -74,7 +74,7 @@ async def test_a_file_that_is_not_there_yet_is_waited_for() -> None:
 async def test_a_file_that_never_comes_is_said_to_be_unavailable() -> None:
     async with line() as at:
         at.fake.media_host.lag = 99
-        with pytest.raises(AttachmentUnavailable, match="404"):
+        with pytest.raises(AttachmentUnavailable, match="Twilio does not have it"):
             await at.channel.fetch(await photo(at))
         assert len(at.fake.calls_of("download")) == 3
 

@@ -21,8 +21,8 @@ async def test_the_webhook_is_set_with_retries_and_read_back() -> None:
         await at.channel.webhook_set(HOOK, "https://second.example/whatsapp", STATUS)
         after = await at.channel.webhook_info()
         assert after.callback_url == f"{HOOK}#rc=5&rp=all&ct=1500&rt=4000&tt=15000"
-        assert after.fallback_url.startswith("https://second.example/whatsapp#rc=5")
-        assert after.status_callback_url.startswith(f"{STATUS}#rc=5")
+        assert at.fake.fallback_url.startswith("https://second.example/whatsapp#rc=5")
+        assert at.fake.status_url.startswith(f"{STATUS}#rc=5")
         assert (after.status, after.retried) == ("ONLINE", True)
         assert at.fake.violations == []
 

@@ -22,8 +22,8 @@ import structlog
 import typer
 from typer.main import get_command
 
-from bot.cli import checks
 from bot.cli.app import add_operators
+from bot.cli.commands import checks
 from bot.clock import SystemClock
 from bot.domain.findings import Finding, Level
 from storage.engine.database import Database, DatabaseSettings

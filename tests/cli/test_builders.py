@@ -35,4 +35,4 @@ async def test_agent_check_shows_a_mistake_and_a_module_that_cannot_be_read_ends
     assert await broken.ended() == 2
     [line] = broken.said
     assert line.startswith("answerback: AGENT=b_bot:reply: importing b_bot failed: SyntaxError: ")
-    assert line.endswith("'(' was never closed (b_bot.py, line 1)")
+    assert line.endswith("never closed (b_bot.py, line 1); mend it, or name another in AGENT")

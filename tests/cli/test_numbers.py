@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from bot.cli import outbox, runs
+from bot.cli.commands import outbox, runs
 from bot.cli.session import CommandFailed
 from bot.clock import SystemClock
 from storage.engine.database import Database, DatabaseSettings

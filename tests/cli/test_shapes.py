@@ -10,8 +10,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from bot.cli.output import shapes
+from bot.domain.clients.turn_answer import TurnAnswer
 from bot.domain.findings import Finding
-from bot.domain.turn_answer import TurnAnswer
 from bot.operations.actions import Acted
 from bot.operations.reports.stuck import Stuck
 from storage.copying import Copied, CopiedTable

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from bot import main
-from bot.domain.journal import EventKind, NewEvent
+from bot.domain.clients.journal import EventKind, NewEvent
 from bot.domain.message import Address
 from bot.domain.turn import Turn
 from bot.operations import chats as operator

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.delivery.advance import TAKEN, Ended, Send, Stand, Taken, Way
+from bot.delivery.advance import RECEIVE, Delivery, Ended, Halt, Received, Send
 from bot.domain.decisions.terms import Terms
 from bot.domain.decisions.verdict import Apologise
 from bot.domain.delivery import PartState, Sent
@@ -52,20 +52,20 @@ class Desk:
     def store(self, answers: Sequence[NewAnswer]) -> Sequence[Send | Exception | Left | None]:
         return self.hand.do(STORE.together, answers)
 
-    def begun(self, held: Sequence[Run], *texts: str) -> Sequence[Taken]:
+    def begun(self, held: Sequence[Run], *texts: str) -> Sequence[Received]:
         """The first part of each run's reply, which its provider took."""
         sends = self.store([self.answer(run, *texts) for run in held])
         return [self.taken(run, send) for run, send in zip(held, sends, strict=True)]
 
-    def taken(self, run: Run, send: object, *, placed: bool = True) -> Taken:
+    def taken(self, run: Run, send: object, *, placed: bool = True) -> Received:
         assert isinstance(send, Send)
         to = self.hand.do(gather_one, run).recipient
-        way = Way(self.rt, run, to, placed, lambda _part: False)
+        delivery = Delivery(self.rt, run, to, placed, lambda _part: False)
         attempt = Attempt(send.part.id, send.part.attempts)
-        return Taken(way, attempt, Sent(f"m{send.part.id}-{send.part.attempts}"))
+        return Received(delivery, attempt, Sent(f"m{send.part.id}-{send.part.attempts}"))
 
-    def advance(self, taken: Sequence[Taken]) -> Sequence[Any]:
-        return self.hand.do(TAKEN.together, taken)
+    def advance(self, taken: Sequence[Received]) -> Sequence[Any]:
+        return self.hand.do(RECEIVE.together, taken)
 
     def everything(self) -> list[tuple[Any, ...]]:
         """All that these moves may write."""
@@ -187,8 +187,8 @@ def test_the_next_of_a_chat_goes_on_in_the_place_that_its_process_keeps(desk: De
     assert [hand.find(run).state for run in next_] == ["running", "running", "ready"]
 
 
-def keeping(hand: Hand, one: Taken) -> Taken:
-    return replace(one, way=replace(one.way, heir=hand.claimant()))
+def keeping(hand: Hand, one: Received) -> Received:
+    return replace(one, delivery=replace(one.delivery, heir=hand.claimant()))
 
 
 def test_a_place_is_of_no_use_to_a_chat_without_more_or_to_a_paused_one(desk: Desk) -> None:
@@ -209,7 +209,7 @@ def test_a_next_run_that_can_t_be_read_keeps_no_answer_from_its_end(desk: Desk) 
     [one] = [keeping(hand, one) for one in desk.begun([run])]
     with pytest.raises(ValueError, match="Expecting value"):
         desk.advance([one])
-    assert hand.do(TAKEN.alone, one) == (Ended(Ending.ANSWERED, ready=True), False)
+    assert hand.do(RECEIVE.alone, one) == (Ended(Ending.ANSWERED, ready=True), False)
     assert hand.find(next_).state == "ready"
 
 
@@ -239,10 +239,10 @@ def test_the_next_parts_of_many_answers_begin_in_the_same_transaction(desk: Desk
 def test_the_next_part_waits_for_its_place_and_its_receipt_is_recorded(desk: Desk) -> None:
     held = desk.running(2)
     placed, waits = desk.begun(held, "one", "two")
-    waits = replace(waits, way=replace(waits.way, placed=False))
+    waits = replace(waits, delivery=replace(waits.delivery, placed=False))
     told = desk.advance([placed, waits])
     assert isinstance(told[0][0], Send)
-    assert told[1] == (Stand.NEEDS_PLACE, False)
+    assert told[1] == (Halt.NEEDS_PLACE, False)
     states = [part.state for part in desk.hand.do(outbox.of_run, held[1].id)]
     assert states == [PartState.SENT, PartState.PENDING]
 
@@ -253,7 +253,7 @@ def test_a_receipt_counts_of_whoever_lost_the_run(desk: Desk) -> None:
     desk.hand.do(runs.end_live, held[1].id, Close(Ending.WITHDRAWN, Cause.STOPPED))
     told = desk.advance(taken)
     assert told[1] is Left.ALONE
-    assert desk.hand.do(TAKEN.alone, taken[1]) == (Stand.LOST, False)
+    assert desk.hand.do(RECEIVE.alone, taken[1]) == (Halt.LOST, False)
     [part] = desk.hand.do(outbox.of_run_any, held[1].id)
     assert part.state is PartState.SENT
     assert [desk.hand.find(run).ending for run in held] == ["answered", "withdrawn", "answered"]
@@ -265,7 +265,7 @@ def test_a_second_receipt_is_moved_by_itself_and_is_a_double(desk: Desk) -> None
     desk.hand.do(outbox.receive, taken[0].attempt, "by a callback")
     told = desk.advance(taken)
     assert told[0] is Left.ALONE
-    step, doubled = desk.hand.do(TAKEN.alone, taken[0])
+    step, doubled = desk.hand.do(RECEIVE.alone, taken[0])
     assert (step, doubled) == (Ended(Ending.ANSWERED, ready=False), True)
 
 
@@ -274,7 +274,7 @@ def test_receipts_whose_commit_gave_no_answer_are_recorded_once(desk: Desk) -> N
     desk.advance(taken)
     before = desk.everything()
     assert desk.advance(taken) == [Left.ALONE] * NUMBER
-    assert [desk.hand.do(TAKEN.alone, one) for one in taken] == [(Stand.LOST, False)] * NUMBER
+    assert [desk.hand.do(RECEIVE.alone, one) for one in taken] == [(Halt.LOST, False)] * NUMBER
     found = desk.hand.rows("SELECT outbox FROM receipts GROUP BY outbox HAVING count(*) > 1")
     assert found == []
     assert {row[:3] for row in desk.everything()} >= {row[:3] for row in before}
@@ -302,7 +302,7 @@ def test_who_dies_between_any_two_statements_of_a_list_has_changed_nothing(
         together: Any = STORE.together
         members: Sequence[Any] = [desk.answer(run, "one", "two") for run in held]
     else:
-        together = TAKEN.together
+        together = RECEIVE.together
         members = [*desk.begun(held[:2]), *desk.begun(held[2:], "one", "two")]
     before = desk.everything()
     for statements in count(1):
@@ -318,7 +318,7 @@ def test_lists_of_two_processes_that_overlap_wait_for_nothing(postgres_url: str)
         held = desk.running()
         taken = desk.begun(held)
         with first(hand) as other:
-            other.do(TAKEN.together, taken[:3])
+            other.do(RECEIVE.together, taken[:3])
             assert desk.advance(taken[1:])[:2] == [Left.LOCKED] * 2
             other.commit()
         assert desk.advance(taken[:3]) == [Left.ALONE] * 3

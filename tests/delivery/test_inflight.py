@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -107,6 +108,43 @@ async def test_an_outcome_that_cannot_be_written_ends_as_unknown(
     [(ending,)] = await world.rows("SELECT ending FROM runs")
     assert (state, ending) in {("uncertain", "uncertain"), ("sent", "answered")}
     assert calls.count("re: hello") == 1
+
+
+async def test_a_line_that_breaks_while_a_call_is_told_of_loses_no_outcome(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken: list[str] = []
+
+    def breaks(record: logging.LogRecord) -> bool:
+        if record.getMessage().startswith("the provider said"):
+            broken.append(record.getMessage())
+            raise RuntimeError("no line today")
+        return True
+
+    caplog.set_level(logging.DEBUG, "answerback.sends")
+    logs = logging.getLogger("answerback.sends")
+    logs.addFilter(breaks)
+    try:
+        await a_sent_part(world, await world.start(agent=repeats))
+    finally:
+        logs.removeFilter(breaks)
+    assert broken
+    assert await world.rows("SELECT ending FROM runs") == [("answered",)]
+
+
+async def test_while_answers_wait_for_their_moment_none_is_marked_as_being_sent(
+    world: World,
+) -> None:
+    running = await world.start(agent=repeats)
+    world.stop_time()
+    people = [Person(700_910_000 + n) for n in range(12)]
+    for number, person in enumerate(people, 1):
+        assert await post(running, person.text("hi")) == [200]
+        replied = "SELECT count(*) FROM runs WHERE replied"
+        await world.until(replied, lambda rows: rows[0][0] == number)  # noqa: B023 - asked in this turn
+    states = "SELECT state, count(*) FROM outbox WHERE kind = 'reply' GROUP BY state ORDER BY state"
+    await world.until(states, lambda rows: rows[-1] == ("sent", 1))
+    assert await world.rows(states) == [("pending", 11), ("sent", 1)]
 
 
 async def test_a_process_that_leaves_while_answers_wait_for_their_moment_doubts_none(

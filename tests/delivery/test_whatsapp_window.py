@@ -199,3 +199,25 @@ async def test_an_operators_words_need_a_template_outside_the_window(
     said = [json.loads(m.content_variables)["1"] for m in templates(world)]
     assert said == (["your order is here"] if settings else [])
     assert len(world.twilio.texts()) == (2 if settings else 1)
+
+
+async def test_an_operators_words_that_are_too_old_leave_in_no_template_either(
+    world: World,
+) -> None:
+    running = await world.start(agent=echo, **CALM, **CARRIES)
+    await world.twilio.inbound("hello")
+    await world.settled()
+    world.advance(25 * 3600)
+    await world.twilio.refuse_connections()
+    ((chat,),) = await world.rows("SELECT id FROM chats")
+    rt = running.process.rt
+    await act(running, lambda tx: chats.reply(tx, rt, ANN, chat, "your order is here"))
+    await world.until(
+        "SELECT attempts, state FROM outbox WHERE kind = 'operator'",
+        lambda rows: rows[0][0] >= 1 and rows[0][1] == "pending",  # That call is over.
+    )
+    world.advance(25 * 3600)
+    await world.twilio.accept_connections()
+    await world.settled()
+    assert [state for _, state, *_ in await parts(world, "operator")] == ["refused"]
+    assert templates(world) == []

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.clients.journal import EventKind, MessageFacts, Shown, interleaved, news, told_as
 from bot.domain.ending import Ending, TurnStatus
-from bot.domain.journal import EventKind, MessageFacts, Shown, interleaved, news, told_as
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 

@@ -177,10 +177,11 @@ async def test_b116_the_payload_of_a_link_reaches_the_agent(world: World) -> Non
     assert world.telegram.texts(700200112) == ["re: /start ref_42-abc", "re: hello"]
 
 
-async def test_b116_a_bare_start_is_greeted_and_makes_no_run(world: World) -> None:
+@pytest.mark.parametrize("start", ["/start", "/start ", "/start \u200b", "/START \u2060\u3164"])
+async def test_b116_a_bare_start_is_greeted_and_makes_no_run(world: World, start: str) -> None:
     agent = Echo()
     process = await world.start(agent=agent)
-    await process.post_update(Person(700200113).command("/start"))
+    await process.post_update(Person(700200113).command(start))
     await world.settled()
     assert len(world.telegram.texts(700200113)) == 1
     assert not agent.calls

@@ -24,7 +24,8 @@ from bot.domain.message import (
 )
 from bot.domain.run import RunState
 from bot.intake.accept import Intake
-from bot.intake.record import Arrival, Became, Entry, Recorded, record_event
+from bot.intake.arrival import Arrival, Became, Entry, Recorded
+from bot.intake.record import record_event
 from bot.intake.together import record_together
 from bot.leases.runtime import Runtime
 from bot.schedule import CronCalendar

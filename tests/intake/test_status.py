@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bot.domain.clients.turn_answer import TurnAnswer
 from bot.domain.ending import Ending, TurnStatus
 from bot.domain.errors import GiveUp
 from bot.domain.turn import Turn
-from bot.domain.turn_answer import TurnAnswer
 from bot.intake.status import turn_status
 from bot.wiring import Role
 from tests.fakes import faults

@@ -10,6 +10,7 @@ from itertools import permutations
 import pytest
 
 from bot.domain.turn import Turn
+from bot.privacy.requests import fulfil
 from storage import audit_log
 from storage.inbox import REVOKED
 from tests.fakes.meta import payloads
@@ -165,6 +166,34 @@ async def test_an_edit_that_comes_first_is_used_and_alone_makes_no_run(world: Wo
     assert agent.turns[0].messages[0].edited
     assert await world.rows("SELECT deliveries FROM inbound") == [(2,)]
     assert len(world.meta.messages()) == 1
+
+
+@pytest.mark.parametrize("when", ["confirmed", "done"])
+async def test_what_was_written_before_all_was_forgotten_does_not_come_in_behind_its_edit(
+    world: World, when: str
+) -> None:
+    agent = Echo()
+    running = await world.start(agent=agent, **ALONE)
+    running.process.tasks.tasks["data requests"].cancel()
+    changed = edit(world, FIRST, SECRET, later=5)
+    first = text(FIRST, f"it was {SECRET}", world.meta.now())
+    await post(world, changed)
+    for number in range(2):
+        await post(world, text(f"wamid.forget.{number}", "/forget", world.meta.now()))
+        await world.settled()
+    if when == "done":
+        assert await fulfil(running.process.rt) == 1
+    for said in (changed, first, changed, first):
+        await post(world, said)
+    if when == "confirmed":
+        assert await fulfil(running.process.rt) == 1
+    await world.settled()
+    assert SECRET not in await kept(world)
+    assert agent.calls == Counter()
+    assert len(world.meta.messages()) == 2, "the question and the confirmation"
+    await post(world, text("wamid.next", "hello", world.meta.now()))
+    await world.settled()
+    assert agent.calls["hello"] == 1, "a new conversation"
 
 
 async def test_a_command_in_an_edit_that_comes_first_has_no_effect(world: World) -> None:

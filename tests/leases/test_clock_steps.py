@@ -16,7 +16,7 @@ from storage import retention
 from storage.engine.database import Database, DatabaseSettings
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
-from tests.kit.agents import Echo, Gated
+from tests.kit.agents import Echo, Gated, Held
 from tests.kit.conversation import ADA, BOB, MORTAL, PATIENT, post
 from tests.kit.passing import outlive
 from tests.world import Running, World, open_world
@@ -98,6 +98,29 @@ async def test_what_waits_for_its_moment_waits_no_longer_when_the_clock_is_set(
     assert len(world.telegram.texts(ADA)) == 1
 
 
+@STEPS
+async def test_messages_that_tell_no_time_of_their_own_keep_their_order(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """Twilio's webhooks tell none."""
+    agent = Held()
+    running = await world.start(agent=agent, burst="each", **BEATING)
+    await beats(world, running)
+    await world.twilio.inbound("one")
+    await agent.begun.wait()
+    await world.twilio.inbound("two")
+    await running.process.sweep()
+    set_due_times_clock(world, monkeypatch, step)
+    await running.process.sweep()
+    await world.twilio.inbound("three")
+    set_due_times_clock(world, monkeypatch, 0.0)
+    await world.twilio.inbound("four")
+    await running.process.sweep()
+    agent.go.set()
+    await world.settled()
+    assert world.twilio.texts() == ["one", "two", "three", "four"]
+
+
 async def test_a_limit_of_a_platform_lasts_no_longer_when_the_clock_is_set_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +142,7 @@ async def test_a_limit_of_a_platform_lasts_no_longer_when_the_clock_is_set_back(
 def take_no_work(running: Running) -> None:
     """Claim nothing from now on, as one that hands over."""
     assert running.process.worker is not None
-    running.process.worker.draining = True
+    running.process.worker.stop_claiming()
 
 
 LEFT = """

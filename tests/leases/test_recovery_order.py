@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.domain.message import Address, ChatKind, Inbound, InboundKind, Sender
-from bot.intake.record import Arrival
+from bot.intake.arrival import Arrival
 from bot.wiring import Role
 from storage import inbox
 from tests.kit.agents import Echo

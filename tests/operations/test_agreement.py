@@ -17,7 +17,7 @@ from bot.operations.reports.stuck import Trouble, find_stuck, stuck_of_run, told
 from bot.operations.reports.told import told, what_was_told
 from storage.outbox import Notice
 from storage.statements.tx import Tx
-from storage.views.gauges import read_gauges
+from storage.views.health.gauges import read_gauges
 from storage.views.parts import PartLine
 from storage.views.runs import RunLine, run_line
 from storage.views.timeline import timeline

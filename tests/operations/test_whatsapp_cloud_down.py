@@ -12,7 +12,7 @@ import pytest
 from bot.operations.reports.explain import explain_run
 from bot.operations.reports.stuck import Stuck, find_stuck
 from bot.operations.webhooks import set_webhooks, try_again
-from storage.views.gauges import read_gauges
+from storage.views.health.gauges import read_gauges
 from tests.fakes.meta import faults
 from tests.fakes.meta.server import NUMBER, OTHER_NUMBER, OTHER_TOKEN, TOKEN, StatusPlan
 from tests.kit.agents import Echo

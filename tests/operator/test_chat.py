@@ -151,6 +151,24 @@ async def test_who_may_only_read_sees_the_words_and_no_form(
     assert await world.rows("SELECT 1 FROM outbox WHERE kind = 'operator'") == []
 
 
+async def test_a_note_that_is_handed_in_twice_is_kept_once_and_its_words_are_never_lost(
+    world: World, browsers: Browsers
+) -> None:
+    process = await greeted(world)
+    ann = await signed_in(browsers, process)
+    page = await ann.get("/chats/1")
+    form = {"form_token": form_token(page), "note_key": field(page, "note_key")}
+    clicks = [ann.send("/chats/1/note", {**form, "text": "pays late"}) for _ in range(2)]
+    assert [a.status_code for a in await asyncio.gather(*clicks)] == [303, 303]
+    refused = await ann.send("/chats/1/note", {**form, "text": "pays never"})
+    assert refused.status_code == 409
+    assert re.search(r"<textarea name=\"text\"[^>]*>\s*pays never</textarea>", refused.text)
+    anew = {**form, "note_key": field(refused, "note_key"), "text": "pays late"}
+    assert (await ann.send("/chats/1/note", anew)).status_code == 303
+    rows = await world.rows("SELECT text FROM notes ORDER BY id")
+    assert [text for (text,) in rows] == ["pays late"] * 2, "a second note may say the same"
+
+
 async def test_opening_a_chat_is_recorded_and_the_list_shows_no_word(
     world: World, browsers: Browsers
 ) -> None:

@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from bot.domain.hosted import KeptName, file_at, path_of
+from bot.domain.clients.hosted import KeptName, file_at, path_of
 from bot.operations import chats
 from tests.kit.operating import ANN
 from tests.kit.operator import form_token

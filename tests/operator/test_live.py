@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 
 import pytest
 
+from bot.operator import live
+from bot.operator.live import Owner, Streams
+from tests.clocks import ShiftedClock
 from tests.fakes.updates import Person
 from tests.kit.agents import Gated
 from tests.kit.operator import SETTINGS, TWO, OperatorBrowser, form_token
@@ -134,3 +137,43 @@ async def test_all_who_follow_the_same_share_a_look_and_each_sees_the_first_whol
         page = running.process.operator_page
         assert page is not None
         assert len(page._streams._shared) == 2, "a button is shown to who may press it alone"
+
+
+async def test_one_session_keeps_its_newest_pages_live_and_the_oldest_is_told(
+    world: World, browsers: Browsers
+) -> None:
+    running = await world.start(**TWO)
+    ada, bob = browsers(running), browsers(running)
+    await ada.sign_in("ada")
+    await bob.sign_in("bob")
+    async with AsyncExitStack() as pages:
+        of_bob = await pages.enter_async_context(following(bob, "/live/now"))
+        first = await pages.enter_async_context(following(ada, "/live/now"))
+        later = [
+            await pages.enter_async_context(following(ada, "/live/now"))
+            for _ in range(live.OF_SESSION)
+        ]
+        told = [block async for block in first]
+        assert told[-1].startswith("event: displaced")
+        for blocks in (of_bob, *later):
+            await pieces(blocks, "stuck", "Nothing is stuck")
+
+
+def test_no_address_has_all_streams_of_a_process_however_many_sessions_it_begins() -> None:
+    streams = Streams(None, ShiftedClock())  # type: ignore[arg-type]  # none is asked here
+    with ExitStack() as pages:
+        other = pages.enter_context(streams.opened(Owner("other", "203.0.113.9")))
+        opened = [
+            pages.enter_context(streams.opened(Owner(str(number), "198.51.100.7")))
+            for number in range(live.OF_ADDRESS + 1)
+        ]
+        assert [one.displaced for one in (other, *opened)] == [
+            False,
+            True,
+            *([False] * live.OF_ADDRESS),
+        ]
+        # A session that moves to a full address takes its own oldest place and the address's.
+        for _ in range(live.OF_SESSION):
+            pages.enter_context(streams.opened(Owner("roams", "203.0.113.9")))
+        pages.enter_context(streams.opened(Owner("roams", "198.51.100.7")))
+        assert opened[1].displaced

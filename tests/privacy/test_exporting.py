@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import exporting
+from bot.cli.commands import exporting
 from bot.cli.session import CommandFailed
 from bot.wiring import operator_session
 from tests.fakes.updates import Person

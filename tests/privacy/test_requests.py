@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import sqlalchemy as sa
+
 from bot.domain.turn import Turn
 from bot.operations import chats as chat_acts
 from bot.privacy import requests
@@ -94,6 +96,26 @@ async def test_what_is_worked_on_ends_first_and_only_the_confirmation_is_sent(wo
     ]
     assert world.telegram.texts(ADA) == [asked(Text.FORGET_ASKED), say(Text.FORGOTTEN)]
     assert await holding(world) == set()
+
+
+async def test_wishes_that_wait_for_their_chats_hold_up_nobody_elses(world: World) -> None:
+    agent = Held()
+    process = by_hand(await world.start(agent=agent))
+    rt, many = process.process.rt, 11
+    busy = [Person(ADA + number) for number in range(1, 1 + many)]
+    for one in busy:
+        await twice(world, process, one, "/forget")
+    for one in busy:
+        await process.post_update(one.text("what is worked on all the time"))
+    # As if it had been written before, and could not be ended.
+    last = sa.text("UPDATE data_requests SET last_message = (SELECT max(id) FROM inbound)")
+    await rt.db.write(lambda tx: tx.execute(last))
+    await twice(world, process, Person(ADA), "/forget")
+    assert await requests.fulfil(rt) == 1
+    agent.go.set()
+    await world.settled()
+    assert world.telegram.texts(ADA)[-1] == say(Text.FORGOTTEN)
+    assert await requests.fulfil(rt) == many
 
 
 async def test_a_death_between_the_erasure_and_its_confirmation_costs_neither(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from benchmarks.proof.soak import Look, judge_count, judge_curve, judge_rows, slope
+from benchmarks.proof.soak import Look, judge_count, judge_curve, judge_rows, pace, slope
 
 
 def points(value: Callable[[int], float]) -> Sequence[tuple[float, float]]:
@@ -50,3 +50,15 @@ def test_a_table_that_makes_more_rows_a_message_as_time_goes_on_grows() -> None:
         "rows a message, runs": True,
         "rows a message, leak": False,
     }
+
+
+def test_what_is_possible_is_the_pace_between_the_first_and_the_last_few() -> None:
+    slow_start = [(float(second), 0) for second in range(5)]
+    steady = [(5.0 + second, 20 * second) for second in range(50)]
+    long_tail = [(55.0 + 30 * n, 991 + n) for n in range(10)]
+    assert pace([*slow_start, *steady, *long_tail], 1000) == 20.0
+
+
+def test_a_soak_without_answers_names_no_pace() -> None:
+    with pytest.raises(ValueError, match="of 1000 messages too few"):
+        pace([(1.0, 0), (2.0, 40)], 1000)

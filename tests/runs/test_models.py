@@ -10,7 +10,7 @@ from bot.agents.assistant.agent import LlmAgent
 from bot.texts import Text
 from storage.views import timeline
 from tests.agents.models import WORDS, assistant_on
-from tests.agents.server import FakeAgentServer, ok
+from tests.agents.server import FakeAgentServer, ok, response
 from tests.agents.test_answers import STEP, Json, calls, in_turn, says
 from tests.fakes.updates import Person, supergroup, user
 from tests.kit.conversation import PATIENT
@@ -101,6 +101,27 @@ async def test_b119_a_limit_inside_a_success_is_waited_out_without_a_failure(
     assert world.telegram.texts(ADA) == ["here I am"]
     assert waits[4] > waits[0]
     assert BODY not in caplog.text + await course(world)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        response(429, b"{}", "retry-after: 5000\r\n"),
+        response(503, b"", "retry-after: Wed, 21 Oct 2099 07:28:00 GMT\r\n"),
+        ok({"error": {"code": 429, "retry_after": 5000}}),
+    ],
+    ids=["seconds", "date", "inside"],
+)
+async def test_b119_a_wait_that_lies_behind_the_deadline_is_an_apology_at_once(
+    world: World, server: FakeAgentServer, agent: LlmAgent, answer: bytes
+) -> None:
+    server.behaviour = answer
+    process = await world.start(agent=agent, **PATIENT)
+    world.stop_time()
+    await process.post_update(Person(ADA).text("hello"))
+    await world.settled()
+    assert world.telegram.texts(ADA) == [WORDS.say(Text.APOLOGY)]
+    assert len(server.asked) == 1
 
 
 async def test_b119_no_money_inside_a_success_is_told_once_and_the_run_says_why(

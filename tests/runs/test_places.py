@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from bot.domain.turn import Turn
-from bot.runs import worker as workers
+from bot.runs import places
 from storage import runs
 from tests.kit.agents import Echo, Held
 from tests.kit.conversation import PATIENT, people, post, until_running
@@ -56,7 +56,7 @@ async def with_one_ahead(world: World, agent: Held) -> Running:
     worker = running.process.worker
     assert worker is not None
     for _ in range(10):
-        worker._freed.add(world.clock.monotonic())
+        worker.places.freed.add(world.clock.monotonic())
     await post(running, ADA.text("one"))
     await agent.begun.wait()
     await post(running, BEN.text("two"))
@@ -104,7 +104,7 @@ async def test_a_claim_that_comes_just_as_the_process_leaves_calls_no_agent_too_
     worker = running.process.worker
     assert worker is not None
     rooms = dict.fromkeys(running.process.rt.mine, 1)
-    [run] = await running.process.rt.db.write(runs.claim, worker._claimant(), rooms, 1)
+    [run] = await running.process.rt.db.write(runs.claim, worker._ctx.claimant(), rooms, 1)
     worker.take(run)
     worker.stop_claiming()
     sql = "SELECT attempts FROM runs WHERE state = 'ready'"
@@ -121,7 +121,7 @@ async def test_what_was_claimed_ahead_is_let_go_when_the_agents_became_slow(worl
     world.advance(5)
     sql = "SELECT attempts FROM runs WHERE state = 'ready'"
     assert await world.until(sql, bool) == [(0,)]
-    assert worker.room() == 0
+    assert worker.places.room() == 0
     agent.go.set()
     world.let_time_go_on()
     await world.settled()
@@ -131,7 +131,7 @@ async def test_what_was_claimed_ahead_is_let_go_when_the_agents_became_slow(worl
 async def test_a_run_that_is_stopped_while_it_waits_for_a_place_calls_no_agent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_AHEAD_AT_MOST", PATIENCE)  # The loop's time, which goes on.
+    monkeypatch.setattr(places, "AHEAD_AT_MOST", PATIENCE)  # The loop's time, which goes on.
     agent = Held()
     running = await with_one_ahead(world, agent)
     await post(running, BEN.text("/stop"))

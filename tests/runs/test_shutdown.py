@@ -75,6 +75,26 @@ async def test_what_is_not_done_by_the_end_of_the_grace_is_given_back_uncounted(
     assert await world.rows(COUNTS) == [(0, 0)]
 
 
+async def test_a_call_that_had_not_begun_by_the_end_of_the_grace_is_proven_not_sent(
+    world: World,
+) -> None:
+    about_to_call = asyncio.Event()
+
+    async def reached(checkpoint: Checkpoint) -> None:
+        if checkpoint is Checkpoint.BEFORE_SEND:
+            about_to_call.set()
+            await asyncio.Event().wait()
+
+    leaver = await world.start(agent=Echo(), reached=reached, **PATIENT)
+    assert await post(leaver, Person(ADA).text("hello")) == [200]
+    await about_to_call.wait()
+    await leaver.stop(grace=1.0)
+    assert await world.rows("SELECT state FROM outbox") == [("pending",)]
+    await world.start(agent=Echo(), **PATIENT)
+    await world.settled()
+    assert world.telegram.texts(ADA) == ["re: hello"]
+
+
 async def test_a_second_process_takes_over_before_the_lease_is_over(world: World) -> None:
     agent, heir = Gated(), Echo()
     leaver = await world.start(agent=agent, **PATIENT)

@@ -139,10 +139,10 @@ async def test_a_chat_keeps_its_place_only_for_a_while_when_others_wait_for_one(
     assert worker is not None
 
     def kept(*, others: bool) -> bool:
-        worker._more_due = {run.account} if others else set()
-        place = worker.keep(run)
+        worker.places.more_due = {run.account} if others else set()
+        place = worker.places.keep(run)
         if place is not None:
-            worker.let_go()
+            worker.places.let_go()
         return place is not None
 
     assert kept(others=True)

@@ -65,20 +65,34 @@ def reading(hand: Hand, move: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     return found
 
 
+_BIND = re.compile(r"%\((\w+)\)[bst]")
+_MODES = ("force_custom_plan", "force_generic_plan")
+"""A statement that came a few times is planned once for all values, if that looks no dearer."""
+
+
 def _explain_postgres(tx: Tx, statement: str, parameters: Any, found: Reading) -> None:
     if statement.startswith("INSERT INTO chat_addresses"):
         return  # The chat that it belongs to was undone with the rest.
-    asked = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}"
-    tx.run("BEGIN")
-    [[[explained]]] = tx.run(asked, parameters)
-    tx.connection.rollback()
-    root = explained["Plan"]
-    found.pages += root["Shared Hit Blocks"] + root["Shared Read Blocks"]
-    for node in _nodes(root):
-        if node["Node Type"] == "Seq Scan" and node["Actual Loops"] > 0:
-            found.whole_tables.add(node["Relation Name"])
-        if "Index Name" in node:
-            found.indexes.add(node["Index Name"])
+    names = list(dict.fromkeys(_BIND.findall(statement)))
+    numbered = _BIND.sub(lambda bind: f"${names.index(bind[1]) + 1}", statement)
+    given = ", ".join(f"%({name})s" for name in names)
+    execute = f"EXECUTE explained({given})" if names else "EXECUTE explained"
+    pages = []
+    for mode in _MODES:
+        with psycopg.ClientCursor(tx.connection) as cursor:
+            cursor.execute(f"BEGIN; SET LOCAL plan_cache_mode = {mode}".encode())
+            cursor.execute(f"PREPARE explained AS {numbered.replace('%%', '%')}".encode())
+            asked = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {execute}"
+            [[[explained]]] = cursor.execute(asked.encode(), parameters)
+            cursor.execute("ROLLBACK; DEALLOCATE explained")
+        root = explained["Plan"]
+        pages.append(root["Shared Hit Blocks"] + root["Shared Read Blocks"])
+        for node in _nodes(root):
+            if node["Node Type"] == "Seq Scan" and node["Actual Loops"] > 0:
+                found.whole_tables.add(node["Relation Name"])
+            if "Index Name" in node:
+                found.indexes.add(node["Index Name"])
+    found.pages += max(pages)
 
 
 def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

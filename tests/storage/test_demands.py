@@ -15,6 +15,8 @@ from psycopg import sql
 
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Level
+from bot.operations.reports.stuck import database_troubles
+from bot.operations.session import schema_problem
 from storage.engine.demands import DatabaseFacts, facts_of, judge, refuse_unfit
 from storage.schema.migrate import upgrade
 from tests.clocks import ShiftedClock
@@ -78,13 +80,58 @@ def test_b124_a_database_that_is_not_utf_8_is_refused(
         refuse_unfit(postgres.url(postgres_database), ShiftedClock())
 
 
-def test_a_role_that_may_only_read_is_refused(blank_postgres_url: str) -> None:
+def test_a_database_that_is_set_to_read_only_is_refused(blank_postgres_url: str) -> None:
     with psycopg.connect(blank_postgres_url, autocommit=True) as connection:
         name = sql.Identifier(connection.info.dbname)
         told = "ALTER DATABASE {} SET default_transaction_read_only = on"
         connection.execute(sql.SQL(told).format(name))
     with pytest.raises(ConfigurationError, match="read only"):
         refuse_unfit(blank_postgres_url, ShiftedClock())
+
+
+def test_a_limit_of_temporary_files_is_no_full_disk(blank_postgres_url: str) -> None:
+    with psycopg.connect(blank_postgres_url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        told = "ALTER DATABASE {} SET temp_file_limit = '64kB'"
+        connection.execute(sql.SQL(told).format(name))
+    assert facts_of(blank_postgres_url, ShiftedClock()).refusal == ""
+
+
+@pytest.fixture
+def watcher(postgres_url: str) -> Iterator[str]:
+    """The address for a role that may read all tables and write none, as monitoring has it."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE ROLE watcher LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO watcher"
+        )
+        yield postgres_url.replace("user=postgres", "user=watcher")
+        connection.execute("DROP OWNED BY watcher; DROP ROLE watcher")
+
+
+@pytest.mark.parametrize("more", ["", "ALTER ROLE watcher SET default_transaction_read_only = on"])
+def test_the_rights_of_who_looks_are_told_to_them_and_are_no_trouble_of_the_service(
+    postgres_url: str, watcher: str, more: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(more.encode())
+    troubled = [f for f in judge(facts_of(watcher, ShiftedClock())) if f.level is Level.PROBLEM]
+    said = "watcher may not write the tables: run this as postgres, who owns them"
+    assert [(finding.name, finding.says) for finding in troubled] == [("database rights", said)]
+    assert database_troubles(watcher, ShiftedClock()) == []
+    assert schema_problem(watcher) == ""
+    with pytest.raises(ConfigurationError, match="watcher may not write"):
+        refuse_unfit(watcher, ShiftedClock())
+
+
+def test_who_may_only_read_is_told_what_keeps_everybody_from_writing(
+    postgres_url: str, watcher: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        told = "ALTER DATABASE {} SET default_transaction_read_only = on"
+        connection.execute(sql.SQL(told).format(name))
+    [trouble] = database_troubles(watcher, ShiftedClock())
+    assert "it is set to read only" in trouble.why
 
 
 def test_the_isolation_of_a_role_and_the_encoding_of_a_url_change_nothing(

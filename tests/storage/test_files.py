@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.clients.files import Files
-from bot.domain.clients import StoredFile
+from bot.domain.clients.desk import StoredFile
 from bot.domain.message import Address, Attachment
 from storage import claims, files
 from tests.storage.kit import Hand, first_message

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from storage.schema.tables import chats, runs
 from storage.statements import clock
 from storage.statements.tx import Tx
-from storage.views.hours import SAMPLE, last_hours
+from storage.views.health.hours import SAMPLE, last_hours
 from tests.storage.kit import Hand
 
 SPAN = 900.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
+from bot.domain.clients.journal import ChatEvent, EventKind, NewEvent
 from bot.domain.ending import Cause, Close, Ending
-from bot.domain.journal import ChatEvent, EventKind, NewEvent
 from bot.domain.message import Address
 from storage import chats, inbox, journal, runs
 from storage.inbox import NewMessage

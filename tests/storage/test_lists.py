@@ -13,7 +13,7 @@ from bot.domain.reply import PartBody, PartKind
 from bot.domain.run import Claim, Run
 from storage import accounts, chats, outbox, runs
 from storage.outbox import Attempt, NewParts, Notice, Part, PartOwner, Receipt
-from storage.views.gauges import read_rates
+from storage.views.health.gauges import read_rates
 from tests.storage.kit import Hand
 from tests.storage.rivals import first
 

@@ -8,10 +8,12 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import Address
 from bot.domain.reply import PartKind
 from bot.domain.run import Run, RunState
-from storage import chats, hand_replies, notes, runs
-from storage.chats import link
+from storage import chats, inbox, runs
+from storage.chats import link, requests
+from storage.operators import hand_replies, notes
 from storage.statements.tx import Tx
-from tests.storage.kit import Hand
+from storage.views.chats import last_ids
+from tests.storage.kit import Hand, message, store
 
 
 @pytest.fixture
@@ -233,3 +235,18 @@ def test_notes_and_the_authors_of_replies_go_along(hand: Hand, pair: tuple[int, 
     found = hand.do(hand_replies.under, "k")
     assert found is not None
     assert (found.chat, found.who) == (kept, "ann")
+
+
+def test_what_was_forgotten_in_either_chat_stays_so_in_both(
+    hand: Hand, pair: tuple[int, int]
+) -> None:
+    kept, gone = pair
+    ours, theirs = (
+        hand.do(store, hand.account, chat, message(number))
+        for number, chat in ((801, kept), (802, gone))
+    )
+    hand.do(inbox.blank, [theirs])
+    hand.do(requests.forgotten_by_hand, hand.account, gone, hand.do(last_ids))
+    merged(hand)
+    assert hand.do(requests.is_forgotten, kept, theirs)
+    assert not hand.do(requests.is_forgotten, kept, ours), "nobody forgot it"

@@ -67,7 +67,7 @@ def full(hand: Hand) -> Hand:
 
 
 def test_clients_questions_read_the_end_of_a_journal_by_index(full: Hand) -> None:
-    chats = [row[0] for row in full.rows("SELECT chat FROM followed ORDER BY chat LIMIT 100")]
+    chats = [row[0] for row in full.rows("SELECT chat FROM followed ORDER BY chat DESC LIMIT 100")]
     grows = BIG | {"journal", "shown"}
     wrong = {}
     for name, ask in QUESTIONS.items():
@@ -79,7 +79,8 @@ def test_clients_questions_read_the_end_of_a_journal_by_index(full: Hand) -> Non
 
 
 def test_a_look_at_many_chats_costs_a_few_pages_each(full: Hand) -> None:
-    rows = full.rows("SELECT chat, n FROM followed ORDER BY chat LIMIT 100")
+    # The last ones: behind the rows of all others in the order of any index.
+    rows = full.rows("SELECT chat, n FROM followed ORDER BY chat DESC LIMIT 100")
     found = reading(full, moves.look, full.account, dict(rows), [])
     if full.db.is_sqlite:
         assert not found.whole_tables & (BIG | {"journal", "shown"})

@@ -10,10 +10,11 @@ import pytest
 from bot.domain.concern import Concern
 from bot.domain.reply import PartKind
 from bot.operations.reports.stuck import find_stuck
-from storage import hand_replies
+from storage.operators import hand_replies
 from storage.statements.tx import Tx
-from storage.views import chats, concerns, diagnostics, gauges, handoffs, lookup, progress, runs
+from storage.views import chats, concerns, handoffs, lookup, progress, runs
 from storage.views.conversation import Before, conversation
+from storage.views.health import diagnostics, gauges
 from tests.storage.kit import LEASE, Hand
 from tests.storage.plans import BIG, Reading, fill, reading
 

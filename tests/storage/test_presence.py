@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage import presence
+from storage.operators import presence
 from tests.storage.kit import Hand
 
 LEASE = 15.0

@@ -12,6 +12,7 @@ from bot.domain.ending import Cause, Close, Ending
 from bot.domain.errors import StaleLease
 from bot.domain.message import Address
 from bot.domain.run import Run, RunState
+from bot.runs.shutdown import give_back_all
 from storage import accounts, chats, holders, outbox, runs
 from storage.runs import NewRun
 from storage.statements.tx import StatementFailed, Tx
@@ -263,6 +264,24 @@ def test_a_stop_that_comes_while_a_part_is_begun_lets_it_finish(
     assert hand.part(part.id).state == ("sending" if commits else "pending")
     if commits:
         assert hand.do(outbox.receive, outbox.Attempt(part.id, 1), "m1")
+
+
+@both_ways
+def test_a_part_that_is_begun_while_its_process_leaves_was_not_sent(
+    postgres_hand: Hand, commits: Won
+) -> None:
+    """A turn that was cut may still be marking one; its call is never made."""
+    hand = postgres_hand
+    run = hand.running()
+    [part] = hand.parts(run)
+    hand.do(runs.mark_replied_each, [run.claim])
+    with first(hand) as rival:
+        rival.do(begin_part, run, part.id)
+        waiting = rival.rival(give_back_all, hand.holder, "host/1")
+        end(rival, commits=commits)
+        assert outcome(waiting) == 1
+    assert hand.part(part.id).state == "pending"
+    assert hand.find(run).state is RunState.READY
 
 
 @both_ways

@@ -145,6 +145,17 @@ def test_the_rights_of_who_looks_are_no_trouble_of_the_service(file: Path) -> No
         assert database_troubles(url, ShiftedClock()) == []
 
 
+def test_a_trouble_of_the_service_is_told_to_whoever_may_write_the_file_of_another(
+    file: Path,
+) -> None:
+    """As root does, who looks after what another user serves."""
+    os.chown(file, NOBODY, NOBODY)
+    with closing(sqlite3.connect(file, isolation_level=None)) as held:
+        held.execute("BEGIN EXCLUSIVE")
+        [trouble] = database_troubles(f"sqlite:///{file}", ShiftedClock())
+    assert "locked" in trouble.why
+
+
 def test_a_file_that_its_owner_may_not_write_is_named(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,19 +8,9 @@ from sqlalchemy import Text
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reminders import Schedule
 from bot.domain.reply import PartBody, PartKind
-from storage import (
-    audit_log,
-    chats,
-    hand_replies,
-    holders,
-    inbox,
-    notes,
-    outbox,
-    reminders,
-    runs,
-    steps,
-)
+from storage import audit_log, chats, holders, inbox, outbox, reminders, runs, steps
 from storage.inbox import NewPayload
+from storage.operators import hand_replies, notes
 from storage.outbox import Attempt, NewParts
 from storage.retention import delete_old
 from storage.schema.tables import metadata

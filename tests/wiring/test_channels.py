@@ -113,3 +113,28 @@ def test_a_channels_name_is_short_and_plain(name: str) -> None:
 def test_a_channel_that_is_no_module_is_refused_by_name(module: str) -> None:
     with pytest.raises(ConfigurationError, match="CHANNELS"):
         plugins((module,))
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("1 / 0", r"importing (\S+) failed: ZeroDivisionError: .* \(\1\.py:1 <module>\); mend it"),
+        ("raise SystemExit('not\\ntoday')", r"importing \S+ failed: SystemExit: not today"),
+        ("import no_such_package", r"\S+ imports 'no_such_package', which is not installed"),
+        ("CHANNEL = 1", r"\S+\.CHANNEL is no ChannelPlugin"),
+        ("", r"\S+ has no CHANNEL"),
+    ],
+)
+def test_a_module_of_a_channel_that_cannot_be_loaded_is_told_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str, complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"channel_of_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    (tmp_path / ".env").write_text(f"CHANNELS={name}\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=f"^CHANNELS: {complaint}") as caught:
+        read_settings()
+    sys.modules.pop(name, None)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -102,6 +102,16 @@ def test_a_hash_needs_no_quotes_anywhere() -> None:
                 "public_url": "https://bot.example.test",
                 "operator_password": HASH,
             },
+            "warning",
+            "all who come by the proxy in front count as one",
+        ),
+        (
+            {
+                "operator_open": True,
+                "public_url": "https://bot.example.test",
+                "operator_password": HASH,
+                "web_proxies": "10.0.0.2",
+            },
             "ok",
             "for 1 operator, at https://bot.example.test/operator",
         ),

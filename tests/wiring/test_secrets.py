@@ -57,6 +57,46 @@ def test_b121_quotes_and_inner_line_breaks_are_refused_by_name_without_the_value
     assert GIVEN[name] not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("reference", ["${{{}}}", "$({})", "{{{{ {} }}}}"])
+def test_a_reference_that_nobody_filled_in_is_refused(
+    environment: pytest.MonkeyPatch, name: str, reference: str
+) -> None:
+    environment.setenv(name, reference.format(name))
+    with pytest.raises(ConfigurationError, match=name):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALLOWED", "123,'@ada'"),
+        ("ALLOWED", "\u201c123\u201d, @ada"),
+        ("WEB_SECRET", f"{'w' * 40},'{'x' * 40}'"),
+        ("META_APP_SECRET", "'0123456789abcdef', \"fedcba9876543210\""),
+        ("META_APP_SECRET", "0123456789abcdef,`fedcba9876543210`"),
+        ("META_ACCESS_TOKEN", "EAAG1,'EAAG2'"),
+    ],
+)
+def test_quotes_around_a_member_of_a_list_are_refused_by_name(
+    environment: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    environment.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=name) as refused:
+        read_settings()
+    assert not any(word in str(refused.value) for word in value.split(","))
+
+
+@pytest.mark.parametrize("key", ["'sk-one'", "${OPENAI_API_KEY}", "sk-\none"])
+def test_a_providers_key_that_nobody_can_mean_is_refused_by_name(
+    environment: pytest.MonkeyPatch, key: str
+) -> None:
+    environment.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as refused:
+        lend_to_packages()
+    assert "sk-" not in str(refused.value)
+
+
 def test_a_providers_key_is_lent_without_what_stands_around_it(
     environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -45,14 +45,25 @@ def _filled(said: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def _choice(number: int, said: dict[str, Any]) -> dict[str, Any]:
-    message = said.get("message") or ({"content": said["text"]} if said.get("text") else None)
+    message = said.get("message") or said.get("delta") or said.get("text")
+    if isinstance(message, str):
+        message = {"content": message}
     if not isinstance(message, dict):
         return said
     content = message.get("content")
+    if isinstance(content, dict):
+        content = [content]
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict)]
+        refused = (part["refusal"] for part in parts if part.get("refusal"))
+        message = {**message, "refusal": message.get("refusal") or next(refused, None)}
+        texts = (part.get("text") for part in parts)
+        content = "".join(text for text in texts if isinstance(text, str)) or None
     if isinstance(content, str):
         # The library takes an opening mark without its end for nothing.
         content = without_reasoning(content)
-    calls = message.get("tool_calls") or []
+    calls = message.get("tool_calls")
+    calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     kept = {
         **message,
         "role": "assistant",
@@ -72,6 +83,8 @@ def _call(number: int, said: dict[str, Any]) -> dict[str, Any]:
     return {**said, "id": said.get("id") or f"call-{number}", "type": kind, "function": function}
 
 
+_ERROR = ("error", "Error", "fault", "base_resp")
+"""The members in which an error stands, as gateways spell them."""
 _NAMES_AN_ERROR = ("code", "status", "type", "detail", "message", "errors")
 
 
@@ -79,13 +92,19 @@ def _inside(said: Mapping[str, Any]) -> object | None:
     """The error that a body carries, in one of the places where gateways put it."""
     choices = said.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    for place in (said, first):
-        error = place.get("error") if isinstance(place, Mapping) else None
-        # Some put an error in which nothing is wrong beside every answer.
-        if error and (not isinstance(error, Mapping) or not choices or any(error.values())):
+    places = [place for place in (said, first) if isinstance(place, Mapping)]
+    for error in (place.get(name) for place in places for name in _ERROR):
+        if error and not _is_none(error, beside_answer=bool(choices)):
             return said if error is True else error
     bare = not choices and any(said.get(key) for key in _NAMES_AN_ERROR)
     return said if bare or said.get("object") == "error" else None
+
+
+def _is_none(error: object, *, beside_answer: bool) -> bool:
+    """Tell whether nothing is wrong in an error: some put one beside every answer."""
+    if not isinstance(error, Mapping):
+        return False
+    return error.get("status_code") == 0 or (beside_answer and not any(error.values()))
 
 
 _STATUS_WORDS = (
@@ -98,11 +117,15 @@ _STATUS_WORDS = (
 )  # fmt: skip
 
 
+_WORDS = ("message", "detail", "msg", "status_msg", "faultstring", "Code", "Message")
+"""The members in which an error is told in words."""
+
+
 def error_of(inside: object, model: str) -> ModelHTTPError:
     """The error that `inside` names by a status or in words; an unknown one is a rejection."""
     named = _innermost(inside)
     kind = " ".join(str(named.get(key, "")).lower() for key in ("code", "type", "status"))
-    said = f"{kind} {named.get('message', '')} {named.get('detail', '')}".lower()
+    said = " ".join((kind, *(str(named.get(key, "")) for key in _WORDS))).lower()
     plain = said.replace("_", " ").replace("-", " ")
     used_up = 402 if "quota" in kind else 0
     status = (
@@ -136,7 +159,7 @@ def _innermost(error: object) -> Mapping[str, Any]:
 
 def _status(named: Mapping[str, Any]) -> int:
     """The HTTP status that an error names; 0 for none."""
-    for key in ("code", "status", "status_code"):
+    for key in ("code", "status", "status_code", "Code"):
         digits = str(named.get(key, "")).removesuffix(".0")
         if len(digits) == 3 and digits.isascii() and digits.isdigit() and digits[0] in "45":
             return int(digits)

@@ -58,7 +58,9 @@ _FAMILIES = {
 """Providers by the beginnings of their names and of their models."""
 _REFUSES_FILES = (exceptions.UserError, NotImplementedError, AssertionError)
 """Errors of an adapter that takes no files of a kind."""
-_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_UNREADABLE = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+)  # fmt: skip
 """Errors of an adapter whose provider sent something else than an answer. They may quote it."""
 _MAYBE_FILES = frozenset({ModelAnswer.REJECTED, ModelAnswer.WINDOW})
 """Refusals for which files may be the reason."""

@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.profiles import ModelProfile
 
 from bot.domain.errors import AttachmentUnavailable
-from bot.domain.message import Attachment, ChatKind, InboundKind, as_name, one_line
+from bot.domain.message import Attachment, ChatKind, InboundKind, as_name, as_seen, one_line
 from bot.domain.turn import AttachmentFile, HistoryMessage, Turn, TurnMessage
 
 MAX_FILE = 10_000_000
@@ -74,13 +74,11 @@ def past(turn: Turn) -> list[HistoryMessage]:
 
 GOES_ON = "| "
 """Before each further line of what stands in a frame: none of them can begin another one."""
-_OPENED = re.compile(r"/start(?:@\w+)? +(\S+)\s*")
+_OPENED = re.compile(r"/start(?:@\w+)?\s+(\S+)\s*", re.IGNORECASE)
 """A start with the payload of a link."""
-_OUR_FRAMES = re.compile(
-    r"(?:^|(?<=[\r\v\f\x1c-\x1e\x85\u2028\u2029]))"
-    r"(?=[^\S\n]*\[(?:Not written|Forwarded|In reply|A file|The person)\b)",
-    re.MULTILINE | re.IGNORECASE,
-)
+_LIKE_OPENING = frozenset("[\u2045\u27e6\u3010\u3014\u3016\u3018\u301a\ufe47\uff3b")
+_AS_OPENING = str.maketrans(dict.fromkeys(_LIKE_OPENING, "["))
+_OUR_FRAMES = re.compile(r"\s*\[\s*(?:not\s+written|forwarded|in\s+reply|a\s+file|the\s+person)\b")
 
 
 def _apart(text: str) -> str:
@@ -90,7 +88,14 @@ def _apart(text: str) -> str:
 
 def _unframed(text: str) -> str:
     """A person's words, in which nothing looks like a frame of ours."""
-    return _OUR_FRAMES.sub(GOES_ON, text)
+    lines = text.splitlines(keepends=True)
+    return "".join(f"{GOES_ON}{line}" if _looks_framed(line) else line for line in lines)
+
+
+def _looks_framed(line: str) -> bool:
+    if _LIKE_OPENING.isdisjoint(line):
+        return False
+    return _OUR_FRAMES.match(as_seen(line.translate(_AS_OPENING))) is not None
 
 
 def _said(name: str, text: str, *, in_group: bool) -> str:

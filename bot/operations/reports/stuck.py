@@ -14,9 +14,10 @@ from bot.operations.reports.phrases import counted, span, when
 from storage.engine.demands import facts_of, judge
 from storage.statements import clock as database_clock
 from storage.statements.tx import Tx
-from storage.views import diagnostics, handoffs
-from storage.views.diagnostics import Fact, Queue
+from storage.views import handoffs
 from storage.views.handoffs import Wanted
+from storage.views.health import diagnostics
+from storage.views.health.diagnostics import Fact, Queue
 from storage.views.runs import RunLine
 
 _LATE = 2 / 3
@@ -129,7 +130,7 @@ def database_troubles(url: str, clock: Clock) -> Sequence[Stuck]:
     facts = facts_of(url, clock)
     if facts.foreign:
         # It is this user who may not write, and not the service.
-        facts = replace(facts, refusal="")
+        facts = replace(facts, refusal="", foreign=False)
     return [
         Stuck(Trouble.DATABASE, "database", 0.0, finding.says, finding.fix)
         for finding in judge(facts)

@@ -120,6 +120,7 @@
     });
     source.addEventListener("away", () => lost("The database does not answer; this may be old."));
     source.addEventListener("over", signedOut);
+    source.addEventListener("displaced", () => displaced(url));
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) later(url);
       else lost("Not connected; this may be old.");
@@ -134,6 +135,16 @@
     answer?.body?.cancel();
     if (answer?.status === 401) signedOut();
     else setTimeout(() => follow(url), 3000);
+  }
+
+  // It does not come again by itself: two pages would end each other by turns.
+  function displaced(url) {
+    source.close();
+    const button = document.createElement("button");
+    button.textContent = "Follow this one";
+    button.addEventListener("click", () => follow(url));
+    away = true;
+    say("Many pages are open: this one stands still.", button);
   }
 
   function signedOut() {

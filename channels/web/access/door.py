@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.domain.clients import Desk
+from bot.domain.clients.desk import Desk
 from bot.domain.decisions.network import network_name
 from bot.domain.ports import Clock
 from channels.web.access.limits import Limits

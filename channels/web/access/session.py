@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from bot.domain.clients import Desk
+from bot.domain.clients.desk import Desk
 from bot.domain.message import Address
 from channels.web.access.door import Door
 from channels.web.access.identity import NotIdentified, identify

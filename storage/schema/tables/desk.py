@@ -23,10 +23,13 @@ notes = Table(
     Column("at", Double, nullable=False),
     Column("who", Text, nullable=False),
     Column("text", Text, nullable=False),
+    Column("key", Text),
+    Index("uq_notes_key", "key", unique=True, **where("key IS NOT NULL")),
     Index("ix_notes_chat", "chat", "id"),
     Index("ix_notes_at", "at", **where("text <> ''")),
 )
-"""The words of operators to each other about a chat. Nothing of it is ever sent."""
+"""The words of operators to each other about a chat. Nothing of it is ever sent. `key` names the
+form that was handed in, as with a reply by hand."""
 
 hand_replies = Table(
     "hand_replies",

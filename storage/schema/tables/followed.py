@@ -13,8 +13,8 @@ from sqlalchemy import (
     Text,
 )
 
+from bot.domain.clients.journal import EventKind, Shown
 from bot.domain.ending import Ending, TurnStatus
-from bot.domain.journal import EventKind, Shown
 from storage.schema.tables.base import ZERO, metadata, one_of, where
 
 journal = Table(

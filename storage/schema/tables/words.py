@@ -72,7 +72,7 @@ NO_WORDS: Mapping[Table, str] = {
     journal: "kind status ending",
     shown: "state",
     followed: "",
-    notes: "who",
+    notes: "who key",
     hand_replies: "who key",
     presence: "page who",
 }

@@ -42,8 +42,8 @@ with lazy_imports(__name__):
     from storage.engine import probe
     from storage.holders import HolderRow
     from storage.statements.tx import Tx
-    from storage.views import gauges
-    from storage.views.gauges import Gauges, Rates
+    from storage.views.health import gauges
+    from storage.views.health.gauges import Gauges, Rates
 
 _COLUMNS = (
     *(Column("trouble", Place.TITLE), Column("what", Place.TITLE), Column("since", Place.TITLE)),

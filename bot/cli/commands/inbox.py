@@ -12,7 +12,7 @@ import typer
 
 from bot.cli import options
 from bot.cli.apply import apply_to, given, named
-from bot.cli.chats import app
+from bot.cli.commands.chats import app
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place
 from bot.cli.output.shapes import Shape, chat_shape
@@ -92,6 +92,13 @@ def note(
         typer.Argument(help="The words; - reads them from standard input.", metavar="TEXT"),
     ],
     *,
+    key: Annotated[
+        str,
+        typer.Option(
+            help="A name for this note: called again with it, nothing is noted twice.",
+            metavar="KEY",
+        ),
+    ] = "",
     acting: options.Acting,
 ) -> None:
     """Tell colleagues something about a chat. Nothing of it is ever sent; `chats show --text` and
@@ -102,7 +109,7 @@ def note(
     words = sys.stdin.read() if text == "-" else text
 
     def act(tx: Tx, _rt: Runtime, by: Operator, number: int) -> Acted:
-        return chats.note(tx, by, number, words)
+        return chats.note(tx, by, number, words, key=key)
 
     apply_to(named([chat], one_chat), act, acting)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +12,8 @@ from bot.domain.ending import Ending
 from bot.domain.reply import PartKind
 from bot.domain.run import RunState
 from bot.operations.inbox import OpenChat
-from storage.views.conversation import Heard, Said
+from bot.operator.pages.files import named
+from storage.views.conversation import Heard, Said, attached
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,7 @@ def _heard(one: Heard, chat: OpenChat, moment: datetime) -> Line:
         at=moment.isoformat(timespec="seconds"),
         day="",
         text=one.text,
-        files=[
-            file.get("name") or file.get("kind") or "a file" for file in json.loads(one.attachments)
-        ],
+        files=[named(file) for file in attached(one.attachments)],
         edited=one.edited_at is not None,
         became=became,
         mark=mark,

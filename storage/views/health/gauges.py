@@ -19,7 +19,7 @@ from storage.statements.literals import is_in
 from storage.statements.sets import within
 from storage.statements.tx import Tx
 from storage.views import handoffs
-from storage.views.diagnostics import UNCERTAIN
+from storage.views.health.diagnostics import UNCERTAIN
 
 COUNTED = 10_000
 """Rows are counted up to this many."""

@@ -11,10 +11,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bot.domain.journal import ChatEvent, Snapshot
+from bot.domain.clients.journal import ChatEvent, Snapshot
+from bot.domain.clients.turn_answer import TurnAnswer
 from bot.domain.message import Address, Attachment, Inbound
 from bot.domain.ports import SendRef
-from bot.domain.turn_answer import TurnAnswer
 
 App = Callable[
     [

@@ -13,17 +13,17 @@ from bot.domain.message import shortened
 from bot.operations.reports.seen import Seen, look
 from bot.operations.reports.shortening import shortened_in
 from bot.operations.reports.stuck import Stuck, find_stuck
-from bot.operator import plots
 from bot.operator.acts import Choice, choices, recovers
 from bot.operator.live import Pieces
+from bot.operator.pages import plots
 from bot.operator.view import Asked, View
 from storage import accounts, holders
 from storage.accounts import Account
 from storage.holders import HolderRow
 from storage.statements.tx import Tx
-from storage.views import gauges
-from storage.views.gauges import Gauges, Rates
-from storage.views.hours import Span, last_hours
+from storage.views.health import gauges
+from storage.views.health.gauges import Gauges, Rates
+from storage.views.health.hours import Span, last_hours
 
 _OLDER = 60.0
 """Seconds within which standing still is normal."""

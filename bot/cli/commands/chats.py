@@ -36,8 +36,8 @@ from bot.operations.reports.shortening import shown
 with lazy_imports(__name__):
     import mimetypes
 
-    from bot.cli import exporting
-    from bot.domain.clients import StoredFile
+    from bot.cli.commands import exporting
+    from bot.domain.clients.desk import StoredFile
     from bot.leases.runtime import Runtime
     from bot.operations import chats
     from bot.operations.actions import Acted, Operator, Subject
@@ -46,8 +46,8 @@ with lazy_imports(__name__):
     from bot.operations.reports.phrases import counted
     from bot.operations.reports.stuck import Stuck, uncertain
     from bot.wiring import OperatorSession, read_settings
-    from storage import hand_replies, notes
-    from storage.notes import Note
+    from storage.operators import hand_replies, notes
+    from storage.operators.notes import Note
     from storage.statements.tx import Tx
     from storage.views import chats as chat_views
     from storage.views import handoffs, timeline

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from storage.schema.tables import notes
-from storage.schema.tables.words import WORDS
-from storage.statements.binds import AT_MOST, CHAT_ID, SECONDS
-from storage.statements.chat_rows import AT_ONCE, MoveChat
+from storage.statements.binds import AT_MOST, CHAT_ID
+from storage.statements.chat_rows import BlankOld, MoveChat
 from storage.statements.clock import now
 from storage.statements.entity import Entity
-from storage.statements.sets import within
 from storage.statements.tx import Tx
 
 LONGEST = 4_000
@@ -33,6 +31,9 @@ class Note:
 
 _NOTE = Entity(Note, notes)
 _ADD = sa.insert(notes).values(at=now).returning(notes.c.id)
+_BY_KEY = sa.select(notes.c.chat, notes.c.text).where(
+    notes.c.key == sa.bindparam("its_key", type_=sa.Text)
+)
 _LISTED = (
     sa.select(*_NOTE.columns)
     .where(notes.c.chat == CHAT_ID)
@@ -41,9 +42,17 @@ _LISTED = (
 )
 
 
-def add(tx: Tx, chat: int, who: str, text: str) -> int:
-    """Keep a note; returns its id."""
-    return int(tx.scalars(_ADD, {"chat": chat, "who": who, "text": text}).one())
+def add(tx: Tx, chat: int, who: str, text: str, key: str = "") -> int:
+    """Keep a note; returns its id. `key` may be empty; one that is known is an error. The chat is
+    locked."""
+    values = {"chat": chat, "who": who, "text": text, "key": key or None}
+    return int(tx.scalars(_ADD, values).one())
+
+
+def under(tx: Tx, key: str) -> tuple[int, str] | None:
+    """The chat and the words of the note that was kept by the form of this key."""
+    row = tx.execute(_BY_KEY, {"its_key": key}).first()
+    return None if row is None else (row.chat, row.text)
 
 
 def listed(tx: Tx, chat: int, limit: int) -> Sequence[Note]:
@@ -52,25 +61,5 @@ def listed(tx: Tx, chat: int, limit: int) -> Sequence[Note]:
     return found[::-1]
 
 
-_FORGET_OLD = (
-    sa.update(notes)
-    .where(
-        within(
-            notes.c.id,
-            sa.select(notes.c.id)
-            .where(notes.c.text != sa.literal_column("''"), notes.c.at < now - SECONDS)
-            .order_by(notes.c.at)
-            .limit(sa.literal_column(str(AT_ONCE))),
-        )
-    )
-    .values(**WORDS[notes])
-)
-
-
-def forget_old(tx: Tx, older: float) -> bool:
-    """Take the words out of some notes of more than `older` seconds ago. True: there may be
-    more."""
-    return tx.execute(_FORGET_OLD, {"seconds": older}).rowcount == AT_ONCE
-
-
+forget_old = BlankOld(notes, notes.c.id, notes.c.at, text=notes.c.text)
 merge = MoveChat(notes, notes.c.chat)

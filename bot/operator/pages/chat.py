@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.domain.clients import StoredFile
+from bot.domain.clients.desk import StoredFile
 from bot.domain.concern import Concern
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable, NotAttached
 from bot.domain.operators import Role
@@ -29,9 +29,10 @@ from bot.operations.chats import Form
 from bot.operations.inbox import OpenChat, open_chat, the_chat
 from bot.operator.acts import ACTS
 from bot.operator.live import Pieces
-from bot.operator.talk import lines_of
+from bot.operator.pages.talk import lines_of
 from bot.operator.view import Asked, View, number_told
-from storage import outbox, presence
+from storage import outbox
+from storage.operators import presence
 from storage.views.conversation import Before
 
 _PATH = "/chats/{chat:int}"
@@ -50,13 +51,16 @@ _LARGEST = LARGEST + 500_000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The form of a reply as it is shown: its words, its key, the newest part of ours that its
-    writer has read, and what was said of the last try."""
+    """The forms of the page as they are shown. Of a reply its words, its key, the newest part of
+    ours that its writer has read, and what was said of the last try; of a `note` its words and its
+    key."""
 
     text: str
     key: str
     seen: int
     acted: Acted | None = None
+    note: str = ""
+    note_key: str = ""
 
 
 async def _opened(asked: Asked, page: str = "", place: Before | None = None) -> OpenChat:
@@ -86,6 +90,8 @@ async def _page(asked: Asked, draft: Draft | None = None, status: int = 200) -> 
         asked.rt.clock.token(),
         found.last_said,
     )
+    if not draft.note_key:
+        draft = replace(draft, note_key=asked.rt.clock.token())
     return asked.page(
         "chat.html",
         status,
@@ -167,13 +173,15 @@ async def _attached(asked: Asked, number: int, file: UploadFile) -> FileOut:
 
 
 async def note(asked: Asked) -> Response:
-    """Tell colleagues something."""
+    """Tell colleagues something, once; or show the form again, with its words and why not."""
     number, by, text = await _there(asked), asked.operator(), asked.said("text")
-    acted = await apply(asked.rt, lambda tx: chats.note(tx, by, number, text))
+    key = asked.said("note_key")
+    acted = await apply(asked.rt, lambda tx: chats.note(tx, by, number, text, key=key))
     if acted.result is Result.DONE:
         return asked.to(f"/chats/{number}")
     found = await _opened(asked)
-    return await _page(asked, Draft("", asked.rt.clock.token(), found.last_said, acted), 409)
+    draft = Draft("", asked.rt.clock.token(), found.last_said, acted, note=text)
+    return await _page(asked, draft, 409)
 
 
 _OF_CHAT = ("pause", "resume", "resume-drop", "answered")

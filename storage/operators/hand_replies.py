@@ -9,12 +9,10 @@ import sqlalchemy as sa
 
 from storage.outbox.rows import ANSWERS, OPERATOR
 from storage.schema.tables import hand_replies, outbox
-from storage.schema.tables.words import WORDS
-from storage.statements.binds import CHAT_ID, SECONDS
-from storage.statements.chat_rows import AT_ONCE, MoveChat
+from storage.statements.binds import CHAT_ID
+from storage.statements.chat_rows import BlankOld, MoveChat
 from storage.statements.clock import now
 from storage.statements.entity import Entity
-from storage.statements.sets import within
 from storage.statements.tx import Tx
 
 
@@ -73,27 +71,7 @@ def last_said(tx: Tx, chat: int) -> LastSaid:
     return LastSaid() if row is None else LastSaid(row.id, row.who or "")
 
 
-_FORGET_OLD = (
-    sa.update(hand_replies)
-    .where(
-        within(
-            hand_replies.c.part,
-            sa.select(hand_replies.c.part)
-            .where(
-                hand_replies.c.digest != sa.literal_column("''"), hand_replies.c.at < now - SECONDS
-            )
-            .order_by(hand_replies.c.at)
-            .limit(sa.literal_column(str(AT_ONCE))),
-        )
-    )
-    .values(**WORDS[hand_replies])
+forget_old = BlankOld(
+    hand_replies, hand_replies.c.part, hand_replies.c.at, text=hand_replies.c.digest
 )
-
-
-def forget_old(tx: Tx, older: float) -> bool:
-    """Take the hashes of words out of some replies of more than `older` seconds ago. True: there
-    may be more."""
-    return tx.execute(_FORGET_OLD, {"seconds": older}).rowcount == AT_ONCE
-
-
 merge = MoveChat(hand_replies, hand_replies.c.chat)

@@ -19,9 +19,9 @@ from bot.cli.output.layout import Column, Place, quoted
 from bot.cli.output.shapes import moment_shape, part_shape, run_shape, shape
 from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
+from bot.domain.clients.turn_answer import TurnAnswer
 from bot.domain.ending import ByHand, Ending
 from bot.domain.message import shortened
-from bot.domain.turn_answer import TurnAnswer
 from bot.lazy_imports import lazy_imports
 from bot.operations.reports.seen import Seen, look
 from bot.operations.reports.shortening import shortened_in, shown, shown_course, shown_verdict

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import backups
+from bot.cli.commands import backups
 from bot.cli.options import Acting, grouped
 from bot.cli.output import render
 from bot.cli.output.layout import Column, Place

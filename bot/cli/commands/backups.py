@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import checks, options
+from bot.cli import options
+from bot.cli.commands import checks
 from bot.cli.output import render
 from bot.cli.session import CommandFailed, settings_with_logs
 from bot.lazy_imports import lazy_imports

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from bot.operations.reports.phrases import counted, span
-from storage.views.hours import SPANS, Span
+from storage.views.health.hours import SPANS, Span
 
 SPAN = 900.0
 """Seconds of a bar; all of them are six hours."""

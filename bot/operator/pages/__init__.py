@@ -1,0 +1,1 @@
+"""Pages: each a list of views, with what it alone draws."""

@@ -1,0 +1,1 @@
+"""The tables of what operators do in a chat by hand."""
