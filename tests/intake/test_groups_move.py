@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fakes.telegram.faults import migrated
 from tests.fakes.updates import Person, entity, group, supergroup
 from tests.kit.agents import Held
