@@ -64,6 +64,7 @@ async def test_a_guests_files_come_along_when_the_guest_signs_in(kept: Files, ha
 
 
 async def test_a_file_goes_when_it_is_old(kept: Files, hand: Hand) -> None:
+    hand.stop_time()
     attachment = await keep(kept, hand)
     hand.advance(3600)
     await kept.sweep(0)
