@@ -81,6 +81,8 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
+_LONGEST_SID = 64
+"""Characters; Twilio's have 34."""
 _NOT_FROM_ENVIRONMENT = {"TWILIO_REGION": "", "TWILIO_EDGE": ""}
 
 
@@ -107,7 +109,7 @@ class TwilioApi:
         self._messages = f"{settings.twilio_api_url}{self._account}/Messages"
 
     async def create(self, sender: str, to: str, wire: Wire, status_callback: str) -> str:
-        """Send one message; its SID, empty when a good answer names none."""
+        """Send one message; its SID, empty when a good answer names none that can be one."""
         asked: dict[str, object] = {"To": to, "From": sender}
         if wire.content:
             asked["ContentSid"] = wire.content
@@ -119,7 +121,8 @@ class TwilioApi:
             asked["Body"] = wire.body
         if status_callback:
             asked["StatusCallback"] = status_callback
-        return string(await self._post(f"{self._messages}.json", asked), "sid")
+        sid = string(await self._post(f"{self._messages}.json", asked), "sid")
+        return sid if len(sid) <= _LONGEST_SID else ""
 
     async def now(self, sender: str) -> float | None:
         """Twilio's clock in epoch seconds, by the answer to a question about one message; None

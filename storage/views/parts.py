@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.delivery import PartState
-from bot.domain.message import Address, ChannelName
+from bot.domain.message import Address, ChannelName, clean
 from bot.domain.reply import PartKind
 from storage.schema.tables import accounts, chat_addresses, chats, journal, outbox, payloads
 from storage.statements.binds import ACCOUNT_ID, PART_ID
@@ -78,7 +78,7 @@ class PartFilter:
             (self.kinds, outbox.c.kind.in_(self.kinds)),
             (self.runs, outbox.c.run.in_(self.runs)),
             (self.chats, outbox.c.chat.in_(self.chats)),
-            (self.error, outbox.c.error.icontains(self.error, autoescape=True)),
+            (self.error, outbox.c.error.icontains(clean(self.error), autoescape=True)),
             (self.before is not None, outbox.c.id < (self.before or 0)),
         ]
         return [condition for wanted, condition in asked if wanted]

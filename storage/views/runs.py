@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from bot.domain.ending import Cause, Ending
-from bot.domain.message import ChannelName
+from bot.domain.message import ChannelName, clean
 from bot.domain.run import RunState
 from storage.holders import alive
 from storage.runs.rows import HEAD, KEPT, OPEN, WAITING, of_chat
@@ -107,7 +107,7 @@ class RunFilter:
             (self.ids, sa.or_(sa.false(), *(runs.c.id == number for number in self.ids))),
             (self.older is not None, runs.c.created_at <= now - (self.older or 0.0)),
             (self.newer is not None, runs.c.created_at >= now - (self.newer or 0.0)),
-            (self.error, runs.c.detail.icontains(self.error, autoescape=True)),
+            (self.error, runs.c.detail.icontains(clean(self.error), autoescape=True)),
             (self.before is not None, runs.c.id < (self.before or 0)),
             (self.beyond, runs.c.id > self.beyond),
         ]

@@ -22,7 +22,7 @@ from bot.domain.ports import Channel
 from bot.domain.reply import Button, FileOut, PartBody, Reply
 from channels.whatsapp.errors import COPY_BOTH
 from tests.channels.whatsapp_kit import PERSON, Line, line, part, ref, to
-from tests.fakes.faults import Fault, answers_within
+from tests.fakes.faults import Answer, Fault, answers_within
 from tests.fakes.twilio import faults
 from tests.fakes.twilio.server import ACCOUNT, SENDER
 from tests.fakes.windows import Window
@@ -257,3 +257,11 @@ async def test_typing_never_stands_in_the_way() -> None:
     async with line(twilio_typing=False) as at:
         await at.channel.typing(to(reply_to="SM" + "3" * 32))
         assert at.fake.calls == []
+
+
+@pytest.mark.parametrize("sid", ["", None, 7, "SM" + "9" * 100_000], ids=["", "null", "7", "long"])
+async def test_an_answer_that_names_no_message_leaves_the_send_uncertain(sid: object) -> None:
+    odd = Fault("odd_sid", stores=True, answer=Answer.of(201, {"sid": sid}))
+    async with line() as at:
+        at.fake.fail("create", odd)
+        assert await send(at) == Unknown("Twilio's answer names no message")

@@ -9,7 +9,7 @@ import pytest
 
 from bot.operations.doctor import held_off
 from bot.wiring import operator_session
-from tests.kit.operator import PASSWORDS, SETTINGS, TWO, OperatorBrowser, form_token
+from tests.kit.operator import PASSWORD, PASSWORDS, SETTINGS, TWO, OperatorBrowser, form_token
 from tests.operator.conftest import Browsers
 from tests.world import PUBLIC, World
 
@@ -124,6 +124,6 @@ async def test_behind_a_proxy_that_is_listed_each_address_counts_for_itself(
     by_proxy = {**PROXIED, "X-Forwarded-For": "203.0.113.9"}
     assert await tries(thief, ["operator"] * 11, **by_proxy) == [401] * 10 + [429]
     from_elsewhere = {**PROXIED, "X-Forwarded-For": "198.51.100.7"}
-    right = SETTINGS["operator_password"]
+    right = PASSWORD
     assert await tries(ada, ["operator"], right, **from_elsewhere) == [303]
     assert "WEB_PROXIES" not in caplog.text

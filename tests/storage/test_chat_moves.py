@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
+import pytest
 from sqlalchemy import (
     ARRAY,
     BigInteger,
@@ -66,6 +67,13 @@ def test_a_filter_that_names_nothing_lists_everything(hand: Hand) -> None:
     assert [line.id for line in hand.do(runs_listed, named, LEASE)] == [run.id]
     assert hand.do(runs_listed, RunFilter(endings=(Ending.EXPIRED,), error="x"), LEASE) == []
     assert hand.do(parts_listed, PartFilter(before=part.id)) == []
+
+
+@pytest.mark.parametrize("odd", ["\udced\udca0", "\0", "a\0b"], ids=ascii)
+def test_a_word_that_no_database_takes_matches_nothing(hand: Hand, odd: str) -> None:
+    hand.parts(hand.running())
+    assert hand.do(runs_listed, RunFilter(error=odd), LEASE) == []
+    assert hand.do(parts_listed, PartFilter(error=odd)) == []
 
 
 def statements() -> Iterator[tuple[str, SelectBase | UpdateBase]]:
