@@ -28,7 +28,7 @@ from bot.delivery.finish import give_back
 from bot.delivery.outcome import alarm
 from bot.delivery.rate_limit import Place
 from bot.delivery.status import ask
-from bot.domain.delivery import Lookup, Sent
+from bot.domain.delivery import Lookup, NotSent, Sent
 from bot.domain.errors import StaleLease
 from bot.domain.ports import Recipient, SendRef
 from bot.domain.run import Run
@@ -140,12 +140,12 @@ async def look_up(rt: Runtime, look: Look, to: Recipient) -> Result:
     """Ask the provider whether the part arrived."""
     part = look.part
     ref = SendRef(part.id, part.attempts, part.started_at)
-    found: Sent | Lookup = Lookup.NOT_FOUND
+    found: Sent | NotSent | Lookup = Lookup.NOT_FOUND
     for address in look.addresses:
         at = replace(to, address=address)
         seen = await rt.channels[part.account].look_up(at, part.body, ref, look.owned)
         if isinstance(seen, Sent):
             found = seen
             break
-        found = seen if seen is Lookup.CANNOT_TELL else found
+        found = found if found is Lookup.CANNOT_TELL else seen
     return Result(Attempt(part.id, part.attempts, part.looks), found)

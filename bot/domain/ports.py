@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol
 
 from bot.domain.commands import CommandForm
-from bot.domain.delivery import DeliveryStatus, LateRefusal, Lookup, Outcome, Sent
+from bot.domain.delivery import DeliveryStatus, LateRefusal, Lookup, NotSent, Outcome, Sent
 from bot.domain.message import Address, Attachment, ChannelName, ChatKind, Inbound
 from bot.domain.reply import Button, PartBody, Reply
 
@@ -158,8 +158,9 @@ class Channel(Protocol):
 
     async def look_up(
         self, to: Recipient, body: PartBody, ref: SendRef, owned: frozenset[str]
-    ) -> Sent | Lookup:
-        """Ask the provider whether the attempt arrived. `owned` are receipts of other parts."""
+    ) -> Sent | NotSent | Lookup:
+        """Ask the provider whether the attempt arrived. `owned` are receipts of other parts.
+        `NotSent` where it tells for certain that it did not, and that it never will."""
 
     async def typing(self, to: Recipient) -> None:
         """Show that an answer is being made. Best effort; never raises."""

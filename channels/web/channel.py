@@ -77,12 +77,12 @@ class WebChannel:
 
     async def look_up(
         self, to: Recipient, body: PartBody, ref: SendRef, owned: frozenset[str]
-    ) -> Sent | Lookup:
+    ) -> Sent | NotSent | Lookup:
         try:
             written = await self.desk.written(ref)
         except DatabaseUnavailable:
             return Lookup.CANNOT_TELL
-        return Sent(_receipt(ref)) if written else Lookup.NOT_FOUND
+        return Sent(_receipt(ref)) if written else NotSent("its attempt wrote nothing")
 
     async def typing(self, to: Recipient) -> None:
         """Tell those who follow that it is worked on."""

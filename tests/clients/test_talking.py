@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import httpx
 
+from bot.leases.checkpoints import Checkpoint
 from tests.kit.agents import Gated
+from tests.kit.conversation import PATIENT
+from tests.kit.passing import settle
 from tests.kit.web import Visitor
-from tests.world import World
+from tests.limits import until
+from tests.world import Running, World, dies_at
 
 
 async def test_a_message_is_accepted_and_its_answer_is_told_once(
@@ -54,3 +58,35 @@ async def test_whoever_follows_is_told_in_order_what_becomes_of_a_message(
         await again.until(lambda f: "ended" in f.kinds)
         assert again.kinds == ["accepted", "working", "message", "ended"]
         assert [told.id for told in again.told] == [1, 2, 3, 4]
+
+
+async def test_an_answer_is_told_however_often_its_sender_dies_before_it_was(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    """A page's journal tells for certain that an attempt wrote nothing: no one is left in doubt."""
+    agent, deaths = Gated(), 3
+    at_work: list[Running] = []
+
+    async def begin_to_die() -> Running:
+        reached = dies_at(Checkpoint.BEFORE_SEND, lambda: at_work[-1])
+        at_work.append(await world.start(web=True, agent=agent, reached=reached, **PATIENT))
+        return at_work[-1]
+
+    first = await begin_to_die()
+    visitor = await Visitor(first.url, http).begin()
+    assert (await visitor.say("m1", "hello")).status_code == 202
+    agent.go.set()
+    for more in reversed(range(deaths)):
+        await until(lambda: at_work[-1].dead)
+        await at_work[-1].die()
+        if more:
+            await begin_to_die()
+    running = await world.start(web=True, agent=agent, **PATIENT)
+    await settle(world)
+    answer = await Visitor(running.url, http, visitor.token).answered("m1")
+    assert (answer["status"], answer["ending"], answer["answer"]) == (
+        "completed",
+        "answered",
+        "re: hello",
+    )
+    assert await world.rows("SELECT attempts, state FROM outbox") == [(deaths + 1, "sent")]
