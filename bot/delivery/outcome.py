@@ -144,7 +144,7 @@ def reconsider(tx: Tx, run: int | None) -> None:
     """Recompute a finished run's ending after late news of its parts. The chat is locked.
 
     What was proven not to have left goes out by itself where the run ended in the doubt whether
-    it had, before the note that tells of the doubt, if that waits; after any other ending it is
+    it had, before the notice that tells of the doubt, if that waits; after any other ending it is
     never sent any more.
     """
     found = None if run is None else runs.find(tx, run)

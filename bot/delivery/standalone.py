@@ -30,6 +30,7 @@ from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.standalone")
 _AT_ONCE = 20
+"""Parts that are begun, or looked up, at a time, besides those that are on their way."""
 _AT_MOST = 200
 
 
