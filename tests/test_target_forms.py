@@ -76,6 +76,15 @@ async def test_each_path_gives_what_it_gives_without_a_host(running: Running) ->
         assert (await ask(running, target)).status_code == 404, target
 
 
+async def test_the_path_of_public_url_may_stand_before_either_form(world: World) -> None:
+    running = await world.start(agent=repeats, public_url=f"{PUBLIC}/bot", **WEB, **SETTINGS)
+    for named in ("", "http://bot.example.com"):
+        page = await ask(running, f"{named}/bot/operator")
+        assert page.headers["location"].startswith("/bot/operator/sign-in"), named
+        for path, status in (("/bot/telegram/webhook", 405), ("/bot/web/v1/events", 401)):
+            assert (await ask(running, named + path)).status_code == status, (named, path)
+
+
 async def test_a_signature_is_one_over_public_url_whatever_the_target_calls_us(
     running: Running,
 ) -> None:
