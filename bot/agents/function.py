@@ -169,7 +169,7 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
 
 
 def _looked_up(setting: str, module_name: str, module: object, path: str) -> object:
-    """What stands at this path in the module. Raises ConfigurationError where there is nothing,
+    """The thing at this path in the module. Raises ConfigurationError where there is nothing,
     and what a property or a `__getattr__` of the builder's raises."""
     target = module
     for name in path.split("."):
