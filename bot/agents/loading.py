@@ -48,9 +48,9 @@ def _not_found(name: str, missing: str, here: str, error: ModuleNotFoundError) -
 
 @contextmanager
 def builders_code(setting: str, doing: str) -> Iterator[None]:
-    """Where code of a builder runs that is being loaded: its exception becomes a
-    ConfigurationError, in one line with what to do, and an exit too; an interrupt is not the
-    builder's. A builder who sits here sees the traceback besides."""
+    """Around code of a builder that is being loaded: its exception becomes a ConfigurationError, in
+    one line with what to do, and an exit too; an interrupt is not the builder's. A builder who
+    sits here sees the traceback besides."""
     try:
         yield
     except ConfigurationError:
