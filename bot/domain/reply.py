@@ -60,6 +60,10 @@ class PartKind(StrEnum):
     OPERATOR = "operator"
 
 
+ANSWERING = frozenset({PartKind.REPLY, PartKind.APOLOGY})
+"""What a run owes to its messages, and says behind them."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartBody:
     """One message as it goes on the wire.
