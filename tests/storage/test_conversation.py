@@ -6,8 +6,10 @@ import pytest
 
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.reply import PartKind
-from storage import holders, outbox, runs
+from storage import holders, inbox, outbox, runs
+from storage.inbox import NewMessage
 from storage.outbox import Attempt
+from storage.views import record
 from storage.views.conversation import Before, conversation
 from storage.views.history import ChatBefore, history
 from storage.views.runs import run_line
@@ -120,3 +122,13 @@ def test_the_messages_of_a_run_are_named_as_they_came(hand: Hand, chat: int) -> 
     line = hand.do(run_line, run, LEASE)
     assert line is not None
     assert line.requests == ("tg-700-1", "tg-700-2")
+
+
+def test_the_record_of_a_chat_has_its_messages_as_they_came(hand: Hand, chat: int) -> None:
+    """Over more pages than one."""
+    for half in (range(1, 81), range(81, 161)):
+        new = [NewMessage(hand.account, chat, message(number), "{}") for number in half]
+        hand.do(inbox.store_messages, new)
+        set_clock(hand, -HOUR)
+    ids = [row["id"] for row in hand.do(lambda tx: list(record.messages(tx, chat)))]
+    assert (len(ids), ids) == (160, sorted(ids))
