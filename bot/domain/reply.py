@@ -61,7 +61,7 @@ class PartKind(StrEnum):
 
 
 ANSWERING = frozenset({PartKind.REPLY, PartKind.APOLOGY})
-"""What a run owes to its messages, and says behind them."""
+"""The kinds of an answer, which stands behind the messages that it is for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ def test_what_a_platform_counts_within_a_second_stands_as_it_counts() -> None:
         pytest.param([(1, 10, 50.0), (2, 30, 5.0)], [(20, 51.0)], "1 h20 2", id="words between"),
         pytest.param([(1, 10, 50.0), (2, None, 60.0)], [(20, 55.0)], "1 h20 2", id="words before"),
         pytest.param([(1, 10, 50.0), (2, None, 54.0)], [(20, 55.0)], "1 2 h20", id="words behind"),
+        pytest.param([(1, None, 55.0)], [(20, 55.0)], "1 h20", id="words that end a turn"),
         pytest.param([], [(8, 9.0), (7, 11.0)], "h7 h8", id="words alone"),
     ],
 )

@@ -85,7 +85,7 @@ def as_answered(
     last = 0
     for turn in sorted(turns, key=lambda turn: turn.run):
         if turn.answer is None:
-            earlier = (one.part for one in by_hand if one.at <= turn.ended_at)
+            earlier = (one.part for one in by_hand if one.at < turn.ended_at)
             last = max(last, max(earlier, default=0))
             placed.append(((last, 1, turn.run), turn))
         else:
