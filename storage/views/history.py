@@ -154,8 +154,8 @@ def _in_order(lines: Sequence[_Line]) -> Iterator[_Line]:
     for one in as_answered(map(_ended_turn, turns.values()), words):
         if isinstance(one, EndedTurn):
             begun = True
-            yield from as_written(line for line in turns[one.run] if line.what == _MESSAGE)
-            yield from (line for line in turns[one.run] if line.what == _ANSWER and line.text)
+            yield from as_written([line for line in turns[one.run] if line.what == _MESSAGE])
+            yield from [line for line in turns[one.run] if line.what == _ANSWER and line.text]
         elif begun:
             yield by_hand[one.part]
 

@@ -39,9 +39,12 @@ def as_written(messages: Iterable[M]) -> Sequence[M]:
 
     One whose time nobody tells stands behind all that were recorded before it.
     """
+    recorded = sorted(messages, key=lambda message: message.id)
+    if len(recorded) < 2:  # as most turns have it
+        return recorded
     placed: list[tuple[Place, M]] = []
     last: Place = (0.0, 0)
-    for message in sorted(messages, key=lambda message: message.id):
+    for message in recorded:
         if message.sent_at is None:
             written = max((message.received_at, 0), last)
         else:
