@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -12,14 +13,17 @@ from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody
 from bot.runs.turn import STORE
 from channels.telegram.channel import TelegramChannel
+from storage.engine.database import Database, DatabaseSettings
+from storage.engine.name_lock import is_held
+from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import ADA, MORTAL, endings, post, until_running
 from tests.kit.passing import outlive, settle
-from tests.limits import until
-from tests.world import Running, World
+from tests.limits import PATIENCE, moment, until
+from tests.world import Running, World, open_world
 
 CALM: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0}
 _AGE = "SELECT answerback_lease_now() - renewed_at FROM holders ORDER BY id LIMIT 1"
@@ -370,6 +374,33 @@ async def test_a_restart_under_the_same_name_and_pid_takes_over_at_once(world: W
     assert [bool(row[2]) for row in names] == [False, True]
     assert heir.process.lease.name == names[1][0]
     assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_a_process_that_dies_while_it_takes_its_name_keeps_it_no_longer(
+    sqlite_url: str,
+) -> None:
+    """On SQLite its writer may be opening the file whose lock the name is."""
+    async with open_world(sqlite_url) as world:
+        dying = await world.start(agent=Echo(), **MORTAL)
+        reached, go_on = asyncio.Event(), threading.Event()
+        loop, db, lease = asyncio.get_running_loop(), dying.process.rt.db, dying.process.lease
+
+        def hold_up(_tx: Tx) -> None:
+            loop.call_soon_threadsafe(reached.set)
+            go_on.wait(PATIENCE)
+
+        held_up = asyncio.create_task(db.write(hold_up))
+        await reached.wait()
+        begun = asyncio.create_task(lease.begin())
+        await moment()  # until it stands behind that in the writer's line
+        dying.kill()
+        go_on.set()
+        await asyncio.gather(dying.end, held_up, begun, return_exceptions=True)
+        read = Database(DatabaseSettings(sqlite_url), world.clock)
+        try:
+            assert not await read.read(is_held, lease.name)
+        finally:
+            read.close()
 
 
 async def test_a_loop_that_is_blocked_past_the_lease_counts_as_a_death(world: World) -> None:
