@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -40,6 +42,7 @@ _STRAYS = 20
 """Wrong requests that are told a minute, each with at most so many characters of its path."""
 _PATH_TOLD = 100
 _TELL_AGAIN = 60.0
+_ABSOLUTE = re.compile(rb"https?://[^/#]+(/.*)?", re.IGNORECASE)
 
 _log = logging.getLogger("answerback.webhooks")
 _Answer = Callable[[Request], Awaitable[Response]]
@@ -97,6 +100,7 @@ def build_app(site: Site) -> App:
     }
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope = _in_origin_form(scope)
         path = scope.get("path", "")
         for start, (prefix, page) in pages.items():
             if path == start or path.startswith(f"{start}/"):
@@ -105,6 +109,21 @@ def build_app(site: Site) -> App:
         await ours(scope, receive, send)
 
     return app
+
+
+def _in_origin_form(scope: Scope) -> Scope:
+    """The request as if its target had come without scheme and host: a server takes both forms
+    (RFC 9112, 3.2.2), and some gateways send the absolute one.
+
+    What the target calls us decides nothing. Whoever judges by a name reads the Host header, which
+    is what a gateway has judged: with `http://localhost/` in a target one could get past it.
+    """
+    # Of the bytes as they came: a %2F is no end of the host.
+    absolute = _ABSOLUTE.fullmatch(scope.get("raw_path") or b"")
+    if absolute is None:
+        return scope
+    path = absolute[1] or b"/"
+    return {**scope, "raw_path": path, "path": unquote(path.decode("ascii"))}
 
 
 def _our_app(site: Site) -> Starlette:
@@ -167,14 +186,19 @@ class _Strays:
         return True
 
 
-def build_waiting_app() -> Starlette:
+def build_waiting_app() -> App:
     """The application while the process starts: it is alive, and not ready for anything."""
-    return Starlette(
+    waiting = Starlette(
         routes=[
             HttpRoute("/healthz", _alive),
             HttpRoute("/{path:path}", _starting, methods=["GET", "POST"]),
         ]
     )
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await waiting(_in_origin_form(scope), receive, send)
+
+    return app
 
 
 async def _starting(_request: Request) -> Response:

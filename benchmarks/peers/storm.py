@@ -18,7 +18,7 @@ from benchmarks.peers.contestants import Arq, Dbos, Naive, Ours, Peer, Taskiq
 from benchmarks.proof import report
 from benchmarks.proof.disks import own_mounts
 from benchmarks.proof.grounds import Database, storm_on
-from benchmarks.proof.judge import Outcome, Wrong
+from benchmarks.proof.judge import UNCERTAIN, Outcome, Wrong
 from benchmarks.proof.plan import Kind, Load, draw
 from benchmarks.proof.storm import Found
 from benchmarks.report import progress
@@ -131,7 +131,7 @@ class Line:
     @property
     def cells(self) -> Sequence[str]:
         """The row of the table."""
-        uncertain = self._of(Outcome.ARRIVED) + self._of(Outcome.MISSING)
+        uncertain = sum(self._of(one) for one in UNCERTAIN)
         counts = [self.messages, self.kills, self.others]
         counts += [self.wrongs.get(w, 0) for w in (Wrong.LOST, Wrong.DOUBLED, Wrong.ORDER)]
         counts += [uncertain, self._of(Outcome.NEEDLESS), self._of(Outcome.IN_VAIN)]

@@ -2,8 +2,9 @@
 
 It knows nothing of who answers. Everything that it is given was written down by the providers and
 the pages, but the claims: what the contestant says became of each message. A claim excuses (a
-message that is said to be uncertain may be missing, and may be there); it never vouches: a message
-that is said to be answered and that nobody was shown is lost.
+message that is said to be uncertain may be missing, may be there, and may have come behind others:
+a request that was under way arrives when it arrives); it never vouches: a message that is said to
+be answered and that nobody was shown is lost.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ class Outcome(StrEnum):
 
     ANSWERED = "answered, once"
     ARRIVED = "uncertain, and had arrived"
+    LATE = "uncertain, and arrived behind a later answer"
     MISSING = "uncertain, and had not arrived"
     IN_VAIN = "apologised for, since their agent failed each time"
     NEEDLESS = "apologised for without need"
     BY_HAND = "answered or closed by an operator"
     LOST = "lost"
+
+
+UNCERTAIN = (Outcome.ARRIVED, Outcome.LATE, Outcome.MISSING)
 
 
 class Wrong(StrEnum):
@@ -82,7 +87,7 @@ class Verdict:
 
     @property
     def uncertain(self) -> int:
-        return self.outcomes[Outcome.ARRIVED] + self.outcomes[Outcome.MISSING]
+        return sum(self.outcomes[one] for one in UNCERTAIN)
 
     def wrong(self, wrong: Wrong) -> int:
         """The number of findings of this kind."""
@@ -105,12 +110,18 @@ def judge(
     for one in asked:
         chats.setdefault(one.chat, []).append(one.errand)
     for chat, texts in shown.items():
-        parts = [part for text in texts for part in answered(text)]
+        parts = [said for text in texts for said in answered(text)]
         times = Counter(parts)
         errands = chats.pop(chat, [])
+        behind = _behind(errands, [said for said in parts if said[0] not in by_hand])
+        late = {part.name for part in behind}
         for errand in errands:
-            _judge_one(verdict, errand, times, claims.get(errand.name))
-        _judge_order(verdict, errands, parts, by_hand)
+            claim = claims.get(errand.name)
+            _judge_one(verdict, errand, times, claim, late=errand.name in late)
+        for part in behind:
+            if claims.get(part.name) is not Claim.UNCERTAIN:
+                why = f"part {part.number}, behind {part.before}"
+                verdict.add(Wrong.ORDER, part.name, why, part.before)
         for name, _ in times:
             if name not in {errand.name for errand in errands}:
                 verdict.add(Wrong.MISLED, name, f"shown in {chat}, which never asked")
@@ -121,7 +132,12 @@ def judge(
 
 
 def _judge_one(
-    verdict: Verdict, errand: Errand, times: Counter[tuple[str, int]], claim: Claim | None
+    verdict: Verdict,
+    errand: Errand,
+    times: Counter[tuple[str, int]],
+    claim: Claim | None,
+    *,
+    late: bool = False,
 ) -> None:
     seen = [times[errand.name, part] for part in range(1, errand.parts + 1)]
     whole = all(seen)
@@ -129,15 +145,18 @@ def _judge_one(
         verdict.add(Wrong.DOUBLED, errand.name, f"{claim or 'no claim'}, shown {seen} times")
     if claim is Claim.APOLOGISED and any(seen):
         verdict.add(Wrong.MISLED, errand.name, "was shown its answer, and an apology")
-    verdict.outcomes[_outcome(errand, claim, whole=whole)] += 1
-    if _outcome(errand, claim, whole=whole) is Outcome.LOST:
+    outcome = _outcome(errand, claim, whole=whole, late=late)
+    verdict.outcomes[outcome] += 1
+    if outcome is Outcome.LOST:
         verdict.add(Wrong.LOST, errand.name, f"{claim or 'no claim'}, shown {seen} times")
 
 
-def _outcome(errand: Errand, claim: Claim | None, *, whole: bool) -> Outcome:
+def _outcome(errand: Errand, claim: Claim | None, *, whole: bool, late: bool) -> Outcome:
     match claim:
+        case Claim.UNCERTAIN if whole:
+            return Outcome.LATE if late else Outcome.ARRIVED
         case Claim.UNCERTAIN:
-            return Outcome.ARRIVED if whole else Outcome.MISSING
+            return Outcome.MISSING
         case Claim.BY_HAND:
             return Outcome.BY_HAND
         case Claim.APOLOGISED:
@@ -146,20 +165,25 @@ def _outcome(errand: Errand, claim: Claim | None, *, whole: bool) -> Outcome:
             return Outcome.ANSWERED if whole else Outcome.LOST
 
 
-def _judge_order(
-    verdict: Verdict,
-    errands: Sequence[Errand],
-    parts: Sequence[tuple[str, int]],
-    by_hand: Collection[str],
-) -> None:
-    """Each part that was shown first behind one that belongs behind it is out of order."""
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """A part that was shown behind one of message `before`, which belongs behind it."""
+
+    name: str
+    number: int
+    before: str
+
+
+def _behind(errands: Sequence[Errand], parts: Sequence[tuple[str, int]]) -> Sequence[_Behind]:
+    """Each part that was first shown behind one that belongs behind it."""
     places = {errand.name: place for place, errand in enumerate(errands)}
+    found = []
     last = (-1, 0)
     for name, part in dict.fromkeys(parts):
-        if name not in places or name in by_hand:
+        if name not in places:
             continue
         key = places[name], part
         if key < last:
-            before = errands[last[0]].name
-            verdict.add(Wrong.ORDER, name, f"part {part}, behind {before}", before)
+            found.append(_Behind(name, part, errands[last[0]].name))
         last = max(last, key)
+    return found

@@ -69,7 +69,9 @@ _LEFT = """SELECT r.id, r.state, r.chat, c.paused_until, r.holder, r.fence, r.at
     r.failures, r.deaths, r.not_before, r.set_aside, r.detail, o.kind, o.state, o.attempts,
     o.not_before, o.error FROM runs r JOIN chats c ON c.id = r.chat
     LEFT JOIN outbox o ON o.run = r.id WHERE r.state <> 'ended'"""
-_ENDED = "SELECT i.text, r.ending, r.cause FROM inbound i JOIN runs r ON r.id = i.run"
+_ENDED = """SELECT i.text, r.ending, r.cause, EXISTS (
+        SELECT 1 FROM events e WHERE e.run = r.id AND e.what = 'ended uncertain')
+    FROM inbound i JOIN runs r ON r.id = i.run"""
 _REQUEUED = """SELECT i.text FROM inbound i JOIN events e
     ON e.run = i.run OR e.why = 'as run ' || CAST(i.run AS TEXT)
     WHERE e.what = 'requeued' AND e.who = 'storm'"""
@@ -239,8 +241,8 @@ class Answerback(Contestant):
 
     async def claims(self) -> Mapping[str, Claim]:
         found = {}
-        for text, ending, cause in await self._surely(_ENDED):
-            if (claim := _claim(ending, cause)) is not None:
+        for text, ending, cause, doubted in await self._surely(_ENDED):
+            if (claim := _claim(ending, cause, doubted=bool(doubted))) is not None:
                 found[text.split()[0]] = claim
         return found
 
@@ -288,11 +290,14 @@ class Answerback(Contestant):
             return asked_there.execute(sql.encode()).fetchall()
 
 
-def _claim(ending: str | None, cause: str | None) -> Claim | None:
+def _claim(ending: str | None, cause: str | None, *, doubted: bool) -> Claim | None:
+    """The claim of a run; the person was told of a doubt also where it was cleared up later."""
     if cause in (Cause.HUMAN_ANSWERED, Cause.OPERATOR):
         return Claim.BY_HAND
     match ending:
         case Ending.UNCERTAIN:
+            return Claim.UNCERTAIN
+        case Ending.ANSWERED if doubted:
             return Claim.UNCERTAIN
         case Ending.APOLOGISED:
             return Claim.APOLOGISED

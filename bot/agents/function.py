@@ -7,11 +7,11 @@ import difflib
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from bot.agents.loading import OURS, broken, fault, import_module
+from bot.agents.loading import OURS, builders_code, fault, import_module
 from bot.domain.errors import AgentFailed
 from bot.domain.reply import Button, FileOut, Reply
 from bot.domain.turn import Turn
@@ -156,32 +156,47 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
         stem = Path(module_name).stem
         raise fault(setting, f"name the module and not its file, for example {stem}:{path}")
     module = import_module(setting, module_name)
-    target: object = module
+    with builders_code(setting, f"loading {path}"):
+        target = _looked_up(setting, module_name, module, path)
+        if inspect.isclass(target):
+            kind: type = target
+            with builders_code(setting, f"making a {kind.__name__} without arguments"):
+                target = kind()
+        if not callable(target):
+            raise fault(setting, f"{path} is a {type(target).__name__}, not a function")
+        _check_signature(setting, target)
+        return FunctionAgent(spec, target, threads)
+
+
+def _looked_up(setting: str, module_name: str, module: object, path: str) -> object:
+    """The thing at this path in the module. Raises ConfigurationError where there is nothing,
+    and what a property or a `__getattr__` of the builder's raises."""
+    target = module
     for name in path.split("."):
-        if not hasattr(target, name):
-            raise fault(setting, _missing(module, target, name))
-        target = getattr(target, name)
-    if inspect.isclass(target):
-        kind: type = target
-        making, mend = f"making a {kind.__name__} without arguments", "mend it, or name a function"
         try:
-            target = kind()
-        except (Exception, SystemExit) as error:
-            raise broken(setting, making, error, mend) from error
-    if not callable(target):
-        raise fault(setting, f"{path} is a {type(target).__name__}, not a function")
-    _check_signature(setting, target)
-    return FunctionAgent(spec, target, threads)
+            target = getattr(target, name)
+        except AttributeError as error:
+            if error.name not in (None, name):
+                raise  # Something else is missing, in the code that would have found this.
+            where = getattr(module, "__file__", None) or module_name
+            hint = _hint(module_name, target, name)
+            raise fault(setting, f"{where} has no function {name!r}; {hint}") from error
+    return target
 
 
-def _missing(module: ModuleType, holder: object, name: str) -> str:
-    public = [n for n in dir(holder) if not n.startswith("_")]
-    there = [n for n in public if callable(getattr(holder, n, None))]
+def _hint(module_name: str, holder: object, name: str) -> str:
+    if module_name.partition(".")[0] in OURS:
+        return "that name is Answerback's own: rename your module"
+    there = [n for n in dir(holder) if not n.startswith("_") and _is_callable(holder, n)]
     near = difflib.get_close_matches(name, there, 1)
-    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(there[:10]) or 'none'}"
-    if module.__name__.partition(".")[0] in OURS:
-        hint = "that name is Answerback's own: rename your module"
-    return f"{module.__file__ or module.__name__} has no function {name!r}; {hint}"
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(there[:10]) or 'none'}"
+
+
+def _is_callable(holder: object, name: str) -> bool:
+    """Tell whether it may be named instead; what can't even be looked up may not."""
+    with suppress(Exception, SystemExit):
+        return callable(getattr(holder, name, None))
+    return False
 
 
 def _check_signature(setting: str, target: Callable[..., object]) -> None:

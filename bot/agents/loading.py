@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -26,30 +28,50 @@ def import_module(setting: str, name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if name == missing or name.startswith(f"{missing}."):
-            where = f"the current folder ({here}), on PYTHONPATH or among the installed packages"
-            raise fault(setting, f"there is no module {missing!r} in {where}") from error
-        where = places(error)
-        said = f"{name} imports {missing!r}, which is not installed"
-        raise fault(setting, f"{said} ({where})" if where else said) from error
-    except (Exception, SystemExit) as error:
-        variable = setting.partition("=")[0]
-        mend = f"mend it, or name another in {variable}"
-        raise broken(setting, f"importing {name}", error, mend) from error
+    with builders_code(setting, f"importing {name}"):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None:
+                raise
+            raise fault(setting, _not_found(name, error.name, here, error)) from error
 
 
-def broken(setting: str, doing: str, error: BaseException, mend: str) -> ConfigurationError:
-    """A ConfigurationError for the builder's own exception, in one line, with what to do. A builder
-    who sits here sees its traceback too."""
-    nobody = Spoken()
-    _builders.info("%s: %s failed", setting, doing, extra={"fault": Fault(error, nobody)})
+def _not_found(name: str, missing: str, here: str, error: ModuleNotFoundError) -> str:
+    if name == missing or name.startswith(f"{missing}."):
+        where = f"the current folder ({here}), on PYTHONPATH or among the installed packages"
+        return f"there is no module {missing!r} in {where}"
     where = places(error)
-    said = " ".join(f"{type(error).__name__}: {error}".split())
-    return fault(setting, f"{doing} failed: {said}{f' ({where})' if where else ''}; {mend}")
+    said = f"{name} imports {missing!r}, which is not installed"
+    return f"{said} ({where})" if where else said
+
+
+@contextmanager
+def builders_code(setting: str, doing: str) -> Iterator[None]:
+    """Around code of a builder that is being loaded: its exception becomes a ConfigurationError, in
+    one line with what to do, and an exit too; an interrupt is not the builder's. A builder who
+    sits here sees the traceback besides."""
+    try:
+        yield
+    except ConfigurationError:
+        raise
+    except (Exception, SystemExit) as error:
+        nobody = Spoken()
+        _builders.info("%s: %s failed", setting, doing, extra={"fault": Fault(error, nobody)})
+        where = places(error)
+        said = f"{_in_words(error)} ({where})" if where else _in_words(error)
+        mend = f"mend it, or name another in {setting.partition('=')[0]}"
+        raise fault(setting, f"{doing} failed: {said}; {mend}") from error
+
+
+def _in_words(error: BaseException) -> str:
+    """The kind of the exception, and what it says in one line, if it can say anything."""
+    kind = type(error).__name__
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the builder's edge: an exception that can't be told
+        words = ""
+    return f"{kind}: {words}" if words else kind
 
 
 def fault(setting: str, what: str) -> ConfigurationError:

@@ -107,7 +107,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The run is over. `ready` says that something may be due by it: a note, or the chat's next
+    """The run is over. `ready` says that something may be due by it: a notice, or the chat's next
     run. `follows` is that run where it goes on in this one's place, already claimed."""
 
     ending: Ending
@@ -116,7 +116,8 @@ class Ended:
 
 
 class Halt(Enum):
-    """A step without anything to hand over: the run waits for a place, or is over for us."""
+    """The end of a delivery here, or a wait for a place under the rate limits: nothing more need be
+    told of what is next."""
 
     NEEDS_PLACE = "a part may leave as soon as the rate limits give it a place"
     GAVE_BACK = "ready again, due later: somebody goes on with it then"
@@ -124,13 +125,15 @@ class Halt(Enum):
 
 
 Next = Send | Look | InCall | Pause | Ended | Halt
+"""The outcome of one transaction of delivery: an act outside that it allows, a wait, or the end.
+(A step that an agent takes is something else: `bot/runs/steps.py`.)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """The delivery of a run, as far as it is in no row. `placed` says that the rate limits let one
     part leave now, `calling` of a part whether its call is under way in this process. `heir` claims
-    the run that follows in the chat; None where this run's place is others'."""
+    the run that follows in the chat; None where no place of an agent is kept for that."""
 
     rt: Runtime
     run: Run
@@ -338,7 +341,7 @@ def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, 
     free = {one: locked[one.run.chat] for one in received if one.run.chat in locked}
     replies = outbox.of_held(tx, [one.run.claim for one in free])
     held = {one: replies[one.run.id] for one in free if one.run.id in replies}
-    parts = {one: _received(one.attempt, reply.parts) for one, reply in held.items()}
+    parts = {one: _with_receipt(one.attempt, reply.parts) for one, reply in held.items()}
     steps = {one: _ordinary(one.delivery, free[one], parts[one], now) for one in held}
     ordinary = [one for one, step in steps.items() if step is not None]
     recorded = outbox.receive_first(tx, [one.receipt for one in ordinary])
@@ -381,7 +384,7 @@ def _go_on(tx: Tx, followed: Sequence[Received]) -> Mapping[int, Run]:
     return runs.promote_each(tx, of, [chat for chat, heir in heirs.items() if heir == by], by)
 
 
-def _received(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFacts]:
+def _with_receipt(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFacts]:
     """The parts as they are once this attempt, which is under way, has its receipt; none when it is
     not."""
     under_way = (attempt.part, attempt.number, PartState.SENDING)

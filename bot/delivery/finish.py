@@ -1,4 +1,5 @@
-"""Finish a run: set its ending, drop pending parts, queue the notice, promote the next run."""
+"""Finish a run: set its ending, drop pending parts, queue the notices that are owed, hand the chat
+over where its agent asked for a person, promote the next run."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from storage.outbox import Notice
 from storage.statements.tx import Tx
 
 _TOLD_AGAIN_AFTER = 86_400.0
-
+"""Seconds for which a chat is told once only that an answer came too late."""
 _WORKER = "worker"
 _AGENT = "agent"
 
@@ -37,11 +38,11 @@ def give_back(tx: Tx, run: Run, seconds: float, why: str) -> None:
 
 
 def after_end(tx: Tx, rt: Runtime, run: Run, end: Close, who: str) -> bool:
-    """Drop what is pending, post the note that is owed, hand the chat over if the agent asked for
+    """Drop what is pending, post the notice that is owed, hand the chat over if the agent asked for
     a person, promote the next run: whoever ended this one. Returns whether something may have
-    become due: a note, or that run."""
+    become due: a notice, or that run."""
     outbox.drop_pending(tx, run.id)
-    _note(tx, rt, run, end)
+    _post_owed(tx, rt, run, end)
     handed_over = run.handoff is not None and hands_over(end)
     if handed_over:
         _hand_over(tx, rt, run)
@@ -61,8 +62,8 @@ def _hand_over(tx: Tx, rt: Runtime, run: Run) -> None:
         notices.say(tx, rt, chat, said, run=run.id, notice=Notice.HANDED_OVER)
 
 
-def _note(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
-    """The one note that an ending owes the person, if any."""
+def _post_owed(tx: Tx, rt: Runtime, run: Run, end: Close) -> None:
+    """Post the one notice that an ending owes the person, if any."""
     note = end.ending.rule.note
     if note is None or run.account not in rt.channels:
         return

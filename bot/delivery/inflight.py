@@ -66,7 +66,8 @@ class _Call:
 
 
 class InFlightSends:
-    """Owns this process's calls to providers."""
+    """Owns this process's calls to providers. `call` makes one; `calls` and `calling` tell of
+    those that are under way."""
 
     def __init__(
         self, rt: Runtime, lease: LeaseKeeper, limiters: Mapping[int, RateLimiter]
@@ -88,7 +89,7 @@ class InFlightSends:
         return frozenset(attempt.part for attempt in tuple(self._calls))
 
     def calls(self, part: int) -> bool:
-        """Tell whether this part is among them; from any thread."""
+        """Tell whether the call of this part is under way here; from any thread."""
         return part in self.calling
 
     async def over(self, part: int, seconds: float) -> None:
@@ -115,7 +116,7 @@ class InFlightSends:
             self._writers.add(writer)
             writer.add_done_callback(self._writers.discard)
             raise
-        self._over(call)
+        self._forget(call)
 
     async def finish(self, grace: float) -> None:
         """Wait for what is under way, at most `grace` seconds; record the rest as uncertain.
@@ -129,7 +130,7 @@ class InFlightSends:
             writer.cancel()
         for call in tuple(self._calls.values()):
             await self._write(call, await call.cut())
-            self._over(call)
+            self._forget(call)
 
     def hurry(self) -> None:
         """Wait for nothing any more: whoever asked to stop asked again."""
@@ -198,7 +199,7 @@ class InFlightSends:
             except Exception:  # noqa: BLE001 - the task's edge: the part must not stay `sending`
                 _log.exception("the outcome of part %s could not be written", call.part.id)
             else:
-                self._over(call)
+                self._forget(call)
                 self._rt.wakeups.tell(READY)
                 return
             tries += 1
@@ -218,7 +219,8 @@ class InFlightSends:
             return
         alarm(self._rt, call.part.id, doubled=doubled)
 
-    def _over(self, call: _Call) -> None:
+    def _forget(self, call: _Call) -> None:
+        """The outcome of this call is written: it is nobody's any more."""
         self._calls.pop(call.attempt, None)
         call.over.set()
         self._moved.set()

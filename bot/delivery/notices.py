@@ -67,7 +67,7 @@ def plain(rt: Runtime, chat: Chat, text: Text, **values: str | int) -> Reply:
 
 
 def uncertain(rt: Runtime, chat: Chat, run: int) -> Reply:
-    """The honest note after a delivery that nobody can confirm, with a way to get it again."""
+    """The honest notice after a delivery that nobody can confirm, with a way to get it again."""
     if rt.channels[chat.account].traits.has_buttons:
         label = rt.words.say(Text.RESEND_BUTTON, chat.language)
         return Reply(

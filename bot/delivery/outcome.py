@@ -144,15 +144,16 @@ def reconsider(tx: Tx, run: int | None) -> None:
     """Recompute a finished run's ending after late news of its parts. The chat is locked.
 
     What was proven not to have left goes out by itself where the run ended in the doubt whether
-    it had; after any other ending it is never sent any more.
+    it had, before the notice that tells of the doubt, if that waits; after any other ending it is
+    never sent any more.
     """
     found = None if run is None else runs.find(tx, run)
     if run is None or found is None or found.ending is None:
         return
-    if found.ending not in _MAY_HAVE_ARRIVED:
+    if found.ending in _MAY_HAVE_ARRIVED:
+        outbox.send_alone(tx, run)
+    else:
         outbox.drop_pending(tx, run)
-    elif outbox.send_alone(tx, run):
-        outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)
     answer = [p.facts for p in outbox.of_run_any(tx, run) if p.replaced_by is None]
     fits = review(found.ending, answer)
     if fits is None or not runs.correct_ending(tx, run, found.ending, fits):
@@ -160,5 +161,5 @@ def reconsider(tx: Tx, run: int | None) -> None:
     audit_log.note(
         tx, "delivery", f"{fits.ending.value} after all", fits.words, run=run, chat=found.chat
     )
-    if fits.ending is Ending.ANSWERED:
+    if fits.ending is not Ending.UNCERTAIN:
         outbox.drop_notice(tx, run, outbox.Notice.UNCERTAIN)

@@ -72,7 +72,7 @@ class Limit:
     shared: bool = True
 
 
-class Shared(Protocol):
+class AcrossProcesses(Protocol):
     """The limits of one account over all processes."""
 
     async def ask(
@@ -182,7 +182,7 @@ _TURN: ContextVar[_Turn] = ContextVar("turn")
 class RateLimiter:
     """The rate limits of one account."""
 
-    def __init__(self, pace: Pace, clock: Clock, shared: Shared | None = None) -> None:
+    def __init__(self, pace: Pace, clock: Clock, shared: AcrossProcesses | None = None) -> None:
         self._pace = pace
         self._clock = clock
         self._shared = shared
@@ -296,7 +296,9 @@ class RateLimiter:
         wait, taken = self._local.ask(mine, self._clock.monotonic(), in_line, patience)
         return wait, Place(0.0, lambda: self._give_back(mine, None, held)) if taken else None
 
-    def _give_back(self, limits: Sequence[Limit], shared: Shared | None, held: float) -> None:
+    def _give_back(
+        self, limits: Sequence[Limit], shared: AcrossProcesses | None, held: float
+    ) -> None:
         if self._held_until != held:
             return  # What was taken before a hold says nothing about what leaves after it.
         self._local.give_back(limits)

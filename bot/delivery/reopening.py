@@ -1,6 +1,7 @@
 """Accounts that are down, tried again by themselves once their platform says that they can send.
 
-One process asks for an account, and the longer it waits the oftener that was in vain.
+One process asks about an account, the one that would poll for it. Each time that the account could
+send for a moment only, the next question waits longer.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Reopening:
     asks: Mapping[int, Recovered]
     _due: dict[int, float] = field(default_factory=dict)
     _wait: dict[int, float] = field(default_factory=dict)
-    """Seconds until an account is asked about again, longer each time that it was up in vain."""
+    """Seconds until an account is asked about again: more, each time that it was up for a moment
+    only."""
 
     async def look(self) -> None:
         """Ask about what is down and due. Raises DatabaseUnavailable."""
@@ -65,6 +67,7 @@ class Reopening:
             self._wait.pop(account, None)
 
     async def _mine(self, account: int) -> bool:
+        """Tell whether this process asks about the account: no other polls for it."""
         try:
             mine = self.lease.holder(), self.lease.terms.seconds
             return await self.rt.db.write(accounts.take_polling, account, *mine)

@@ -18,9 +18,10 @@ from bot.delivery.notices import to_chat
 from bot.delivery.outcome import alarm, reconsider, record_alone
 from bot.domain.delivery import Hold, Lookup, PartState
 from bot.domain.errors import DatabaseUnavailable, StaleLease
+from bot.domain.reply import PartKind
 from bot.leases.runtime import Runtime
 from bot.supervisor import Supervisor
-from storage import chats, outbox
+from storage import audit_log, chats, outbox
 from storage.chats import Chat
 from storage.notify import READY
 from storage.outbox import Attempt, Part
@@ -29,6 +30,7 @@ from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.standalone")
 _AT_ONCE = 20
+"""Parts that are begun, or looked up, at a time, besides those that are on their way."""
 _AT_MOST = 200
 
 
@@ -109,6 +111,8 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
     part, now = outbox.get(tx, due.id), clock.read(tx)
     if part is None or part.state is not PartState.PENDING or part.not_before > now:
         return None
+    if _kept_back(tx, part):
+        return None
     within = rt.retry.status_wait
     if part.account in rt.carriers and outbox.follows_unreported(tx, part, within):
         return None
@@ -122,6 +126,19 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
     outbox.refuse(tx, attempt, verdict.scope, verdict.end.words, "")
     reconsider(tx, part.run)
     return None
+
+
+def _kept_back(tx: Tx, part: Part) -> bool:
+    """Leave an answer, which was proven too late not to have left, in the doubt in which its run
+    ended, where what belongs behind it went before: answers keep their order, and the person was
+    given a way to have it. What somebody wants to have again leaves whenever they want it."""
+    unasked = part.kind is PartKind.REPLY and part.resends == 0
+    if not unasked or not outbox.overtaken(tx, part):
+        return False
+    why = f"it never left ({part.error}), but what belongs behind it did"
+    outbox.keep_back(tx, part.id, why)
+    audit_log.note(tx, "delivery", "kept back", why, run=part.run, chat=part.chat)
+    return True
 
 
 def _doubtful(tx: Tx, account: int, looks: Sequence[float]) -> list[tuple[Look, Chat]]:

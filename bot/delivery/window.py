@@ -17,6 +17,7 @@ from storage.outbox import Part, PartOwner
 from storage.statements.tx import Tx
 
 _INVITED_AGAIN_AFTER = 86_400.0
+"""Seconds."""
 _MISSING = frozenset({PartState.PENDING, PartState.REFUSED})
 
 
@@ -29,7 +30,7 @@ def put_into_template(tx: Tx, rt: Runtime, part: Part) -> bool:
     body = _template(tx, rt, part)
     if body is None or not outbox.rewrite(tx, part.id, body):
         return False
-    _took_over(tx, part)
+    _drop_what_it_carries(tx, part)
     return True
 
 
@@ -42,7 +43,7 @@ def try_template(tx: Tx, rt: Runtime, part: Part, *, standalone: bool) -> bool:
     body = _template(tx, rt, part)
     if body is None or not outbox.send_again(tx, part.id, 0.0, standalone=standalone, body=body):
         return False
-    _took_over(tx, part)
+    _drop_what_it_carries(tx, part)
     return True
 
 
@@ -71,7 +72,8 @@ def _template(tx: Tx, rt: Runtime, part: Part) -> PartBody | None:
     return carrier.outside_window("\n".join(words))
 
 
-def _took_over(tx: Tx, part: Part) -> None:
+def _drop_what_it_carries(tx: Tx, part: Part) -> None:
+    """Drop the other parts of an answer whose words are in the template of this one."""
     if part.run is not None and part.kind is not PartKind.OPERATOR:
         outbox.drop_others(tx, part.run, part.id)
     audit_log.note(tx, "delivery", "put into a template", run=part.run, chat=part.chat)

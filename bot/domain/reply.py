@@ -60,6 +60,10 @@ class PartKind(StrEnum):
     OPERATOR = "operator"
 
 
+ANSWERING = frozenset({PartKind.REPLY, PartKind.APOLOGY})
+"""The kinds of an answer, which stands behind the messages that it is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartBody:
     """One message as it goes on the wire.

@@ -27,8 +27,8 @@ class Checkpoint(Enum):
     APOLOGY_STORED = "the apology is stored, not sent"
     GIVEN_BACK = "the run was given back"
     RELEASED = "a dead holder's runs were released, nobody has claimed them"
-    STANDALONE_BEFORE_SEND = "a notice is marked as being sent, the provider not yet called"
-    STANDALONE_AFTER_SEND = "the provider took a notice, its receipt not yet stored"
+    STANDALONE_BEFORE_SEND = "a standalone part is being sent, the provider not yet called"
+    STANDALONE_AFTER_SEND = "the provider took a standalone part, its receipt not yet stored"
 
 
 Reached = Callable[[Checkpoint], Awaitable[None]]

@@ -13,8 +13,8 @@ Three clocks are involved, and each is used for one thing only.
   `seconds` ago. (On SQLite, which has no clock of its own, that is the machine's boot id
   and the time since boot, so that setting the wall clock changes nothing.)
 * The holder's *monotonic* clock decides whether it may still act. A renewal is worth
-  `seconds` from the moment it was *begun*: the database can't have stamped it earlier than
-  that, so the holder's window always closes before the database would call it dead.
+  `seconds`, less a margin, from the moment it was *begun*: the database can't have stamped it
+  earlier than that, so the holder's window always closes before the database would call it dead.
 * Wall clocks decide nothing.
 
 What the window can't close: a process that is stopped between its last look at the window
@@ -70,7 +70,10 @@ class Session:
 
 class LeaseKeeper:
     """Owns this process's lease and its name. On a database that was put back, and is not settled,
-    nobody has a lease: not even who worked on the one before it and only connected anew."""
+    nobody has a lease: not even who worked on the one before it and only connected anew.
+
+    `stood` tells the seconds of the longest standstill of the loop since it was asked before.
+    """
 
     def __init__(
         self,
@@ -88,15 +91,20 @@ class LeaseKeeper:
         self._renewing = asyncio.Lock()
         self._session: Session | None = None
         self._lapsed: int | None = None
+        """The holder of a session that is over, whose runs the next one gives back."""
         self._stood = stood
         self._blocked = False
+        """True where a loop that stood still cost that session: it counts as a death."""
         self._judges_from = 0.0
+        """The monotonic second from which this process may call others dead."""
         self._lease_clock_ahead: float | None = None
         self.due_clock = DueClock(clock, terms)
         self.draining = False
         self._on_lapse: list[Callable[[], None]] = []
         self.lapses = 0
+        """Sessions that were lost."""
         self.late_renewals = 0
+        """Heartbeats for which the database was away."""
 
     @property
     def name(self) -> str:

@@ -2,8 +2,12 @@
 
 A run whose holder is gone is only *released* here: ready again under a higher fence, the
 death counted. Whoever claims it next gathers the evidence and asks `judge()`, exactly as for
-a new run; there is one path that decides, whether anybody died or not. The pass can be cut
+a new run; there is one path that decides, whether anybody died or not. A part that a dead
+holder was sending and that no run looks after becomes uncertain. The pass (`sweep`) can be cut
 off anywhere and simply runs again.
+
+Two more things are put right here, whether anybody died or not: due times follow a clock that
+was set, and a chat whose runs wait behind nothing gets its head (`repair`).
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.recover")
 _CHATS_AT_ONCE = 1000
+"""Chats with waiting runs that one page of a repair looks at."""
 _FORGET_HOLDERS_AFTER = 86_400.0
-
+"""Seconds."""
 
 MayJudge = Callable[[float], bool]
 """A judge of the moment, by the lease clock: false where nobody may be called dead."""
@@ -33,7 +38,8 @@ MayJudge = Callable[[float], bool]
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The findings of one pass."""
+    """The findings of one pass: the runs that it released, and the number of parts that it made
+    uncertain."""
 
     released: Sequence[Released] = ()
     doubted: int = 0

@@ -24,7 +24,7 @@ from storage.views import handoffs
 from storage.views import runs as run_views
 from storage.views.chats import ChatLine, HeardLately
 from storage.views.concerns import Place, concerns_of, count_concerns, with_concern
-from storage.views.conversation import Before, Heard, Said, before, conversation
+from storage.views.conversation import Before, Heard, Said, conversation
 
 TALK = 50
 """Lines of a conversation that are shown at once."""
@@ -164,8 +164,7 @@ def open_chat(
     if known is None:
         return None
     chat, now = chats.get(tx, known), clock.read(tx)
-    talk = conversation(tx, chat.id, TALK + 1, place)
-    shown = talk[-TALK:]
+    talk = conversation(tx, chat.id, TALK, place)
     return OpenChat(
         now=now,
         line=chat_views.chats_of(tx, [chat.id])[chat.id],
@@ -174,8 +173,8 @@ def open_chat(
         paused=chat.paused(now),
         free_text=_free_text(rt, chat, now),
         refusal=_refusal(tx, rt, chat),
-        talk=shown,
-        older=before(shown, place or Before()) if len(talk) > TALK else None,
+        talk=talk.lines,
+        older=talk.older,
         live=runs.live_in_chat(tx, chat.id),
         notes=notes.listed(tx, chat.id, _NOTES),
         last_said=hand_replies.last_said(tx, chat.id).part,

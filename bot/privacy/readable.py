@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -10,9 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from bot.domain.decisions.order import in_one_order
 from bot.domain.delivery import ARRIVED, PartState
 from bot.domain.message import InboundKind
-from bot.domain.reply import PartKind
+from bot.domain.reply import ANSWERING, PartKind
 from bot.leases.runtime import Runtime
 from bot.texts import Text
 from storage.chats import Chat
@@ -52,6 +52,8 @@ class _Line:
     at: float
     who: str
     text: str
+    answers: int | None = None
+    """The run that this is an answer of."""
 
 
 def write_text(tx: Tx, out: TextIO, chats: Sequence[int]) -> None:
@@ -77,10 +79,21 @@ def copied(tx: Tx, chat: int, labels: Labels, largest: int) -> str:
 
 
 def _lines(tx: Tx, chat: int, labels: Labels) -> Iterator[_Line]:
-    """Both sides in one order, each read page by page."""
-    heard = (_heard(row, labels) for row in record.messages(tx, chat) if _is_heard(row))
+    """Both sides in one order, each read page by page. No answer stands before what it answers."""
+    next_heard: int | None = None
+
+    def heard() -> Iterator[_Line]:
+        nonlocal next_heard
+        for row in filter(_is_heard, record.messages(tx, chat)):
+            next_heard = row["run"]
+            yield _heard(row, labels)
+        next_heard = None
+
+    def held(line: _Line) -> bool:
+        return line.answers is not None and line.answers == next_heard
+
     said = (_said(row, labels) for row in record.parts(tx, chat) if _is_said(row))
-    return heapq.merge(heard, said, key=lambda line: line.at)
+    return in_one_order(heard(), said, place=lambda line: (line.at,), held=held)
 
 
 def _is_heard(row: dict[str, Any]) -> bool:
@@ -99,7 +112,8 @@ def _heard(row: dict[str, Any], labels: Labels) -> _Line:
 
 def _said(row: dict[str, Any], labels: Labels) -> _Line:
     who = labels.team if row["kind"] == PartKind.OPERATOR else labels.bot
-    return _Line(row["created_at"], who, row["text"])
+    answers = row["run"] if row["kind"] in ANSWERING else None
+    return _Line(row["created_at"], who, row["text"], answers)
 
 
 def _written(line: _Line) -> str:

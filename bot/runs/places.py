@@ -45,18 +45,21 @@ class AgentPlaces:
         """The runs whose turns begin: what an agent needs is read before it has a place."""
         self._ahead: dict[int, asyncio.Future[bool]] = {}
         """The runs that wait for a place, which came first first. Told False, they are let go."""
-        self._kept_since: dict[int, float] = {}
-        """The times at which the turns were taken, from which their chats keep places."""
+        self._turns_since: dict[int, float] = {}
+        """All turns of this process, by their runs: the monotonic second since which the chat of
+        each keeps its place, handed on to the run that follows there."""
         self.freed = Rate()
         """The places that became free lately."""
         self.more_due: set[int] = set()
         """The accounts of which runs may be due for which there was no room."""
         self.closed = False
         self._expected, self._keeping = 0, 0
+        """Runs that are being claimed or recorded, and places kept for runs that may follow others:
+        for both there is room no more."""
 
     def room(self) -> int:
         """The number of turns that may begin here now, or will in a moment."""
-        turns = 3 * self._ctx.rt.terms.work.concurrency - len(self._kept_since) - self._expected
+        turns = 3 * self._ctx.rt.terms.work.concurrency - len(self._turns_since) - self._expected
         return max(0, min(self._idle(ahead=_AHEAD / 2), turns))
 
     def rooms(self) -> dict[int, int]:
@@ -97,7 +100,7 @@ class AgentPlaces:
     def come(self, run: Run) -> None:
         """The turn of this run begins here."""
         self._coming.add(run.id)
-        self._kept_since[run.id] = self._ctx.rt.clock.monotonic()
+        self._turns_since[run.id] = self._ctx.rt.clock.monotonic()
 
     async def wait(self, run: Run) -> bool:
         """Wait for a place. False when none became free in time, or we leave."""
@@ -133,7 +136,7 @@ class AgentPlaces:
 
     def leave(self, run: Run) -> None:
         """The turn of this run is over."""
-        del self._kept_since[run.id]
+        del self._turns_since[run.id]
         self._coming.discard(run.id)
         self._ahead.pop(run.id, None)
         self._at_agents.discard(run.id)
@@ -150,7 +153,7 @@ class AgentPlaces:
         the account's line is full, and after a while in which others wait for a place."""
         if self._idle(ahead=_AHEAD) < 1:
             return None
-        kept = self._ctx.rt.clock.monotonic() - self._kept_since.get(run.id, 0.0)
+        kept = self._ctx.rt.clock.monotonic() - self._turns_since.get(run.id, 0.0)
         if not self._ctx.limiters[run.account].room or (self.more_due and kept > _KEPT):
             return None
         self._keeping += 1
@@ -163,8 +166,8 @@ class AgentPlaces:
     def go_on(self, run: Run, follows: Case) -> None:
         """Begin the turn of the run that follows this one, which has ended, in its place."""
         self._begin(follows.run, follows)
-        if run.id in self._kept_since:
-            self._kept_since[follows.run.id] = self._kept_since[run.id]
+        if run.id in self._turns_since:
+            self._turns_since[follows.run.id] = self._turns_since[run.id]
 
     def close(self) -> None:
         """Give no more places, and let go who waits for one."""

@@ -4,6 +4,9 @@ A claim, a mark or a settlement may be committed although its answer never came 
 connection broke, the caller was cancelled). Then the rows say something that nobody here
 knows, or a turn goes on whose run is no longer ours. One look can be wrong, because answers
 take time to arrive; only what looks wrong for a while is acted on.
+
+The rows are all that is asked here. Of an uncertain part its platform is asked: that is a look,
+in `bot/delivery/deliver.py` for a run and in `bot/delivery/standalone.py` for what has none.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ class _Lasting(Generic[K]):
         return len(self._since)
 
     def seen(self, wrong: Collection[K]) -> list[K]:
-        """Note what looks wrong now; returns what has looked so for long enough."""
+        """Remember what looks wrong now; returns what has looked so for long enough."""
         now = self._clock.monotonic()
         self._since = {key: self._since.get(key, now) for key in wrong}
         return [key for key, since in self._since.items() if now - since >= self._seconds]

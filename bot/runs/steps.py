@@ -37,8 +37,10 @@ class Steps:
         self._claim = claim
         self._handoff = handoff
         self._threads = Threads(_THREADS)
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By the keys of the steps, of which each is at work once at a time."""
         self._begun: set[str] = set()
+        """The keys of the steps that this attempt began."""
 
     async def take(self, step: Step) -> Any:
         """The stored result, or that of the call made now. One key is at work once at a time:
@@ -46,7 +48,7 @@ class Steps:
         if not step.key or len(step.key) > _LONGEST_KEY or clean(step.key) != step.key:
             raise StepResultInvalid(f"a step's key has 1 to {_LONGEST_KEY} characters of text")
         with _inside(step.key):
-            async with self._turns[step.key]:
+            async with self._locks[step.key]:
                 return await self._once(step)
 
     async def _once(self, step: Step) -> Any:

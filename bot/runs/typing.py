@@ -1,4 +1,4 @@
-"""Showing that somebody is at work: typing while the turn is alive, one note when it is long."""
+"""Showing that somebody is at work: typing while the turn is alive, one notice when it is long."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ async def _type(ctx: WorkerContext, case: Case) -> None:
 
 
 async def _say_still_working(ctx: WorkerContext, case: Case, waited: float) -> None:
-    """Post one note, when the person has waited so long and heard nothing."""
+    """Post one notice, when the person has waited so long and heard nothing."""
     rt = ctx.rt
     left = case.run.created_at + rt.terms.work.still_working_after - case.evidence.now
     while True:
         await rt.clock.sleep(max(left, rt.terms.work.typing_after) - waited)
         waited = 0.0
         try:
-            left = await rt.db.write(_post_note, rt, case)
+            left = await rt.db.write(_post_notice, rt, case)
         except (DatabaseUnavailable, StaleLease) as error:
             _log.info("run %s: no still-working note: %s", case.run.id, error)
             return
@@ -100,8 +100,8 @@ async def _say_still_working(ctx: WorkerContext, case: Case, waited: float) -> N
             return
 
 
-def _post_note(tx: Tx, rt: Runtime, case: Case) -> float:
-    """Post the note, or return the seconds until it is due: counted from the message's
+def _post_notice(tx: Tx, rt: Runtime, case: Case) -> float:
+    """Post the notice, or return the seconds until it is due: counted from the message's
     arrival, or from the last words that reached the chat since."""
     run = case.run
     runs.hold(tx, run.claim)

@@ -38,8 +38,11 @@ class Worker:
         self._turns: dict[int, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._standalone = asyncio.Event()
+        """Set when a run, and when a standalone part, may be due."""
         self.places = ctx.places = AgentPlaces(ctx, self.take, self._wake.set)
         self._closed = False
+        """True once the grace of a shutdown is over, and no claimed run is taken any more; before
+        that it is draining, when none is claimed."""
         self._reconciler = Reconciler(ctx)
         self._signs = WorkSigns(ctx)
         self._sender = StandaloneSender(ctx)
@@ -47,6 +50,7 @@ class Worker:
         self._missed = 0
         """Claims in a row that another process's hint asked for, and that found nothing."""
         self._called: asyncio.TimerHandle | None = None
+        """The hint of another process that the next claim answers; it may be held back."""
         ctx.rt.wakeups.listen(self._hear, far=self._hear_from_far)
         ctx.rt.wakeups.keeps = self._keeps
         ctx.lease.on_lapse(self.abandon)

@@ -18,7 +18,7 @@ from bot.texts import Text, Words
 from channels import console, telegram, web, whatsapp, whatsapp_cloud
 
 with lazy_imports(__name__):
-    from bot.agents.loading import fault, import_module
+    from bot.agents.loading import builders_code, fault, import_module
 
 _SETTING = "CHANNELS"
 _PREFIX = "WEB_"
@@ -51,7 +51,9 @@ def plugins(further: tuple[str, ...] = ()) -> Sequence[ChannelPlugin[Any]]:
 
 
 def _loaded(module: str) -> ChannelPlugin[Any]:
-    plugin = getattr(import_module(_SETTING, module), "CHANNEL", None)
+    loaded = import_module(_SETTING, module)
+    with builders_code(_SETTING, f"looking up {module}.CHANNEL"):
+        plugin = getattr(loaded, "CHANNEL", None)
     if plugin is None:
         raise fault(_SETTING, f"{module} has no CHANNEL, which a module of a channel exports")
     if not isinstance(plugin, ChannelPlugin):

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -363,6 +363,7 @@ async def running(
         asyncio.get_running_loop().set_exception_handler(report_from_loop)
         tracer = parts.tracer or tracer_of(settings, parts.clock)
         stack.push_async_callback(asyncio.to_thread, tracer.close)
+        at_last = stack.enter_context(ExitStack())
         db = await _opened(settings, parts, stack)
         words = words_of(settings)
         endpoints = await _rows(
@@ -401,6 +402,8 @@ async def running(
             ),
             stack.enter_context(LoopWatchdog()).stood,
         )
+        # Once the database is closed: until then its writer may be about to take the name.
+        at_last.callback(lease.forget_name)
         limiters = rate_limiters(rt, settings.redis_url, stack)
         ctx = WorkerContext(
             rt,

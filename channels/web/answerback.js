@@ -807,7 +807,7 @@ textarea{flex:1;min-width:0;border:1px solid var(--line);border-radius:10px;padd
 form button{width:42px;height:42px;display:grid;place-items:center;border-radius:10px;color:var(--dim);flex:none}
 form .send{background:var(--accent);color:var(--on)}
 .told{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
-@media(max-width:480px),(max-height:400px){.panel{inset:0;width:auto;height:100dvh;border:0;border-radius:0}}
+@media(width<=700px),(height<=400px){.panel{inset:0;width:auto;height:100dvh;border:0;border-radius:0}}
 @media(prefers-reduced-motion:reduce){*{animation:none!important}}`;
 
 const make = (tag, props = {}, ...children) => {

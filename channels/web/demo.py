@@ -28,13 +28,15 @@ middle of the answer, come back: the answer is there.</p>
 </body>
 </html>
 """
-# Where there is room, the text stands beside the open chat: 384 pixels, 20 from the edge.
+# Where the open chat does not take the whole window, the text stands beside it: 384 pixels, 20 from
+# the edge. The last line can be scrolled above the button.
 _STYLE = """
-body{margin:2rem;max-width:40rem;font:16px/1.5 system-ui,sans-serif}
-pre{white-space:pre-wrap;overflow-wrap:anywhere}
-@media(min-width:48rem){
+body{margin:2rem;padding-bottom:4rem;max-width:40rem;overflow-wrap:anywhere}
+body{font:16px/1.5 system-ui,sans-serif}
+pre{white-space:pre-wrap}
+@media(width>700px) and (height>400px){
 body{padding-right:404px;max-width:calc(40rem + 404px)}
-body:has(>answerback-chat[dir=rtl]){padding:0 0 0 404px}
+body:has(>answerback-chat[dir=rtl]){padding:0 0 4rem 404px}
 }
 """
 _STYLE_ALONE = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()

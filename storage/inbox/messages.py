@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from bot.domain.commands import Command
 from bot.domain.decisions.admission import Unanswered
+from bot.domain.decisions.order import as_written
 from bot.domain.message import Attachment, Inbound, InboundKind, Quoted
 from bot.domain.run import LIVE
 from storage import runs as run_rows
@@ -30,7 +31,7 @@ from storage.statements.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as a turn reads it. `at` is the provider's time where it told one, and
+    """A message as a turn reads it. `sent_at` is the provider's time, where it told one, and
     `received_at` the database's, both in epoch seconds."""
 
     id: int
@@ -47,18 +48,16 @@ class StoredMessage:
     attachments: tuple[Attachment, ...]
     quoted: Quoted | None
     forwarded_from: str
-    at: float
+    sent_at: float | None
     received_at: float
     edited: bool
 
     @property
-    def place(self) -> tuple[float, int, int]:
-        """Sorts by the provider's time, within a second by its numbers where it counts its
-        messages, then as they came."""
-        return self.at, int(self.provider_id) if self.provider_id.isdecimal() else 0, self.id
+    def at(self) -> float:
+        """The time at which it was written, as far as anybody knows."""
+        return self.received_at if self.sent_at is None else self.sent_at
 
 
-WRITTEN_AT = sa.func.coalesce(inbound.c.sent_at, inbound.c.received_at)
 _MESSAGE = Entity(
     StoredMessage,
     inbound,
@@ -67,7 +66,6 @@ _MESSAGE = Entity(
         lambda files: tuple(Attachment(**file) for file in json.loads(files)),
     ),
     quoted=(inbound.c.quoted, lambda quoted: Quoted(**json.loads(quoted))),
-    at=WRITTEN_AT.label("at"),
     edited=inbound.c.edited_at.is_not(None).label("edited"),
 )
 _IS_MESSAGE = inbound.c.id == sa.bindparam("message_id")
@@ -109,7 +107,7 @@ class NewMessage:
             attachments=said.attachments,
             quoted=said.quoted,
             forwarded_from=said.forwarded_from,
-            at=received_at if said.sent_at is None else said.sent_at,
+            sent_at=said.sent_at,
             received_at=received_at,
             edited=False,
         )
@@ -366,9 +364,7 @@ def of_runs(tx: Tx, runs: Sequence[int]) -> Mapping[int, Sequence[StoredMessage]
     for message in _MESSAGE.all(tx.execute(_MESSAGES_OF_RUNS, {"run_ids": runs})):
         assert message.run is not None
         found.setdefault(message.run, []).append(message)
-    for messages in found.values():
-        messages.sort(key=lambda message: message.place)
-    return found
+    return {run: as_written(messages) for run, messages in found.items()}
 
 
 def of_run(tx: Tx, run: int) -> Sequence[StoredMessage]:

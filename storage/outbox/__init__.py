@@ -8,6 +8,7 @@
     sending | uncertain               -> refused               refuse
     sending                           -> uncertain             doubt, doubt_orphans
     pending | sending                 -> uncertain             doubt_all
+    pending                           -> uncertain             keep_back
     any unfinished                    -> sent                  receive, receive_first
     uncertain                         -> sent                  believe_arrived
     uncertain | refused | dropped     -> pending               resend
@@ -49,6 +50,7 @@ with handed_on(__name__):
         drop_standalone,
         follow_clock,
         give_up_looking,
+        keep_back,
         looked,
         mark_sending,
         mark_sending_each,
@@ -85,6 +87,7 @@ with handed_on(__name__):
         of_run,
         of_run_any,
         of_runs,
+        overtaken,
         owned_receipts,
         reply,
         sending_by,

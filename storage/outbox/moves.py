@@ -456,6 +456,15 @@ _SET_ADRIFT = sa.update(outbox).where(OF_RUN, SENDING).values(adrift=sa.true())
 _SEND_ALONE = (
     sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
 )
+_KEEP_BACK = (
+    sa.update(outbox)
+    .where(IS_PART, PENDING, STANDALONE)
+    .values(
+        state=word(PartState.UNCERTAIN),
+        standalone=sa.false(),
+        error=sa.bindparam("new_error"),
+    )
+)
 _DROP_NOTICE = _DROP.where(
     among(outbox.c.run, "run_ids"),
     is_in(outbox.c.kind, PartKind.NOTICE),
@@ -531,6 +540,12 @@ def set_adrift(tx: Tx, run: int) -> None:
 def send_alone(tx: Tx, run: int) -> bool:
     """Let the pending parts of an ended run go out by themselves. False: it has none."""
     return tx.execute(_SEND_ALONE, {"run_id": run}).rowcount > 0
+
+
+def keep_back(tx: Tx, part: int, error: str) -> bool:
+    """pending -> uncertain, for a part of an ended run that was to go out by itself and may not
+    any more: it is its run's again, whose doubt it stays."""
+    return tx.execute(_KEEP_BACK, {"part_id": part, "new_error": error}).rowcount == 1
 
 
 def drop_notice(tx: Tx, run: int, notice: Notice) -> bool:

@@ -209,6 +209,26 @@ def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
     return PART.all(tx.execute(_OF_RUN_ANY, {"run_id": run}))
 
 
+_behind = outbox.alias("behind")
+_MAY_BE_SHOWN = sorted(ARRIVED | {PartState.SENDING, PartState.UNCERTAIN})
+_OVERTAKEN = sa.select(
+    sa.exists(
+        sa.select(1).where(
+            _behind.c.chat == CHAT_ID,
+            _behind.c.id > PART_ID,  # Runs of a chat store their answers one behind the other.
+            is_in(_behind.c.kind, PartKind.REPLY),
+            is_in(_behind.c.state, *_MAY_BE_SHOWN),
+        )
+    )
+)
+
+
+def overtaken(tx: Tx, part: Part) -> bool:
+    """Tell whether the chat may have been shown an answer, or a part of this one, that belongs
+    behind this part."""
+    return bool(tx.scalar(_OVERTAKEN, {"chat_id": part.chat, "part_id": part.id}))
+
+
 def by_receipt(tx: Tx, account: int, receipt: str) -> Part | None:
     """The part that a provider's id names, or None. For accounts whose platform reports on parts:
     it looks among all receipts, where other platforms' numbers come again and again."""

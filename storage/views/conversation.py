@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,10 +11,11 @@ from typing import Literal
 import sqlalchemy as sa
 
 from bot.domain.decisions.admission import Unanswered
+from bot.domain.decisions.order import Place, in_one_order
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.message import Attachment, InboundKind
-from bot.domain.reply import PartKind
+from bot.domain.reply import ANSWERING, PartKind
 from bot.domain.run import RunState
 from storage.schema.tables import hand_replies, inbound, outbox, runs
 from storage.statements.binds import AT_MOST, CHAT_ID
@@ -54,6 +56,7 @@ class Said:
     state: PartState
     error: str
     made_at: float
+    standalone: bool
     who: str
     text: str
     direction: Literal["out"] = "out"
@@ -129,22 +132,36 @@ def attached(told: str) -> Sequence[Attachment]:
     return [Attachment(**file) for file in json.loads(told)]
 
 
-def conversation(
-    tx: Tx, chat: int, limit: int, before: Before | None = None
-) -> Sequence[Heard | Said]:
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A page of a conversation. `older` is where the lines before it are, None where there are
+    none."""
+
+    lines: Sequence[Heard | Said]
+    older: Before | None
+
+
+def conversation(tx: Tx, chat: int, limit: int, before: Before | None = None) -> Talk:
     """The newest messages and parts of a chat, or those before a place, oldest of them first: by
     the time at which the person had them."""
     place = before or Before()
+    rows = _newest(tx, chat, limit + 1, place)
+    page = rows[-limit:]
+    return Talk(_in_order(page), _older(page, place) if len(rows) > limit else None)
+
+
+def _newest(tx: Tx, chat: int, limit: int, place: Before) -> Sequence[Heard | Said]:
+    """The last rows before a place. Each kind is in the order by which that place divides it, so
+    that no page leaves one out."""
     asked: dict[str, object] = {"chat_id": chat, "at_most": limit}
     earlier = {"before_at": place.heard_at, "before_heard": place.heard}
     heard = _HEARD.all(tx.execute(_NEWEST_HEARD, asked | earlier))
     said = _SAID.all(tx.execute(_NEWEST_SAID, asked | {"before_said": place.said}))
-    both: list[Heard | Said] = [*heard, *said]
-    newest = sorted(both, key=_stored)[-limit:]
-    return sorted(newest, key=lambda one: (one.at, one.direction, one.id))
+    both: tuple[Sequence[Heard | Said], ...] = (heard[::-1], said[::-1])
+    return list(in_one_order(*both, place=_stored))[-limit:]
 
 
-def before(shown: Sequence[Heard | Said], place: Before) -> Before:
+def _older(shown: Sequence[Heard | Said], place: Before) -> Before:
     """The place before these lines, which are those before `place`."""
     heard = min(((one.at, one.id) for one in shown if isinstance(one, Heard)), default=None)
     said = min((one.id for one in shown if isinstance(one, Said)), default=place.said)
@@ -152,6 +169,43 @@ def before(shown: Sequence[Heard | Said], place: Before) -> Before:
     return Before(at, number, said)
 
 
-def _stored(one: Heard | Said) -> tuple[float, str, int]:
+def _in_order(lines: Sequence[Heard | Said]) -> Sequence[Heard | Said]:
+    """Lines by the time at which the person had them. A clock that was set back changes no order of
+    messages, nor of what left in the order of its parts, and no answer stands before what it
+    answers."""
+    sequences: dict[str, list[Heard | Said]] = defaultdict(list)
+    for line in sorted(lines, key=lambda one: one.id):
+        sequences[_sequence(line)].append(line)
+    sequences[_AGAIN].sort(key=_had)
+    unheard = Counter(one.run for one in lines if isinstance(one, Heard))
+
+    def held(one: Heard | Said) -> bool:
+        return isinstance(one, Said) and one.kind in ANSWERING and unheard[one.run] > 0
+
+    ordered: list[Heard | Said] = []
+    for one in in_one_order(*sequences.values(), place=_had, held=held):
+        unheard[one.run] -= isinstance(one, Heard)
+        ordered.append(one)
+    return ordered
+
+
+_AGAIN = "again"
+
+
+def _sequence(line: Heard | Said) -> str:
+    """The sequence of those that leave, or come, in the order of their ids. A part of an answer
+    that goes out by itself was sent once more, or late: of it only its time tells."""
+    if isinstance(line, Heard):
+        return line.direction
+    if line.kind in ANSWERING:
+        return _AGAIN if line.standalone else PartKind.REPLY
+    return line.kind
+
+
+def _had(one: Heard | Said) -> Place:
+    return (one.at, one.direction == "out", one.id)
+
+
+def _stored(one: Heard | Said) -> Place:
     """The order of rows: a part that is sent once more keeps its place there."""
-    return (one.made_at if isinstance(one, Said) else one.at, one.direction, one.id)
+    return (one.made_at if isinstance(one, Said) else one.at, one.direction == "out", one.id)

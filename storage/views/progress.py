@@ -75,14 +75,13 @@ class Progress:
 _COURSE = Entity(_Course, runs)
 _MESSAGE = Entity(AskedMessage, inbound)
 _STEP = Entity(TakenStep, steps)
-_IN_ORDER = (inbound.c.received_at, inbound.c.id)
 _BY_ID = sa.select(*_COURSE.columns).where(runs.c.id == RUN_ID)
 _AT_WORK = (
     sa.select(*_COURSE.columns)
     .where(runs.c.account == ACCOUNT_ID, is_in(runs.c.state, RunState.RUNNING))
     .order_by(runs.c.claimed_at, runs.c.id)
 )
-_MESSAGES = sa.select(*_MESSAGE.columns).where(inbound.c.run == RUN_ID).order_by(*_IN_ORDER)
+_MESSAGES = sa.select(*_MESSAGE.columns).where(inbound.c.run == RUN_ID).order_by(inbound.c.id)
 _STEPS = (
     sa.select(*_STEP.columns).where(steps.c.run == RUN_ID).order_by(steps.c.started_at, steps.c.key)
 )

@@ -1,10 +1,12 @@
-"""The whole record of a chat, page by page: nothing of it is held in memory but one page.
+"""The whole record of a chat, page by page: nothing of it is held in memory but one page and the
+ids of its rows, by which it is ordered: a clock that was set back changes nothing in that.
 
 Every function is to be read to its end within one transaction, so that all of it is of one moment.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +34,7 @@ from storage.schema.tables import outbox as outbox_rows
 from storage.schema.tables import runs as run_rows
 from storage.schema.tables.words import WORDS
 from storage.statements.binds import CHAT_ID
-from storage.statements.chat_rows import START, Mark, Page
+from storage.statements.chat_rows import AT_ONCE, START, Mark, Page
 from storage.statements.sets import among
 from storage.statements.tx import Tx
 from storage.views.chats import last_ids
@@ -95,22 +97,27 @@ def _all(tx: Tx, question: sa.Select[Any], number: int) -> Sequence[Found]:
 class _Paged:
     """Rows of a table, found page by page, each with what else belongs to it."""
 
-    def __init__(self, table: sa.Table, page: Page, key: sa.Column[Any], **below: _Below) -> None:
+    def __init__(self, table: sa.Table, page: Page, **below: _Below) -> None:
         self._page = page
-        self._rows = sa.select(table).where(among(table.c.id, "ids")).order_by(key, table.c.id)
+        self._rows = sa.select(table).where(among(table.c.id, "ids")).order_by(table.c.id)
         self._below = below
 
     def of(self, tx: Tx, number: int, until: int) -> Iterator[Found]:
-        """The chat's rows up to this id, in their order."""
-        after: Mark = START
-        while page := self._page(tx, number, after, until):
-            ids = {"ids": [row for _, row in page]}
+        """The chat's rows up to this id, by their ids."""
+        all_ids = array("q", sorted(self._ids(tx, number, until)))
+        for begin in range(0, len(all_ids), AT_ONCE):
+            ids = {"ids": list(all_ids[begin : begin + AT_ONCE])}
             rows = [row._asdict() for row in tx.execute(self._rows, ids)]
             for name, below in self._below.items():
                 found = below.of(tx, ids)
                 for row in rows:
                     row[name] = found.get(row["id"], [])
             yield from rows
+
+    def _ids(self, tx: Tx, number: int, until: int) -> Iterator[int]:
+        after: Mark = START
+        while page := self._page(tx, number, after, until):
+            yield from (row for _, row in page)
             after = page[-1]
 
 
@@ -132,24 +139,21 @@ class _Below:
 _MESSAGES = _Paged(
     inbound,
     inbox.page,
-    inbound.c.received_at,
     edits=_Below(edits.c.inbound, edits.c.edited_at),
     payloads=_Below(payloads.c.inbound, payloads.c.id),
 )
 _PARTS = _Paged(
     outbox_rows,
     outbox.page,
-    outbox_rows.c.id,
     receipts=_Below(receipts.c.outbox, receipts.c.at),
 )
 _TURNS = _Paged(
     run_rows,
     runs.page,
-    run_rows.c.id,
     steps=_Below(steps.c.run, steps.c.started_at, steps.c.key),
     events=_Below(events.c.run, events.c.id),
 )
-_EVENTS = _Paged(events, audit_log.page, events.c.id)
+_EVENTS = _Paged(events, audit_log.page)
 
 
 def messages(tx: Tx, number: int) -> Iterator[Found]:

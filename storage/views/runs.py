@@ -185,7 +185,7 @@ def last_ended(tx: Tx, chat: int, limit: int) -> Sequence[tuple[int, Ending]]:
 _REQUESTS = (
     sa.select(inbound.c.run, inbound.c.request_id)
     .where(among(inbound.c.run, "run_ids"))
-    .order_by(inbound.c.received_at, inbound.c.id)
+    .order_by(inbound.c.id)
 )
 
 

@@ -18,6 +18,8 @@ from bot.threads import Threads
 from tests.agents.turns import turn
 
 Module = Callable[[str], str]
+LAZY = "def __getattr__(name): raise {error}"
+PROPERTY = "class Bot:\n  @property\n  def reply(self): {body}\nbot = Bot()"
 PARTIAL = "import functools\nasync def think(model, turn): return turn.text"
 _numbers = count()
 
@@ -233,6 +235,35 @@ async def test_a_coroutine_that_ignores_its_cancellation_is_left_alone(
         ("1 / 0", "reply", r"failed: ZeroDivisionError: division by zero \(my_bot_\d+\.py:1 <mod"),
         ("def reply(turn:", "reply", r"failed: SyntaxError: .*my_bot_\d+\.py, line 1\)"),
         ("raise SystemExit(2)", "reply", r"failed: SystemExit: 2"),
+        ("raise ModuleNotFoundError", "reply", r"failed: ModuleNotFoundError \(my_bot_"),
+        (
+            "class Odd(Exception):\n  def __str__(self): 1 / 0\nraise Odd",
+            "reply",
+            r"importing my_bot_\d+ failed: Odd \(my_bot_\d+\.py:3 <module>\); mend it",
+        ),
+        (
+            LAZY.format(error="RuntimeError('two\\nlines')"),
+            "reply",
+            r"loading reply failed: RuntimeError: two lines \(my_bot_\d+\.py:1 __getattr__\); mend",
+        ),
+        (LAZY.format(error="SystemExit(3)"), "reply", r"loading reply failed: SystemExit: 3"),
+        (LAZY.format(error="AttributeError(name)"), "reply", r"has no function 'reply'; it has no"),
+        (
+            PROPERTY.format(body="1 / 0"),
+            "bot.reply",
+            r"loading bot\.reply failed: ZeroDivisionError: .* \(my_bot_\d+\.py:3 Bot\.reply\)",
+        ),
+        (
+            PROPERTY.format(body="return self.model"),
+            "bot.reply",
+            r"has no attribute 'model' \(my_b",
+        ),
+        (PROPERTY.format(body="1 / 0"), "bot.replay", r"has no function 'replay'; it has none"),
+        (
+            "class Odd:\n  def __repr__(self): 1 / 0\ndef reply(a, b, c=Odd()): ...",
+            "reply",
+            r"loading reply failed: ZeroDivisionError",
+        ),
     ],
 )
 def test_what_can_not_be_an_agent_is_refused_with_the_reason(
@@ -242,6 +273,7 @@ def test_what_can_not_be_an_agent_is_refused_with_the_reason(
     with pytest.raises(ConfigurationError, match=complaint) as caught:
         loaded(f"{name}:{path}")
     assert str(caught.value).startswith(f"AGENT={name}:{path}: ")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -255,6 +287,7 @@ def test_what_can_not_be_an_agent_is_refused_with_the_reason(
         ("my-bot:reply", r"'my-bot' is not a module name"),
         ("no_such_bot:reply", r"no module 'no_such_bot' in the current folder \(/.*\), on PYTHON"),
         ("json.no_such:reply", r"there is no module 'json\.no_such'"),
+        ("time:reply", r"time has no function 'reply'; it has asctime"),
         ("bot:reply", r"that name is Answerback's own: rename your module"),
         ("json:dump", r"must take one argument"),
     ],
@@ -264,6 +297,13 @@ def test_a_setting_that_names_no_function_says_how_to_write_it(
 ) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         loaded(spec)
+
+
+def test_an_interrupt_while_an_agent_is_loaded_is_the_operators(module: Module) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        loaded(f"{module('raise KeyboardInterrupt')}:reply")
+    with pytest.raises(KeyboardInterrupt):
+        loaded(f"{module(LAZY.format(error='KeyboardInterrupt'))}:reply")
 
 
 def test_a_folder_of_the_operators_never_hides_a_package_of_ours(

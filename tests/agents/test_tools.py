@@ -112,6 +112,14 @@ async def test_a_plain_function_is_a_tool_too(folder: Path) -> None:
         ("__all__ = ['g']", "has no 'g', which __all__ names"),
         ("import nowhere_to_be_found", "'nowhere_to_be_found', which is not installed"),
         ("1/0", "ZeroDivisionError"),
+        ('def f(a: "((") -> int:\n    """F."""', "the type hints of f: Forward reference must"),
+        (
+            'import sys\ndef f(a: "sys.nope") -> int:\n    """F."""',
+            "the type hints of f: module 'sys' has no attribute 'nope'",
+        ),
+        ("def __getattr__(name): 1/0", "failed: ZeroDivisionError: division by zero (mytools_"),
+        ("def __getattr__(name): 1/0\n__all__ = ['g']", "; mend it, or name another in TOOLS"),
+        ("__all__ = [5]", "failed: TypeError: attribute name must be string"),
     ],
 )
 def test_what_is_wrong_with_a_module_is_said(folder: Path, source: str, said: str) -> None:
@@ -120,6 +128,16 @@ def test_what_is_wrong_with_a_module_is_said(folder: Path, source: str, said: st
     with pytest.raises(ConfigurationError, match="TOOLS=") as wrong:
         load_tools(name)
     assert said in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_type_that_no_model_can_be_told_of_is_said_when_the_assistant_is_made(
+    folder: Path,
+) -> None:
+    (folder / "mytools_odd.py").write_text('class Odd: ...\ndef f(a: Odd) -> int:\n    """F."""\n')
+    [tool] = load_tools("mytools_odd")
+    with pytest.raises(ConfigurationError, match=r"^TOOLS: describing f to a model failed"):
+        tool.as_pydantic()
 
 
 def test_a_missing_module_is_said() -> None:

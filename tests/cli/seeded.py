@@ -256,7 +256,7 @@ _INBOUND = [
     _heard(19, 18, "Do you have size 42?"),
     _heard(20, 19, "כמה זה עולה?", request_id="wa-SM00000000000000000000000000000020"),
     _heard(21, 20, "Write me a long essay."),
-    _heard(22, None, "/start", chat=ADA, ignored="command", received_at=NOW - 7300),
+    _heard(22, None, "/start", chat=ADA, ignored="command", received_at=NOW - 1500),
 ]
 
 

@@ -276,15 +276,16 @@ async def test_b121_a_slash_too_many_is_refused_and_told_in_one_line(sqlite_grou
     assert program.output.count("meets no route") == 12
 
 
-async def test_b121_every_way_of_sending_a_body_comes_in(sqlite_ground: Ground) -> None:
+async def test_b121_every_way_of_sending_a_request_comes_in(sqlite_ground: Ground) -> None:
     ground = sqlite_ground
     program = await ground.serve()
     for request in (
         posted(ADA.text("chunked"), chunked=True),
         posted(ADA.text("old"), version="1.0"),
         posted(ADA.text("expected"), more="Expect: 100-continue\r\n"),
+        posted(ADA.text("absolute"), "http://bot.example.com/telegram/webhook"),
     ):
         assert " 200 " in (await raw(program, request)).splitlines()[0]
     await ground.world.settled()
     said = " ".join(ground.world.telegram.texts(ADA.number))
-    assert all(said.count(word) == 1 for word in ("chunked", "old", "expected"))
+    assert all(said.count(word) == 1 for word in ("chunked", "old", "expected", "absolute"))

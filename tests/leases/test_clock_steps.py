@@ -12,8 +12,14 @@ from typing import Any
 import pytest
 
 from bot.domain.turn import Turn
+from bot.privacy.readable import OPERATORS, copied
 from storage import retention
 from storage.engine.database import Database, DatabaseSettings
+from storage.statements.tx import Tx
+from storage.views import record
+from storage.views.conversation import conversation
+from storage.views.history import ChatBefore, history
+from storage.views.progress import run_progress
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated, Held
@@ -119,6 +125,60 @@ async def test_messages_that_tell_no_time_of_their_own_keep_their_order(
     agent.go.set()
     await world.settled()
     assert world.twilio.texts() == ["one", "two", "three", "four"]
+
+
+def ways_to_tell(tx: Tx, chat: int) -> dict[str, list[str]]:
+    """The texts of a chat as they are told to whom asks for them."""
+    asked = history(tx, [ChatBefore(chat, 0)], 50)[0]
+    copy = copied(tx, chat, OPERATORS, 1 << 20).replace("\n    ", "\\n")
+    second = sorted({row["run"] for row in record.messages(tx, chat)})[1]
+    progress = run_progress(tx, second)
+    assert progress is not None
+    return {
+        "history": [line.text for line in asked],
+        "conversation": [line.text for line in conversation(tx, chat, 50).lines],
+        "copy": [line.split(": ", 1)[1].replace("\\n", "\n") for line in copy.splitlines()],
+        "messages": [row["text"] for row in record.messages(tx, chat)],
+        "turn": [message.text for message in progress.messages],
+    }
+
+
+@STEPS
+async def test_what_was_said_is_told_in_its_order_though_the_clock_was_set(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """To the agent, as one turn and as what was said before, to operators, and in a copy."""
+    agent = Gated()
+    running = await world.start(agent=agent, **BEATING)
+    await beats(world, running)
+
+    async def say(text: str, wrong_by: float) -> None:
+        set_due_times_clock(world, monkeypatch, wrong_by)
+        await running.process.sweep()
+        await world.twilio.inbound(text)
+
+    await say("one", 0.0)
+    await agent.begun.wait()
+    for text, wrong_by in (("two", 0.0), ("three", step), ("four", 0.0)):
+        await say(text, wrong_by)
+    agent.go.set()
+    await world.settled()
+    for text, wrong_by in (("five", step), ("six", 0.0)):
+        await say(text, wrong_by)
+        await world.settled()
+    assert agent.texts == ["one", "two\nthree\nfour", "five", "six"]
+    [(chat,)] = await world.rows("SELECT id FROM chats")
+    told = await running.process.rt.db.read(ways_to_tell, chat)
+    answers = [f"re: {text}" for text in agent.texts]
+    first, joined, *later = answers
+    end = ["five", later[0], "six", later[1]]
+    assert told["history"] == ["one", first, "two", "three", "four", joined, *end]
+    for page in (told["conversation"], told["copy"]):
+        assert [text for text in page if text in answers] == answers
+        assert [text for text in page if text not in answers] == told["messages"]
+        assert page[-5:] == [joined, *end]
+    assert told["messages"] == ["one", "two", "three", "four", "five", "six"]
+    assert told["turn"] == ["two", "three", "four"]
 
 
 async def test_a_limit_of_a_platform_lasts_no_longer_when_the_clock_is_set_back(

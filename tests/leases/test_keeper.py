@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -12,14 +13,17 @@ from bot.domain.ports import Recipient, SendRef
 from bot.domain.reply import PartBody
 from bot.runs.turn import STORE
 from channels.telegram.channel import TelegramChannel
+from storage.engine.database import Database, DatabaseSettings
+from storage.engine.name_lock import is_held
+from storage.statements.tx import Tx
 from tests.clocks import ShiftedClock
 from tests.fakes.telegram import faults
 from tests.fakes.updates import Person
 from tests.kit.agents import Echo, Gated
 from tests.kit.conversation import ADA, MORTAL, endings, post, until_running
 from tests.kit.passing import outlive, settle
-from tests.limits import until
-from tests.world import World
+from tests.limits import PATIENCE, moment, until
+from tests.world import Running, World, open_world
 
 CALM: dict[str, Any] = {"lease_seconds": 15.0, "heartbeat_seconds": 5.0}
 _AGE = "SELECT answerback_lease_now() - renewed_at FROM holders ORDER BY id LIMIT 1"
@@ -49,6 +53,13 @@ class Stopping(ShiftedClock):
 
     async def sleep(self, seconds: float) -> None:
         await self._world.sleep(seconds)
+
+
+class Proof:
+    """A call that has begun, and tells later that it reached nobody."""
+
+    def __init__(self) -> None:
+        self.begun, self.told = asyncio.Event(), asyncio.Event()
 
 
 class Wrong(ShiftedClock):
@@ -164,23 +175,27 @@ async def test_a_zombie_keeps_the_receipt_of_a_send_that_it_had_begun(world: Wor
     assert (row[0], bool(row[1])) == ("sent", True)
 
 
-async def test_a_part_that_a_zombie_proves_unsent_is_sent_and_not_uncertain(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The proof comes after the survivor had to doubt the part and ended the run in that doubt."""
-    begun, connected = asyncio.Event(), asyncio.Event()
+@pytest.fixture
+def proof(monkeypatch: pytest.MonkeyPatch) -> Proof:
+    """The first call finds no connection, in its own time."""
+    held = Proof()
     send = TelegramChannel.send
 
     async def first_held(
         channel: TelegramChannel, to: Recipient, body: PartBody, ref: SendRef
     ) -> Outcome:
-        if begun.is_set():
+        if held.begun.is_set():
             return await send(channel, to, body, ref)
-        begun.set()
-        await connected.wait()
+        held.begun.set()
+        await held.told.wait()
         return NotSent("no connection")
 
     monkeypatch.setattr(TelegramChannel, "send", first_held)
+    return held
+
+
+async def doubted_by_another(world: World, proof: Proof, ada: Person) -> Running:
+    """A process stands still in a call, and another ended its run in doubt. Returns that one."""
     clock = Stopping(world.clock)
     terms: dict[str, Any] = {
         "lease_seconds": 30.0,
@@ -188,20 +203,51 @@ async def test_a_part_that_a_zombie_proves_unsent_is_sent_and_not_uncertain(
         "still_working_after": 1e6,
     }
     zombie = await world.start(agent=Echo(), clock=clock, **terms)
-    assert await post(zombie, Person(ADA).text("hello")) == [200]
-    await begun.wait()
+    assert await post(zombie, ada.text("hello")) == [200]
+    await proof.begun.wait()
     zombie.stand_still()
     clock.stop()
     world.advance(45.0)
-    await world.start(agent=Echo(), **terms)
+    survivor = await world.start(agent=Echo(), **terms)
     await world.settled()
     assert await endings(world) == [("hello", "uncertain")]
-    connected.set()
+    return survivor
+
+
+async def test_a_part_that_a_zombie_proves_unsent_is_sent_and_not_uncertain(
+    world: World, proof: Proof
+) -> None:
+    """The proof comes after the survivor had to doubt the part and ended the run in that doubt."""
+    await doubted_by_another(world, proof, Person(ADA))
+    proof.told.set()
     await world.until("SELECT ending FROM runs", lambda rows: rows[0][0] == "answered")
     assert world.telegram.texts(ADA).count("re: hello") == 1
     assert await world.rows("SELECT state, attempts FROM outbox WHERE kind = 'reply'") == [
         ("sent", 2)
     ]
+
+
+async def test_a_part_that_is_proven_unsent_does_not_leave_behind_a_later_answer_unasked(
+    world: World, proof: Proof
+) -> None:
+    ada = Person(ADA)
+    survivor = await doubted_by_another(world, proof, ada)
+    assert await post(survivor, ada.text("and now?")) == [200]
+    await world.settled()
+    proof.told.set()
+    kept = "SELECT state, error FROM outbox WHERE kind = 'reply' ORDER BY id LIMIT 1"
+    never_left = "it never left (no connection), but what belongs behind it did"
+    await world.until(kept, lambda rows: rows == [("uncertain", never_left)])
+    await world.settled()
+    assert await endings(world) == [("hello", "uncertain"), ("and now?", "answered")]
+    note, answer = world.telegram.messages(ADA)
+    assert answer.text == "re: and now?"
+    [[button]] = note.buttons
+    shown = {"message_id": note.message_id, "chat": ada.chat, "date": ada.at, "text": note.text}
+    assert await post(survivor, ada.press(button["callback_data"], shown, "cq1")) == [200]
+    await world.settled()
+    assert [ending for _, ending in await endings(world)] == ["answered", "answered"]
+    assert world.telegram.texts(ADA) == [note.text, "re: and now?", "re: hello"]
 
 
 async def test_what_must_not_be_lost_is_written_when_the_database_is_back(world: World) -> None:
@@ -328,6 +374,33 @@ async def test_a_restart_under_the_same_name_and_pid_takes_over_at_once(world: W
     assert [bool(row[2]) for row in names] == [False, True]
     assert heir.process.lease.name == names[1][0]
     assert world.telegram.texts(ADA) == ["re: hello"]
+
+
+async def test_a_process_that_dies_while_it_takes_its_name_keeps_it_no_longer(
+    sqlite_url: str,
+) -> None:
+    """On SQLite its writer may be opening the file whose lock the name is."""
+    async with open_world(sqlite_url) as world:
+        dying = await world.start(agent=Echo(), **MORTAL)
+        reached, go_on = asyncio.Event(), threading.Event()
+        loop, db, lease = asyncio.get_running_loop(), dying.process.rt.db, dying.process.lease
+
+        def hold_up(_tx: Tx) -> None:
+            loop.call_soon_threadsafe(reached.set)
+            go_on.wait(PATIENCE)
+
+        held_up = asyncio.create_task(db.write(hold_up))
+        await reached.wait()
+        begun = asyncio.create_task(lease.begin())
+        await moment()  # until it stands behind that in the writer's line
+        dying.kill()
+        go_on.set()
+        await asyncio.gather(dying.end, held_up, begun, return_exceptions=True)
+        read = Database(DatabaseSettings(sqlite_url), world.clock)
+        try:
+            assert not await read.read(is_held, lease.name)
+        finally:
+            read.close()
 
 
 async def test_a_loop_that_is_blocked_past_the_lease_counts_as_a_death(world: World) -> None:

@@ -73,6 +73,16 @@ def test_parts_that_are_swapped_are_out_of_order() -> None:
     assert wrongs(judged((LONG,), [first, third, second])) == [(Wrong.ORDER, "long")]
 
 
+def test_what_was_said_to_be_uncertain_arrives_when_it_arrives_and_is_counted_as_late() -> None:
+    verdict = judged((ONE, TWO, THREE), told(TWO, THREE, ONE), {"m1": Claim.UNCERTAIN})
+    assert wrongs(verdict) == []
+    assert verdict.outcomes == {Outcome.LATE: 1, Outcome.ANSWERED: 2}
+    assert verdict.uncertain == 1
+    # It excuses nobody else.
+    verdict = judged((ONE, TWO, THREE), told(TWO, THREE, ONE), {"m2": Claim.UNCERTAIN})
+    assert wrongs(verdict) == [(Wrong.ORDER, "m1")]
+
+
 def test_chats_have_no_order_among_each_other() -> None:
     asked = [Asked("ada", ONE), Asked("bob", TWO), Asked("ada", THREE)]
     assert wrongs(judge(asked, {"bob": told(TWO), "ada": told(ONE, THREE)}, {})) == []

@@ -59,19 +59,28 @@ class Valkey(Server):
 
     def is_ready(self) -> bool:
         try:
-            self._ask(b"PING\r\n", b"+PONG\r\n")
+            answer = self._answer(b"PING\r\n")
         except (FileNotFoundError, ConnectionRefusedError):
             return False
+        if answer.startswith(b"-LOADING"):  # of what it had written down
+            return False
+        _expect(b"PING\r\n", answer, b"+PONG\r\n")
         return True
 
     def _ask(self, question: bytes, expected: bytes) -> None:
+        _expect(question, self._answer(question), expected)
+
+    def _answer(self, question: bytes) -> bytes:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)
             connection.connect(str(self.socket))
             connection.sendall(question)
-            answer = connection.recv(1024)
-        if not answer.startswith(expected):
-            raise ServerFailed(f"{question!r} was answered with {answer!r}")
+            return connection.recv(1024)
+
+
+def _expect(question: bytes, answer: bytes, expected: bytes) -> None:
+    if not answer.startswith(expected):
+        raise ServerFailed(f"{question!r} was answered with {answer!r}")
 
 
 def _valkey_program() -> Path:

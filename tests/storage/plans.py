@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from sqlalchemy import Dialect, text
+from sqlalchemy import Dialect
 
 from storage.statements.tx import Tx
 from tests.storage.kit import Hand, connected
@@ -148,15 +148,19 @@ def fill(hand: Hand, ended: int, waiting: int) -> None:
         "numbers_ended": _NUMBERS.format(ended),
         "numbers_waiting": _NUMBERS.format(waiting),
     }
-    past = _PAST.format(account=hand.account, holder=hand.holder, **numbers)
+    write(hand, _PAST.format(account=hand.account, holder=hand.holder, **numbers))
 
-    def insert(tx: Tx) -> None:
-        for statement in past.split(";\n"):
+
+def write(hand: Hand, statements: str) -> None:
+    """Run statements, however long they take, and let the planner count what they wrote.
+
+    Not as a move: a transaction that takes long is cut off there and made once more, though the
+    server may have committed it by then.
+    """
+    with connected(hand.url, hand.clock) as tx:
+        for statement in statements.split(";\n"):
             if statement.strip():
-                tx.execute(text(statement))
-
-    hand.do(insert)
-    # PostgreSQL counts by itself in time; on SQLite nobody ever does.
-    if not hand.db.is_sqlite:
-        with psycopg.connect(hand.url, autocommit=True) as connection:
-            connection.execute("VACUUM ANALYZE")
+                tx.run(statement.replace("%", "%%") if not hand.db.is_sqlite else statement)
+        # PostgreSQL counts by itself in time; on SQLite nobody ever does.
+        if not hand.db.is_sqlite:
+            tx.run("VACUUM ANALYZE")

@@ -257,6 +257,50 @@ def due(hand: Hand) -> list[int]:
     return [part.id for part in hand.do(outbox.due, [hand.account], 20)]
 
 
+@pytest.mark.parametrize("later", ["doubted", "received", "begun", "same answer"])
+def test_a_part_is_overtaken_by_what_may_be_shown_of_a_later_answer(hand: Hand, later: str) -> None:
+    run = hand.running()
+    first, second = hand.parts(run, "one", "two", begun=True)
+    assert not hand.do(outbox.overtaken, first)
+    if later == "same answer":
+        behind = hand.do(outbox.mark_sending, run.claim, second.id)
+        assert behind is not None
+    else:
+        hand.do(runs.settle, run.claim, Close(Ending.UNCERTAIN, Cause.UNCONFIRMED))
+        behind = hand.parts(hand.running(chat=run.chat), begun=True)[0]
+    if later == "doubted":
+        hand.do(outbox.doubt, attempt(behind), "the process died")
+    elif later == "received":
+        hand.do(outbox.receive, attempt(behind), "m1")
+    assert hand.do(outbox.overtaken, first)
+    assert not hand.do(outbox.overtaken, behind)
+    assert not hand.do(outbox.overtaken, replace(first, chat=hand.new_chat()))
+
+
+def test_words_of_others_and_answers_that_have_not_left_overtake_nothing(hand: Hand) -> None:
+    run = hand.running()
+    [first] = hand.parts(run, begun=True)
+    note = hand.do(outbox.claim, hand.post(run.chat), hand.holder, LEASE)
+    assert note is not None
+    hand.do(outbox.receive, attempt(note), "m1")
+    hand.do(runs.settle, run.claim, Close(Ending.UNCERTAIN, Cause.UNCONFIRMED))
+    hand.parts(hand.running(chat=run.chat))
+    assert not hand.do(outbox.overtaken, first)
+
+
+def test_only_what_waits_to_go_out_by_itself_is_kept_back(hand: Hand) -> None:
+    part = begun(hand)
+    assert part.run is not None
+    assert not hand.do(outbox.keep_back, part.id, "it never left")
+    hand.do(outbox.not_sent, attempt(part), 0.0, "no connection", "")
+    assert not hand.do(outbox.keep_back, part.id, "it never left")
+    assert hand.do(outbox.send_alone, part.run)
+    assert hand.do(outbox.keep_back, part.id, "it never left")
+    kept = hand.part(part.id)
+    assert (kept.state, kept.standalone, kept.error) == ("uncertain", False, "it never left")
+    assert not hand.do(outbox.keep_back, part.id, "it never left")
+
+
 def test_standalone_parts_go_one_at_a_time_in_the_order_of_their_chat(hand: Hand) -> None:
     chat, other = hand.new_chat(), hand.new_chat()
     first, second, third = hand.post(chat), hand.post(chat), hand.post(other)

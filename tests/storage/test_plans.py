@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import psycopg
 import pytest
 
 from bot.domain.decisions.terms import IntakeTerms
@@ -24,7 +23,7 @@ from storage.views.arrivals import standing
 from storage.views.evidence import gather
 from storage.views.history import ChatBefore, history
 from tests.storage.kit import LEASE, Hand, message
-from tests.storage.plans import BIG, Reading, fill, reading
+from tests.storage.plans import BIG, Reading, fill, reading, write
 
 Ask = Callable[[Hand], Reading]
 NAMES = ("past-7", "past-8", "nobody")
@@ -301,9 +300,7 @@ def test_a_page_of_waiting_chats_costs_as_much_however_many_wait(postgres_hand: 
     few = reading(hand, runs.stranded_chats, 50).pages
     more = "SELECT account, id, 'waiting', 1, 1, 1 FROM chats WHERE address LIKE 'past-%'"
     columns = "account, chat, state, order_at, idle_since, created_at"
-    hand.rows(f"INSERT INTO runs ({columns}) {more} RETURNING 1")
-    with psycopg.connect(hand.url, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE")
+    write(hand, f"INSERT INTO runs ({columns}) {more}")
     found = reading(hand, runs.stranded_chats, 50)
     assert not found.whole_tables & BIG
     assert found.pages <= few + 100
@@ -317,9 +314,7 @@ def test_a_page_of_waiting_chats_costs_as_much_however_many_wait_in_each(
     few = reading(hand, runs.waiting_until, 50, 0).pages
     columns = "account, chat, state, order_at, idle_since, created_at"
     again = f"SELECT {columns} FROM runs, generate_series(1, 20) WHERE state = 'waiting'"
-    hand.rows(f"INSERT INTO runs ({columns}) {again} RETURNING 1")
-    with psycopg.connect(hand.url, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE")
+    write(hand, f"INSERT INTO runs ({columns}) {again}")
     for question in (runs.waiting_until, runs.stranded_chats):
         assert reading(hand, question, 50, 0).pages <= few + 300
 

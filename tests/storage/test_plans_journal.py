@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import psycopg
 import pytest
-from sqlalchemy import text
 
 from bot.clients import moves
 from bot.domain.message import Address
 from bot.domain.ports import SendRef
 from storage import journal
-from storage.statements.tx import Tx
 from storage.views import lookup
 from tests.storage.kit import Hand
-from tests.storage.plans import BIG, Reading, fill, reading
+from tests.storage.plans import BIG, Reading, fill, reading, write
 
 _FOLLOWED = """
 INSERT INTO journal (chat, n, at, kind, message) SELECT chat,
@@ -54,15 +51,7 @@ QUESTIONS: dict[str, Callable[[Hand, list[int]], Reading]] = {
 def full(hand: Hand) -> Hand:
     """Chats with a long past, all of which was told."""
     fill(hand, ended=20_000, waiting=1_000)
-
-    def insert(tx: Tx) -> None:
-        for statement in _FOLLOWED.split(";\n"):
-            tx.execute(text(statement))
-
-    hand.do(insert)
-    if not hand.db.is_sqlite:
-        with psycopg.connect(hand.url, autocommit=True) as connection:
-            connection.execute("VACUUM ANALYZE")
+    write(hand, _FOLLOWED)
     return hand
 
 

@@ -123,6 +123,11 @@ def test_a_channel_that_is_no_module_is_refused_by_name(module: str) -> None:
         ("import no_such_package", r"\S+ imports 'no_such_package', which is not installed"),
         ("CHANNEL = 1", r"\S+\.CHANNEL is no ChannelPlugin"),
         ("", r"\S+ has no CHANNEL"),
+        (
+            "def __getattr__(name): 1 / 0",
+            r"looking up (\S+)\.CHANNEL failed: ZeroDivisionError: .* \(\1\.py:1 \S+\); mend it",
+        ),
+        ("def __getattr__(name): raise AttributeError(name)", r"\S+ has no CHANNEL"),
     ],
 )
 def test_a_module_of_a_channel_that_cannot_be_loaded_is_told_in_one_sentence(

@@ -21,7 +21,7 @@ import pydantic_core
 from pydantic_ai import RunContext
 
 from bot.agents.assistant.model import StoredModel
-from bot.agents.loading import fault, import_module
+from bot.agents.loading import builders_code, fault, import_module
 from bot.domain.errors import (
     AnswerbackError,
     AttachmentUnavailable,
@@ -62,7 +62,8 @@ class Tool:
     safe: bool
 
     def as_pydantic(self) -> pydantic_ai.Tool[StoredModel]:
-        """The tool for an agent: a function whose signature shows what the model may fill in."""
+        """The tool for an agent: a function whose signature shows what the model may fill in.
+        Raises ConfigurationError for a type that no model can be told of."""
 
         async def call(ctx: RunContext[StoredModel], **arguments: Any) -> Any:
             return await self._call(ctx.deps, ctx.tool_call_id or "", arguments)
@@ -75,7 +76,8 @@ class Tool:
         call.__doc__ = self.description
         call.__annotations__ = {p.name: p.annotation for p in parameters}
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return pydantic_ai.Tool(call, takes_ctx=True)
+        with builders_code("TOOLS", f"describing {self.name} to a model"):
+            return pydantic_ai.Tool(call, takes_ctx=True)
 
     async def _call(self, model: StoredModel, call_id: str, arguments: dict[str, Any]) -> Any:
         """One call. Its step is named by the response that asked for it and by the call's id
@@ -134,7 +136,8 @@ def load_tools(spec: str) -> list[Tool]:
     found: list[Tool] = []
     for name in filter(None, (part.strip() for part in spec.split(","))):
         module = import_module(setting, name)
-        tools = [make_tool(function, setting) for function in _functions(setting, module)]
+        with builders_code(setting, f"loading the tools of {name}"):
+            tools = [make_tool(function, setting) for function in _functions(setting, module)]
         if not tools:
             raise fault(setting, f"{name} defines no public function")
         found += tools
@@ -158,7 +161,7 @@ def make_tool(function: Function, setting: str = "TOOLS") -> Tool:
         raise fault(setting, f"{name} has no docstring: it is what tells the model of the tool")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError) as error:
+    except (AttributeError, NameError, SyntaxError, TypeError) as error:
         raise fault(setting, f"the type hints of {name}: {error}") from error
     shown: list[inspect.Parameter] = []
     given: set[str] = set()

@@ -231,7 +231,7 @@ def _whole(tx: Tx, name: str, lease: float) -> _Whole:
         chat_views.chats_listed(tx, [chat])[0],
         run_views.runs_listed(tx, RunFilter(chats=(chat,), limit=_NEWEST), lease),
         timeline.chat_events(tx, chat, _NEWEST),
-        conversation(tx, chat, _NEWEST),
+        conversation(tx, chat, _NEWEST).lines,
         uncertain(tx, chat),
         look(tx),
         next(iter(handoffs.wanted(tx, chat)), None),

@@ -77,7 +77,7 @@ def stuck_shape(item: Stuck) -> Shape:
 
 def said_shape(one: Heard | Said, *, text: bool) -> Shape:
     """A line of a conversation: `direction` tells a person's messages from ours."""
-    hidden = "attachments made_at"
+    hidden = "attachments made_at standalone"
     return shape(one, hidden if text else f"{hidden} text sender_name")
 
 
