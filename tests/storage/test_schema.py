@@ -108,7 +108,7 @@ def test_the_newest_scripts_name_begins_with_its_revision() -> None:
 def test_b86_processes_that_start_at_once_all_come_up(
     blank_database_url: str, pytestconfig: pytest.Config
 ) -> None:
-    """Four whole ones do in `tests/e2e/test_several.py`."""
+    """Imports and the migration alone; `tests/e2e/test_several.py` starts four whole processes."""
     many = 4 if pytestconfig.getoption("--deep") else 2
     processes = [started(_UPGRADE, blank_database_url) for _ in range(many)]
     said = [process.communicate(timeout=PATIENCE) for process in processes]
