@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import text
 
 from bot.clock import SystemClock
 from bot.testing.clock import ClockInHand
+from storage.engine.database import Database
+from storage.statements.tx import Tx
 
 
 class Ticker:
@@ -22,7 +24,7 @@ class ShiftedClock(ClockInHand):
     """A clock in hand that may also stand, or be wrong.
 
     Stopped, it moves by `advance` alone: no test can be too slow for it. SQLite asks this clock;
-    `now_as` makes a PostgreSQL database do the same.
+    `PostgresClock` makes a PostgreSQL database do the same.
     """
 
     def __init__(self, offset: float = 0.0) -> None:
@@ -59,14 +61,39 @@ class ShiftedClock(ClockInHand):
         await super().moves(None if self.stopped else within)
 
 
-def now_as(clock: ShiftedClock) -> TextClause:
-    """The statement that makes a PostgreSQL database tell the time as the clock does."""
-    if clock.stopped:
-        now = repr(clock.wall() + clock.database_is_wrong_by)
-    else:
-        ahead = clock.offset + clock.database_is_wrong_by
-        now = f"extract(epoch FROM statement_timestamp()) + {ahead!r}"
-    return text(
-        "CREATE OR REPLACE FUNCTION answerback_now() RETURNS double precision "
-        f"LANGUAGE sql STABLE AS $$ SELECT ({now})::float8 $$"
-    )
+class PostgresClock:
+    """The clock of a PostgreSQL database, which tells the time as `clock` does.
+
+    How far ahead it is stands in a sequence: to set that is no change of a function, after which
+    every session would plan its statements anew.
+    """
+
+    def __init__(self, clock: ShiftedClock) -> None:
+        self._clock = clock
+        self._stands: bool | None = None
+
+    def set(self, db: Database) -> None:
+        """Let this database tell the time as the clock does now."""
+        db.now_sync(self._write)
+        self._stands = self._clock.stopped
+
+    def _write(self, tx: Tx) -> None:
+        clock = self._clock
+        ahead = clock.database_is_wrong_by + (clock.wall() if clock.stopped else clock.offset)
+        if self._stands is not clock.stopped:
+            for statement in (_AHEAD, _STANDING if clock.stopped else _RUNNING):
+                tx.execute(statement)
+        tx.execute(_SET, {"steps": round(ahead * _STEPS)})
+
+
+_STEPS = 1 << 22
+"""Steps of a second: exact for every time that a double tells after 2004."""
+_AHEAD = text("CREATE SEQUENCE IF NOT EXISTS tests_are_ahead MINVALUE -9000000000000000")
+_SET = text("SELECT setval('tests_are_ahead', :steps)")
+_TOLD = f"pg_sequence_last_value('tests_are_ahead')::float8 / {_STEPS}"
+_FUNCTION = (
+    "CREATE OR REPLACE FUNCTION answerback_now() RETURNS double precision "
+    "LANGUAGE sql STABLE AS $$ SELECT {} $$"
+)
+_STANDING = text(_FUNCTION.format(_TOLD))
+_RUNNING = text(_FUNCTION.format(f"extract(epoch FROM statement_timestamp())::float8 + {_TOLD}"))

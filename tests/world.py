@@ -41,7 +41,7 @@ from bot.wiring.channels import given_settings
 from storage import accounts
 from storage.engine.database import Database, DatabaseSettings
 from storage.statements.tx import Tx
-from tests.clocks import ShiftedClock, now_as
+from tests.clocks import PostgresClock, ShiftedClock
 from tests.fakes.faults import answers_within
 from tests.fakes.meta import FakeMeta
 from tests.fakes.meta.server import NUMBER, VERIFY_TOKEN
@@ -178,6 +178,9 @@ class World:
     first_start: bool = False
     _asked: Database | None = None
 
+    def __post_init__(self) -> None:
+        self._database_clock = PostgresClock(self.clock)
+
     def settings(self, **changes: Any) -> Settings:
         """Settings of a process between these providers."""
         values: dict[str, Any] = {
@@ -282,7 +285,7 @@ class World:
 
     def _set_database(self) -> None:
         if not self.database_url.startswith("sqlite"):
-            self._beside().now_sync(lambda tx: tx.execute(now_as(self.clock)))
+            self._database_clock.set(self._beside())
 
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
         """The rows of a query, asked beside the processes."""

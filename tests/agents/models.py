@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic_ai import models
 from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
@@ -31,7 +33,10 @@ async def assistant_on(server: FakeAgentServer, model: str) -> AsyncIterator[Llm
     """The assistant of the settings, on a server that speaks OpenAI's protocol."""
     base = server.url.removesuffix("/turn") + "/v1"
     settings = Settings(_env_file=None, agent="llm", llm_model=model, llm_base_url=base)
-    built = build_agent(settings, WORDS, SystemClock())
+    with pytest.MonkeyPatch.context() as patch:
+        # A folder without certificates: reading the system's takes longer than a whole answer.
+        patch.setenv("SSL_CERT_DIR", str(Path(__file__).parent))
+        built = build_agent(settings, WORDS, SystemClock())
     assert isinstance(built.agent, LlmAgent)
     with models.override_allow_model_requests(True):
         yield built.agent

@@ -97,6 +97,7 @@ async def make_events(running: Running, visitor: Visitor, count: int) -> None:
     await asyncio.gather(*(one(number) for number in range(count)))
 
 
+@pytest.mark.alternating(1)
 @pytest.mark.timeout(900)
 @pytest.mark.long
 async def test_b163_followers_that_come_and_go_are_told_every_number_once(
@@ -120,7 +121,7 @@ async def test_b163_followers_that_come_and_go_are_told_every_number_once(
     async def make() -> None:
         await visitor.say("stopped", "to be stopped")
         assert (await visitor.post("/stop", {})).json() == {"stopped": 1}
-        await make_events(running, visitor, 300 if pytestconfig.getoption("--deep") else 120)
+        await make_events(running, visitor, 300 if pytestconfig.getoption("--deep") else 72)
         await world.settled()
         await visitor.history()  # Whoever looks brings the journal up to date.
 
@@ -150,6 +151,7 @@ async def test_b163_followers_that_come_and_go_are_told_every_number_once(
     assert all([(one.id, one.kind) for one in each] == stored for each in told)
 
 
+@pytest.mark.alternating(0)
 async def test_a_number_from_which_nothing_goes_on_begins_with_a_snapshot(
     world: World, http: httpx.AsyncClient
 ) -> None:
@@ -198,6 +200,7 @@ class Standing(ShiftedClock):
         return super().monotonic() if self.stands is None else self.stands
 
 
+@pytest.mark.alternating(0)
 @pytest.mark.long
 async def test_b164_a_hint_that_is_lost_costs_a_moment_and_nothing_else(
     world: World, http: httpx.AsyncClient, valkey: Valkey, valkey_url: str, line: Line
@@ -256,6 +259,7 @@ async def say_by_hand(running: Running, text: str) -> None:
     await act(running, lambda tx: operator.reply(tx, running.process.rt, ANN, 1, text))
 
 
+@pytest.mark.alternating(0)
 async def test_b165_who_is_gone_without_a_word_is_not_followed_by_for_long(
     world: World, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +274,7 @@ async def test_b165_who_is_gone_without_a_word_is_not_followed_by_for_long(
         await until(lambda: followers._value.get() == 0)
 
 
+@pytest.mark.alternating(1)
 async def test_who_leaves_the_process_sends_its_followers_away_at_different_moments(
     world: World, http: httpx.AsyncClient
 ) -> None:
@@ -294,6 +299,7 @@ async def test_who_leaves_the_process_sends_its_followers_away_at_different_mome
         assert [told.id for told in following.events] == [n + k for k in (1, 2, 3, 4)]
 
 
+@pytest.mark.alternating(0)
 async def test_while_the_database_is_away_who_wants_to_follow_is_told_when_to_come_again(
     world: World, http: httpx.AsyncClient
 ) -> None:
@@ -308,6 +314,7 @@ async def test_while_the_database_is_away_who_wants_to_follow_is_told_when_to_co
         await following.until(lambda f: f.told)
 
 
+@pytest.mark.alternating(0)
 async def test_who_waits_for_long_is_told_that_it_is_still_worked_on(
     world: World, http: httpx.AsyncClient
 ) -> None:
@@ -328,6 +335,7 @@ async def test_who_waits_for_long_is_told_that_it_is_still_worked_on(
     assert "still_working" not in [one["kind"] for one in await visitor.history()]
 
 
+@pytest.mark.alternating(1)
 async def test_the_chat_of_a_guest_goes_on_in_the_users_and_whoever_follows_it_begins_anew(
     world: World, http: httpx.AsyncClient
 ) -> None:

@@ -18,7 +18,6 @@ from tests.kit.web import API, WEB, Visitor, identity
 from tests.limits import PATIENCE
 from tests.world import World, open_world
 
-_ROUNDS = 50
 _ROWS = "SELECT (SELECT count(*) FROM inbound), (SELECT count(*) FROM runs)"
 
 
@@ -92,14 +91,15 @@ async def test_an_operator_asks_for_the_turn_by_the_name_that_the_client_gave_it
 @pytest.mark.long
 @pytest.mark.alternating(1)
 async def test_b157_of_two_texts_under_one_name_one_wins_and_the_other_is_told(
-    world: World, http: httpx.AsyncClient
+    world: World, http: httpx.AsyncClient, pytestconfig: pytest.Config
 ) -> None:
+    rounds = 50 if pytestconfig.getoption("--deep") else 15
     first = await world.start(web=True, agent=Echo(), chat_messages_per_minute=1000)
     second = await world.start(web=True, agent=Echo(), chat_messages_per_minute=1000)
     here = await Visitor(first.url, http).begin()
     there = Visitor(second.url, http, here.token)
     stranger = await Visitor(second.url, http).begin()
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         name = f"round-{number}"
         a, b, theirs = await asyncio.gather(
             here.say(name, "a"), there.say(name, "b"), stranger.say(name, f"c {number}")
@@ -112,7 +112,7 @@ async def test_b157_of_two_texts_under_one_name_one_wins_and_the_other_is_told(
         assert (await here.say(name, f"{won} \n")).status_code == 200
         assert (await stranger.answered(name))["answer"] == f"re: c {number}"
     runs = await world.rows("SELECT count(*) FROM runs")
-    assert runs[0][0] == 2 * _ROUNDS
+    assert runs[0][0] == 2 * rounds
 
 
 async def test_a_question_that_is_held_is_answered_when_the_turn_ends(

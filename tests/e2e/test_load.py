@@ -63,6 +63,7 @@ async def test_b103_a_backlog_is_answered_in_order_and_within_the_platform_s_lim
         assert len(world.telegram.all_messages()) == 12 * each
 
 
+@pytest.mark.alternating(0)
 async def test_b99_no_container_grows_with_the_chats_that_were_answered(world: World) -> None:
     running = await world.start()
     before = await _after(world, 20, 0)

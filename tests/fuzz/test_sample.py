@@ -11,7 +11,7 @@ from tests.fuzz.engine import Bench, Target
 from tests.fuzz.million import alone, run_routes
 from tests.fuzz.mutations import damaged_document, damaged_json
 
-INPUTS = 1_200
+INPUTS = 600
 DEEP = 20_000
 
 

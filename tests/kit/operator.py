@@ -37,6 +37,8 @@ def hashed(password: str) -> str:
     return _CHEAP.hash(password).translate(str.maketrans("$,", "._")).removeprefix(".")
 
 
+NOBODYS = _CHEAP.hash("nobody's")
+"""Stands in for the hash that is tried in the place of one that is not there."""
 PASSWORD = "a password of some length"
 SETTINGS: dict[str, Any] = {"operator_password": hashed(PASSWORD)}
 """A process with the operator's page, for one operator."""

@@ -6,10 +6,17 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from tests.kit.operator import OperatorBrowser, browser
+from bot.operator import passwords
+from tests.kit.operator import NOBODYS, OperatorBrowser, browser
 from tests.world import Running
 
 Browsers = Callable[[Running], OperatorBrowser]
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_hash_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of the operators are; `tests/wiring/test_operators.py` has the dear ones."""
+    monkeypatch.setattr(passwords, "_NOBODYS", NOBODYS)
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ async def test_a_death_around_a_step(
     assert len(set(agent.keys)) <= 1
 
 
+@pytest.mark.alternating(1)
 async def test_the_same_step_asked_for_twice_at_once_is_done_once(world: World) -> None:
     calls: list[int] = []
 
@@ -100,6 +101,7 @@ async def test_the_same_step_asked_for_twice_at_once_is_done_once(world: World) 
     assert calls == [1]
 
 
+@pytest.mark.alternating(0)
 async def test_many_steps_at_once_in_one_turn(world: World) -> None:
     async def agent(turn: Turn) -> str:
         async def call(n: int) -> int:
@@ -114,6 +116,7 @@ async def test_many_steps_at_once_in_one_turn(world: World) -> None:
     assert await world.rows("SELECT count(*) FROM steps WHERE state = 'done'") == [(60,)]
 
 
+@pytest.mark.alternating(0)
 async def test_a_blocking_step_leaves_the_loop_free(world: World) -> None:
     free = threading.Event()
 
@@ -124,6 +127,7 @@ async def test_a_blocking_step_leaves_the_loop_free(world: World) -> None:
     assert await answer(world, agent) == ["free"]
 
 
+@pytest.mark.alternating(0)
 async def test_a_plain_function_agent_may_have_blocking_steps(world: World) -> None:
     def reply(turn: Turn) -> str:
         names = [wait(turn.step(f"s{n}", lambda: threading.current_thread().name)) for n in "ab"]
@@ -137,6 +141,7 @@ async def test_a_plain_function_agent_may_have_blocking_steps(world: World) -> N
     assert await answer(world, agent) == ["agent,agent"]
 
 
+@pytest.mark.alternating(0)
 async def test_a_cancelled_turn_does_not_wait_for_a_blocking_step(world: World) -> None:
     begun, release = threading.Event(), threading.Event()
 
@@ -183,6 +188,7 @@ async def test_a_result_that_can_not_be_kept_is_a_clear_error(
     assert said in told
 
 
+@pytest.mark.alternating(0)
 async def test_a_step_that_asks_for_itself_is_an_error_and_no_endless_wait(world: World) -> None:
     async def agent(turn: Turn) -> str:
         async def again() -> Any:
@@ -223,6 +229,7 @@ async def test_a_stored_step_is_progress(world: World) -> None:
     assert world.telegram.texts(ADA) == ["done"]
 
 
+@pytest.mark.alternating(0)
 async def test_a_step_that_asks_for_a_retry_is_begun_again(world: World) -> None:
     tries: list[int] = []
 
@@ -238,6 +245,7 @@ async def test_a_step_that_asks_for_a_retry_is_begun_again(world: World) -> None
     assert await answer(world, agent) == ["done"]
 
 
+@pytest.mark.alternating(1)
 async def test_b95_after_a_stop_no_step_begins(world: World) -> None:
     reached, go_on, called = asyncio.Event(), asyncio.Event(), []
 

@@ -23,7 +23,7 @@ from storage.inbox import NewMessage
 from storage.outbox import Part
 from storage.runs import Claimant, NewRun
 from storage.statements.tx import POSTGRES, SQLITE, Result, Tx
-from tests.clocks import ShiftedClock, now_as
+from tests.clocks import PostgresClock, ShiftedClock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,6 +43,9 @@ class Hand:
     account: int = 0
     holder: int = 0
     _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        self._database_clock = PostgresClock(self.clock)
 
     def do(self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """One transaction of one move."""
@@ -69,7 +72,7 @@ class Hand:
 
     def _set_database(self) -> None:
         if not self.db.is_sqlite:
-            self.do(lambda tx: tx.execute(now_as(self.clock)))
+            self._database_clock.set(self.db)
 
     def new_account(self, name: str = "bot", channel: str = "telegram") -> int:
         return self.do(accounts.ensure, ChannelName(channel), name).id

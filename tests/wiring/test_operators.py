@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from argon2 import extract_parameters
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.operators import OperatorAccount, Role
-from bot.operator.passwords import Passwords, hashed
+from bot.operator import passwords
+from bot.operator.passwords import Passwords
 from bot.wiring import read_settings, remarks_on
+from tests.kit.operator import NOBODYS, hashed
 
 PASSWORD = "correct horse battery"
 HASH = hashed(PASSWORD)
@@ -71,8 +75,11 @@ def test_credentials_are_secrets_in_the_log_and_in_no_repr() -> None:
     assert "bobs-own-word" not in repr(settings.operators)
 
 
-async def test_a_hash_opens_with_its_password_in_either_form_and_with_nothing_else() -> None:
-    usual = "$" + HASH.translate(str.maketrans("._", "$,"))
+async def test_a_hash_opens_with_its_password_in_either_form_and_with_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(passwords, "_NOBODYS", NOBODYS)
+    usual = _in_the_usual_form(HASH)
     for credential in (HASH, usual, PASSWORD):
         one = OperatorAccount("ada", Role.ACTING, credential)
         assert await Passwords().match(one, PASSWORD)
@@ -81,9 +88,20 @@ async def test_a_hash_opens_with_its_password_in_either_form_and_with_nothing_el
     assert not await Passwords().match(None, PASSWORD)
 
 
-def test_a_hash_needs_no_quotes_anywhere() -> None:
-    assert HASH.startswith("argon2id.")
-    assert set("$, \"'`#\\;&:") & set(HASH) == set()
+async def test_a_hash_of_ours_takes_its_time_for_whoever_tries_and_needs_no_quotes() -> None:
+    made = passwords.hashed(PASSWORD)
+    assert made.startswith("argon2id.")
+    assert set("$, \"'`#\\;&:") & set(made) == set()
+    assert await Passwords().match(OperatorAccount("ada", Role.ACTING, made), PASSWORD)
+    ours, nobodys = (
+        replace(extract_parameters(one), salt_len=0)
+        for one in (_in_the_usual_form(made), passwords._NOBODYS)
+    )
+    assert ours == nobodys
+
+
+def _in_the_usual_form(hashed: str) -> str:
+    return "$" + hashed.translate(str.maketrans("._", "$,"))
 
 
 @pytest.mark.parametrize(
