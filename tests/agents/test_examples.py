@@ -23,7 +23,7 @@ from bot.domain.findings import Level
 from bot.domain.message import Attachment, InboundKind
 from bot.domain.reply import Button, Reply
 from bot.threads import Threads
-from tests.agents.server import Asked, FakeAgentServer, ok, response
+from tests.agents.http.server import Asked, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
 from tests.limits import PATIENCE
 

@@ -14,7 +14,7 @@ from channels.markdown import render
 from channels.telegram.compose import Wire, compose
 from channels.text import utf16_len
 from channels.whatsapp.compose import LIMIT, pieces
-from tests.channels.telegram_kit import NOON, line, params, private
+from tests.channels.telegram.kit import NOON, line, params, private
 from tests.fakes.telegram import faults
 
 CHAT = 700100201

@@ -15,7 +15,7 @@ from channels.text import is_blank, utf16_len
 from channels.whatsapp.compose import LIMIT, pieces
 from tests.channels import corpus
 from tests.channels.completeness import lost, shown_on_telegram, unexplained
-from tests.channels.telegram_kit import params, private
+from tests.channels.telegram.kit import params, private
 
 ANSWERS = corpus.read("answers")
 

@@ -9,7 +9,7 @@ from functools import partial
 import httpx
 import pytest
 
-from tests.channels.test_web_identity import forged
+from tests.channels.web.test_identity import forged
 from tests.kit.agents import Echo, Gated
 from tests.kit.web import IDENTITY_SECRET, WEB, Following, Visitor, identity
 from tests.limits import until

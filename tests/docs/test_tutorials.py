@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.server import Asked, FakeAgentServer, ok
+from tests.agents.http.server import Asked, FakeAgentServer, ok
 from tests.docs.tutorial import Reader, blocks, environment
 from tests.e2e.forking import ROOT
 from tests.fakes.meta import FakeMeta

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.server import Asked, FakeAgentServer, ok
+from tests.agents.http.server import Asked, FakeAgentServer, ok
 from tests.e2e.processes import Ground
 from tests.fakes.updates import Person
 from tests.limits import until

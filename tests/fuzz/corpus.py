@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from tests.channels import telegram_kit, whatsapp_kit
 from tests.channels.corpus import read
+from tests.channels.telegram import kit as telegram_kit
+from tests.channels.whatsapp import kit as whatsapp_kit
 from tests.fakes.every_update import every_message, every_update
 from tests.fakes.meta import payloads
 from tests.fakes.meta.server import OTHER_NUMBER

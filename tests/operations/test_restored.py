@@ -24,7 +24,7 @@ from storage.schema.migrate import FIRST, schema_of
 from tests.fakes.telegram import faults
 from tests.fakes.twilio.callbacks import StatusPlan
 from tests.fakes.updates import Person
-from tests.intake.test_whatsapp_backfill import MARK, next_look
+from tests.intake.whatsapp.test_backfill import MARK, next_look
 from tests.kit.conversation import MORTAL
 from tests.kit.operating import close, requeue
 from tests.kit.whatsapp import CALM, echo, endings, sent, three_parts

@@ -13,7 +13,7 @@ from bot.leases.checkpoints import Checkpoint, Reached
 from bot.texts import Text
 from storage.views import usage
 from storage.views.usage import Usage
-from tests.agents.models import WORDS, ScriptedModel, assistant, call, results
+from tests.agents.assistant.models import WORDS, ScriptedModel, assistant, call, results
 from tests.fakes.updates import Person
 from tests.kit.conversation import PATIENT
 from tests.world import Running, World, dies_at

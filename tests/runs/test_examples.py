@@ -16,8 +16,8 @@ from bot.agents.function import load
 from bot.domain.turn import Agent, safe_to_repeat
 from bot.leases.checkpoints import Checkpoint, Reached
 from bot.threads import Threads
-from tests.agents.models import ScriptedModel, assistant, call
-from tests.agents.server import Asked, FakeAgentServer, ok
+from tests.agents.assistant.models import ScriptedModel, assistant, call
+from tests.agents.http.server import Asked, FakeAgentServer, ok
 from tests.fakes.updates import Person
 from tests.world import Running, World, dies_at
 

@@ -9,9 +9,9 @@ import pytest
 from bot.agents.assistant.agent import LlmAgent
 from bot.texts import Text
 from storage.views import timeline
-from tests.agents.models import WORDS, assistant_on
-from tests.agents.server import FakeAgentServer, ok, response
-from tests.agents.test_answers import STEP, Json, calls, in_turn, says
+from tests.agents.assistant.models import WORDS, assistant_on
+from tests.agents.assistant.test_answers import STEP, Json, calls, in_turn, says
+from tests.agents.http.server import FakeAgentServer, ok, response
 from tests.fakes.updates import Person, supergroup, user
 from tests.kit.conversation import PATIENT
 from tests.world import World

@@ -16,7 +16,7 @@ from bot.domain.turn import Agent, Turn
 from bot.leases.checkpoints import Checkpoint, Reached, nowhere
 from bot.runs.reminders import MOST_WAITING, fire_due
 from bot.texts import Words
-from tests.agents.models import ScriptedModel, assistant, call, results
+from tests.agents.assistant.models import ScriptedModel, assistant, call, results
 from tests.fakes.updates import Person
 from tests.kit.conversation import MORTAL
 from tests.world import Running, World, dies_at

@@ -17,8 +17,8 @@ from storage.schema.tables import metadata
 from storage.schema.tables.words import NO_WORDS, WORDS
 from storage.statements.tx import StatementFailed, Tx
 from storage.steps import Done
+from tests.storage.cost.plans import BIG, fill, reading
 from tests.storage.kit import Hand, message, store
-from tests.storage.plans import BIG, fill, reading
 from tests.storage.rivals import first
 
 DAY = 86_400.0

@@ -12,7 +12,7 @@ import pytest
 from bot.api import Button, FileOut, GiveUp, Reply, Retry, Turn, wait
 from bot.domain.errors import ConfigurationError
 from bot.testing import AgentError, Bot, Checkpoint, Fault, Upload
-from tests.agents.server import FakeAgentServer, ok
+from tests.agents.http.server import FakeAgentServer, ok
 from tests.limits import until
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from bot.domain.reply import Reply
 from channels.telegram.compose import compose
 from channels.whatsapp.compose import pieces
-from tests.channels.telegram_kit import params, private
+from tests.channels.telegram.kit import params, private
 
 HERE = Path(__file__).parent
 PART = "\n--- part\n"

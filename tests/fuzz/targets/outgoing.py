@@ -31,7 +31,9 @@ from channels.telegram.api import BotHttp
 from channels.whatsapp.channel import WhatsAppChannel
 from channels.whatsapp_cloud.channel import WhatsAppCloudChannel
 from tests.agents.turns import FakeTurn, message
-from tests.channels import telegram_kit, whatsapp_cloud_kit, whatsapp_kit
+from tests.channels.telegram import kit as telegram_kit
+from tests.channels.whatsapp import kit as whatsapp_kit
+from tests.channels.whatsapp_cloud import kit as whatsapp_cloud_kit
 from tests.fuzz import corpus
 from tests.fuzz.engine import Target
 from tests.fuzz.mutations import damaged_bytes, damaged_document, strange_text

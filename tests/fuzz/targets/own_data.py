@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from bot.privacy.requests import fulfil
-from tests.channels.telegram_kit import NOON
+from tests.channels.telegram.kit import NOON
 from tests.fakes.meta import payloads
 from tests.fakes.twilio.forms import inbound_form
 from tests.fakes.twilio.server import ACCOUNT, SENDER

@@ -26,7 +26,7 @@ from channels.whatsapp.parse import parse as parse_form
 from channels.whatsapp.parse import parse_status
 from channels.whatsapp_cloud.envelope import parse as parse_body
 from channels.whatsapp_common.errors import retry_after_seconds
-from tests.channels.telegram_kit import ME
+from tests.channels.telegram.kit import ME
 from tests.fakes.meta.payloads import NUMBER
 from tests.fakes.twilio.server import SENDER
 from tests.fuzz import corpus

@@ -14,7 +14,9 @@ from channels.text import cleaned, utf16_len
 from channels.web.channel import WebChannel
 from channels.whatsapp import compose as twilio
 from channels.whatsapp_cloud import compose as meta
-from tests.channels import telegram_kit, whatsapp_cloud_kit, whatsapp_kit
+from tests.channels.telegram import kit as telegram_kit
+from tests.channels.whatsapp import kit as whatsapp_kit
+from tests.channels.whatsapp_cloud import kit as whatsapp_cloud_kit
 from tests.fuzz import corpus
 from tests.fuzz.engine import Target
 from tests.fuzz.mutations import damaged_bytes, strange_text
