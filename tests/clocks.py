@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import text
+from sqlalchemy import URL, text
 
 from bot.clock import SystemClock
 from bot.testing.clock import ClockInHand
@@ -70,17 +70,18 @@ class PostgresClock:
 
     def __init__(self, clock: ShiftedClock) -> None:
         self._clock = clock
-        self._stands: bool | None = None
+        self._made: tuple[URL, bool] | None = None
 
     def set(self, db: Database) -> None:
         """Let this database tell the time as the clock does now."""
-        db.now_sync(self._write)
-        self._stands = self._clock.stopped
+        made = (db.url, self._clock.stopped)
+        db.now_sync(self._write, there=made == self._made)
+        self._made = made
 
-    def _write(self, tx: Tx) -> None:
+    def _write(self, tx: Tx, *, there: bool) -> None:
         clock = self._clock
         ahead = clock.database_is_wrong_by + (clock.wall() if clock.stopped else clock.offset)
-        if self._stands is not clock.stopped:
+        if not there:
             for statement in (_AHEAD, _STANDING if clock.stopped else _RUNNING):
                 tx.execute(statement)
         tx.execute(_SET, {"steps": round(ahead * _STEPS)})

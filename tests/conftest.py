@@ -22,7 +22,7 @@ from tests.servers import Postgres, Server, ServerUnavailable, Valkey, memory_di
 from tests.world import World, open_world
 
 _ON_BOTH_DATABASES = re.compile(
-    r"tests/(storage|e2e)/|tests/crash/test_(?!handoff)|tests/leases/test_(?!recovery_(failures|sus))"
+    r"tests/storage/|tests/(e2e|crash|leases)/test_(?!assistant|handoff|recovery_(failures|suspects))"
     r"|tests/(intake|runs|delivery)/test_(main_job|shutdown|stop|burst|steps|lists)"
     r"|tests/clients/test_following|tests/operations/test_restored|tests/privacy/test_nothing_left"
 )

@@ -290,10 +290,10 @@ class World:
     async def rows(self, sql: str, **params: Any) -> Sequence[Any]:
         """The rows of a query, asked beside the processes."""
 
-        def ask(tx: Tx) -> Sequence[Any]:
+        def found(tx: Tx) -> Sequence[Any]:
             return tx.execute(text(sql), params).all()
 
-        return await self._beside().read(ask)
+        return await self._beside().ask(found)
 
     async def lease_runs_out(self, pid: int) -> None:
         """Let everybody find the lease of this process overdue, which renews it no more."""

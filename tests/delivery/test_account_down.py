@@ -113,6 +113,7 @@ async def test_a_death_while_an_account_is_down_costs_no_answer(
     armed = True
     await post(running, Person(BOB).text("hello"))
     await until(lambda: running.dead)
+    await running.die()  # Its name is free when its connections are closed.
     again = await world.start(agent=agent, **PATIENT)
     await world.until(KEPT, lambda rows: rows == [(2,)])
     assert world.telegram.texts(BOB) == []
