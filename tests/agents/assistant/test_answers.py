@@ -25,7 +25,7 @@ from tests.agents.http.server import Asked, FakeAgentServer, ok, response
 from tests.agents.turns import FakeFile, FakeTurn, message, turn
 
 SECRET = "words that nobody may see"
-PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
+PAGE = Path(__file__).parents[3] / "docs" / "agents.md"
 Json = dict[str, Any]
 
 
