@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -100,20 +101,27 @@ class Query:
     page: int = 0
     token: str = ""
 
-    def wants(self, message: Message) -> bool:
-        """Tell whether the filters let this message through; a queued one has no date to match."""
-        if (self.to and self.to != message.to) or (self.from_ and self.from_ != message.from_):
-            return False
-        if not (self.sent_on or self.sent_before or self.sent_after):
-            return True
-        at = message.sent_at
-        if at is None:
-            return False
-        if self.sent_on and not 0 <= at - moment(self.sent_on) < 86_400:
-            return False
-        if self.sent_before and int(at) > moment(self.sent_before):
-            return False
-        return not (self.sent_after and int(at) < moment(self.sent_after))
+    def filter(self) -> Callable[[Message], bool]:
+        """The question whether the filters let a message through; a queued one has no date to
+        match. Raises ValueError on a bad date. Dates are read once, not for each of 100,000."""
+        on, before, after = (
+            moment(text) if text else None
+            for text in (self.sent_on, self.sent_before, self.sent_after)
+        )
+
+        def wants(message: Message) -> bool:
+            if (self.to and self.to != message.to) or (self.from_ and self.from_ != message.from_):
+                return False
+            if on is before is after is None:
+                return True
+            at = message.sent_at
+            if at is None or (on is not None and not 0 <= at - on < 86_400):
+                return False
+            if before is not None and int(at) > before:
+                return False
+            return after is None or int(at) >= after
+
+        return wants
 
     def uri(self, account: str, page: int, token: str = "") -> str:
         pairs = {
@@ -169,7 +177,8 @@ class MessageBook:
         """One page of the list, newest first. Raises ValueError on a bad date."""
         if not query.token:
             self.list_calls += 1
-        found = [m for m in reversed(self.all.values()) if query.wants(m)]
+        wants = query.filter()
+        found = [m for m in reversed(self.all.values()) if wants(m)]
         found = [m for m in found if m.visible_from <= self.list_calls]
         found.sort(key=lambda m: m.created_at, reverse=True)
         start = 0
