@@ -2,7 +2,7 @@
 # Words after a target's own options: ARGS='tests/intake -k stop', PYTHON=python3.12, VENV=.venv312.
 
 VENV ?= .venv
-WORKERS ?= 6
+WORKERS ?= 9
 ARGS ?=
 UV_VERSION := 0.13.9
 AUDIT_VERSION := 2.10.1
