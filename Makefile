@@ -2,6 +2,7 @@
 # Words after a target's own options: ARGS='tests/intake -k stop', PYTHON=python3.12, VENV=.venv312.
 
 VENV ?= .venv
+# More than two cores: much of the suite waits for processes and browsers.
 WORKERS ?= 9
 ARGS ?=
 UV_VERSION := 0.13.9

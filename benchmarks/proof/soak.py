@@ -268,10 +268,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # What runs is ended, then we.
     own_mounts()
     databases = [asked.only] if asked.only else [*Database]
-    soaked = {
-        database.value: asyncio.run(soak(database, asked.seed, asked.minutes / len(databases)))
-        for database in databases
-    }
+    soaked: dict[str, Soaked] = {}
+    for database in databases:
+        one = asyncio.run(soak(database, asked.seed, asked.minutes / len(databases)))
+        soaked[database.value] = one
+        progress(told({database.value: one}))  # Half an hour's figures do not wait for the other's.
     text = (
         f"{asked.minutes:g} minutes in all, seed {asked.seed}, {report.where()}.\n\n{told(soaked)}"
     )

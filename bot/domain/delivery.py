@@ -28,6 +28,8 @@ class PartState(StrEnum):
 
 ARRIVED = frozenset({PartState.SENT, PartState.DELIVERED, PartState.READ})
 """States that carry a receipt."""
+MAY_BE_SHOWN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}
+"""States in which the person may have the part; one that was proven not to leave is in none."""
 
 
 class Scope(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.delivery.finish import after_end
-from bot.domain.delivery import ARRIVED, PartState
+from bot.domain.delivery import MAY_BE_SHOWN
 from bot.domain.ending import Cause, Close, Ending
 from bot.domain.message import AnsweredByHand
 from bot.domain.run import Run
@@ -15,7 +15,6 @@ from storage.statements import clock
 from storage.statements.tx import Tx
 
 HUMAN = "person"
-_BEGUN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}
 _AHEAD = 60.0
 """Seconds by which a platform's clock may be ahead of ours."""
 _END = Close(Ending.ANSWERED, Cause.HUMAN_ANSWERED)
@@ -44,7 +43,7 @@ def end_answered(tx: Tx, rt: Runtime, run: Run, at: float) -> bool:
     messages = inbox.of_run(tx, run.id)
     if not messages or max(message.at for message in messages) > at:
         return False
-    if any(part.state in _BEGUN for part in outbox.of_run(tx, run.id)):
+    if any(part.state in MAY_BE_SHOWN for part in outbox.of_run(tx, run.id)):
         return False
     if not runs.end_live(tx, run.id, _END):
         return False

@@ -9,8 +9,8 @@ from enum import IntEnum
 import sqlalchemy as sa
 
 from bot.domain.decisions.verdict import PartFacts
-from bot.domain.delivery import ARRIVED, PartState, Scope
-from bot.domain.reply import PartBody, PartKind
+from bot.domain.delivery import ARRIVED, MAY_BE_SHOWN, PartState, Scope
+from bot.domain.reply import ANSWERING, PartBody, PartKind
 from bot.domain.run import Claim, RunState
 from storage.schema.tables import Watched, outbox, receipts, runs
 from storage.statements.binds import (
@@ -94,7 +94,7 @@ UNCERTAIN = is_in(outbox.c.state, PartState.UNCERTAIN)
 REFUSED = is_in(outbox.c.state, PartState.REFUSED)
 STANDALONE = outbox.c.standalone == sa.true()
 OPERATOR = is_in(outbox.c.kind, PartKind.OPERATOR)
-ANSWERS = is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
+ANSWERS = is_in(outbox.c.kind, *sorted(ANSWERING))
 IS_PART = outbox.c.id == PART_ID
 OF_RUN = outbox.c.run == RUN_ID
 OF_CHAT = outbox.c.chat == CHAT_ID
@@ -210,14 +210,13 @@ def of_run_any(tx: Tx, run: int) -> Sequence[Part]:
 
 
 _behind = outbox.alias("behind")
-_MAY_BE_SHOWN = sorted(ARRIVED | {PartState.SENDING, PartState.UNCERTAIN})
 _OVERTAKEN = sa.select(
     sa.exists(
         sa.select(1).where(
             _behind.c.chat == CHAT_ID,
             _behind.c.id > PART_ID,  # Runs of a chat store their answers one behind the other.
             is_in(_behind.c.kind, PartKind.REPLY),
-            is_in(_behind.c.state, *_MAY_BE_SHOWN),
+            is_in(_behind.c.state, *sorted(MAY_BE_SHOWN)),
         )
     )
 )

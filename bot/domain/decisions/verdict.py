@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from bot.domain.decisions.retry import RETRY, RetryPolicy
-from bot.domain.delivery import ARRIVED, PartState, Scope
+from bot.domain.delivery import ARRIVED, MAY_BE_SHOWN, PartState, Scope
 from bot.domain.ending import Cause, Close, Ending, worst
 from bot.domain.reply import Reply
 from bot.domain.run import Run
@@ -176,12 +176,8 @@ def window_closed(opened_at: float, now: float, policy: Policy) -> bool:
     return policy.free_text_window is not None and now >= opened_at + policy.free_text_window
 
 
-_SHOWN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}
-"""States in which the person may have a part; one that was proven not to leave is none."""
-
-
 def _too_old(parts: Sequence[PartFacts]) -> Close:
-    if any(p.state in _SHOWN for p in parts):
+    if any(p.state in MAY_BE_SHOWN for p in parts):
         return Close(Ending.UNDELIVERABLE, Cause.TOO_OLD, "the rest was older than ANSWER_MAX_AGE")
     return Close(Ending.EXPIRED, Cause.TOO_OLD)
 

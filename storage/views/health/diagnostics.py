@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
-from bot.domain.reply import PartKind
+from bot.domain.reply import ANSWERING, PartKind
 from bot.domain.run import RunState
 from storage.engine.name_lock import is_held
 from storage.holders import HolderRow, alive, listed, since_renewal
@@ -331,9 +331,7 @@ _SETTLED_AT = (
     .where(retention.c.what == RESTORED, retention.c.id == 1)
     .scalar_subquery()
 )
-_SAYS = sa.select(1).where(
-    outbox.c.run == runs.c.id, is_in(outbox.c.kind, PartKind.REPLY, PartKind.APOLOGY)
-)
+_SAYS = sa.select(1).where(outbox.c.run == runs.c.id, is_in(outbox.c.kind, *sorted(ANSWERING)))
 _ASKS = sa.select(1).where(inbound.c.run == runs.c.id)
 _SETTLING = 60.0
 """Seconds that the settling of a backup takes at most."""
