@@ -53,6 +53,9 @@ _turns = (
     .cte("turns")
     .prefix_with("MATERIALIZED")
 )
+# Always true, and taken for rare: for a dozen turns PostgreSQL would read all of a young table, and
+# go on to do so when it has grown, since it keeps its plans.
+_few_turns = _turns.c.place.between(sa.literal_column("1"), sa.literal_column("1000000"))
 _MESSAGE, _ANSWER, _BY_HAND = range(3)
 
 
@@ -88,7 +91,7 @@ _messages = sa.select(
     inbound.c.received_at,
     inbound.c.sender_name,
     inbound.c.provider_id,
-).select_from(driving(_turns, inbound, inbound.c.run == _turns.c.id))
+).select_from(driving(_turns, inbound, sa.and_(inbound.c.run == _turns.c.id, _few_turns)))
 _answers = sa.select(
     _turns.c.place,
     sa.literal_column(str(_ANSWER), sa.Integer),
@@ -101,7 +104,9 @@ _answers = sa.select(
     outbox.c.created_at,
     _nothing,
     _nothing,
-).select_from(driving(_turns, outbox, sa.and_(outbox.c.run == _turns.c.id, BEGINS_REPLY)))
+).select_from(
+    driving(_turns, outbox, sa.and_(outbox.c.run == _turns.c.id, BEGINS_REPLY, _few_turns))
+)
 _by_operators = (
     sa.select(_said.c.id)
     .where(_said.c.chat == _asked.c.chat, is_in(_said.c.kind, PartKind.OPERATOR))

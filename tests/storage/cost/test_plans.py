@@ -272,6 +272,12 @@ def test_a_claim_reads_what_it_takes_however_many_were_kept(
     assert not down or [run.id for run in claimed] == fresh
 
 
+def test_a_history_is_read_by_index_when_the_tables_are_young(postgres_hand: Hand) -> None:
+    fill(postgres_hand, ended=300, waiting=100)
+    found = reading(postgres_hand, history, [ChatBefore(_chat(postgres_hand), 0)] * 8, 12)
+    assert not found.whole_tables & BIG
+
+
 def test_moves_for_lists_find_each_member_by_index(full: Hand) -> None:
     held = full.do(runs.held_by, full.holder)[:AT_ONCE]
     wrong = {}
