@@ -122,8 +122,9 @@ def judge(
             if claims.get(part.name) is not Claim.UNCERTAIN:
                 why = f"part {part.number}, behind {part.before}"
                 verdict.add(Wrong.ORDER, part.name, why, part.before)
+        known = {errand.name for errand in errands}
         for name, _ in times:
-            if name not in {errand.name for errand in errands}:
+            if name not in known:
                 verdict.add(Wrong.MISLED, name, f"shown in {chat}, which never asked")
     for errands in chats.values():
         for errand in errands:
