@@ -119,7 +119,7 @@ class Halt(Enum):
     """The end of a delivery here, or a wait for a place under the rate limits: nothing more need be
     told of what is next."""
 
-    NEEDS_PLACE = "a part may leave as soon as the rate limits give it a place"
+    NEEDS_PERMIT = "a part may leave as soon as the rate limits give it a place"
     GAVE_BACK = "ready again, due later: somebody goes on with it then"
     LOST = "somebody else's: stop quietly"
 
@@ -131,14 +131,14 @@ Next = Send | Look | InCall | Pause | Ended | Halt
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The delivery of a run, as far as it is in no row. `placed` says that the rate limits let one
+    """The delivery of a run, as far as it is in no row. `permitted` says that the rate limits let one
     part leave now, `calling` of a part whether its call is under way in this process. `heir` claims
     the run that follows in the chat; None where no place of an agent is kept for that."""
 
     rt: Runtime
     run: Run
     to: Recipient
-    placed: bool
+    permitted: bool
     calling: Callable[[int], bool]
     heir: Claimant | None = None
 
@@ -265,8 +265,8 @@ def _begin(
             return _end(tx, delivery, end)
         case None:
             pass
-    if not delivery.placed:
-        return Halt.NEEDS_PLACE
+    if not delivery.permitted:
+        return Halt.NEEDS_PERMIT
     begun = outbox.mark_sending(tx, delivery.run.claim, part.id)
     return Halt.LOST if begun is None else _send(delivery, chat, begun, parts)
 
@@ -401,7 +401,7 @@ def _ordinary(
         case Close(Ending.ANSWERED) as end if delivery.run.handoff is None:
             return end
         case SendPart() as move if may_begin(delivery.rt, chat, now):
-            return move if delivery.placed else Halt.NEEDS_PLACE
+            return move if delivery.permitted else Halt.NEEDS_PERMIT
         case Wait(until, _, awaited) if not chat.down:
             return _in_place(delivery.rt, until - now, awaited)
         case _:

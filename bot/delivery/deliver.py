@@ -26,7 +26,7 @@ from bot.delivery.advance import (
 from bot.delivery.context import WorkerContext
 from bot.delivery.finish import give_back
 from bot.delivery.outcome import alarm
-from bot.delivery.rate_limit import Place
+from bot.delivery.rate_limit import Permit
 from bot.delivery.status import ask
 from bot.domain.delivery import Lookup, NotSent, Sent
 from bot.domain.errors import StaleLease
@@ -47,25 +47,25 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
     as being sent already. Returns when the run ended or was given back; raises StaleLease
     when it was lost; then the outcome of a call that was under way is recorded by its owner."""
     limiter = ctx.limiters[run.account]
-    step: Next = first or await _advance(ctx, run, to, place=await limiter.place(to))
+    step: Next = first or await _advance(ctx, run, to, permit=await limiter.permit(to))
     while True:
         match step:
             case Send(part, address, more):
                 to = replace(to, address=address)
                 async with ctx.sends.call(ctx.rt.channels[run.account], to, part) as outcome:
                     result = Result(Attempt(part.id, part.attempts), outcome)
-                    place = await limiter.place(to) if more else None
-                    step = await _advance(ctx, run, to, result, place)
-            case Halt.NEEDS_PLACE:
+                    permit = await limiter.permit(to) if more else None
+                    step = await _advance(ctx, run, to, result, permit)
+            case Halt.NEEDS_PERMIT:
                 patience = ctx.rt.retry.short_wait
-                place = await limiter.place(to, patience, returned=run.attempts > 1)
-                if not place.taken:
-                    await ctx.persist(give_back, run, place.wait, "the platform's rate limit")
+                permit = await limiter.permit(to, patience, returned=run.attempts > 1)
+                if not permit.taken:
+                    await ctx.persist(give_back, run, permit.wait, "the platform's rate limit")
                     return
-                step = await _advance(ctx, run, to, place=place)
+                step = await _advance(ctx, run, to, permit=permit)
             case Look() | InCall() | Pause():
                 found = await _outside(ctx, to, step)
-                step = await _advance(ctx, run, to, found, await limiter.place(to))
+                step = await _advance(ctx, run, to, found, await limiter.permit(to))
             case Halt.LOST:
                 raise StaleLease(f"run {run.id} was taken over")
             case Ended() | Halt.GAVE_BACK:
@@ -105,16 +105,16 @@ async def _advance(
     run: Run,
     to: Recipient,
     result: Result | None = None,
-    place: Place | None = None,
+    permit: Permit | None = None,
 ) -> Next:
     """One commit of delivery, with the hints and checkpoints that follow from it. A place that
     it does not use is given back."""
     rt = ctx.rt
     step: Next = Halt.LOST
-    heir = ctx.places.keep(run) if result is not None and place is None else None
+    heir = ctx.places.keep(run) if result is not None and permit is None else None
     try:
         ctx.lease.holder()
-        delivery = Delivery(rt, run, to, place is not None and place.taken, ctx.sends.calls, heir)
+        delivery = Delivery(rt, run, to, permit is not None and permit.taken, ctx.sends.calls, heir)
         match result:
             case Result(attempt, Sent() as sent):
                 step, doubled = await ctx.share(RECEIVE, Received(delivery, attempt, sent))
@@ -123,11 +123,11 @@ async def _advance(
     finally:
         if heir is not None:
             ctx.places.let_go()
-        if place is not None and not isinstance(step, Send):
-            place.refund()
+        if permit is not None and not isinstance(step, Send):
+            permit.refund()
     if result is not None:
         alarm(rt, result.attempt.part, doubled=doubled)
-        goes_on = isinstance(step, Send | Pause) or step is Halt.NEEDS_PLACE
+        goes_on = isinstance(step, Send | Pause) or step is Halt.NEEDS_PERMIT
         if isinstance(result.outcome, Sent) and goes_on:
             await rt.reached(Checkpoint.PART_RECORDED)
     if isinstance(step, Ended):

@@ -145,7 +145,7 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Permit:
     """The right to send one message now. `wait` > 0: there is none; come back after so long."""
 
     wait: float
@@ -224,9 +224,9 @@ class RateLimiter:
             before = seconds if self._turn_takes is None else self._turn_takes
             self._turn_takes = before + (seconds - before) / _LATELY
 
-    async def place(
+    async def permit(
         self, to: Recipient, patience: float | None = None, *, returned: bool = False
-    ) -> Place:
+    ) -> Permit:
         """Wait for a place, at most `patience` seconds; without patience, take one that is free
         now. `returned` says that the caller was told before to come back."""
         limits = tuple(self._limits(to))
@@ -238,22 +238,22 @@ class RateLimiter:
                 self._local.tidy(now)
             left = max(0.0, ends_at - now)
             in_line = _RETURNED_PATIENCE if returned and patience else left
-            wait, place = await self._ask(limits, in_line, -1.0 if patience is None else left)
-            if place is None and wait > left:
-                return Place(wait)
+            wait, permit = await self._ask(limits, in_line, -1.0 if patience is None else left)
+            if permit is None and wait > left:
+                return Permit(wait)
             try:
                 if wait > 0:
                     await self._clock.sleep(wait)
-                    if place is not None:
+                    if permit is not None:
                         await self._apart(self._called_up)
                     self._stood_in_line(now)
             except BaseException:
-                if place is not None:
-                    place.refund()
+                if permit is not None:
+                    permit.refund()
                 raise
             # Not when the account was held while this one stood in line.
-            if place is not None and self._clock.monotonic() >= self._held_until:
-                return place
+            if permit is not None and self._clock.monotonic() >= self._held_until:
+                return permit
 
     async def even_out(self) -> None:
         """Keep calls apart that are about to begin together although they were called up apart:
@@ -281,7 +281,7 @@ class RateLimiter:
 
     async def _ask(
         self, limits: Sequence[Limit], in_line: float, patience: float
-    ) -> tuple[float, Place | None]:
+    ) -> tuple[float, Permit | None]:
         held = self._held_until
         if self._shared is not None:
             answer = await self._shared.ask(limits, in_line, patience)
@@ -291,10 +291,10 @@ class RateLimiter:
                     return wait, None
                 # Should Redis go away, this process knows what has left.
                 self._local.take(limits, self._clock.monotonic() + wait)
-                return wait, Place(0.0, lambda: self._give_back(limits, self._shared, held))
+                return wait, Permit(0.0, lambda: self._give_back(limits, self._shared, held))
         mine = tuple(map(self._my_share, limits))
         wait, taken = self._local.ask(mine, self._clock.monotonic(), in_line, patience)
-        return wait, Place(0.0, lambda: self._give_back(mine, None, held)) if taken else None
+        return wait, Permit(0.0, lambda: self._give_back(mine, None, held)) if taken else None
 
     def _give_back(
         self, limits: Sequence[Limit], shared: AcrossProcesses | None, held: float

@@ -65,9 +65,9 @@ class StandaloneSender:
     async def _deliver(self, due: Part, chat: Chat) -> None:
         ctx, rt, to = self._ctx, self._ctx.rt, to_chat(chat)
         limiter = ctx.limiters[due.account]
-        place = await limiter.place(to, rt.retry.short_wait, returned=True)
-        if not place.taken:
-            await rt.db.write(outbox.put_off, due.id, place.wait)
+        permit = await limiter.permit(to, rt.retry.short_wait, returned=True)
+        if not permit.taken:
+            await rt.db.write(outbox.put_off, due.id, permit.wait)
             return
         begun: Send | None = None
         try:
@@ -76,7 +76,7 @@ class StandaloneSender:
                 begun = await rt.db.write(_begin, rt, due, holder, ctx.lease.terms.seconds)
         finally:
             if begun is None:
-                place.refund()
+                permit.refund()
         if begun is None:
             return
         part, to = begun.part, replace(to, address=begun.address)

@@ -247,13 +247,13 @@ class NewAnswer:
 
 async def _store(ctx: WorkerContext, answer: NewAnswer) -> Send | None:
     """Commit the answer and its parts; the first one already `sending` if nothing delays it."""
-    place = await ctx.limiters[answer.run.account].place(answer.case.recipient)
+    permit = await ctx.limiters[answer.run.account].permit(answer.case.recipient)
     first: Send | None = None
     try:
-        first = await ctx.share(STORE, replace(answer, may_send=place.taken))
+        first = await ctx.share(STORE, replace(answer, may_send=permit.taken))
     finally:
         if first is None:
-            place.refund()
+            permit.refund()
     return first
 
 

@@ -57,10 +57,10 @@ class Desk:
         sends = self.store([self.answer(run, *texts) for run in held])
         return [self.taken(run, send) for run, send in zip(held, sends, strict=True)]
 
-    def taken(self, run: Run, send: object, *, placed: bool = True) -> Received:
+    def taken(self, run: Run, send: object, *, permitted: bool = True) -> Received:
         assert isinstance(send, Send)
         to = self.hand.do(gather_one, run).recipient
-        delivery = Delivery(self.rt, run, to, placed, lambda _part: False)
+        delivery = Delivery(self.rt, run, to, permitted, lambda _part: False)
         attempt = Attempt(send.part.id, send.part.attempts)
         return Received(delivery, attempt, Sent(f"m{send.part.id}-{send.part.attempts}"))
 
@@ -107,7 +107,7 @@ def test_many_answers_are_stored_and_their_first_parts_begin(desk: Desk) -> None
     assert states == [("pending", NUMBER), ("sending", NUMBER)]
 
 
-def test_an_answer_without_a_place_or_to_a_paused_chat_waits(desk: Desk) -> None:
+def test_an_answer_without_a_permit_or_to_a_paused_chat_waits(desk: Desk) -> None:
     late, paused, free = desk.running(3)
     desk.hand.do(chats.pause, paused.chat, None)
     answers = [desk.answer(late, may_send=False), desk.answer(paused), desk.answer(free)]
@@ -236,13 +236,13 @@ def test_the_next_parts_of_many_answers_begin_in_the_same_transaction(desk: Desk
     assert desk.advance(last) == [ended] * NUMBER
 
 
-def test_the_next_part_waits_for_its_place_and_its_receipt_is_recorded(desk: Desk) -> None:
+def test_the_next_part_waits_for_its_permit_and_its_receipt_is_recorded(desk: Desk) -> None:
     held = desk.running(2)
-    placed, waits = desk.begun(held, "one", "two")
-    waits = replace(waits, delivery=replace(waits.delivery, placed=False))
-    told = desk.advance([placed, waits])
+    begun, waits = desk.begun(held, "one", "two")
+    waits = replace(waits, delivery=replace(waits.delivery, permitted=False))
+    told = desk.advance([begun, waits])
     assert isinstance(told[0][0], Send)
-    assert told[1] == (Halt.NEEDS_PLACE, False)
+    assert told[1] == (Halt.NEEDS_PERMIT, False)
     states = [part.state for part in desk.hand.do(outbox.of_run, held[1].id)]
     assert states == [PartState.SENT, PartState.PENDING]
 

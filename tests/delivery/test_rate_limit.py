@@ -83,8 +83,8 @@ def fullest(times: Iterable[float]) -> int:
 
 
 async def leaving(limiter: RateLimiter, to: Recipient, left: list[float]) -> None:
-    place = await limiter.place(to, 1e6)
-    assert place.taken
+    permit = await limiter.permit(to, 1e6)
+    assert permit.taken
     left.append(limiter._clock.monotonic())
 
 
@@ -134,13 +134,13 @@ async def test_calls_that_wake_late_together_are_kept_apart() -> None:
     assert began[-1] == pytest.approx(89 / 30 + 0.45, abs=0.05)
 
 
-async def test_a_place_that_was_not_used_is_given_back() -> None:
+async def test_a_permit_that_was_not_used_is_given_back() -> None:
     limiter = RateLimiter(TELEGRAM, ShiftedClock())
-    (await limiter.place(chat(1))).refund()
-    assert (await limiter.place(chat(1))).taken
+    (await limiter.permit(chat(1))).refund()
+    assert (await limiter.permit(chat(1))).taken
 
 
-async def test_who_is_cancelled_leaves_its_place_to_the_next() -> None:
+async def test_who_is_cancelled_leaves_its_permit_to_the_next() -> None:
     clock, left = SleepersClock(), list[float]()
     limiter = RateLimiter(TELEGRAM, clock)
     waiting = [asyncio.create_task(leaving(limiter, chat(n), [])) for n in range(80)]
@@ -154,7 +154,7 @@ async def test_who_is_cancelled_leaves_its_place_to_the_next() -> None:
 
 async def test_who_only_tries_waits_for_nothing_and_is_named_no_moment() -> None:
     limiter = RateLimiter(TELEGRAM, SleepersClock())
-    waits = [(await limiter.place(chat(n))).wait for n in range(50)]
+    waits = [(await limiter.permit(chat(n))).wait for n in range(50)]
     assert waits[0] == 0
     assert all(0 < wait < 0.04 for wait in waits[1:])
 
@@ -164,7 +164,7 @@ async def test_who_comes_back_later_is_told_moments_that_lie_apart() -> None:
     limiter = RateLimiter(TELEGRAM, clock)
 
     async def ask(number: int) -> None:
-        later.append((await limiter.place(chat(number), 3.0)).wait)
+        later.append((await limiter.permit(chat(number), 3.0)).wait)
 
     await clock.run(*(ask(number) for number in range(300)))
     told = sorted(wait for wait in later if wait > 0)
@@ -203,14 +203,14 @@ class Backlog:
         with limiter.turn():
             if self.claims[number] == 1:
                 await self.clock.sleep(self.agent_takes)
-            place = await limiter.place(chat(number), 3.0, returned=self.claims[number] > 1)
-            if place.taken:
+            permit = await limiter.permit(chat(number), 3.0, returned=self.claims[number] > 1)
+            if permit.taken:
                 await self.clock.sleep(self.call_takes)
         limiter.turns -= 1
-        if place.taken:
+        if permit.taken:
             self.left.append(self.clock.now)
         else:
-            heapq.heappush(self.ready, (self.clock.now + place.wait, number))
+            heapq.heappush(self.ready, (self.clock.now + permit.wait, number))
 
 
 def _backlogs() -> Iterator[ParameterSet]:
@@ -247,9 +247,9 @@ async def test_three_chats_refused_within_a_second_hold_the_whole_account() -> N
     limiter = RateLimiter(TELEGRAM, clock)
     for number in range(2):
         await limiter.refused(chat(number), 20.0, LimitOf.UNTOLD)
-    assert (await limiter.place(chat(9))).taken
+    assert (await limiter.permit(chat(9))).taken
     await limiter.refused(chat(2), 20.0, LimitOf.UNTOLD)
-    assert (await limiter.place(chat(10), 3.0)).wait == pytest.approx(20.0)
+    assert (await limiter.permit(chat(10), 3.0)).wait == pytest.approx(20.0)
     await clock.run(leaving(limiter, chat(11), left))
     assert left[0] >= 20.0
 
@@ -258,13 +258,13 @@ async def test_limits_that_are_said_to_be_of_their_chats_hold_up_nobody_else() -
     limiter = RateLimiter(TELEGRAM, SleepersClock())
     for number in range(5):
         await limiter.refused(chat(number), 20.0, LimitOf.CHAT)
-    assert (await limiter.place(chat(9))).taken
+    assert (await limiter.permit(chat(9))).taken
 
 
 async def test_a_chat_at_rest_may_get_a_burst_and_then_its_even_flow() -> None:
     limiter = RateLimiter(Pace(per_chat=1 / 6, chat_burst=3), SleepersClock())
-    assert [(await limiter.place(chat(1))).taken for _ in range(4)] == [True, True, True, False]
-    assert (await limiter.place(chat(1), 0.5)).wait > 5.0
+    assert [(await limiter.permit(chat(1))).taken for _ in range(4)] == [True, True, True, False]
+    assert (await limiter.permit(chat(1), 0.5)).wait > 5.0
 
 
 async def test_who_stands_in_line_when_the_account_is_held_waits_for_its_end() -> None:
@@ -285,15 +285,15 @@ async def test_who_stands_in_line_when_the_account_is_held_waits_for_its_end() -
 async def test_a_limit_that_is_the_accounts_holds_it_at_once() -> None:
     limiter = RateLimiter(Pace(overall=80.0), SleepersClock())
     await limiter.refused(chat(1), 30.0, LimitOf.ACCOUNT)
-    assert (await limiter.place(chat(2), 3.0)).wait == pytest.approx(30.0)
+    assert (await limiter.permit(chat(2), 3.0)).wait == pytest.approx(30.0)
 
 
 async def test_the_maps_are_empty_when_nobody_writes() -> None:
     clock = ShiftedClock()
     limiter = RateLimiter(TELEGRAM, clock)
     for number in range(5000):
-        place = await limiter.place(chat(number))
-        clock.advance(place.wait)
+        permit = await limiter.permit(chat(number))
+        clock.advance(permit.wait)
     assert len(limiter) < 1100
     clock.advance(60)
     limiter.forget_idle()
@@ -317,7 +317,7 @@ async def test_with_redis_two_processes_share_one_rate(valkey_url: str) -> None:
     began = clock.monotonic()
     await asyncio.gather(*(leaving(limiters[n % 2], chat(n), left) for n in range(60)))
     assert left[-1] - began >= 59 / 29.1 - 0.01
-    again = await limiters[1].place(chat(59))
+    again = await limiters[1].permit(chat(59))
     assert 0 < again.wait <= 1 / (0.005 * 0.95)
     for one in shared:
         await one.close()
@@ -333,7 +333,7 @@ async def test_with_redis_a_hold_and_the_moments_of_return_are_shared(valkey_url
     """The earliest and the latest moment that was meant: an answer may take its time."""
     for n in range(10):
         asked = clock.monotonic()
-        wait = (await limiters[n % 2].place(chat(n), 3.0)).wait
+        wait = (await limiters[n % 2].permit(chat(n), 3.0)).wait
         told.append((asked + wait, clock.monotonic() + wait))
     (first, at_the_latest), (last, last_at_the_latest) = told[0], told[-1]
     assert at_the_latest >= held + 300 - 0.01
@@ -352,25 +352,25 @@ async def test_a_hold_outlives_an_emptied_redis_and_a_shorter_refusal(
     limiters = [RateLimiter(Pace(overall=10.0), clock, one) for one in shared]
     await limiters[0].refused(chat(1), 300.0, LimitOf.ACCOUNT)
     await limiters[0].refused(chat(2), 1.0, LimitOf.ACCOUNT)
-    assert (await limiters[1].place(chat(3))).wait > 100.0
+    assert (await limiters[1].permit(chat(3))).wait > 100.0
     valkey.flush()
-    await limiters[0].place(chat(3))
-    waits = [(await limiter.place(chat(3))).wait for limiter in limiters]
+    await limiters[0].permit(chat(3))
+    waits = [(await limiter.permit(chat(3))).wait for limiter in limiters]
     assert min(waits) > 100.0
     for one in shared:
         await one.close()
 
 
-async def test_with_redis_who_is_cancelled_leaves_its_place_to_the_next(valkey_url: str) -> None:
+async def test_with_redis_who_is_cancelled_leaves_its_permit_to_the_next(valkey_url: str) -> None:
     clock = SystemClock()
     shared = SharedRateLimit(valkey_url, "telegram:3", clock)
     limiter = RateLimiter(TELEGRAM, clock, shared)
     waiting = [asyncio.create_task(leaving(limiter, chat(n), [])) for n in range(900)]
-    await until(lambda: len(limiter) == 901)  # Each has its place once the map knows its chat.
+    await until(lambda: len(limiter) == 901)  # Each has its permit once the map knows its chat.
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    assert (await limiter.place(chat(99))).wait < 15.0, "all 900 would take 30 s"
+    assert (await limiter.permit(chat(99))).wait < 15.0, "all 900 would take 30 s"
     await shared.close()
 
 
@@ -381,14 +381,14 @@ async def test_without_an_answer_from_redis_the_share_holds(
     shared = SharedRateLimit(valkey_url, "telegram:1", redis_clock)
     limiter = RateLimiter(TELEGRAM, clock, shared)
     limiter.share(2)
-    assert (await limiter.place(chat(1))).taken
+    assert (await limiter.permit(chat(1))).taken
     valkey.stop()
-    assert (await limiter.place(chat(2))).wait > 0
+    assert (await limiter.permit(chat(2))).wait > 0
     await clock.run(*(leaving(limiter, chat(n), left) for n in range(3, 13)))
     assert left[-1] == pytest.approx(9 * 2 / 29.1, abs=0.1)
     valkey.ensure_running()
     redis_clock.advance(10)
-    assert (await limiter.place(chat(99))).taken
+    assert (await limiter.permit(chat(99))).taken
     await shared.close()
 
 
