@@ -1,11 +1,11 @@
 """The transaction between two calls to a provider, for one run or for many.
 
-It records what the last call told, decides what comes next, and commits that decision before
-anything leaves. A reply of n parts so costs n commits after it is stored (and one more for each
-part that has to wait for its moment), the last of which ends the run and promotes the next.
+It records the outcome of the last call, decides what comes next, and commits that decision before
+anything is sent. So a reply of n parts costs n commits after it is stored, and one more for each
+part that has to wait; the last of them ends the run and promotes the chat's next run.
 
-What is ordinary, the receipt of a part that is being sent, is moved for all runs that wait for it
-(`RECEIVE`); everything else alone (`advance`).
+There are two forms of this transaction. The ordinary case, a part that its provider took, is
+handled for many runs at once (`RECEIVE`). Everything else is handled run by run (`advance`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ LOST_IN_SENDING = "the process died while it was being sent"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of one attempt, or what a look at the provider's list found of it."""
+    """The outcome of one attempt, or what a look at the provider's list told of it."""
 
     attempt: Attempt
     outcome: Outcome | Lookup
@@ -67,8 +67,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """This part is `sending` now, committed: call the provider, at the chat's address. `more`
-    says that parts wait behind it."""
+    """Call the provider for this part, at this address: that it is `sending` is committed.
+    `more`: further parts wait behind it."""
 
     part: Part
     address: Address
@@ -77,8 +77,8 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ask the provider about this uncertain part: with the receipts that are known to be others',
-    at every address of the chat, since it may have got a newer one."""
+    """Ask the provider about this uncertain part, at every address of the chat, since it may have
+    got a new one meanwhile. `owned` are receipts that belong to other parts."""
 
     part: Part
     owned: frozenset[str]
@@ -86,20 +86,20 @@ class Look:
 
     @staticmethod
     def read(tx: Tx, part: Part) -> Look:
-        """The question about this part."""
+        """The look for this part, with what it needs from the rows."""
         return Look(part, outbox.owned_receipts(tx, part.chat), chats.addresses(tx, part.chat))
 
 
 @dataclass(frozen=True, slots=True)
 class InCall:
-    """The call for this part, which an earlier turn here began, is under way."""
+    """Wait for the call for this part that an earlier turn in this process began."""
 
     part: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing may be done for `seconds`, or until `awaited` (a part) is reported on."""
+    """Wait for `seconds`, or until the platform reports on the part `awaited`, if it is sooner."""
 
     seconds: float
     awaited: int | None = None
@@ -107,8 +107,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The run is over. `ready` says that something may be due by it: a notice, or the chat's next
-    run. `follows` is that run where it goes on in this one's place, already claimed."""
+    """The run is over.
+
+    `ready`: something may be due now, a notice or the chat's next run. `follows` is that next run
+    if it is already claimed for the place of the one that ended.
+    """
 
     ending: Ending
     ready: bool
@@ -116,24 +119,25 @@ class Ended:
 
 
 class Halt(Enum):
-    """The end of a delivery here, or a wait for a place under the rate limits: nothing more need be
-    told of what is next."""
+    """A next act that needs no further values: get a permit, or stop delivering here."""
 
-    NEEDS_PERMIT = "a part may leave as soon as the rate limits give it a place"
-    GAVE_BACK = "ready again, due later: somebody goes on with it then"
-    LOST = "somebody else's: stop quietly"
+    NEEDS_PERMIT = "a part may leave as soon as the rate limits permit it"
+    GAVE_BACK = "the run is ready again, due later: whoever claims it then goes on"
+    LOST = "the run is somebody else's by now: stop quietly"
 
 
 Next = Send | Look | InCall | Pause | Ended | Halt
-"""The outcome of one transaction of delivery: an act outside that it allows, a wait, or the end.
-(A step that an agent takes is something else: `bot/runs/steps.py`.)"""
+"""The act that follows a transaction of delivery: one outside the database, a wait, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The delivery of a run, as far as it is in no row. `permitted` says that the rate limits let one
-    part leave now, `calling` of a part whether its call is under way in this process. `heir` claims
-    the run that follows in the chat; None where no place of an agent is kept for that."""
+    """The delivery of a run, as far as it is not in the rows.
+
+    `permitted`: the rate limits let one part leave now. `calling` tells whether the call for a part
+    is under way in this process. `heir` claims the chat's next run if this one ends; None where no
+    place is kept for it.
+    """
 
     rt: Runtime
     run: Run
@@ -144,10 +148,10 @@ class Delivery:
 
 
 def advance(tx: Tx, delivery: Delivery, result: Result | None) -> tuple[Next, bool]:
-    """Record the result, decide what is next, and end the run when nothing is. Returns that,
-    and whether the person has the part of the result twice.
+    """Record the result, decide what is next, and end the run if nothing is.
 
-    A receipt is recorded whoever holds the run; everything else moves only under its claim.
+    Returns what is next, and whether the result proves that the person has its part twice. A
+    receipt is recorded even if the run was taken over; everything else needs its claim.
     """
     chat = lock_chat(tx, delivery.run.chat, None if result is None else result.outcome)
     held = _held(tx, delivery.run)
@@ -155,7 +159,7 @@ def advance(tx: Tx, delivery: Delivery, result: Result | None) -> tuple[Next, bo
     if result is not None:
         doubled = record(tx, delivery.rt, result.attempt, result.outcome, chat)
         chat = chats.get(tx, chat.id)
-        # A move may have merged the chat into an older one, which releases its runs.
+        # If the chat moved to a new address, it may have been merged, which releases its runs.
         held = held and _held(tx, delivery.run)
     if not held:
         if result is not None:
@@ -166,14 +170,15 @@ def advance(tx: Tx, delivery: Delivery, result: Result | None) -> tuple[Next, bo
             tx, delivery.rt, result.attempt
         ):
             wait = delivery.rt.retry.look_again
-            step = _give_back(tx, delivery, wait, "the provider's list can't be asked")
+            act = _give_back(tx, delivery, wait, "the provider's list can't be asked")
         case _:
-            step = _decide(tx, delivery, chat)
-    return step, doubled
+            act = _decide(tx, delivery, chat)
+    return act, doubled
 
 
 def patience_ends(tx: Tx, rt: Runtime, attempt: Attempt) -> bool:
-    """Tell whether nobody asks the provider any more about an attempt: then it stays uncertain."""
+    """Give up asking the provider about an attempt once it is old enough: it stays uncertain.
+    Returns whether it was given up."""
     part = outbox.get(tx, attempt.part)
     if part is None or clock.read(tx) < part.started_at + rt.retry.look_patience:
         return False
@@ -189,7 +194,7 @@ def _held(tx: Tx, run: Run) -> bool:
 
 
 def _decide(tx: Tx, delivery: Delivery, chat: Chat) -> Next:
-    """Apply the plan's moves on rows until one of them needs the outside."""
+    """Apply the moves of `plan` that only change rows, until one needs more than the database."""
     policy = delivery.rt.policy(delivery.run.account)
     while True:
         by_id = {p.id: p for p in outbox.of_run(tx, delivery.run.id)}
@@ -197,8 +202,8 @@ def _decide(tx: Tx, delivery: Delivery, chat: Chat) -> Next:
         now = clock.read(tx)
         match plan(parts, now, policy):
             case Doubt(facts):
-                if (step := _left_sending(tx, delivery, chat, by_id[facts.id], parts)) is not None:
-                    return step
+                if (act := _left_sending(tx, delivery, chat, by_id[facts.id], parts)) is not None:
+                    return act
             case Resend(facts):
                 outbox.resend(tx, facts.id, facts.attempts)
             case Unheard(facts):
@@ -221,8 +226,8 @@ def _outward(
     move: LookUp | Wait | SendPart,
     now: float,
 ) -> Next:
-    """The moves that need the platform, or time; while the account is down, it waits for that
-    alone."""
+    """Begin a move that needs the platform or time. While the account is down the run is kept
+    instead, until the account is up."""
     if chat.down:
         runs.keep(tx, delivery.run.claim, DOWN)
         return Halt.GAVE_BACK
@@ -242,11 +247,12 @@ def _outward(
 def _left_sending(
     tx: Tx, delivery: Delivery, chat: Chat, part: Part, parts: Sequence[PartFacts]
 ) -> Next | None:
-    """Go on with a part that is being sent; None where nobody does, so that it is doubted."""
+    """Go on with a part that is marked as being sent: wait for its call, or make it. None: whoever
+    marked it is gone, and it is uncertain now."""
     if delivery.calling(part.id):
         return InCall(part.id)
     if part.holder == delivery.run.holder:
-        # Marked in a commit whose answer was lost: its call was never made.
+        # We marked it ourselves, in a commit whose answer was lost: the call was never made.
         return _send(delivery, chat, part, parts)
     outbox.doubt(tx, Attempt(part.id, part.attempts), LOST_IN_SENDING)
     return None
@@ -281,8 +287,8 @@ def _wait(tx: Tx, delivery: Delivery, seconds: float, why: str, awaited: int | N
 
 
 def _in_place(rt: Runtime, seconds: float, awaited: int | None) -> Pause | None:
-    """The wait, if it is spent in place: a short one, or one for a status. For a long one the run
-    is given back."""
+    """The wait, if it is spent here: it is short, or for a delivery status. None: the run is to be
+    given back meanwhile."""
     if awaited is not None:
         return Pause(min(seconds, rt.retry.ask_status_every), awaited)
     return Pause(seconds) if seconds <= rt.retry.short_wait else None
@@ -294,7 +300,7 @@ def _give_back(tx: Tx, delivery: Delivery, seconds: float, why: str) -> Next:
 
 
 def _finish(tx: Tx, delivery: Delivery, parts: Iterable[Part], end: Close) -> Next:
-    """End the run; one whose apology ended so has the cause of what it apologised for."""
+    """End the run. Where the parts were an apology, the cause is that of the apology."""
     apologised = any(p.kind is PartKind.APOLOGY for p in parts)
     run = runs.find(tx, delivery.run.id) if apologised else None
     if run is None:
@@ -316,7 +322,7 @@ def _end(tx: Tx, delivery: Delivery, end: Close) -> Next:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Received:
-    """A part of a run that its provider took."""
+    """One part that its provider took: what `RECEIVE` moves."""
 
     delivery: Delivery
     attempt: Attempt
@@ -335,18 +341,18 @@ class Received:
 
 
 def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, bool] | Left]:
-    """`advance` for those after whose receipt something ordinary follows; that is decided
-    before anything is written."""
+    """As `advance`, for those for which something ordinary is next. That is decided for all of
+    them before anything is written; the others are left out."""
     locked, now = chats.lock_each(tx, [one.run.chat for one in received])
     free = {one: locked[one.run.chat] for one in received if one.run.chat in locked}
     replies = outbox.of_held(tx, [one.run.claim for one in free])
     held = {one: replies[one.run.id] for one in free if one.run.id in replies}
     parts = {one: _with_receipt(one.attempt, reply.parts) for one, reply in held.items()}
-    steps = {one: _ordinary(one.delivery, free[one], parts[one], now) for one in held}
-    ordinary = [one for one, step in steps.items() if step is not None]
+    planned = {one: _ordinary(one.delivery, free[one], parts[one], now) for one in held}
+    ordinary = [one for one, act in planned.items() if act is not None]
     recorded = outbox.receive_first(tx, [one.receipt for one in ordinary])
-    moves = {one: steps[one] for one in ordinary if one.attempt.part in recorded}
-    ends = [(one.run.claim, step) for one, step in moves.items() if isinstance(step, Close)]
+    moves = {one: planned[one] for one in ordinary if one.attempt.part in recorded}
+    ends = [(one.run.claim, act) for one, act in moves.items() if isinstance(act, Close)]
     ended = runs.settle_each(tx, ends)
     followed = [one for one in held if one.run.id in ended and held[one].waits]
     heads = _go_on(tx, followed)
@@ -365,8 +371,8 @@ def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, 
                 return Ended(ending, ready, follows.get(chat)), False
             case SendPart(facts) if facts.id in begun:
                 return _send(one.delivery, free[one], begun[facts.id], parts[one]), False
-            case Pause() | Halt() as step:
-                return step, False
+            case Pause() | Halt() as act:
+                return act, False
             case _:
                 return Halt.LOST, False
 
@@ -374,19 +380,19 @@ def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, 
 
 
 def _go_on(tx: Tx, followed: Sequence[Received]) -> Mapping[int, Run]:
-    """Promote the runs that follow in these chats; those in whose chat the place is kept begin.
+    """Promote the next runs of these chats; where a place is kept, the run is claimed as well.
     Returns them by their chats."""
     heirs = {one.run.chat: by for one in followed if (by := one.delivery.heir) is not None}
     of = [one.run.chat for one in followed]
     if not heirs:
         return runs.promote_each(tx, of)
-    by = next(reversed(heirs.values()))  # All the same, but where a session began meanwhile.
+    by = next(reversed(heirs.values()))  # all the same, unless a new session began meanwhile
     return runs.promote_each(tx, of, [chat for chat, heir in heirs.items() if heir == by], by)
 
 
 def _with_receipt(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[PartFacts]:
-    """The parts as they are once this attempt, which is under way, has its receipt; none when it is
-    not."""
+    """The parts as they will be once this attempt has its receipt; none if it is no longer being
+    sent."""
     under_way = (attempt.part, attempt.number, PartState.SENDING)
     if not any((p.id, p.attempts, p.state) == under_way for p in parts):
         return ()
@@ -396,7 +402,8 @@ def _with_receipt(attempt: Attempt, parts: Sequence[PartFacts]) -> Sequence[Part
 def _ordinary(
     delivery: Delivery, chat: Chat, parts: Sequence[PartFacts], now: float
 ) -> Close | SendPart | Pause | Halt | None:
-    """The move that follows where it is the end of an answer, its next part, or a wait in place."""
+    """The next act if it is ordinary: the end of an answer, its next part, or a wait that is spent
+    here. None: `advance` has to decide."""
     match plan(parts, now, delivery.rt.policy(delivery.run.account)):
         case Close(Ending.ANSWERED) as end if delivery.run.handoff is None:
             return end
@@ -413,4 +420,4 @@ RECEIVE = Shared(
     lambda tx, one: advance(tx, one.delivery, Result(one.attempt, one.sent)),
     lambda one: one.run.chat,
 )
-"""The move of a part that its provider took: what is next, and whether the person has it twice."""
+"""The shared move for a part that its provider took; it answers as `advance` does."""

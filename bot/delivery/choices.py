@@ -1,8 +1,8 @@
-"""Choices that a platform shows as words: the offer, and the words that name one of it.
+"""Choices that a platform shows as text: the numbered list, and the words that name one of it.
 
-A person answers a numbered list with a number or with the words behind it. That counts for
-the choices of the newest reply of the chat, and, however old it is, for the message that the
-person replied to. After the next reply a bare number is a number again.
+A person answers with the number or with the words behind it. That counts as a choice among those
+of the newest reply of the chat, or of the message that the person quoted, however old that is.
+Once another reply is stored, a bare number is just a number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage.statements.tx import Tx
 
 
 def offer(tx: Tx, rt: Runtime, chat: Chat, parts: Sequence[PartBody]) -> None:
-    """These are the parts of the chat's newest reply. The chat is locked."""
+    """Keep the choices that the newest reply of the chat offers. The chat is locked."""
     carrier = rt.carriers.get(chat.account)
     if carrier is None:
         return
@@ -29,7 +29,7 @@ def offer(tx: Tx, rt: Runtime, chat: Chat, parts: Sequence[PartBody]) -> None:
 
 
 def chosen(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inbound:
-    """The message as the press of the button that its words name, if they name one."""
+    """The message as the press of a button, if its words name a choice; else the message itself."""
     carrier = rt.carriers.get(chat.account)
     if carrier is None or message.kind is not InboundKind.TEXT or message.forwarded_from:
         return message

@@ -1,7 +1,7 @@
 """The clearance of a part: it may leave now, later, or not at all, as its chat is now.
 
-The decision is `bot.domain.delivery.sendable`; here are the rows that it is asked about, and the
-template that opens a closed window.
+The decision itself is `bot.domain.delivery.sendable`. This module asks it, given the rows, and puts
+a part into a template where the window is closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storage.statements.tx import Tx
 
 
 def _door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
-    """The chat as a door: open or closed to parts, and until when."""
+    """The state of the chat, as `sendable` wants it."""
     return ChatDoor(
         paused_until=chat.paused_until,
         held_until=chat.not_before,
@@ -30,14 +30,14 @@ def _door(rt: Runtime, chat: Chat, now: float) -> ChatDoor:
 
 
 def may_begin(rt: Runtime, chat: Chat, now: float) -> bool:
-    """Tell whether nothing keeps a part of a run's answer from leaving now."""
+    """Tell whether the chat lets a part of a run's answer leave now."""
     max_age = rt.terms.policy.answer_max_age
     return sendable(Outgoing(standalone=False), _door(rt, chat, now), now, max_age) is None
 
 
 def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold | Forbidden | None:
-    """The reason why a pending part may not leave now; None when it may. In a closed window it
-    is put into a template where there is one. The chat is locked."""
+    """The reason why a pending part may not leave now; None if it may. If only the closed window
+    forbids it, the part is put into a template if there is one. The chat is locked."""
     outgoing = Outgoing(
         standalone=part.standalone,
         own_notice=part.kind is PartKind.NOTICE and part.run is None,

@@ -32,7 +32,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared(Generic[Item, Result]):
-    """A move of turns that has a lane: its form for a list, its form for one, its key."""
+    """A move that has a lane (`storage/engine/lane.py`): its form for a list, its form for one, and
+    the chat of an item, by which items keep their order."""
 
     together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | Left]]
     alone: Callable[[Tx, Item], Result]
@@ -40,31 +41,31 @@ class Shared(Generic[Item, Result]):
 
 
 class Places(Protocol):
-    """The places of this process's agents, as far as delivery and turns ask for them."""
+    """The places of this process (`bot/runs/places.py`), as far as turns and delivery use them."""
 
     def agent_done(self, run: Run) -> None:
-        """The agent of this run was called, and another one may be."""
+        """The agent of this run has returned: its place is free."""
         ...
 
     def keep(self, run: Run) -> Claimant | None:
-        """Keep the place of this run, which may end, for the one that follows in its chat, until
-        `let_go`: who claims that. None when the place is others'."""
+        """Keep a place, until `let_go`, for the run that follows in the chat if this one ends.
+        Returns the claimant of that run; None if no place can be kept."""
         ...
 
     def let_go(self) -> None:
-        """A place that was kept is to be taken by the run that follows, or by whoever comes."""
+        """Stop keeping the place: the run that follows takes it, or else anybody."""
         ...
 
     def go_on(self, run: Run, follows: Case) -> None:
-        """Begin the turn of the run that follows this one, which has ended, in its place."""
+        """Begin the turn of the run that follows this one, which has ended."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class WorkerContext:
-    """The tools of everything that works on turns. `limiters` has each account's rate limiter;
-    `history` reads what was said in a chat before a run, and `reads_history` says that the agent
-    wants it read before it is called. `places` are the worker's, which sets them."""
+    """The tools of everything that works on turns. `limiters` are the rate limiters, by account.
+    `history` reads what was said in a chat before a run; `reads_history`: the agent wants that read
+    before it is called. `places` is set by the worker."""
 
     rt: Runtime
     lease: LeaseKeeper
@@ -84,12 +85,12 @@ class WorkerContext:
     async def persist(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Write what must not be lost: tried again while the database is away, until the
-        lease is over. Raises StaleLease then."""
+        """Make a move that must not be lost: it is tried again while the database is away, until
+        the lease is over. Raises StaleLease then."""
         return await self._while_held(partial(self.rt.db.write, move, *args, **kwargs))
 
     async def share(self, move: Shared[Item, Result], item: Item) -> Result:
-        """As `persist`, in one transaction with whatever waits for the same move."""
+        """As `persist`, in one transaction with all others that wait for the same move."""
         lane = self._lanes.get(move)
         if lane is None:
             lane = Lane(self.rt.db.write, move.together, move.alone, move.chat)
@@ -109,8 +110,8 @@ class WorkerContext:
                 await self.rt.clock.sleep(wait)
 
     def ended(self, run: Run, ending: Ending, *, ready: bool, follows: Case | None = None) -> None:
-        """Count a run of ours that ended; `ready` says that something became due by it, for which
-        somebody waits. The run that `follows` begins in its place."""
+        """Count and log a run of ours that ended, and wake whoever waits for that. `ready`:
+        something became due by it. The run that `follows` begins at once."""
         if follows is not None:
             self.places.go_on(run, follows)
         self.rt.observer.endings.labels(ending.value).inc()

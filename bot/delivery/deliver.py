@@ -1,7 +1,7 @@
-"""Delivery of a run's stored parts: the calls and waits between the moves of the database.
+"""Delivery of a run's stored parts: everything that happens between two transactions.
 
-A place under the rate limits, the call, a look at the provider's list, a wait; what the database
-is told of it, and what it says is next, is `advance`.
+That is waiting for a permit of the rate limits, calling the provider, looking a part up in its list
+and waiting. The transaction that records each result and decides what is next is `advance`.
 """
 
 from __future__ import annotations
@@ -39,33 +39,36 @@ from storage.notify import part_topic, within
 from storage.outbox import Attempt
 
 _CALL_CHECKED = 5.0
-"""Seconds after which the rows are read again while an earlier turn's call goes on."""
+"""Seconds between two looks at the rows while a call that an earlier turn began is under way."""
 
 
 async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | None) -> None:
-    """Send what is missing of a run whose parts are stored. `first` is a part that is marked
-    as being sent already. Returns when the run ended or was given back; raises StaleLease
-    when it was lost; then the outcome of a call that was under way is recorded by its owner."""
+    """Send the parts of a run that have not been sent. `first` is one that is already marked as
+    being sent.
+
+    Returns when the run has ended or was given back. Raises StaleLease when it was taken over; the
+    outcome of a call that is still under way is then recorded by `ctx.sends`.
+    """
     limiter = ctx.limiters[run.account]
-    step: Next = first or await _advance(ctx, run, to, permit=await limiter.permit(to))
+    act: Next = first or await _advance(ctx, run, to, permit=await limiter.permit(to))
     while True:
-        match step:
+        match act:
             case Send(part, address, more):
                 to = replace(to, address=address)
                 async with ctx.sends.call(ctx.rt.channels[run.account], to, part) as outcome:
                     result = Result(Attempt(part.id, part.attempts), outcome)
                     permit = await limiter.permit(to) if more else None
-                    step = await _advance(ctx, run, to, result, permit)
+                    act = await _advance(ctx, run, to, result, permit)
             case Halt.NEEDS_PERMIT:
                 patience = ctx.rt.retry.short_wait
                 permit = await limiter.permit(to, patience, returned=run.attempts > 1)
                 if not permit.taken:
                     await ctx.persist(give_back, run, permit.wait, "the platform's rate limit")
                     return
-                step = await _advance(ctx, run, to, permit=permit)
+                act = await _advance(ctx, run, to, permit=permit)
             case Look() | InCall() | Pause():
-                found = await _outside(ctx, to, step)
-                step = await _advance(ctx, run, to, found, await limiter.permit(to))
+                found = await _outside(ctx, to, act)
+                act = await _advance(ctx, run, to, found, await limiter.permit(to))
             case Halt.LOST:
                 raise StaleLease(f"run {run.id} was taken over")
             case Ended() | Halt.GAVE_BACK:
@@ -74,11 +77,11 @@ async def deliver(ctx: WorkerContext, run: Run, to: Recipient, first: Send | Non
                 assert_never(other)
 
 
-async def _outside(ctx: WorkerContext, to: Recipient, step: Look | InCall | Pause) -> Result | None:
-    """Ask or wait before the rows are read again."""
-    match step:
+async def _outside(ctx: WorkerContext, to: Recipient, act: Look | InCall | Pause) -> Result | None:
+    """Ask the provider, or wait, before the next transaction."""
+    match act:
         case Look():
-            return await look_up(ctx.rt, step, to)
+            return await look_up(ctx.rt, act, to)
         case InCall(part):
             await ctx.sends.over(part, _CALL_CHECKED)
         case Pause(seconds, int() as awaited):
@@ -91,9 +94,9 @@ async def _outside(ctx: WorkerContext, to: Recipient, step: Look | InCall | Paus
 
 
 async def _reported(rt: Runtime, part: int, seconds: float) -> None:
-    """Wait until a part is reported on, and ask its platform when nobody does in time."""
+    """Wait until the platform reports on a part; ask it if no report comes in time."""
     async with rt.wakeups.expecting(part_topic(part)) as told:
-        # A report that came since the rows were read woke nobody.
+        # A report that came before we listened woke nobody.
         found = await rt.db.read(outbox.get, part)
         if found is None or found.confirmed or await within(told, seconds):
             return
@@ -107,37 +110,37 @@ async def _advance(
     result: Result | None = None,
     permit: Permit | None = None,
 ) -> Next:
-    """One commit of delivery, with the hints and checkpoints that follow from it. A place that
-    it does not use is given back."""
+    """Run one transaction of delivery, then tell of what it changed. An unused permit is
+    refunded."""
     rt = ctx.rt
-    step: Next = Halt.LOST
+    act: Next = Halt.LOST
     heir = ctx.places.keep(run) if result is not None and permit is None else None
     try:
         ctx.lease.holder()
         delivery = Delivery(rt, run, to, permit is not None and permit.taken, ctx.sends.calls, heir)
         match result:
             case Result(attempt, Sent() as sent):
-                step, doubled = await ctx.share(RECEIVE, Received(delivery, attempt, sent))
+                act, doubled = await ctx.share(RECEIVE, Received(delivery, attempt, sent))
             case _:
-                step, doubled = await ctx.persist(advance, delivery, result)
+                act, doubled = await ctx.persist(advance, delivery, result)
     finally:
         if heir is not None:
             ctx.places.let_go()
-        if permit is not None and not isinstance(step, Send):
+        if permit is not None and not isinstance(act, Send):
             permit.refund()
     if result is not None:
         alarm(rt, result.attempt.part, doubled=doubled)
-        goes_on = isinstance(step, Send | Pause) or step is Halt.NEEDS_PERMIT
+        goes_on = isinstance(act, Send | Pause) or act is Halt.NEEDS_PERMIT
         if isinstance(result.outcome, Sent) and goes_on:
             await rt.reached(Checkpoint.PART_RECORDED)
-    if isinstance(step, Ended):
-        ctx.ended(run, step.ending, ready=step.ready, follows=step.follows)
+    if isinstance(act, Ended):
+        ctx.ended(run, act.ending, ready=act.ready, follows=act.follows)
         await rt.reached(Checkpoint.SETTLED)
-    return step
+    return act
 
 
 async def look_up(rt: Runtime, look: Look, to: Recipient) -> Result:
-    """Ask the provider whether the part arrived."""
+    """Ask the provider whether the part arrived, at each address that the chat has had."""
     part = look.part
     ref = SendRef(part.id, part.attempts, part.started_at)
     found: Sent | NotSent | Lookup = Lookup.NOT_FOUND

@@ -1,5 +1,6 @@
-"""Finish a run: set its ending, drop pending parts, queue the notices that are owed, hand the chat
-over where its agent asked for a person, promote the next run."""
+"""The end of a run, and all that is part of its transaction: pending parts are dropped, the notice
+that is owed is posted, the chat is handed over if its agent asked for a person, and the chat's next
+run is promoted."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from storage.outbox import Notice
 from storage.statements.tx import Tx
 
 _TOLD_AGAIN_AFTER = 86_400.0
-"""Seconds for which a chat is told once only that an answer came too late."""
+"""Seconds for which a chat is told only once that an answer came too late."""
 _WORKER = "worker"
 _AGENT = "agent"
 
 
 def end_run(tx: Tx, rt: Runtime, run: Run, end: Close) -> bool:
-    """running -> ended under the run's claim; returns whether something became due by it.
+    """running -> ended, under the run's claim; returns whether something may be due now.
 
     The chat is locked. Raises StaleLease when the run was lost.
     """
@@ -32,21 +33,20 @@ def end_run(tx: Tx, rt: Runtime, run: Run, end: Close) -> bool:
 
 
 def give_back(tx: Tx, run: Run, seconds: float, why: str) -> None:
-    """running -> ready, due in `seconds`: somebody goes on with it then. Raises StaleLease."""
+    """running -> ready, due in `seconds`. Raises StaleLease."""
     chats.lock(tx, run.chat)
     runs.give_back(tx, run.claim, seconds, why)
 
 
 def after_end(tx: Tx, rt: Runtime, run: Run, end: Close, who: str) -> bool:
-    """Drop what is pending, post the notice that is owed, hand the chat over if the agent asked for
-    a person, promote the next run: whoever ended this one. Returns whether something may have
-    become due: a notice, or that run."""
+    """Do what follows from the end of a run, whoever ended it. Returns whether something may be due
+    now: a notice, or the chat's next run. The chat is locked."""
     outbox.drop_pending(tx, run.id)
     _post_owed(tx, rt, run, end)
     handed_over = run.handoff is not None and hands_over(end)
     if handed_over:
         _hand_over(tx, rt, run)
-    if who != _WORKER or end.ending is not Ending.ANSWERED:  # of which the run's row says it all
+    if who != _WORKER or end.ending is not Ending.ANSWERED:  # the run's row says all of that
         audit_log.note(tx, who, f"ended {end.ending.value}", end.words, run=run.id, chat=run.chat)
     promoted = runs.promote(tx, run.chat) is not None
     return promoted or handed_over or end.ending.rule.note is not None

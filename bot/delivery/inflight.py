@@ -1,9 +1,10 @@
-"""Calls to providers that are under way: each has an owner until its outcome is written.
+"""Calls to providers that are under way: each has an owner until its outcome is recorded.
 
-A call that has begun is never cut: when the turn that made it is cancelled (a stop, a lost
-lease, a shutdown), the call goes on here and its outcome is written when it comes. Only the
-end of the shutdown grace gives up on it, and then the part is recorded as uncertain. An outcome
-that can't be written as it is becomes uncertain too: no part stays `sending` for ever.
+A call that has begun is never interrupted. When the turn that made it is cancelled (by a stop, a
+lost lease or a shutdown), the call goes on here, and its outcome is recorded when it arrives. Only
+when the grace period of a shutdown is over is a call given up, and its part recorded as uncertain.
+If recording an outcome fails, the part becomes uncertain as well, so that none stays `sending` for
+ever.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.sends")
 _PUT_OFF = 1.0
-"""Seconds until a part goes again whose call was not begun."""
+"""Seconds until the next attempt at a part whose call was not begun."""
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """One call; `begun` when the provider may have been reached."""
+    """One call. `begun`: the provider may have been reached."""
 
     part: Part
     task: asyncio.Task[Outcome] = field(init=False)
@@ -49,14 +50,14 @@ class _Call:
         return Attempt(self.part.id, self.part.attempts)
 
     async def outcome(self) -> Outcome:
-        """The outcome of the call; one that broke may have arrived."""
+        """The outcome of the call; if our own code broke it, the part may have arrived."""
         try:
             return await self.task
         except Exception as error:  # noqa: BLE001 - whatever broke it, it must end as a value
             return Unknown(f"the send broke: {type(error).__name__}")
 
     async def cut(self) -> Outcome:
-        """Give up on the call: what it told if it is over, else that nobody knows."""
+        """Give up on the call; returns its outcome, or as much as is known without one."""
         if self.task.done() and not self.task.cancelled():
             return await self.outcome()
         self.task.cancel()
@@ -66,8 +67,7 @@ class _Call:
 
 
 class InFlightSends:
-    """Owns this process's calls to providers. `call` makes one; `calls` and `calling` tell of
-    those that are under way."""
+    """The owner of this process's calls to providers."""
 
     def __init__(
         self, rt: Runtime, lease: LeaseKeeper, limiters: Mapping[int, RateLimiter]
@@ -85,15 +85,15 @@ class InFlightSends:
 
     @property
     def calling(self) -> frozenset[int]:
-        """The parts whose call is under way here, or whose outcome is not written yet."""
+        """The parts whose call is under way here, or whose outcome is not recorded yet."""
         return frozenset(attempt.part for attempt in tuple(self._calls))
 
     def calls(self, part: int) -> bool:
-        """Tell whether the call of this part is under way here; from any thread."""
+        """Tell whether this part is in `calling`. May be asked from any thread."""
         return part in self.calling
 
     async def over(self, part: int, seconds: float) -> None:
-        """Wait until no call of this part is under way, at most so many seconds."""
+        """Wait until no call of this part is under way, at most this many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 for call in [c for c in self._calls.values() if c.part.id == part]:
@@ -101,10 +101,10 @@ class InFlightSends:
 
     @asynccontextmanager
     async def call(self, channel: Channel, to: Recipient, part: Part) -> AsyncIterator[Outcome]:
-        """Send the part once; the body writes the outcome down.
+        """Send the part once; the body of the `async with` records the outcome.
 
-        When the caller is cancelled in the call, or the body can't write, the outcome is
-        written by this owner, and the caller's exception goes on.
+        If the caller is cancelled during the call, or the body raises, this owner records the
+        outcome instead, and the exception is passed on.
         """
         call = _Call(part)
         call.task = asyncio.create_task(self._send(call, channel, to), name=f"send-{part.id}")
@@ -119,8 +119,8 @@ class InFlightSends:
         self._forget(call)
 
     async def finish(self, grace: float) -> None:
-        """Wait for what is under way, at most `grace` seconds; record the rest as uncertain.
-        Raises DatabaseUnavailable."""
+        """Wait for the calls that are under way, at most `grace` seconds, then give up on the rest
+        and record their parts as uncertain. Raises DatabaseUnavailable."""
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 while self._calls and not self._hurried:
@@ -133,12 +133,12 @@ class InFlightSends:
             self._forget(call)
 
     def hurry(self) -> None:
-        """Wait for nothing any more: whoever asked to stop asked again."""
+        """Stop waiting for calls: somebody asked this process a second time to stop."""
         self._hurried = True
         self._moved.set()
 
     def abandon(self) -> None:
-        """Drop every call without a word, as the death of the process would."""
+        """Drop every call without recording anything, as the death of the process would."""
         for task in [*(c.task for c in self._calls.values()), *self._writers]:
             task.cancel()
 
@@ -158,7 +158,7 @@ class InFlightSends:
             with _span(rt, part, names) as span:
                 outcome = await self._ask(channel, to, part)
                 _report(rt, channel, span, outcome)
-        except Exception:  # noqa: BLE001 - what is told of a call must not lose its outcome
+        except Exception:  # noqa: BLE001 - a failing log or trace must not lose the outcome
             _log.exception("telling of the send of part %s broke", part.id)
         if isinstance(outcome, NotSent) and outcome.limited is not None:
             wait = outcome.retry_after or 0.0
@@ -167,15 +167,16 @@ class InFlightSends:
         return outcome
 
     def _marked_by_us(self, part: Part) -> bool:
-        """Tell whether the very holder that marked the part still has its lease: an earlier session
-        of this process may not send what a later one took over."""
+        """Tell whether the holder that marked the part still has its lease. A later session of this
+        process is another holder, and may have taken the part over."""
         try:
             return self._lease.holder() == part.holder
         except StaleLease:
             return False
 
     async def _ask(self, channel: Channel, to: Recipient, part: Part) -> Outcome:
-        """Call the provider once. A refusal for now that names no wait gets one that grows."""
+        """Call the provider once. If it refuses for now and names no wait, ours grows with the
+        attempts."""
         ref = SendRef(part.id, part.attempts, part.started_at)
         try:
             outcome = await channel.send(to, part.body, ref)
@@ -188,7 +189,7 @@ class InFlightSends:
         return outcome
 
     async def _write_later(self, call: _Call) -> None:
-        """Write the outcome of a call whose turn is gone, however long the database is away."""
+        """Record the outcome of a call whose turn is gone, however long the database is away."""
         outcome = await call.outcome()
         tries = 0
         while True:
@@ -207,12 +208,12 @@ class InFlightSends:
             await self._rt.clock.sleep(wait)
 
     async def _write(self, call: _Call, outcome: Outcome) -> None:
-        """Write the outcome, or that it is unknown. Raises DatabaseUnavailable."""
+        """Record the outcome, or that it is unknown. Raises DatabaseUnavailable."""
         try:
             doubled = await self._rt.db.write(record_alone, self._rt, call.part, outcome)
         except DatabaseUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - an outcome that breaks its writing is doubt
+        except Exception as error:  # noqa: BLE001 - an outcome that can't be recorded is unknown
             _log.exception("the outcome of part %s broke its writing", call.part.id)
             reason = f"its outcome could not be written: {type(error).__name__}"
             await self._rt.db.write(_doubt, call.part.chat, call.attempt, reason)
@@ -220,7 +221,7 @@ class InFlightSends:
         alarm(self._rt, call.part.id, doubled=doubled)
 
     def _forget(self, call: _Call) -> None:
-        """The outcome of this call is written: it is nobody's any more."""
+        """Drop a call whose outcome is recorded."""
         self._calls.pop(call.attempt, None)
         call.over.set()
         self._moved.set()
@@ -232,14 +233,14 @@ def _doubt(tx: Tx, chat: int, attempt: Attempt, reason: str) -> None:
 
 
 def _span(rt: Runtime, part: Part, names: dict[str, Fact]) -> AbstractContextManager[Span]:
-    """Around one call to a provider: a span of its run."""
+    """The span of one call to a provider, in the trace of its run."""
     story = "" if part.run is None else rt.story(part.account, part.run)
     facts = {"kind": part.kind.value, "number": part.number, "attempt": part.attempts, **names}
     return rt.tracer.span("send", story, part=part.id, **facts)
 
 
 def _report(rt: Runtime, channel: Channel, span: Span, outcome: Outcome) -> None:
-    """The provider's answer, by its code: its words may quote the message."""
+    """Log and count the provider's answer, by its code alone: its words may quote the message."""
     code = "" if isinstance(outcome, Sent) else outcome.code
     name = type(outcome).__name__
     span.tell(outcome=name, code=code)

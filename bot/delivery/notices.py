@@ -1,4 +1,4 @@
-"""Words in our own name: notices, apologies, and the buttons and words under them."""
+"""Notices and apologies, which Answerback writes itself, and the buttons under them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def plain(rt: Runtime, chat: Chat, text: Text, **values: str | int) -> Reply:
 
 
 def uncertain(rt: Runtime, chat: Chat, run: int) -> Reply:
-    """The honest notice after a delivery that nobody can confirm, with a way to get it again."""
+    """The notice that part of an answer may not have arrived, with a way to get it again."""
     if rt.channels[chat.account].traits.has_buttons:
         label = rt.words.say(Text.RESEND_BUTTON, chat.language)
         return Reply(

@@ -1,4 +1,4 @@
-"""Recording the outcome of an attempt, and what it means for the chat and the account."""
+"""Recording the outcome of an attempt, with what follows from it for the chat and the account."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MAY_HAVE_ARRIVED = (Ending.UNCERTAIN, Ending.APOLOGISED)
 
 
 def lock_chat(tx: Tx, chat: int, outcome: Outcome | Lookup | None) -> Chat:
-    """Lock the chat of an outcome, before any of its rows; and with it the one that it turns out
-    to be by a move."""
+    """Lock the chat of an outcome, before any of its rows. If the outcome says that the chat has a
+    new address, the chat that is known there is locked with it."""
     if isinstance(outcome, NotSent) and outcome.moved_to:
         known = chats.get(tx, chat)
         chats.lock_both(tx, known.id, known.account, _moved(known, outcome))
@@ -44,10 +44,10 @@ def _moved(chat: Chat, outcome: NotSent) -> Address:
 
 
 def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, chat: Chat) -> bool:
-    """Write the outcome on its attempt. The chat is locked. An outcome that comes after the
-    part moved on changes nothing, except for a receipt, which always counts.
+    """Record the outcome of an attempt. The chat is locked. If the part has moved on since, only
+    a receipt still counts.
 
-    True: the part had arrived before, so the person has it twice (`alarm` after the commit).
+    True: the part had arrived before, so the person has it twice (call `alarm` after the commit).
     """
     match outcome:
         case Sent() as sent:
@@ -73,7 +73,7 @@ def record(tx: Tx, rt: Runtime, attempt: Attempt, outcome: Outcome | Lookup, cha
 
 
 def receipt_of(attempt: Attempt, sent: Sent) -> str:
-    """The provider's name for what it took, or else ours."""
+    """The provider's id for what it took, or one of ours if it gave none."""
     return sent.receipt or f"unnamed-{attempt.part}-{attempt.number}"
 
 
@@ -88,7 +88,7 @@ def receive(tx: Tx, attempt: Attempt, receipt: str, chat: int) -> bool:
 
 
 def alarm(rt: Runtime, part: int, *, doubled: bool) -> None:
-    """After the commit: count and report a part that the person has twice."""
+    """Report and count a part that the person has twice. Call it after the commit."""
     if doubled:
         _log.error("part %d has two receipts: the person has it twice", part)
         rt.observer.double_receipts.inc()
@@ -132,8 +132,8 @@ def _not_sent(tx: Tx, attempt: Attempt, failed: NotSent, chat: Chat) -> None:
 
 
 def record_alone(tx: Tx, rt: Runtime, part: Part, outcome: Outcome | Lookup) -> bool:
-    """Write the outcome of a part that no running turn of ours looks after. True: the person
-    has it twice."""
+    """Record the outcome of a part that no running turn in this process looks after. True: the
+    person has it twice."""
     chat = lock_chat(tx, part.chat, outcome)
     doubled = record(tx, rt, Attempt(part.id, part.attempts, part.looks), outcome, chat)
     reconsider(tx, part.run)
@@ -141,11 +141,12 @@ def record_alone(tx: Tx, rt: Runtime, part: Part, outcome: Outcome | Lookup) -> 
 
 
 def reconsider(tx: Tx, run: int | None) -> None:
-    """Recompute a finished run's ending after late news of its parts. The chat is locked.
+    """Recompute the ending of a run that is over, after late news of its parts. The chat is
+    locked.
 
-    What was proven not to have left goes out by itself where the run ended in the doubt whether
-    it had, before the notice that tells of the doubt, if that waits; after any other ending it is
-    never sent any more.
+    A part that is pending again was proven not to have left. If the run ended because that was in
+    doubt, the part is now sent as a standalone part, before the notice about the doubt if that has
+    not left yet. After any other ending it is dropped.
     """
     found = None if run is None else runs.find(tx, run)
     if run is None or found is None or found.ending is None:

@@ -1,24 +1,25 @@
-"""The rate limits of one account: at which moment may this message leave?
+"""The rate limits of one account: the moment at which a part may leave.
 
-Three limits hold at once, each by the generic cell rate algorithm: messages a second of the
-account, a second in one chat, a minute in one group. The limiter is asked once for a part, and
-waited for before the part is marked as being sent:
+Three limits hold at once, each enforced by the generic cell rate algorithm (GCRA): messages per
+second for the account, per second for each chat, and per minute for each group. A caller asks for
+a permit before it marks a part as being sent:
 
-* A wait within the caller's patience is spent in place. First the chat's and the group's own
-  limits are waited out; only then a place in the account's line is taken, so that a hot group
-  holds up nobody else.
-* For a longer wait nothing is taken. The caller hears when to come back; these moments lie
-  apart at the rate of the limit, so that a backlog comes back evenly and not all at once.
-* A place that was not used is given back: by `refund`, or when the caller is cancelled.
+* If the wait is within the caller's patience, `permit` sleeps it off. It first waits for the limits
+  of the chat and the group, and only then joins the account's line, so that a busy group does not
+  hold up other chats.
+* If the wait is longer, nothing is reserved, and the caller is told when to come back. These times
+  are spread out at the rate of the limit, so that a backlog returns evenly and not all at once.
+* A permit that is not used goes back, by `refund` or because the caller was cancelled.
 
-A process claims as many runs of an account as keep its line short and never empty (`room`): what
-can't leave soon waits where any process may take it, and is claimed once.
+The account's line holds the callers whose turn is near. It is never longer than their patience, and
+never empty while somebody waits, so the account's full rate is used even when some callers come
+late or never.
 
-The line of an account is never longer than its callers' patience, and it is never empty while
-somebody waits: the account is used at its rate, whoever comes late or not at all.
+`room` bounds how many runs of an account a process claims: enough to keep the line from running
+empty, and no more. The rest stays unclaimed, where any process may take it.
 
-With Redis the processes share all limits. Without it, or while it is away, a process keeps to
-its share of what concerns more than one chat.
+With Redis, all processes share the limits. Without it, or while it can't be reached, each process
+keeps to its share of the limits that concern more than one chat.
 """
 
 from __future__ import annotations
@@ -37,34 +38,34 @@ from bot.domain.ports import Clock, Pace, Recipient
 
 _CHAT_USED = 0.95
 _ACCOUNT_USED = 0.97
-"""Parts of the named rates that are used: what leaves evenly may arrive unevenly."""
+"""The fractions of the documented rates that we use: what leaves evenly may arrive unevenly."""
 _GROUP_BURST = 3
 _RETURNED_PATIENCE = 30.0
-"""Seconds that one who was told to come back waits in the account's line: it is told once."""
+"""Seconds that a caller who was told to come back may wait in the account's line: nobody is sent
+away twice."""
 _LINE = 1.0
-"""Seconds of an account's line that a process has turns for, besides those that do not stand in
-it."""
+"""The length of an account's line, in seconds of sending, for which a process claims turns."""
 _WORTH = 0.25
-"""The part of that line for which a claim is worth its statements."""
+"""The fraction of that line below which a claim is not worth its statements."""
 _SLOWER = 1.25
-"""The factor by which turns may take longer than lately without a gap in the line."""
+"""The factor by which turns may become slower without leaving a gap in the line."""
 _LATELY = 16
-"""So many turns tell how long they take."""
+"""The number of turns over which their duration is averaged."""
 _ANY_NUMBER = 1_000_000
-"""Of turns of an account: more than a process ever has."""
+"""Turns: more than a process ever has."""
 _LATE = 0.05
-"""Seconds by which a sleep may end late on a busy machine without a loss of rate. Processes divide
-it: where all of them stood still, all would make up for it at once."""
+"""Seconds by which a sleep may end late on a busy machine without lowering the rate. Divided by the
+number of processes: if all of them stood still, all would catch up at the same time."""
 _REFUSED_CHATS = 3
 _REFUSED_WITHIN = 1.0
-"""So many chats refused within so many seconds: the limit is the whole account's."""
+"""This many chats refused within this many seconds mean that the whole account is limited."""
 _TIDY_EVERY = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Messages under `name` at least `interval` seconds apart, but for bursts worth `slack`
-    seconds. `shared` says that it concerns more than one chat."""
+    """One limit: messages under `name` leave at least `interval` seconds apart, except for bursts
+    of up to `slack` seconds' worth. `shared`: it concerns more than one chat."""
 
     name: str
     interval: float
@@ -73,26 +74,29 @@ class Limit:
 
 
 class AcrossProcesses(Protocol):
-    """The limits of one account over all processes."""
+    """The limits of one account, shared by all processes."""
 
     async def ask(
         self, limits: Sequence[Limit], in_line: float, patience: float
     ) -> tuple[float, bool] | None:
-        """As `Local.ask`. None: it can't be asked now."""
+        """As `Local.ask`; None while the shared store can't be reached."""
         ...
 
     def give_back(self, limits: Sequence[Limit]) -> None:
-        """Return places that were not used. Never waits."""
+        """Return what was reserved and not used. Never blocks."""
         ...
 
     async def hold(self, limit: Limit, seconds: float) -> None:
-        """Let nothing leave under this limit for so long, from any process."""
+        """Let nothing leave under this limit, from any process, for this many seconds."""
         ...
 
 
 class Local:
-    """The limits as one process keeps them. A name's moment is that of the next message in an
-    even flow."""
+    """The limits as one process keeps them in memory.
+
+    `_next` has, for each limit, the monotonic second at which its next message would leave in an
+    even flow; `_named` the last time that a caller was told to come back at.
+    """
 
     def __init__(self) -> None:
         self._next: dict[str, float] = {}
@@ -104,10 +108,13 @@ class Local:
     def ask(
         self, limits: Sequence[Limit], now: float, in_line: float, patience: float
     ) -> tuple[float, bool]:
-        """(seconds, True): a place was taken so many seconds from now, at most `in_line`.
-        (seconds, False): none was; ask again then. The account's limit comes first in `limits`.
-        A wait for one of the others beyond `patience`, and one that is too long for the line,
-        is named so that those who come back lie apart; not so for a negative patience."""
+        """Reserve a moment to send; the account's limit comes first in `limits`.
+
+        (seconds, True): reserved, that many seconds from now, at most `in_line`.
+        (seconds, False): nothing was reserved; ask again after that time. Where it is beyond
+        `patience`, or too long for the line, each caller is given a time of its own, apart from the
+        others'; with a negative patience it only says how long the wait is.
+        """
         account, *own = limits
         binding = max(own, key=lambda limit: self._wait(limit, now), default=account)
         wait = self._wait(binding, now)
@@ -138,7 +145,7 @@ class Local:
         return max(0.0, self._next.get(limit.name, 0.0) - limit.slack - now)
 
     def tidy(self, now: float) -> None:
-        """Drop the names that say nothing any more."""
+        """Forget the limits whose moments have passed."""
         for moments in (self._next, self._named):
             for name in [name for name, at in moments.items() if at < now]:
                 del moments[name]
@@ -146,7 +153,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """The right to send one message now. `wait` > 0: there is none; come back after so long."""
+    """The right to send one message now, or, where `wait` > 0, the seconds until asking again."""
 
     wait: float
     undo: Callable[[], None] | None = None
@@ -156,14 +163,14 @@ class Permit:
         return self.wait <= 0
 
     def refund(self) -> None:
-        """The message did not leave after all."""
+        """Give it back: the message did not leave after all."""
         if self.undo is not None:
             self.undo()
 
 
 @dataclass(slots=True)
 class _Gate:
-    """One after the other; when the next may follow the last one that was let through."""
+    """A gate that lets callers through one at a time; `free_at` is when the next may follow."""
 
     free_at: float = 0.0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -171,7 +178,7 @@ class _Gate:
 
 @dataclass(slots=True)
 class _Turn:
-    """The seconds that a turn has stood in line."""
+    """The seconds that a turn has spent in line."""
 
     in_line: float = 0.0
 
@@ -197,14 +204,16 @@ class RateLimiter:
         self._turn_takes: float | None = None
 
     def share(self, processes: int) -> None:
-        """So many processes send for this account now."""
+        """Divide the limits between this many processes."""
         self._processes = max(1, processes)
 
     @property
     def room(self) -> int:
-        """The number of turns of this account that may begin here: as many as are at their agents,
-        their commits and their calls, or in line, while the account is used at its rate. 0 while
-        they are too few to claim."""
+        """The number of further turns of this account that may begin here.
+
+        In all, as many as it takes to use the account's rate: those that are being worked on, given
+        how long a turn takes, and a short line. 0 where a claim would bring too few.
+        """
         if self._pace.overall is None or self._turn_takes is None:
             return _ANY_NUMBER
         rate = self._pace.overall * _ACCOUNT_USED / self._processes
@@ -213,7 +222,7 @@ class RateLimiter:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Learn from a turn of this account how long it takes, but for its time in line."""
+        """Measure how long a turn of this account takes, without its time in line."""
         began, turn = self._clock.monotonic(), _Turn()
         token = _TURN.set(turn)
         try:
@@ -227,8 +236,8 @@ class RateLimiter:
     async def permit(
         self, to: Recipient, patience: float | None = None, *, returned: bool = False
     ) -> Permit:
-        """Wait for a place, at most `patience` seconds; without patience, take one that is free
-        now. `returned` says that the caller was told before to come back."""
+        """Wait for a permit, at most `patience` seconds; None: take one only if it is free now.
+        `returned`: the caller was told to come back earlier."""
         limits = tuple(self._limits(to))
         ends_at = self._clock.monotonic() + (patience or 0.0)
         while True:
@@ -251,13 +260,13 @@ class RateLimiter:
                 if permit is not None:
                     permit.refund()
                 raise
-            # Not when the account was held while this one stood in line.
+            # If the account was put on hold while this caller stood in line, ask again.
             if permit is not None and self._clock.monotonic() >= self._held_until:
                 return permit
 
     async def even_out(self) -> None:
-        """Keep calls apart that are about to begin together although they were called up apart:
-        commits take uneven times. Milliseconds as a rule."""
+        """Space out calls whose permits were apart but whose commits ended together. Usually
+        waits milliseconds."""
         began = self._clock.monotonic()
         await self._apart(self._calls)
         self._stood_in_line(began)
@@ -267,7 +276,7 @@ class RateLimiter:
             turn.in_line += self._clock.monotonic() - since
 
     async def _apart(self, gate: _Gate) -> None:
-        """Wait until this is as far from the last one as the account's limit has it."""
+        """Wait until the account's interval has passed since the last caller at this gate."""
         if self._pace.overall is None:
             return
         share = 1 if self._shared is not None else self._processes
@@ -275,7 +284,7 @@ class RateLimiter:
             now = self._clock.monotonic()
             if gate.free_at > now:
                 await self._clock.sleep(gate.free_at - now)
-            # When everything stood still for a while, hardly any of it is made up for at once.
+            # After a standstill, hardly any of the lost time is caught up at once.
             made_up = self._clock.monotonic() - _LATE / self._processes
             gate.free_at = max(gate.free_at, made_up) + share / self._pace.overall
 
@@ -289,7 +298,7 @@ class RateLimiter:
                 wait, taken = answer
                 if not taken:
                     return wait, None
-                # Should Redis go away, this process knows what has left.
+                # Also counted here, in case Redis goes away.
                 self._local.take(limits, self._clock.monotonic() + wait)
                 return wait, Permit(0.0, lambda: self._give_back(limits, self._shared, held))
         mine = tuple(map(self._my_share, limits))
@@ -300,14 +309,17 @@ class RateLimiter:
         self, limits: Sequence[Limit], shared: AcrossProcesses | None, held: float
     ) -> None:
         if self._held_until != held:
-            return  # What was taken before a hold says nothing about what leaves after it.
+            return  # Reserved before a hold, it no longer counts for what leaves after it.
         self._local.give_back(limits)
         if shared is not None:
             shared.give_back(limits)
 
     async def refused(self, to: Recipient, wait: float, limit: LimitOf) -> None:
-        """The platform said that a limit was reached: hold the whole account for `wait` seconds
-        if it is the account's, which the refusal says or several chats at once show."""
+        """Note that the platform refused a message because a limit was reached.
+
+        The whole account is put on hold for `wait` seconds if the limit is the account's: the
+        refusal says so, or several chats were refused at once.
+        """
         if limit is LimitOf.CHAT:
             return
         now = self._clock.monotonic()
@@ -339,7 +351,7 @@ class RateLimiter:
             yield Limit(f"group:{to.address.chat}", even, even * (_GROUP_BURST - 1))
 
     def forget_idle(self) -> None:
-        """Drop the chats whose limits say nothing any more: the maps stay small."""
+        """Forget the limits of idle chats, so that the maps stay small."""
         self._local.tidy(self._clock.monotonic())
 
     def __len__(self) -> int:

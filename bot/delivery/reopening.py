@@ -1,7 +1,7 @@
-"""Accounts that are down, tried again by themselves once their platform says that they can send.
+"""Accounts that are down: taken up again once their platform says that they can send.
 
-One process asks about an account, the one that would poll for it. Each time that the account could
-send for a moment only, the next question waits longer.
+For each account one process asks, the one that holds the right to poll for it. Each time that an
+account is soon down again, the next question waits longer.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Reopening:
     asks: Mapping[int, Recovered]
     _due: dict[int, float] = field(default_factory=dict)
     _wait: dict[int, float] = field(default_factory=dict)
-    """Seconds until an account is asked about again: more, each time that it was up for a moment
-    only."""
+    """Seconds between two questions about an account: longer, each time that it was soon down
+    again."""
 
     async def look(self) -> None:
         """Ask about what is down and due. Raises DatabaseUnavailable."""
@@ -61,7 +61,7 @@ class Reopening:
             self.rt.wakeups.tell(READY)
 
     def _forget(self, account: int, now: float) -> None:
-        """An account that has been up for long begins anew."""
+        """Start again with the shortest wait for an account that has been up for long."""
         if now >= self._due.get(account, now) + _LATEST:
             self._due.pop(account, None)
             self._wait.pop(account, None)

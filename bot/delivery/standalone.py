@@ -1,7 +1,7 @@
 """Delivery of standalone parts: notices, operators' words, answers sent once more on request.
 
-Each takes the same steps as a run's part, under a claim of its own, in its chat's order, behind
-whatever of that chat is on its way.
+Such a part goes through the same states as a part of a run, but is claimed by itself. The parts of
+a chat leave in their order, and each waits while another part of the chat is being sent.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.standalone")
 _AT_ONCE = 20
-"""Parts that are begun, or looked up, at a time, besides those that are on their way."""
+"""Parts that one pass begins or looks up, besides those that are under way already."""
 _AT_MOST = 200
+"""Due parts that one pass reads, at most."""
 
 
 class StandaloneSender:
-    """Sends the standalone parts that are due, each as a task of its own, so that one slow chat
-    holds up no other."""
+    """Sends the standalone parts that are due, each in a task of its own, so that a slow chat does
+    not hold up the others."""
 
     def __init__(self, ctx: WorkerContext) -> None:
         self._ctx = ctx
         self._begun: set[int] = set()
 
     async def send_due(self, tasks: Supervisor) -> None:
-        """Begin with what is due now. The caller runs one of these at a time. Raises
+        """Begin to send what is due now. Must not be called twice at the same time. Raises
         DatabaseUnavailable."""
         rt = self._ctx.rt
         at_most = min(_AT_ONCE + len(self._begun), _AT_MOST)
@@ -86,7 +87,7 @@ class StandaloneSender:
         rt.wakeups.tell(READY)
 
     async def look_again(self) -> None:
-        """Ask the provider about standalone parts that may have arrived, where it can tell.
+        """Ask the provider about uncertain standalone parts, where it can tell.
 
         Raises DatabaseUnavailable.
         """
@@ -106,7 +107,7 @@ def _due(tx: Tx, mine: Sequence[int], at_most: int) -> list[tuple[Part, Chat]]:
 
 
 def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) -> Send | None:
-    """Claim the part if it may leave now; refuse it if it never may."""
+    """Claim the part if it may leave now; record it as refused if it never may."""
     chat = chats.lock(tx, due.chat)
     part, now = outbox.get(tx, due.id), clock.read(tx)
     if part is None or part.state is not PartState.PENDING or part.not_before > now:
@@ -129,9 +130,10 @@ def _begin(tx: Tx, rt: Runtime, due: Part, holder: int, lease_seconds: float) ->
 
 
 def _kept_back(tx: Tx, part: Part) -> bool:
-    """Leave an answer, which was proven too late not to have left, in the doubt in which its run
-    ended, where what belongs behind it went before: answers keep their order, and the person was
-    given a way to have it. What somebody wants to have again leaves whenever they want it."""
+    """Make an answer uncertain again, instead of sending it, if it has been overtaken: its run
+    ended in doubt, the proof that it had not left came late, and a later answer of the chat has
+    gone out by now. Answers keep their order, and the person was offered a way to get this one. An
+    answer that somebody asked for again is never kept back. Returns whether this one was."""
     unasked = part.kind is PartKind.REPLY and part.resends == 0
     if not unasked or not outbox.overtaken(tx, part):
         return False
@@ -142,7 +144,7 @@ def _kept_back(tx: Tx, part: Part) -> bool:
 
 
 def _doubtful(tx: Tx, account: int, looks: Sequence[float]) -> list[tuple[Look, Chat]]:
-    """The parts whose next look is due."""
+    """The uncertain parts that the provider is to be asked about now."""
     now = clock.read(tx)
     return [
         (Look.read(tx, part), chat)

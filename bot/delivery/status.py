@@ -1,4 +1,4 @@
-"""Delivery status: a provider's later reports on a part, by callback or asked for."""
+"""Delivery status: a provider's reports on a part that it took, by callback or on request."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from storage.statements.tx import Tx
 
 PLATFORM = "platform"
 _ASKED_FOR = 5.0
-"""Seconds that a question about a part may take: callbacks may come meanwhile."""
+"""Seconds that asking about a part may take; a callback may be quicker."""
 _SAME_TIME = 2.0
-"""Seconds by which two readings of one database's clock may differ."""
+"""Seconds by which a tag's time may lie before the part's own: both were read from one clock."""
 
 _TOO_LATE = "refused after it had arrived"
 _WEEK = 7 * 86_400.0
@@ -32,8 +32,8 @@ _log = logging.getLogger("answerback.delivery")
 
 
 async def record_status(rt: Runtime, account: int, status: DeliveryStatus) -> int | None:
-    """Record a delivery status and wake who waits for it. Returns the part that it is about, or
-    None for a message that is not ours. Raises DatabaseUnavailable."""
+    """Record a delivery status and wake whoever waits for it. Returns its part; None if the
+    message is not known as ours (yet). Raises DatabaseUnavailable."""
     found = await rt.db.write(_apply, rt, account, status)
     if found is None:
         return None
@@ -46,8 +46,8 @@ async def record_status(rt: Runtime, account: int, status: DeliveryStatus) -> in
 
 
 async def record_early(rt: Runtime) -> None:
-    """Record the statuses that came before their message was known as ours. Raises
-    DatabaseUnavailable; what was recorded by then is recorded again, which changes nothing."""
+    """Record the early statuses whose message is known by now. Raises DatabaseUnavailable; what was
+    recorded until then is recorded again next time, which changes nothing."""
     found, any_old = await rt.db.read(early_statuses.matched, list(rt.carriers))
     for account, status in found:
         await record_status(rt, account, status)
@@ -56,8 +56,8 @@ async def record_early(rt: Runtime) -> None:
 
 
 async def ask(rt: Runtime, awaited: int) -> None:
-    """Ask the platform where a part stands that nobody has reported on, and record its answer.
-    No answer, and a database that is away, are left for the next time."""
+    """Ask the platform for the status of a part that no report has come for, and record it. If
+    there is no answer, or the database is away, the next call tries again."""
     try:
         part = await rt.db.read(outbox.get, awaited)
         carrier = None if part is None else rt.carriers.get(part.account)
@@ -74,16 +74,16 @@ async def ask(rt: Runtime, awaited: int) -> None:
 def _apply(
     tx: Tx, rt: Runtime, account: int, status: DeliveryStatus
 ) -> tuple[int, bool, bool] | None:
-    """Record the receipt at once and the state only forward; returns the part, whether the
-    person has it twice, and whether something may be due now. Repeats, and reports that come
-    out of order or before our own call returned, are harmless."""
+    """Record the receipt, and the state if it goes forward. Returns the part, whether the person
+    has it twice, and whether something may be due now. A report may come repeatedly, out of order,
+    or before our own call has returned."""
     found = _part_of(tx, account, status)
     if found is None:
         if status.state is not None:
             early_statuses.keep(tx, account, status)
         return None
     if found.receipt == status.receipt and found.state in ARRIVED and status.state in ARRIVED:
-        # The common case changes nothing but this row, unless its run waits for the report.
+        # The common case: only this row changes, and a run that waits for the report is due.
         chats.lock_with_next(tx, found.chat)
         awaited = outbox.confirm_sent(tx, found.id, status)
         if awaited is not None:
@@ -104,9 +104,9 @@ def _apply(
 
 
 def _part_of(tx: Tx, account: int, status: DeliveryStatus) -> Part | None:
-    """The part by our own id where the status carries it, else by its receipt. An id of
-    ours counts only for an attempt that this database knows: a provider also reports on what
-    was sent from a database that is no more."""
+    """The part, by our own id if the status carries it, else by its receipt. An id of ours only
+    counts for an attempt that this database knows: a provider may also report on what was sent
+    from a database that has been replaced."""
     if status.part:
         part = outbox.get(tx, status.part)
         if part is not None and part.account == account and _ours(part, status):
@@ -120,7 +120,8 @@ def _ours(part: Part, status: DeliveryStatus) -> bool:
 
 
 def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus) -> None:
-    """The platform took it and could not bring it. What we did not send we don't send again."""
+    """Record that the platform took a part and could not deliver it. Words that a person of ours
+    sent with a device of their own (no attempt of ours) are left alone."""
     if not part.attempts:
         return
     carrier = rt.carriers[part.account]
@@ -147,7 +148,7 @@ def _refused(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus
 
 
 def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus, why: str) -> None:
-    """Do what the refusal asks for, of the chat, the account or the part."""
+    """Do what the refusal calls for: to the chat, the account or the part."""
     carrier = rt.carriers[part.account]
     match carrier.reaction(status.code):
         case LateRefusal.PERMANENT_CHAT:
@@ -172,7 +173,8 @@ def _react(tx: Tx, rt: Runtime, chat: Chat, part: Part, status: DeliveryStatus, 
 
 
 def _leave_outside(tx: Tx, rt: Runtime, chat: Chat, part: Part) -> None:
-    """The window is closed: a template, if the words are still wanted."""
+    """The window is closed: if the part is still wanted, send it in a template, or else invite the
+    person to write again."""
     if not _wanted(tx, part):
         return
     if not window.try_template(tx, rt, part, standalone=_alone(tx, part)):
@@ -180,7 +182,7 @@ def _leave_outside(tx: Tx, rt: Runtime, chat: Chat, part: Part) -> None:
 
 
 def _send_again(tx: Tx, part: Part, wait: float, body: PartBody | None = None) -> None:
-    """One more send, where the platform's report proves that it can't double anything."""
+    """Send the part once more: the platform's report proves that it did not arrive."""
     if _wanted(tx, part):
         outbox.send_again(tx, part.id, wait, standalone=_alone(tx, part), body=body)
 
@@ -193,7 +195,7 @@ _SCOPES = {
 
 
 def _alone(tx: Tx, part: Part) -> bool:
-    """Tell whether no run looks after this part any more, so that it goes out by itself."""
+    """Tell whether no live run looks after this part, so that it has to be sent by itself."""
     if part.standalone or part.run is None:
         return True
     found = runs.find(tx, part.run)
@@ -201,6 +203,6 @@ def _alone(tx: Tx, part: Part) -> bool:
 
 
 def _wanted(tx: Tx, part: Part) -> bool:
-    """Tell whether these words may still leave: not what the person or an operator stopped."""
+    """Tell whether the part may still be sent: not if the person or an operator stopped its run."""
     found = None if part.run is None else runs.find(tx, part.run)
     return found is None or found.ending is None or not found.ending.stopped

@@ -1,4 +1,4 @@
-"""Words for a chat whose window is closed: an answer in a template, or an invitation.
+"""Ways to write to a chat whose window is closed: an answer in a template, or an invitation.
 
 Without a template nothing leaves, and the run is undeliverable. When the person writes
 again, the new message makes a new run, and its turn's history shows what was not answered.
@@ -17,13 +17,13 @@ from storage.outbox import Part, PartOwner
 from storage.statements.tx import Tx
 
 _INVITED_AGAIN_AFTER = 86_400.0
-"""Seconds."""
+"""Seconds for which a chat is invited once only."""
 _MISSING = frozenset({PartState.PENDING, PartState.REFUSED})
 
 
 def put_into_template(tx: Tx, rt: Runtime, part: Part) -> bool:
-    """Put a pending part into a template, together with the parts behind it, so that it may leave
-    in a closed window. False: it is not worth one, or there is none. The chat is locked."""
+    """Put a pending part, with the parts behind it, into a template that may leave in a closed
+    window. False: there is no template, or the part is not worth one. The chat is locked."""
     carrier = rt.carriers.get(part.account)
     if carrier is not None and carrier.leaves_outside(part.body):
         return True
@@ -35,8 +35,8 @@ def put_into_template(tx: Tx, rt: Runtime, part: Part) -> bool:
 
 
 def try_template(tx: Tx, rt: Runtime, part: Part, *, standalone: bool) -> bool:
-    """The platform refused a part because the window is closed: send it once more in a
-    template, if there is one and this was none. The chat is locked."""
+    """Send a part once more, in a template, after the platform refused it because the window is
+    closed. False: there is no template, or the part was in one already. The chat is locked."""
     carrier = rt.carriers.get(part.account)
     if carrier is None or carrier.leaves_outside(part.body):
         return False
