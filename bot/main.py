@@ -1,4 +1,4 @@
-"""Serving: start, listen, and leave well when told to."""
+"""Serving: start, listen, and shut down gracefully when told to."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ from bot.wiring.signals import stop_signals
 
 _log = logging.getLogger("answerback")
 _KEEP_ALIVE = 75
-"""Seconds for which a connection without requests stays open: platforms keep theirs, and one
-that we close just as a webhook comes costs a redelivery."""
+"""Seconds for which an idle connection stays open. Platforms reuse theirs, and one that we close
+just as a webhook arrives costs a redelivery."""
 _UNREAD = 65_536
-"""Bytes that the kernel takes for a client that does not read (it doubles them): by itself it takes
-megabytes before anybody notices."""
+"""Bytes that the kernel buffers for a client that does not read (Linux doubles the number). Its
+default is megabytes, so that nobody would notice such a client for long."""
 _UNSENT = 8_192
-"""Bytes that we keep for such a client besides, until a sender waits for it."""
+"""Bytes that we buffer for such a client in addition, before a sender has to wait."""
 _UNTAKEN = 60
-"""Seconds after which a connection ends whose other side takes nothing, or is gone without a
-word."""
+"""Seconds after which a connection ends whose other side acknowledges nothing."""
 _LAST_REQUESTS = 5
-"""Seconds that requests under way may take when the process leaves."""
+"""Seconds that requests under way may still take at a shutdown."""
 _LAST_ACKNOWLEDGEMENTS = 2.0
-"""Seconds that acknowledgements of pressed buttons may take then."""
+"""Seconds that acknowledgements of button presses may still take at a shutdown."""
 
 
 class _Server(uvicorn.Server):
@@ -49,7 +48,7 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """A connection on which little waits that its client does not read."""
+    """A connection on which little is buffered for a client that does not read."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.set_write_buffer_limits(_UNSENT)
@@ -57,14 +56,14 @@ class _Connection(H11Protocol):
 
 
 class _Front:
-    """The application on the socket: it says that we are alive from the first moment on, and
-    takes everything else once the process works."""
+    """The application on the socket. It answers the liveness check from the first moment on, and
+    everything else once the process works."""
 
     def __init__(self) -> None:
         self._app: ASGIApp = build_waiting_app()
 
     def open(self, app: ASGIApp) -> None:
-        """The process works: let requests in."""
+        """Let requests in to the application of a process that works."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,8 +71,7 @@ class _Front:
 
 
 def _leave_no_dump() -> None:
-    """Have the system write no image of this process when it dies: people's words and every token
-    would be in it."""
+    """Forbid core dumps of this process: people's words and every token would be in them."""
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 
@@ -124,8 +122,8 @@ def _announce(process: Process, listener: socket.socket | None) -> None:
 
 
 def _listen(settings: Settings, role: Role) -> socket.socket | None:
-    """The socket to serve on. A worker does without when the port is taken: it serves only
-    health and metrics there. Raises ConfigurationError."""
+    """The socket to serve on. None: the port is taken, and a worker does without, since it would
+    only serve health and metrics there. Raises ConfigurationError."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = listening_socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -159,8 +157,8 @@ def listen_on_loopback(port: int) -> socket.socket:
 
 
 def listening_socket(family: socket.AddressFamily) -> socket.socket:
-    """A socket to bind. Its connections have its options."""
-    # Named, because asyncio only then sets TCP_NODELAY; without it an answer takes 40 ms.
+    """An unbound socket whose options its connections inherit."""
+    # The protocol is given since asyncio sets TCP_NODELAY only then: an answer would take 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -186,14 +184,14 @@ class Serving:
         self._server = _Server(config)
         self._closing = False
         self.broken = False
-        """True where it ended by itself."""
+        """True if it ended without being closed."""
         self._task: asyncio.Task[None] | None = None
         if listener is not None:
             serving = self._server.serve(sockets=[listener])
             self._task = asyncio.create_task(serving, name="http")
 
     def on_end(self, tell: Callable[[], None]) -> None:
-        """Call `tell` when the server ends by itself: a process that hears nothing has to go."""
+        """Call `tell` if the server ends by itself: a process that hears nothing has to stop."""
 
         def ended(task: asyncio.Task[None]) -> None:
             if not self._closing:
@@ -206,7 +204,7 @@ class Serving:
             self._task.add_done_callback(ended)
 
     async def close(self) -> None:
-        """Take no more requests and let those under way end."""
+        """Accept no more requests, and wait for those under way."""
         self._closing = self._server.should_exit = True
         if self._task is not None:
             await asyncio.wait((self._task,))
@@ -214,7 +212,7 @@ class Serving:
 
 @asynccontextmanager
 async def listening(app: ASGIApp, listener: socket.socket | None) -> AsyncIterator[Serving]:
-    """Serve the app on the socket (None: on none) until it is closed or the body ends."""
+    """Serve the app on the socket (None: not at all) until it is closed or the body ends."""
     serving = Serving(app, listener)
     try:
         yield serving

@@ -1,4 +1,4 @@
-"""Taking a payload in: each event committed within two seconds, then what follows from it."""
+"""Taking a payload in: commit each event within two seconds, then give the hints that follow."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from storage.engine.lane import Lane
 from storage.notify import READY, stop_topic
 
 COMMIT_WITHIN = 1.8
-"""Seconds in which a webhook is committed, or answered with 503."""
+"""Seconds within which an event is committed, or else its webhook is answered with 503."""
 
 _BOUND = 2_000
-"""Events that may wait for the database: more than are committed within that time."""
+"""Events that may wait for the database at once: more than it commits within that time."""
 
 _log = logging.getLogger("answerback.intake")
 
 
 class Intake:
-    """Records what arrives at this process. `worker` is None in a process that only listens."""
+    """Records what arrives at this process. `worker` is None in a process with the role `web`."""
 
     def __init__(self, rt: Runtime, worker: Worker | None, tasks: Supervisor) -> None:
         self._rt = rt
@@ -46,11 +46,11 @@ class Intake:
             bound=_BOUND,
         )
         self.turned_away = 0
-        """Payloads that could not be committed, so that their platform was told to try again."""
+        """The number of payloads whose platform was told to deliver them again."""
 
     async def take(self, arrival: Arrival, events: Sequence[Event]) -> Sequence[Recorded]:
-        """Commit every event of a payload. Raises DatabaseUnavailable: then the platform must
-        deliver it again, and what was committed by then is known as a duplicate."""
+        """Commit every event of a payload. Raises DatabaseUnavailable: then the platform has to
+        deliver it again, and events that were committed already are recognised as duplicates."""
         try:
             recorded = [await self._record_or_keep(arrival, event) for event in events]
         except DatabaseUnavailable:
@@ -67,8 +67,9 @@ class Intake:
         self._count(arrival, Became.DEAD_LETTER.value)
 
     async def _record_or_keep(self, arrival: Arrival, event: Event) -> Recorded:
-        """Commit an event. One that can't be recorded though the database is well becomes a
-        dead letter: a platform would deliver it for ever and hold back what is behind it."""
+        """Commit an event. If that fails three times although the database works, the event
+        becomes a dead letter: its platform would otherwise deliver it for ever, and hold back
+        what comes behind it."""
         for last in (False, False, True):
             try:
                 return await self._record(arrival, event)
@@ -84,7 +85,7 @@ class Intake:
         return Recorded(Became.DEAD_LETTER)
 
     async def _record(self, arrival: Arrival, event: Event) -> Recorded:
-        """Commit an event, and tell whoever listens."""
+        """Commit an event, with its span and log line if anybody reads them."""
         rt, began = self._rt, self._rt.clock.monotonic()
         recorded = await self._commit(arrival, event)
         if rt.tracer.listens or _log.isEnabledFor(logging.DEBUG):
@@ -92,7 +93,7 @@ class Intake:
         return recorded
 
     def _tell(self, arrival: Arrival, event: Event, recorded: Recorded, seconds: float) -> None:
-        """The span of an event, and a line that names its request."""
+        """Write the span of an event, and a log line that names its request."""
         rt, run, became = self._rt, recorded.run, recorded.became.value
         about_message = event.message if isinstance(event, Edited) else event
         request = about_message.request_id if isinstance(about_message, Inbound) else None
@@ -120,7 +121,7 @@ class Intake:
         return recorded
 
     def _follow(self, arrival: Arrival, recorded: Recorded) -> None:
-        """Hints after the commit. None of them is needed for correctness."""
+        """Give hints after the commit. Correctness depends on none of them."""
         if recorded.report:
             _log.warning("the platform reports of %s", shortened(recorded.report))
         if recorded.wake:
@@ -139,8 +140,8 @@ class Intake:
 
 @asynccontextmanager
 async def in_time() -> AsyncIterator[None]:
-    """Turns a commit that takes too long into DatabaseUnavailable. What the database does
-    with it afterwards is harmless: the next delivery finds it or records it."""
+    """Turn a commit that takes too long into DatabaseUnavailable. It may still succeed later: the
+    next delivery of the payload then finds it recorded."""
     try:
         async with asyncio.timeout(COMMIT_WITHIN):
             yield

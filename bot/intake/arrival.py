@@ -1,4 +1,4 @@
-"""An arrival: a verified payload of one account, its events, and what each of them became."""
+"""An arrival: one verified payload of one account, its events, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -41,10 +41,13 @@ class Became(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The outcome of one event. `run` is set when a run was made, and `case` when it was born
-    running and there is nothing more to know; `stopped` are runs that a command ended; `wake`
-    says that a worker should look. `callback_id` names a button press to be answered, with
-    `toast` as its words. `report` is news of the account that nobody was told of lately."""
+    """The outcome of one event.
+
+    `run` is the run that was made for it, if any, and `case` that run's case if it was born running
+    and its case is known already. `stopped` are the runs that a command ended. `wake`: a worker
+    should look. `callback_id` names a button press that is to be acknowledged, with `toast` as the
+    text to show. `report` is a platform's report on the account that was not logged lately.
+    """
 
     became: Became
     run: Run | None = None
@@ -58,18 +61,18 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One payload of one account, verified; `body` is what came over the wire."""
+    """One verified payload of one account. `body` is what came over the wire."""
 
     account: int
     body: str
     via: str = "webhook"
-    """The way it came, which names its span."""
+    """The way by which it came; also the name of its span."""
     named: Named | None = None
-    """The name of a client's message, which has one under each address of its chat."""
+    """For a client's message: its request id under each address of the chat."""
 
     @property
     def digest(self) -> str:
-        """Names the payload, so that a dead letter is kept once."""
+        """A hash of the payload, by which a dead letter is kept only once."""
         return hashlib.sha256(self.body.encode("utf-8", "surrogatepass")).hexdigest()
 
     def payload(
@@ -79,13 +82,13 @@ class Arrival:
         ignored: str | None = None,
         error: str | None = None,
     ) -> NewPayload:
-        """The payload to be kept, with what it is: a message's, or answered by nothing."""
+        """The payload as a row: of a message, or with the reason why it is of none."""
         return NewPayload(self.account, self.body, self.digest, message, ignored, error)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One event of a payload, to be recorded; `by` claims the run that it may make."""
+    """One event to be recorded. `by` claims the run that it may make."""
 
     arrival: Arrival
     event: Event
@@ -93,8 +96,8 @@ class Entry:
 
     @property
     def key(self) -> Hashable:
-        """The name under which events keep their order: an address of the account. What is
-        nobody's message keeps none."""
+        """The key under which events keep their order: an address of the account. Events that
+        belong to no chat have a key of their own."""
         match self.event:
             case Inbound(address=address) | Membership(address=address) | Migrated(new=address):
                 return self.arrival.account, address

@@ -1,4 +1,4 @@
-"""Batching: a message joins the run that waits for it, or gets a new one."""
+"""Batching: a message joins a run that waits for more, or gets a run of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_for(
     idle: bool,
     by: Claimant | None,
 ) -> NewRun:
-    """A run of its own for a message."""
+    """A new run for a message."""
     return new_run(
         chat,
         message.request_id,
@@ -43,8 +43,8 @@ def run_for(
 def place(
     tx: Tx, rt: Runtime, chat: Chat, message: Inbound, stored: int, by: Claimant | None
 ) -> tuple[Run | None, bool]:
-    """Put the message into the run that waits for it, or make one. Returns the run if it is new,
-    and whether a worker should look. The chat is locked."""
+    """Let the message join a run that waits for more, or make a new one. Returns the run if it is
+    new, and whether a worker should look. The chat is locked."""
     terms, now = rt.terms.intake, clock.read(tx)
     live = runs.live_in_chat(tx, chat.id)
     made, released = None, False
@@ -55,17 +55,17 @@ def place(
         run = made = runs.create(tx, [new])[chat.id]
     inbox.assign(tx, stored, run.id)
     if message.chat_kind is ChatKind.GROUP:
-        # What belongs to it and came before it, when nothing in it concerned us yet.
+        # Parts of the same album that came earlier, when nothing in it concerned us yet.
         reason = Unanswered.NOT_ADDRESSED
         if inbox.adopt_album(tx, chat.id, message.bundle, reason, terms.album_longest, run.id):
             runs.recount_messages(tx, run.id)
-    # Also for one that it joined: a worker that looked in this very moment passed it by.
+    # Also when it joined: a worker that looked just now skipped the run, which was locked.
     return made, released or run.state is RunState.READY
 
 
 def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inbound:
-    """In a group only one member of an album, or one piece of a text, carries the words that
-    concern us: the others concern us with it."""
+    """The message, addressed to us if it belongs to a bundle that is. In a group, only one member
+    of an album, or one piece of a text, has the words that address us."""
     concerns_us = message.addressing is not Addressing.NOT_US
     if message.chat_kind is not ChatKind.GROUP or concerns_us:
         return message
@@ -76,12 +76,13 @@ def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inboun
 
 
 def gather_on(tx: Tx, rt: Runtime) -> None:
-    """Nobody listened while no process ran: what was being gathered waits for more once again."""
+    """Let bundles that were being gathered wait for more once again, after a time in which no
+    process listened."""
     runs.gather_on(tx, rt.mine, rt.terms.intake.album_longest)
 
 
 def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) -> bool:
-    """Join the run if it still takes the message; whether it did."""
+    """Let the message join the run, if the run still takes it. Returns whether it did."""
     if run.attempts > 0:
         return False
     matters = message.gathers or terms.burst is Burst.EACH
@@ -92,7 +93,7 @@ def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) ->
 
 
 def _began(tx: Tx, run: Run, message: Inbound) -> float | None:
-    """The time at which the message's album began in the run, or what goes on without a name came
-    last."""
+    """The time at which the message's album began in the run; of a bundle without a name, the time
+    at which its last message came."""
     find = inbox.album_began if message.album else inbox.last_of_bundle
     return find(tx, run.id, message.bundle)

@@ -1,8 +1,9 @@
-"""Polling a platform for updates: confirm only what is committed, one poller an account.
+"""Polling a platform for updates: only what is committed is confirmed, and each account has one
+poller.
 
-The offset lives in memory, starts empty, and is dropped whenever nothing is left: Telegram
-draws new update ids after a quiet week, so an old, higher offset would confirm updates that
-nobody has seen.
+The offset lives in memory, starts empty, and is dropped whenever no update is left: after a quiet
+week Telegram begins anew with random update ids, so an old, higher offset would confirm updates
+that nobody has seen.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _log = logging.getLogger("answerback.poll")
 POLL_SECONDS = 25.0
 _STANDBY = 2.0
 _AWAY_FROM = 3
-"""Failures in a row from which on a platform that can't be asked is away."""
+"""Failures in a row after which a platform that can't be reached counts as away."""
 _LOOK_UP = 0.25
-"""Seconds between two looks at whether this process may still poll, while it waits."""
+"""Seconds between two checks, while a poll is open, that this process may still poll."""
 
 
 @dataclass(slots=True)
@@ -45,9 +46,9 @@ class Poller:
     account: int
     source: Updates
     cut_off: str = ""
-    """The reason that nothing comes in until somebody acts; empty while another process polls."""
+    """The reason why nothing comes in until somebody acts; empty while another process polls."""
     failing: str = ""
-    """The reason that nothing comes in just now."""
+    """The reason why nothing comes in at the moment."""
     _offset: int | None = None
     _failures: int = 0
 
@@ -64,11 +65,11 @@ class Poller:
                 await self.rt.db.write(accounts.comes_in, self.account)
                 if await self.rt.db.write(accounts.mark_up, self.account):
                     self.rt.wakeups.tell(READY)
-                # What happened meanwhile is looked after at once.
+                # Whoever died meanwhile is not left until the next sweep.
                 await sweep(self.rt, self.lease)
             if not updates:
                 self._offset = None
-            # All at once: they share transactions, and those of one chat keep their order.
+            # All at once, so that they share transactions; a chat's updates keep their order.
             taking = (self._take(update) for update in updates)
             taken = await asyncio.gather(*taking, return_exceptions=True)
             for update, outcome in zip(updates, taken, strict=True):
@@ -94,8 +95,8 @@ class Poller:
         return False
 
     async def _ask(self, offset: int | None) -> Sequence[Mapping[str, object]]:
-        """The next updates; none when this process has to leave meanwhile. What is given up
-        in the middle confirms nothing."""
+        """The next updates; none if this process may no longer poll. A poll that is given up in the
+        middle confirms nothing."""
         async with beside("updates", self.source.updates(offset, POLL_SECONDS)) as asking:
             while not asking.done():
                 await asyncio.wait((asking,), timeout=_LOOK_UP)
@@ -114,7 +115,7 @@ class Poller:
             await self.intake.take(arrival, events)
 
     async def _trouble(self, error: Exception) -> float:
-        """Say what keeps us from polling; returns the seconds until the next try."""
+        """Log and note why polling failed; returns the seconds until the next try."""
         retry = self.rt.retry
         wait = retry.connection.after(self._failures, self.rt.clock.jitter())
         match error:
@@ -139,4 +140,4 @@ class Poller:
             await self.rt.db.write(move, self.account, reason)
         except DatabaseUnavailable as error:
             _log.warning("could not note that nothing comes in: %s", error)
-        self.cut_off = reason  # after the note: whoever hears of it here finds it there
+        self.cut_off = reason  # after the commit: whoever sees it here finds it there

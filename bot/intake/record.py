@@ -1,9 +1,10 @@
-"""Recording what arrived, exactly once, before anybody is told that it was received.
+"""Recording one event by itself, in one transaction, before its platform is told 2xx.
 
-One transaction: find and lock the chat, insert the message (the insert is the duplicate check),
-decide what it leads to, and put it into a run. When the chat is idle and this process has room,
-that run is inserted already running here, so that the common case costs one commit. Ordinary
-messages share transactions (`together.py`); here is how one event is recorded by itself.
+For a message the transaction locks the chat, inserts the message (the insert is the duplicate
+check), decides what follows from it, and puts it into a run. If the chat is idle and this process
+has room, that run is inserted already running here, so that the common case costs one commit.
+
+Ordinary messages are recorded together, by `together.py`. Everything else comes here.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _DAY = 86_400.0
 
 
 def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
-    """Record one event by itself; everything that it leads to is in this transaction."""
+    """Record one event by itself, with everything that follows from it."""
     arrival = entry.arrival
     match entry.event:
         case Inbound() as message:
@@ -83,7 +84,8 @@ def record_event(tx: Tx, rt: Runtime, entry: Entry) -> Recorded:
 
 
 def _record_move(tx: Tx, arrival: Arrival, event: Migrated) -> Recorded:
-    """Lead on who moved, once: told again, the old address may be a stranger's by now."""
+    """Move a chat to its new address, once: when the same move is delivered again, the old address
+    may belong to a stranger."""
     of_this_move = f"{arrival.digest} {event.old} {event.new}".encode("utf-8", "surrogatepass")
     kept = arrival.payload(ignored="not a message: the chat moved")
     kept = kept._replace(digest=hashlib.sha256(of_this_move).hexdigest())
@@ -103,7 +105,7 @@ def _record_edit(tx: Tx, rt: Runtime, arrival: Arrival, event: Edited) -> Record
     known, deleted = record(may_change=may_change)
     unknown = known is None
     if unknown and rt.channels[arrival.account].traits.edits_overtake:
-        # As with a deletion: whoever is later meets a row.
+        # The message may still come: a row for it is made now, as for a deletion.
         chat = _lock_chat(tx, arrival.account, message)
         known, deleted = record(may_change=may_change)
         unknown = known is None
@@ -123,7 +125,7 @@ def _record_deletion(tx: Tx, rt: Runtime, arrival: Arrival, event: Revoked) -> R
     known, stopped = record_deletion(tx, rt, arrival.account, event)
     unknown = None
     if known is None:
-        # The message may be under way, here or at the platform: whoever is later meets a row.
+        # The message may still come: it then finds this row, and is not answered.
         message = without_words(event)
         chat = _lock_chat(tx, arrival.account, message)
         known, stopped = record_deletion(tx, rt, arrival.account, event)
@@ -169,7 +171,7 @@ def _record_message(
     message = chosen(tx, rt, chat, _with_quoted_words(tx, chat, message))
     [met] = standing(tx, [(chat.id, arrival.account, message)], rt.terms.intake)
     new = NewMessage(arrival.account, chat.id, message, arrival.body)
-    # Also one of which only an edit had come: it was written before what its person said last.
+    # This also goes for a message of which only an edit has come.
     forgotten = met.known is not None and requests.is_forgotten(tx, chat.id, met.known)
     edited = None if met.known is None or forgotten else inbox.arrive(tx, met.known, new)
     if met.known is not None and edited is None:
@@ -179,7 +181,7 @@ def _record_message(
         chat = heard(rt, chat, message, met.now)
         chats.heard(tx, [chat])
     message = with_its_bundle(tx, rt, chat, message)
-    command = _command(tx, rt, chat, message)  # By its first words: one in an edit has no effect.
+    command = _command(tx, rt, chat, message)  # by the original text: in an edit it has no effect
     message = message if edited is None else replace(message, text=edited.text)
     names = chats.names(tx, chat.id) if rt.terms.intake.allowed else frozenset()
     reason = admit(message, command, met.facts(chat, names), rt.terms.intake)
@@ -198,7 +200,8 @@ def _record_message(
 def _owe(
     tx: Tx, rt: Runtime, chat: Chat, message: Inbound, stored: int, by: Claimant | None
 ) -> Recorded:
-    """Put the message into a run. One that a person of ours answered before it came is over."""
+    """Put the message into a run. If a person of ours answered it before it came, that run ends at
+    once."""
     answered = chat.answered_at if chat.answered(message.sent_at) else None
     made, wake = place(tx, rt, chat, message, stored, by if answered is None else None)
     if made is not None and answered is not None and end_answered(tx, rt, made, answered):
@@ -209,9 +212,12 @@ def _owe(
 def known_otherwise(
     tx: Tx, came: Sequence[tuple[Arrival, int, Inbound]]
 ) -> Mapping[tuple[int, str], int]:
-    """Of messages (arrival, chat, message) of clients those that are recorded under their names at
-    other addresses of their chats, by account and request id: a guest who became a user hands in
-    the same as either. The chats are locked, so nobody records one of them meanwhile."""
+    """The messages of clients that are recorded already, under the request id that they have at
+    another address of their chat: a guest who became a user may hand a message in as either.
+
+    `came` has arrival, chat and message; returned are the ids of the recorded ones, by account and
+    request id. The chats are locked, so nobody records one of them meanwhile.
+    """
     named = [(arrival.named, arrival, chat, said) for arrival, chat, said in came if arrival.named]
     if not named:
         return {}
@@ -227,17 +233,17 @@ def known_otherwise(
 
 
 def heard(rt: Runtime, chat: Chat, message: Inbound, now: float) -> Chat:
-    """The chat after this message. A group speaks the language of whoever spoke to us last."""
+    """The chat after this message. A group's language is that of whoever addressed us last."""
     sender = message.sender
     language = "" if message.addressing is Addressing.NOT_US else sender.language
     at = now if message.sent_at is None else message.sent_at
     if rt.channels[chat.account].traits.free_text_window is not None:
-        at = min(at, now)  # A message of the future would keep the window open for longer.
+        at = min(at, now)  # a time in the future would keep the window open for too long
     return chat.heard(at, message.chat_name or sender.name, language, message.address.chat)
 
 
 def addresses_of(message: Inbound) -> Sequence[Address]:
-    """The addresses of the sender of a message, that of this message first."""
+    """The addresses of the sender of a message, beginning with that of the message."""
     return _all_of(message.address, message.aliases)
 
 
@@ -246,14 +252,14 @@ def _all_of(address: Address, aliases: Sequence[str]) -> Sequence[Address]:
 
 
 def new_chat(account: int, message: Inbound) -> NewChat:
-    """The chat that a first message makes."""
+    """The chat that is made for a first message."""
     name = message.chat_name or message.sender.name
     return NewChat(account, message.address, message.chat_kind, name, message.sender.language)
 
 
 def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
-    """The message with the words that it answers, where its platform only names them. Those of
-    another chat are nobody's business here."""
+    """The message with the words that it quotes, if its platform only names the quoted message. The
+    words of another chat are not looked up."""
     quoted = message.quoted
     if quoted is None or quoted.text or not message.quoted_request:
         return message
@@ -267,7 +273,7 @@ def _with_quoted_words(tx: Tx, chat: Chat, message: Inbound) -> Inbound:
 
 
 def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
-    """The chat of a message, made if it is new, locked, with its further addresses known."""
+    """The chat of a message, locked; made if it is new, and linked to all of its addresses."""
     addresses = addresses_of(message)
     if message.person and len(addresses) > 1:
         _part(tx, account, message)
@@ -275,7 +281,7 @@ def _lock_chat(tx: Tx, account: int, message: Inbound) -> Chat:
 
 
 def _at(tx: Tx, new: NewChat, addresses: Sequence[Address]) -> Chat:
-    """The chat at these addresses, made if there is none, locked."""
+    """The chat at these addresses, locked; made if there is none."""
     found = chats.locate(tx, new.account, addresses)
     if found is None:
         chats.create(tx, [new])
@@ -285,8 +291,8 @@ def _at(tx: Tx, new: NewChat, addresses: Sequence[Address]) -> Chat:
 
 
 def _part(tx: Tx, account: int, message: Inbound) -> None:
-    """The number of a message leaves the chat in which another person wrote from it last: nobody
-    told us that they have a new id, so it is a stranger who has their number now."""
+    """Take the number of a message away from a chat in which somebody else wrote from it last. As
+    no platform told us that this person has a new id, the number is a stranger's now."""
     number, person = message.address, Address(message.person)
     before = chats.locate(tx, account, [number])
     if before is None or before == chats.locate(tx, account, [person]):
@@ -304,9 +310,9 @@ def _part(tx: Tx, account: int, message: Inbound) -> None:
 def _record_duplicate(
     tx: Tx, arrival: Arrival, chat: Chat, message: Inbound, met: Standing, *, forgotten: bool
 ) -> Recorded:
-    """Count the delivery, and merge in what it tells beyond the one before: a webhook knows more
-    of the content, the platform's list knows when the message was written. Nothing of one whose
-    words were deleted."""
+    """Count the delivery, and add what it tells beyond the earlier one: a webhook has more of the
+    content, the platform's list has the time of writing. Nothing is added to a message whose words
+    were deleted."""
     assert met.known is not None
     inbox.count_deliveries(tx, [met.known])
     if message.sent_at is not None:
@@ -321,7 +327,7 @@ def _record_duplicate(
 
 
 def _record_membership(tx: Tx, account: int, event: Membership) -> None:
-    """Blocked: every topic of the chat is parked. Let in again: all are reachable."""
+    """Park every topic of a chat that blocked the bot; unpark them once it is let in again."""
     for chat in chats.at_address(tx, account, event.address.chat):
         parked = chats.lock(tx, chat).unreachable_reason is not None
         if event.reachable and parked:
@@ -332,7 +338,8 @@ def _record_membership(tx: Tx, account: int, event: Membership) -> None:
 
 
 def _command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Command | None:
-    """The command that this message is; a mere word counts only if it has a subject."""
+    """The command that this message is, if any. A bare word counts as one only if there is
+    something for it to act on."""
     own = notices.pressed(message.button)
     if own is not None:
         return Command(own.ask.value)
@@ -348,12 +355,13 @@ REFUSALS = {
     Unanswered.TOO_MANY_WAITING: (Text.TOO_MANY_WAITING, _MINUTE),
     Unanswered.DAILY_LIMIT: (Text.DAILY_LIMIT, _DAY / 2),
 }
-"""The text that tells of a refusal, and the seconds until it is told again: once a burst, so that
-no burst is refused in silence."""
+"""For each refusal that is told: its text, and the seconds in which it is told only once, so that a
+burst gets one such notice and not many."""
 
 
 def _say_refusal(tx: Tx, rt: Runtime, chat: Chat, reason: Unanswered) -> bool:
-    """Say once why there is no answer, where the person is told at all."""
+    """Post the notice that there is no answer, if the reason has one and it is due. Returns whether
+    it was posted."""
     if reason not in REFUSALS:
         return False
     text, again_after = REFUSALS[reason]

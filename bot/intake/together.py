@@ -1,8 +1,11 @@
 """Recording ordinary messages together: a few statements for all that came.
 
-Ordinary is a message in a chat that nobody else has locked, which makes a run, joins one, is passed
-over in silence, or is known already. Whatever takes more (commands, buttons, albums, texts in
-pieces, edits, refusals that are told) is left to `record.py`, before anything of it is written.
+A message is ordinary if its chat is not locked by anybody else and it makes a run, joins one, is
+ignored in silence, or is known already. Anything else (commands, buttons, albums, texts in pieces,
+edits, refusals that the person is told of) is left to `record.py`, before any of it is written.
+
+The steps of `_record_all` are: lock the chats, read what the decisions need, decide message by
+message, and write everything.
 """
 
 from __future__ import annotations
@@ -32,15 +35,15 @@ from storage.views.evidence import case_of
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """It was recorded before, as this message."""
+    """The message was recorded before, under this id."""
 
     message: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """It joins a run, which then waits for more: `wait` seconds again, at most to `until` (epoch
-    seconds)."""
+    """The message joins a run, which is then put off by `wait` seconds for more messages, at most
+    to `until` (epoch seconds)."""
 
     taker: Taker
     wait: float
@@ -48,13 +51,13 @@ class _Join:
 
 
 _Decision = Left | _Known | Unanswered | _Join | NewRun
-"""The fate of a message."""
+"""The decision on one message."""
 
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A message of the list on its way: its chat as soon as that is locked, with the database's
-    time; then what becomes of it, and the rows that were made of it."""
+    """A message of the list, with what is found out about it on the way: its chat once that is
+    locked, and the database's time; what becomes of it; the rows that were made for it."""
 
     entry: Entry
     message: Inbound
@@ -67,13 +70,13 @@ class _Member:
 
     @property
     def here(self) -> Chat:
-        """Its chat, which is locked."""
+        """Its chat, once that is locked."""
         assert self.chat is not None
         return self.chat
 
 
 def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[Recorded | Left]:
-    """Record events of as many chats. What is not ordinary is left out."""
+    """Record a list of events, each of another chat. Those that are not ordinary are left out."""
     members = {
         place: _Member(entry, entry.event, addresses_of(entry.event))
         for place, entry in enumerate(entries)
@@ -92,11 +95,11 @@ def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[R
 
 
 def _is_ordinary(rt: Runtime, account: int, message: Inbound) -> bool:
-    """Ordinary, as far as the message tells by itself."""
+    """Tell whether the message is ordinary, as far as that can be seen without the rows."""
     if message.button or message.callback_id or message.gathers:
         return False
     if (quoted := message.quoted) is not None and (account in rt.carriers or not quoted.text):
-        return False  # What it answers is to be read: a choice of it, or its words.
+        return False  # The quoted message has to be read, for its choices or its words.
     return rt.command_of(account, message) is None
 
 
@@ -119,11 +122,11 @@ def _record_all(tx: Tx, rt: Runtime, members: Sequence[_Member]) -> None:
 
 
 def _lock(tx: Tx, members: Sequence[_Member]) -> None:
-    """Lock the chats, one for each message; those that are not known yet are made."""
+    """Lock the chat of each message; a chat that is not known yet is made."""
     found = _locked(tx, members)
     new = [one for one in members if one not in found and len(one.addresses) == 1]
     if new:
-        tx.hurry()  # Another list may be making one of them just now.
+        tx.hurry()  # Another list may be making the same chat just now.
         making = [new_chat(one.entry.arrival.account, one.message) for one in new]
         chats.create(tx, making, wait=False)
         found |= _locked(tx, new)
@@ -132,7 +135,7 @@ def _lock(tx: Tx, members: Sequence[_Member]) -> None:
         here = found.get(one, ())
         one.becomes = Left.LOCKED
         if len(one.addresses) > 1 and (len(here) < len(one.addresses) or len(set(here)) > 1):
-            one.becomes = Left.ALONE  # The person has a new address, or is in several chats.
+            one.becomes = Left.ALONE  # The person has a new address, or several chats.
         elif here:
             names = {(here[0].id, ""), (one.entry.arrival.account, one.message.request_id)}
             if taken.isdisjoint(names):
@@ -141,7 +144,7 @@ def _lock(tx: Tx, members: Sequence[_Member]) -> None:
 
 
 def _locked(tx: Tx, members: Sequence[_Member]) -> dict[_Member, list[Chat]]:
-    """The chats at the addresses of each message, as far as they could be locked."""
+    """The chats at the addresses of each message that could be locked."""
     sought = [(one, address) for one in members for address in one.addresses]
     places = [(one.entry.arrival.account, address) for one, address in sought]
     found: dict[_Member, list[Chat]] = {}
@@ -175,7 +178,7 @@ def _decision(tx: Tx, rt: Runtime, one: _Member, met: Standing) -> _Decision:
 
 
 def _join(tx: Tx, members: Sequence[_Member]) -> None:
-    """Join the runs that take a message; one that was claimed meanwhile is looked at again."""
+    """Join the runs. If one was claimed meanwhile, its message is left out and decided again."""
     joins = {one: one.becomes for one in members if isinstance(one.becomes, _Join)}
     if joins:
         to_join = [(it.taker.run, it.wait, it.until) for it in joins.values()]
@@ -227,7 +230,7 @@ def _outcome(entry: Entry, one: _Member | None) -> Recorded | Left:
         case Unanswered():
             return Recorded(Became.IGNORED)
         case _Join(taker):
-            # Also for a head: a worker that looked in this very moment passed it by.
+            # A worker that looked just now skipped the run, which was locked.
             return Recorded(Became.JOINED, wake=taker.ready)
         case NewRun():
             assert one.run is not None

@@ -1,6 +1,6 @@
-"""The instants at which a crash is interesting.
+"""The instants at which a crash is worth a test.
 
-Flows report each one to the `Reached` that they were given; production passes `nowhere`.
+The code reports each of them to the `Reached` that it was given, which in production is `nowhere`.
 The crash tests die at every member, so a new one is tested the day it is added.
 """
 

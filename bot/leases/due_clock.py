@@ -1,13 +1,15 @@
-"""The clock of due times, which somebody may set while nobody lives who saw it before.
+"""The clock of due times: noticing that somebody has set it.
 
-Due times and deadlines are seconds of the database's wall clock. When that is set, they are moved
-with it, once; `followed` counts by how much in all. So the clock, less what was followed, is always
-as far ahead of the seconds since a machine's boot as it was when the first process began there.
-That difference, the machine's *base*, is kept in the database, and whoever comes finds a step by
-it: the process that saw the clock before may be dead, and one that was busy may have missed that it
-was set forward and back.
+Due times and deadlines are seconds of the database's wall clock. If that clock is set, they are
+moved by the same step, once, and `followed` is the sum of all steps that were followed so far. So
 
-A system that does not name its boots has no base. There a process knows what it saw itself.
+    wall clock - followed - seconds since this machine's boot
+
+is constant, however often the clock is set. This constant is the machine's *base*. It is kept in
+the database, so that any process can tell a step by it: the process that saw the clock before may
+be dead, and one that was busy may have missed that the clock was set.
+
+A system that does not name its boots has no base. There, a process compares with what it saw last.
 """
 
 from __future__ import annotations
@@ -18,20 +20,22 @@ from storage.retention import DueTimes
 
 
 class DueClock:
-    """One process's looks at the clock of due times. `machine` names this boot of this machine."""
+    """One process's view of the clock of due times. `machine` names this boot of this machine."""
 
     def __init__(self, clock: Clock, terms: LeaseTerms) -> None:
         self.machine = clock.boot()[0]
         self._clock = clock
         self._slack = terms.seconds / 2
-        """Seconds. Less is no step, but drift."""
+        """Seconds: a smaller difference is drift, and not a step."""
         self._settles = terms.seconds
         self._seen: tuple[float, float] | None = None
         self._like_this_since = 0.0
 
     def step(self, found: DueTimes, asked: float) -> float:
-        """Seconds by which somebody set it and nobody has followed; 0 for none. It was looked at
-        after monotonic second `asked`; what came late tells nothing."""
+        """Seconds by which somebody set the clock and which nobody has followed yet; 0 for none.
+
+        `found` was asked for at monotonic second `asked`; if it took long, it tells nothing.
+        """
         now = self._clock.monotonic()
         if now - asked > self._slack / 2:
             return 0.0
@@ -44,26 +48,29 @@ class DueClock:
             return step
         if self._seen is None or self._seen[1] != found.followed:
             self._like_this_since = now
-        # Who saw no step and finds one followed began after it.
+        # We saw no step, but one was followed: we began after it.
         self._seen = ahead, found.followed
         return 0.0
 
     def _unfollowed(self, ahead: float, followed: float) -> float:
-        """The step, by what this process saw itself."""
+        """The step, judged by what this process saw last."""
         ahead_before, followed_before = self._seen or (ahead, followed)
         step = ahead - ahead_before
         return step - (followed - followed_before) if abs(step) > self._slack else 0.0
 
     def has_followed(self, found: DueTimes, step: float) -> None:
-        """The due times followed this step by our hand."""
+        """Note that this process has moved the due times by this step."""
         if self._seen is not None:
             ahead_before, followed_before = self._seen
             seen = found.followed - followed_before + step
             self._seen = ahead_before + seen, found.followed + step
 
     def to_keep(self, found: DueTimes) -> float | None:
-        """The base to be kept now, when no step was found: where there is none, once nobody has
-        followed anything for a lease, since whoever is older would have; and after much drift."""
+        """The base to store now, given that no step was found; None: leave it.
+
+        A first base is stored once nobody has followed a step for the length of a lease, since an
+        older process would have. A base is renewed when the clocks have drifted apart.
+        """
         if self._seen is None or self.machine == UNKNOWN_BOOT:
             return None
         ahead, followed = self._seen

@@ -1,25 +1,25 @@
 """Keeping the holder's lease: begin a session, renew it, notice that it is over.
 
-The keeper renews every heartbeat; when the trust window closes before a renewal succeeds, the
-session is over: everything that acts in its name is told to stop, and once the database answers
-again a new session begins, which gives the old one's runs back without counting anything against
-them: a database that was away is nobody's fault. When it was lost because something blocked the
-loop, though, one of the agents that ran is the cause, and it counts as the death of the process
-would.
+The keeper renews the lease at every heartbeat. If the trust window closes before a renewal
+succeeds, the session is over: everything that acts in its name is told to stop. Once the database
+answers again, a new session begins and gives back the runs of the old one. Nothing is counted
+against them, since a database that was away is nobody's fault. But if the lease was lost because
+something blocked the event loop, an agent that ran is the likely cause, and it counts as a death of
+the process would.
 
 Three clocks are involved, and each is used for one thing only.
 
-* The *database's* clock decides whether a holder is dead: its row was renewed longer than
-  `seconds` ago. (On SQLite, which has no clock of its own, that is the machine's boot id
-  and the time since boot, so that setting the wall clock changes nothing.)
-* The holder's *monotonic* clock decides whether it may still act. A renewal is worth
-  `seconds`, less a margin, from the moment it was *begun*: the database can't have stamped it
-  earlier than that, so the holder's window always closes before the database would call it dead.
+* The *database's* clock decides whether a holder is dead: it is if its row was last renewed more
+  than `seconds` ago. (SQLite has no clock of its own; there it is the machine's boot id and the
+  time since boot, so that setting the wall clock changes nothing.)
+* The holder's *monotonic* clock decides whether it may still act. A renewal is valid for `seconds`,
+  less a margin, from the moment at which it was *begun*. The database can't have stamped it
+  earlier, so the holder's window always closes before the database would call it dead.
 * Wall clocks decide nothing.
 
-What the window can't close: a process that is stopped between its last look at the window
-and the bytes leaving its socket. No bot can; the part is then `sending`, and whoever takes
-the run over treats it as uncertain.
+One gap remains: a process may be frozen between its last look at the window and the moment at which
+the bytes leave its socket. No bot can close that. The part is then `sending`, and whoever takes the
+run over treats it as uncertain.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _log = logging.getLogger("answerback.lease")
 
 @dataclass(frozen=True, slots=True)
 class TrustWindow:
-    """The time of trust after one good renewal. `until` is monotonic seconds."""
+    """The time for which a holder trusts a successful renewal, `until` a monotonic second."""
 
     until: float
 
@@ -62,17 +62,17 @@ class TrustWindow:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A holder row of ours, and the window in which we may believe in it."""
+    """A row of ours in `holders`, and the window in which we may act as that holder."""
 
     holder: int
     window: TrustWindow
 
 
 class LeaseKeeper:
-    """Owns this process's lease and its name. On a database that was put back, and is not settled,
-    nobody has a lease: not even who worked on the one before it and only connected anew.
+    """The owner of this process's lease and its name. Nobody gets a lease on a database that was
+    restored from a backup and is not settled, not even a process that only reconnected.
 
-    `stood` tells the seconds of the longest standstill of the loop since it was asked before.
+    `stood` returns the longest standstill of the loop, in seconds, since it was last called.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class LeaseKeeper:
         self._renewing = asyncio.Lock()
         self._session: Session | None = None
         self._lapsed: int | None = None
-        """The holder of a session that is over, whose runs the next one gives back."""
+        """The holder of the session that was lost, whose runs the next session gives back."""
         self._stood = stood
         self._blocked = False
-        """True where a loop that stood still cost that session: it counts as a death."""
+        """True if that session was lost because the loop stood still: that counts as a death."""
         self._judges_from = 0.0
-        """The monotonic second from which this process may call others dead."""
+        """The monotonic second from which on this process may call others dead."""
         self._lease_clock_ahead: float | None = None
         self.due_clock = DueClock(clock, terms)
         self.draining = False
@@ -111,7 +111,7 @@ class LeaseKeeper:
         return self._identity.name
 
     def on_lapse(self, stop: Callable[[], None]) -> None:
-        """Call `stop` when the lease is lost: it must make everything in our name stop."""
+        """Call `stop` when the lease is lost. It must stop everything that acts in our name."""
         self._on_lapse.append(stop)
 
     def holds(self) -> bool:
@@ -119,7 +119,7 @@ class LeaseKeeper:
         return self._session is not None and self._session.window.holds(self._clock.monotonic())
 
     def holder(self) -> int:
-        """The holder's id. Raises StaleLease when the lease is not ours to use."""
+        """The holder's id. Raises StaleLease while this process holds no lease."""
         if self._session is None or not self._session.window.holds(self._clock.monotonic()):
             raise StaleLease("this process holds no lease now")
         return self._session.holder
@@ -129,8 +129,8 @@ class LeaseKeeper:
         return self.holds() and self._clock.monotonic() >= self._judges_from
 
     def may_judge_at(self, lease_clock: float) -> bool:
-        """The same, while the database's lease clock shows `lease_clock`. Just after somebody set
-        that clock the living look dead: then nobody is judged until all have renewed."""
+        """As `may_judge`, given what the database's lease clock shows. If somebody has set that
+        clock, the living look dead: nobody is judged until all have had time to renew."""
         now = self._clock.monotonic()
         ahead, before = lease_clock - now, self._lease_clock_ahead
         self._lease_clock_ahead = ahead
@@ -146,7 +146,7 @@ class LeaseKeeper:
         return max(0.0, self._session.window.until - self._clock.monotonic())
 
     async def begin(self) -> None:
-        """Begin a session. Earlier ones of our name are dead when the name's lock is ours."""
+        """Begin a session. Since we hold the lock on our name, its earlier sessions are dead."""
         began = self._clock.monotonic()
         identity = replace(self._identity, boot=self._clock.token())
         holder, name = await self._db.renew(
@@ -157,7 +157,7 @@ class LeaseKeeper:
         self._session = Session(holder, TrustWindow.opened(began, self.terms))
 
     async def renew(self) -> None:
-        """One heartbeat. Never raises for a database that is away: the window just runs out."""
+        """One heartbeat. If the database is away, nothing is raised: the window runs out."""
         try:
             async with self._renewing:
                 extended = self._session is not None and await self._extend(self._session)
@@ -177,31 +177,32 @@ class LeaseKeeper:
             if self._session is not session:
                 return False  # `watch` ended it while the database was slow.
             if renewed:
-                self._stood()  # What it survived is nobody's fault any more.
+                self._stood()  # Reset: the session survived any standstill until now.
                 self._session = replace(session, window=TrustWindow.opened(began, self.terms))
                 return True
         self._lapse()
         return False
 
     def watch(self) -> None:
-        """Notice that the window closed, without waiting for the database to say so."""
+        """Notice that the window has closed, without waiting for the database."""
         if self._session is not None and not self._session.window.holds(self._clock.monotonic()):
             self._lapse()
 
     async def drain(self) -> None:
-        """Take no more work: from now on a death counts against nobody."""
+        """Tell the others that this process takes no more work, so that its death counts against
+        no run."""
         self.draining = True
         if self._session is not None:
             await self._db.renew(holder_rows.drain, self._session.holder)
 
     def leave(self) -> Session | None:
-        """End the session before its row says so: no renewal that is under way may take what we
-        do ourselves for a loss. Its row is the caller's to retire."""
+        """End the session in this process; the caller then retires its row. In this order, a
+        renewal that is under way does not take the retired row for a lost lease."""
         session, self._session = self._session, None
         return session
 
     def forget_name(self) -> None:
-        """Let go of the name without a word, as the end of the process does."""
+        """Release the lock on the name, as the end of the process would."""
         self._names.release()
 
     def _lapse(self) -> None:

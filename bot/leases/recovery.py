@@ -1,13 +1,12 @@
-"""The recovery pass: take from the dead what they held, so that the living go on with it.
+"""The recovery pass: release what dead holders held, so that living ones go on with it.
 
-A run whose holder is gone is only *released* here: ready again under a higher fence, the
-death counted. Whoever claims it next gathers the evidence and asks `judge()`, exactly as for
-a new run; there is one path that decides, whether anybody died or not. A part that a dead
-holder was sending and that no run looks after becomes uncertain. The pass (`sweep`) can be cut
-off anywhere and simply runs again.
+A run whose holder is gone is only *released* here: it is ready again, under a higher fence and with
+the death counted. Whoever claims it next gathers the evidence and asks `judge()`, exactly as for a
+new run, so there is only one path that decides. A standalone part that a dead holder was sending
+becomes uncertain. The pass (`sweep`) may be interrupted anywhere, and simply runs again.
 
-Two more things are put right here, whether anybody died or not: due times follow a clock that
-was set, and a chat whose runs wait behind nothing gets its head (`repair`).
+Two more things are put right here, whether anybody died or not: due times follow the database's
+clock if somebody set it, and a chat whose runs wait although it has no head gets one (`repair`).
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _log = logging.getLogger("answerback.recover")
 _CHATS_AT_ONCE = 1000
 """Chats with waiting runs that one page of a repair looks at."""
 _FORGET_HOLDERS_AFTER = 86_400.0
-"""Seconds."""
+"""Seconds for which the row of a holder that is gone is kept."""
 
 MayJudge = Callable[[float], bool]
-"""A judge of the moment, by the lease clock: false where nobody may be called dead."""
+"""Tells, given what the lease clock shows, whether holders may be called dead now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The findings of one pass: the runs that it released, and the number of parts that it made
+    """The outcome of one pass: the runs that it released, and the number of parts that it made
     uncertain."""
 
     released: Sequence[Released] = ()
@@ -46,7 +45,7 @@ class Swept:
 
 
 async def sweep(rt: Runtime, lease: LeaseKeeper) -> Swept:
-    """Release what dead holders left. Does nothing while this process may not judge.
+    """Release what dead holders held. Does nothing while this process may not judge.
 
     Raises DatabaseUnavailable.
     """
@@ -91,7 +90,8 @@ async def _sweep_all(rt: Runtime, lease_seconds: float, who: str, judges: MayJud
 
 
 async def _follow(rt: Runtime, lease: LeaseKeeper) -> None:
-    """Let due times follow a clock that was set: one of the processes that find it does."""
+    """Move due times with the database's clock if somebody set it; one of the processes that
+    notice does so."""
     due_clock = lease.due_clock
     asked = rt.clock.monotonic()
     found = await rt.db.read(retention.due_times, due_clock.machine)
@@ -105,8 +105,8 @@ async def _follow(rt: Runtime, lease: LeaseKeeper) -> None:
 
 
 def _follow_clock(tx: Tx, followed: float, step: float) -> bool:
-    """Nobody waits an hour longer because a clock was set back by one, nor is an agent out of time
-    because it was set forward. False: another process has followed meanwhile."""
+    """Move all due times and deadlines, so that nobody waits an hour longer because the clock was
+    set back by one, or runs out of time because it was set forward. False: another process did."""
     if not retention.follow_clock(tx, followed, step):
         return False
     chat_rows.follow_clock(tx, step)
@@ -124,8 +124,8 @@ def _sweep(tx: Tx, lease_seconds: float, who: str, judges: MayJudge) -> Swept:
 
 
 def release_chat(tx: Tx, chat: int, who: str) -> bool:
-    """A reader met this chat: release its run if that run's holder was marked dead. The chat is
-    locked. It never judges a holder or a run, nor sends; True when a worker should look."""
+    """Release the run of a chat if its holder is marked dead, for whoever comes across it. The chat
+    is locked. Neither judges holders or runs, nor sends. True: a worker should look."""
     return bool(_release(tx, who, chat))
 
 
@@ -138,7 +138,7 @@ def _release(tx: Tx, who: str, chat: int | None = None) -> Sequence[Released]:
 
 
 async def repair(rt: Runtime) -> int:
-    """Promote in every chat whose runs wait behind nothing; returns in how many."""
+    """Promote a run in every chat that has waiting runs and no head; returns how many chats."""
     found, after = 0, 0
     while True:
         more, after = await repair_page(rt, after)
@@ -148,8 +148,9 @@ async def repair(rt: Runtime) -> int:
 
 
 async def repair_page(rt: Runtime, after: int) -> tuple[int, int]:
-    """The same for the next chats behind `after`: a pass costs as much however many wait. Returns
-    in how many, and where the next page begins. Forgets holders that are long gone."""
+    """As `repair`, for the next page of chats with ids above `after`, so that the cost of a call is
+    bounded. Returns the number of chats, and where the next page begins (0: this was the last).
+    Also forgets holders that are long gone."""
     stranded, until = await rt.db.read(_page, after)
     for chat in stranded:
         await rt.db.write(_promote, chat)

@@ -1,4 +1,4 @@
-"""One process's tools, handed to everything that works: database, channels, bounds, texts."""
+"""The tools that a process hands to all its rooms: database, clock, channels, bounds, texts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from storage.notify import Wakeups, chat_topic
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One process's tools. `channels` are the accounts that it can send for, by their row;
-    `carriers` those of them whose platform reports later on what it took."""
+    """The tools of one process. `channels` has the channel of each account that it can send for, by
+    the account's row; `carriers` those whose platform later reports on what it took."""
 
     db: Database
     clock: Clock
@@ -40,7 +40,7 @@ class Runtime:
 
     @property
     def retry(self) -> RetryPolicy:
-        """The policy of trying again."""
+        """The retry policy."""
         return self.terms.policy.retry
 
     @property
@@ -49,7 +49,7 @@ class Runtime:
         return self.words.command_words() if self.terms.intake.words else {}
 
     def command_of(self, account: int, message: Inbound) -> Command | None:
-        """The command that this message is on its channel, or None."""
+        """The command that this message is, by the rules of its channel, or None."""
         form = self.channels[account].traits.commands
         command = command_of(message, form, self.command_words)
         return None if command in DATA and not self.terms.intake.data else command
@@ -68,8 +68,8 @@ class Runtime:
         return named if chat is None else {**named, "chat": chat_tag(channel.account, chat)}
 
     def moved(self, account: int, chat: int) -> None:
-        """Tell who follows this chat that one of its runs began or ended; nothing, where nobody
-        can follow one."""
+        """Tell those who follow this chat, on a channel that has followers, that one of its runs
+        began or ended."""
         channel = self.channels.get(account)
         if channel is not None and channel.traits.followed:
             self.wakeups.tell(chat_topic(chat))

@@ -1,4 +1,4 @@
-"""New runs: for a message, for a reminder, and for the messages of a run that ended."""
+"""New runs: for a message, for a reminder, or once more for the messages of a run that ended."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ def new_run(
     wait: float = 0.0,
     album: str = "",
 ) -> NewRun:
-    """The next run of a chat, which is `idle` if none is live: its head, and claimed by `by`, if
-    nothing is before it and the chat is neither paused nor held back."""
+    """The next run of a chat; `idle`: no other run of the chat is live.
+
+    In an idle chat that is not paused it is the head, and if the chat is not held back by a rate
+    limit either, it is born claimed by `by`.
+    """
     return NewRun(
         account=chat.account,
         chat=chat.id,
@@ -36,14 +39,14 @@ def new_run(
 
 
 def create_run(tx: Tx, chat: Chat, request_id: str, order_at: float | None) -> Run:
-    """Make a run that a worker will claim. The chat is locked."""
+    """Insert a run that some worker will claim. The chat is locked."""
     idle = not runs.live_in_chat(tx, chat.id)
     new = new_run(chat, request_id, order_at, clock.read(tx), idle=idle)
     return runs.create(tx, [new])[chat.id]
 
 
 def again(tx: Tx, chat: Chat, ended: Run, who: str) -> Run:
-    """A new run for the messages of one that ended. The chat is locked."""
+    """Insert a new run for the messages of one that ended. The chat is locked."""
     messages = inbox.of_run(tx, ended.id)
     request_id = messages[0].request_id if messages else ""
     run = create_run(tx, chat, request_id, ended.created_at)

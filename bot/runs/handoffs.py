@@ -1,4 +1,4 @@
-"""Handoffs to which nobody came: the chat is told so, once."""
+"""Handoffs that no person has taken up: the chat is told so, once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from storage.views import handoffs
 
 
 async def tell_forsaken(rt: Runtime) -> int:
-    """Say in the chats where it is due that nobody could answer yet; returns in how many. Any
-    process may do so at any time. Raises DatabaseUnavailable."""
+    """Say in each chat where it is due that nobody could answer yet. Returns the number of chats.
+    May be called by any process at any time. Raises DatabaseUnavailable."""
     patience = rt.terms.work.handoff_patience
     if not patience:
         return 0

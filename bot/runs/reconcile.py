@@ -1,12 +1,12 @@
-"""Reconcile what this process believes with the rows: the answer of a commit can get lost.
+"""Reconciling what this process knows with the rows: the answer to a commit can get lost.
 
-A claim, a mark or a settlement may be committed although its answer never came (the
-connection broke, the caller was cancelled). Then the rows say something that nobody here
-knows, or a turn goes on whose run is no longer ours. One look can be wrong, because answers
+A claim, a mark or a settlement may be committed although its answer never arrived (the connection
+broke, the caller was cancelled). Then the rows name this process for something that it does not
+know of, or a turn goes on whose run is no longer ours. A single look can be wrong, since answers
 take time to arrive; only what looks wrong for a while is acted on.
 
-The rows are all that is asked here. Of an uncertain part its platform is asked: that is a look,
-in `bot/delivery/deliver.py` for a run and in `bot/delivery/standalone.py` for what has none.
+This is about the database alone. Asking a platform about an uncertain part is a look: see
+`bot/delivery/deliver.py` for parts of a run, `bot/delivery/standalone.py` for the others.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.reconcile")
 _LOST_FOR = 0.1
-"""Seconds after which a turn is stopped whose run is not ours: longer than a turn takes to end
-whose settlement has just been committed."""
+"""Seconds after which a turn is stopped whose run is not ours: longer than a turn takes to end once
+its settlement is committed."""
 _UNKNOWN_FOR = 2.0
-"""Seconds after which what the rows call ours is let go: longer than an answer is on its way."""
+"""Seconds after which a run or part that only the rows call ours is given back: longer than an
+answer is on its way."""
 
 K = TypeVar("K")
 
 
 class _Lasting(Generic[K]):
-    """Things that looked wrong at every look since some moment."""
+    """A set of things that look wrong, each with the moment since which every look found it so."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -50,7 +51,7 @@ class _Lasting(Generic[K]):
         return len(self._since)
 
     def seen(self, wrong: Collection[K]) -> list[K]:
-        """Remember what looks wrong now; returns what has looked so for long enough."""
+        """Remember what looks wrong now. Returns those that have looked wrong for `seconds`."""
         now = self._clock.monotonic()
         self._since = {key: self._since.get(key, now) for key in wrong}
         return [key for key, since in self._since.items() if now - since >= self._seconds]
@@ -79,7 +80,7 @@ class Reconciler:
         lease = self._ctx.lease
         if not lease.holds():
             return
-        # Before the question: the claims of these turns are in its snapshot.
+        # Copied before the rows are read: a turn that begins later may not be in their snapshot.
         before = dict(turns)
         held, sending = await self._ctx.rt.db.read(_held_and_sending, lease.holder())
         lost = [task for run, task in before.items() if run not in held]
@@ -96,7 +97,7 @@ class Reconciler:
         await self._put_back(sending, turns)
 
     async def _put_back(self, sending: Sequence[Part], turns: Mapping[int, object]) -> None:
-        """Parts that are marked as being sent, and whose call nobody has made or will make."""
+        """Put back parts that are marked as being sent, but whose call nobody makes."""
         calling = self._ctx.sends.calling
         uncalled = {
             Attempt(part.id, part.attempts): part
@@ -114,8 +115,7 @@ def _held_and_sending(tx: Tx, holder: int) -> tuple[Mapping[int, Run], Sequence[
 
 
 def _never_sent(tx: Tx, part: Part) -> None:
-    """Put a part back whose call was never made. An outcome that was written meanwhile shows that
-    it was."""
+    """Put a part back whose call was never made, unless an outcome was recorded meanwhile."""
     chats.lock(tx, part.chat)
     now = outbox.get(tx, part.id)
     if now is None or now.state is not PartState.SENDING:

@@ -1,8 +1,8 @@
-"""Leaving well: stop claiming, let turns end, give the rest back, so that nobody waits.
+"""Graceful shutdown: stop claiming, let turns end, give the rest back, so that nobody waits.
 
-A process that is told to stop has a grace. Within it running turns end by themselves and
-sends that are under way get their receipts; what is left goes back to ready uncounted, and
-the lease is released so that another process takes it at once.
+A process that is told to stop has a grace period. Within it, running turns end by themselves and
+sends that are under way get their receipts. Then the runs that are left become ready again, with
+nothing counted against them, and the lease is released so that another process takes them at once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from storage.statements.tx import Tx
 
 _log = logging.getLogger("answerback.shutdown")
 _FOR_SENDS = 2.0
-"""Seconds kept back from the grace for sends whose turns were cut."""
+"""Seconds at the end of the grace period that are left to sends whose turns were cancelled."""
 _FOR_HINTS = 0.5
 """Seconds that the last hint to other processes may take."""
 
 
 async def shut_down(ctx: WorkerContext, worker: Worker | None, grace: float) -> None:
-    """Drain within `grace` seconds and release the lease. Never raises for a database that
-    is away: then the lease runs out by itself."""
+    """Drain within `grace` seconds and release the lease. If the database is away, nothing is
+    raised: the lease runs out by itself."""
     ends_at = ctx.rt.clock.monotonic() + grace
     if worker is not None:
         worker.stop_claiming()
@@ -49,7 +49,8 @@ async def shut_down(ctx: WorkerContext, worker: Worker | None, grace: float) -> 
 
 
 async def _drain(ctx: WorkerContext) -> None:
-    """Say that we leave. Without a database turns may end all the same: it may come back."""
+    """Tell the others that we leave. Without a database the turns still get their time: it may
+    come back."""
     try:
         async with asyncio.timeout(_FOR_SENDS):
             await ctx.lease.drain()
@@ -72,15 +73,15 @@ async def _leave(ctx: WorkerContext) -> None:
 
 
 def give_back_all(tx: Tx, holder: int, who: str) -> int:
-    """End the holder's session: its runs become ready again, uncounted, and what it had marked and
-    not called is not sent. Returns how many runs."""
+    """End the holder's session: its runs become ready again, uncounted, and parts that it marked
+    without calling the provider become pending again. Returns the number of runs."""
     holder_rows.retire(tx, holder)
-    runs.lock_chats_of(tx, holder)  # A turn that was cut may still be marking a part.
+    runs.lock_chats_of(tx, holder)  # A cancelled turn may still be marking a part.
     sending = outbox.sending_by(tx, holder)
     given = runs.release_own(tx, holder)
     for run in given:
         audit_log.note(tx, who, "given back", "the process leaves", run=run.run, chat=run.chat)
-    # Every call has told its outcome or was given up: what is still marked was never called.
+    # Every call has an outcome or was given up: for what is still marked none was made.
     for part in sending:
         outbox.not_sent(tx, Attempt(part.id, part.attempts), 0.0, "the process left before", "")
         reconsider(tx, part.run)

@@ -1,4 +1,5 @@
-"""Steps of a turn: their results outlive a crash, and are returned instead of done again."""
+"""Steps of a turn: a result is stored, outlives a crash, and is returned instead of being computed
+again."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ MAX_RESULT = 256 * 1024
 """Bytes of JSON that a step may return."""
 _LONGEST_KEY = 200
 _THREADS = 16
-"""Blocking steps of one turn that run at the same time; the others wait."""
+"""Blocking steps of one turn that may run at the same time; the others wait."""
 
 
 class Steps:
@@ -38,13 +39,13 @@ class Steps:
         self._handoff = handoff
         self._threads = Threads(_THREADS)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By the keys of the steps, of which each is at work once at a time."""
+        """One lock for each key, so that a step is not done twice at the same time."""
         self._begun: set[str] = set()
         """The keys of the steps that this attempt began."""
 
     async def take(self, step: Step) -> Any:
-        """The stored result, or that of the call made now. One key is at work once at a time:
-        who asks meanwhile gets the same result. Raises StepInterrupted, StepResultInvalid."""
+        """The stored result of the step, or that of calling it now. Whoever asks for the same key
+        meanwhile waits for the same result. Raises StepInterrupted, StepResultInvalid."""
         if not step.key or len(step.key) > _LONGEST_KEY or clean(step.key) != step.key:
             raise StepResultInvalid(f"a step's key has 1 to {_LONGEST_KEY} characters of text")
         with _inside(step.key):
@@ -64,7 +65,7 @@ class Steps:
             with ctx.rt.tracer.span("step", paid=step.cost is not None):
                 value = await self._call(step.call)
         except Retry:
-            # Its author says that it did not happen and may be tried again.
+            # Raising Retry, its author says that nothing happened, and it may be tried again.
             await ctx.persist(_move, self._claim, key, steps.take_back)
             raise
         except Exception:
@@ -84,7 +85,7 @@ class Steps:
         return json.loads(done.result)
 
     async def _call(self, call: Call) -> Any:
-        """Call on the loop what is written for it; anything else may block, so in a thread."""
+        """Call a coroutine function on the loop; anything else may block, and gets a thread."""
         is_async = inspect.iscoroutinefunction
         on_loop = is_async(call) or is_async(type(call).__call__)
         value = call() if on_loop else await self._threads.run(call)
@@ -101,7 +102,7 @@ def current_step() -> str:
 
 @contextlib.contextmanager
 def _inside(key: str) -> Iterator[None]:
-    """A step that asks for itself would wait for itself until the deadline."""
+    """Refuse a step that asks for its own result: it would wait for itself until the deadline."""
     outer = _OPEN.get()
     if key in outer:
         raise StepResultInvalid(f"step {key!r} asks for its own result")
@@ -118,7 +119,7 @@ def _as_json(key: str, value: object) -> str:
         try:
             result.encode()
         except UnicodeEncodeError:
-            # Lone surrogates, which no database takes; escaped they pass.
+            # Lone surrogates, which no database accepts; escaped, they pass.
             result = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise StepResultInvalid(
@@ -134,9 +135,11 @@ def _as_json(key: str, value: object) -> str:
 
 
 def _begin(tx: Tx, claim: Claim, step: Step, *, before: bool) -> StoredStep | None:
-    """The step as it was left; None when it begins now. `before` says that this attempt began
-    it already: if not, a start under its fence is this very one, whose commit was not heard
-    of. Raises StaleLease."""
+    """The step as an earlier call left it; None if it begins now. Raises StaleLease.
+
+    `before`: this attempt has begun it already. If it has not, a start under its own fence is that
+    of this very call, whose commit was not heard of.
+    """
     runs.hold(tx, claim)
     found = steps.find(tx, claim.run, step.key)
     if found is not None and found.result is None and found.fence == claim.fence and not before:
@@ -155,8 +158,8 @@ def _move(tx: Tx, claim: Claim, key: str, move: Callable[[Tx, int, str], object]
 
 
 def _finish(tx: Tx, claim: Claim, key: str, done: Done, handoff: str | None) -> None:
-    """Store the result, and why the agent asked for a person: a step that is not done again asks
-    for none again."""
+    """Store the result, and with it why the agent asked for a person: a step that is not done again
+    would not ask again."""
     runs.hold(tx, claim)
     if steps.finish(tx, claim.run, key, done):
         runs.progress(tx, claim)

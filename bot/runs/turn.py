@@ -1,4 +1,5 @@
-"""One run from claim to end: judge it, think if that is allowed, store the reply, deliver."""
+"""One turn of a claimed run: judge it, call the agent if the verdict allows, store the reply,
+deliver it."""
 
 from __future__ import annotations
 
@@ -55,8 +56,7 @@ _log = logging.getLogger("answerback.turn")
 
 
 async def prepare(ctx: WorkerContext, case: Case) -> TurnContext:
-    """Read what the agent of this run will need, while others are at theirs. Raises
-    DatabaseUnavailable."""
+    """Read what the agent will need, before the run has a place. Raises DatabaseUnavailable."""
     turn = TurnContext(ctx, case)
     if ctx.reads_history and not case.run.replied:
         await turn.read_history()
@@ -64,7 +64,8 @@ async def prepare(ctx: WorkerContext, case: Case) -> TurnContext:
 
 
 async def work(ctx: WorkerContext, signs: WorkSigns, case: Case, turn: TurnContext) -> None:
-    """Take a claimed run as far as it goes. Raises StaleLease when it was lost."""
+    """Take a claimed run as far as possible: to its end, or until it is given back. Raises
+    StaleLease when it was taken over."""
     rt, run = ctx.rt, case.run
     await rt.reached(Checkpoint.CLAIMED)
     _must_hold(ctx, run)
@@ -82,7 +83,7 @@ async def work(ctx: WorkerContext, signs: WorkSigns, case: Case, turn: TurnConte
 
 
 def _must_hold(ctx: WorkerContext, run: Run) -> None:
-    """Raises StaleLease when the session that claimed this run is over."""
+    """Check that the session that claimed this run still holds its lease. Raises StaleLease."""
     if ctx.lease.holder() != run.holder:
         raise StaleLease(f"run {run.id} was claimed in an earlier session of this process")
 
@@ -134,7 +135,7 @@ async def _think(ctx: WorkerContext, signs: WorkSigns, case: Case, turn: TurnCon
 
 
 async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
-    """Call the agent within the time that is left; whatever it does becomes a value."""
+    """Call the agent within the time that is left. Whatever it does is returned as a value."""
     limit = asyncio.timeout(max(0.0, turn.deadline - case.evidence.now))
     try:
         async with limit:
@@ -160,8 +161,8 @@ async def _ask(ctx: WorkerContext, case: Case, turn: TurnContext) -> Thought:
 
 
 def _failed(case: Case, turn: TurnContext, error: Exception) -> Failed:
-    """A failure, as the log tells it and operators read it. Of an agent's words only those are
-    kept that quote nobody."""
+    """Log a failure of the agent and return it as operators will read it. Of the exception's words
+    only those are kept that do not quote the chat."""
     fault = Fault(error, turn.spoken)
     _log.warning("run %s: the agent failed", case.run.id, extra={"fault": fault})
     if isinstance(error, AnswerbackError):
@@ -170,7 +171,8 @@ def _failed(case: Case, turn: TurnContext, error: Exception) -> Failed:
 
 
 def _tell_handoff(ctx: WorkerContext, run: Run) -> None:
-    """Count an agent's asking for a person, and log it without its reason, which may quote."""
+    """Count and log that the agent asked for a person. The reason is left out: it may quote the
+    chat."""
     ctx.rt.observer.handoffs.inc()
     _log.info("run %s: the agent asked for a person", run.id)
 
@@ -216,7 +218,7 @@ async def _apologise(ctx: WorkerContext, case: Case, owed: Apologise) -> None:
 @dataclass(frozen=True, slots=True, eq=False)
 class NewAnswer:
     """A reply, or an apology with what is `owed`, as it is stored before anything is sent.
-    `may_send` says that the rate limits let its first part leave now."""
+    `may_send`: the rate limits let its first part leave now."""
 
     rt: Runtime
     case: Case
@@ -232,7 +234,7 @@ class NewAnswer:
         return self.case.run
 
     def outgoing(self, chat: Chat, now: float) -> NewParts:
-        """Its parts; the first one is being sent already if nothing delays it."""
+        """Its parts as they are inserted: the first is `sending` at once if nothing delays it."""
         free = self.may_send and may_begin(self.rt, chat, now)
         to = PartOwner(self.run.account, chat.id, self.run.id)
         first_by = self.run.claim.holder if free else None
@@ -240,13 +242,13 @@ class NewAnswer:
         return NewParts(to, self.kind, self.parts, first_by, reply)
 
     def outlasted(self, now: float) -> bool:
-        """Tell whether the person may have been told that somebody is still at work."""
+        """Tell whether the person may have been sent the notice that the answer takes longer."""
         waited = now - self.run.created_at >= self.rt.terms.work.still_working_after
         return waited or self.run.attempts > 1
 
 
 async def _store(ctx: WorkerContext, answer: NewAnswer) -> Send | None:
-    """Commit the answer and its parts; the first one already `sending` if nothing delays it."""
+    """Commit the answer and its parts. Returns the first part if it is `sending` already."""
     permit = await ctx.limiters[answer.run.account].permit(answer.case.recipient)
     first: Send | None = None
     try:
@@ -274,7 +276,8 @@ def _store_each(tx: Tx, answers: Sequence[NewAnswer]) -> Sequence[Send | StaleLe
 def _store_in(
     tx: Tx, to: Mapping[NewAnswer, Chat], now: float
 ) -> Mapping[NewAnswer, Send | StaleLease | None]:
-    """Store answers in their chats, which are locked, as far as their runs are still held."""
+    """Store answers in their chats, which are locked. A run that was taken over gets StaleLease
+    instead, and nothing of it is stored."""
     marked = runs.mark_replied_each(tx, [one.run.claim for one in to])
     held = [one for one in to if one.run.id in marked]
     late = [one.run.id for one in held if one.outlasted(now)]
@@ -297,7 +300,7 @@ def _store_in(
 
 
 def _first(answer: NewAnswer, chat: Chat, parts: Sequence[Part]) -> Send | None:
-    """The first part, if it is being sent."""
+    """The act that sends the first part, if it is marked for that."""
     begun = bool(parts) and parts[0].state is PartState.SENDING
     to = answer.case.recipient
     return Send(parts[0], address_now(to, chat), len(parts) > 1) if begun else None

@@ -1,4 +1,4 @@
-"""Showing that somebody is at work: typing while the turn is alive, one notice when it is long."""
+"""Signs of work: the typing indicator while an agent is called, and one notice if it takes long."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ _log = logging.getLogger("answerback.typing")
 
 
 class WorkSigns:
-    """The signs of all turns of a process. One timer begins them: a turn that is over before
-    its sign is due costs a place in a line."""
+    """The signs of all turns of a process. One timer begins them all, so a turn that ends before
+    its sign is due costs no task."""
 
     def __init__(self, ctx: WorkerContext) -> None:
         self._ctx = ctx
         self._after = ctx.rt.terms.work.typing_after
         self._line: dict[int, tuple[float, Case]] = {}
-        """By their runs, in the order in which they become due."""
+        """The signs that are not due yet, by run, in the order in which they become due (monotonic
+        seconds)."""
         self._shown: dict[int, asyncio.Task[None]] = {}
 
     def begin(self, case: Case) -> None:
-        """Show that this run is worked on: after a moment, or at once when an earlier attempt
-        had shown it."""
+        """Show that this run is worked on: after a moment, or at once if it is not the first
+        attempt."""
         if case.run.attempts == 1:
             self._line[case.run.id] = self._ctx.rt.clock.monotonic() + self._after, case
         else:
             self._show(case, waited=0.0)
 
     async def end(self, run: int) -> None:
-        """Show it no longer."""
+        """Stop showing it."""
         self._line.pop(run, None)
         task = self._shown.pop(run, None)
         if task is not None:
             task.cancel()
-            # Not awaited itself: its cancellation must not be taken for one of ours.
+            # Not awaited directly: its cancellation would look like our own.
             await asyncio.wait((task,))
             log_error(task)
 
@@ -66,14 +67,14 @@ class WorkSigns:
 
 
 async def _show_work(ctx: WorkerContext, case: Case, waited: float) -> None:
-    """Show it until this is cancelled. `waited` are the seconds since the turn began."""
+    """Show it until cancelled. `waited`: the seconds since the turn began."""
     async with asyncio.TaskGroup() as both:
         both.create_task(_type(ctx, case))
         both.create_task(_say_still_working(ctx, case, waited))
 
 
 async def _type(ctx: WorkerContext, case: Case) -> None:
-    """Show the indicator while the lease holds, if the account can."""
+    """Show the indicator while the lease holds, unless the account is down."""
     channel = ctx.rt.channels[case.run.account]
     every = channel.traits.typing_every
     while ctx.lease.holds() and not case.chat.down:
@@ -84,7 +85,7 @@ async def _type(ctx: WorkerContext, case: Case) -> None:
 
 
 async def _say_still_working(ctx: WorkerContext, case: Case, waited: float) -> None:
-    """Post one notice, when the person has waited so long and heard nothing."""
+    """Post one notice once the person has waited long without hearing anything."""
     rt = ctx.rt
     left = case.run.created_at + rt.terms.work.still_working_after - case.evidence.now
     while True:

@@ -1,4 +1,4 @@
-"""The worker: claims what is ready, owns the turns that are under way, lets go in time."""
+"""The worker: claims runs that are ready, and owns their turns until they end or are given up."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ _LOOK_EVERY = 2.0
 
 
 class Worker:
-    """Claims the runs of this process, as far as its places allow, and owns their turns."""
+    """Claims runs for this process, as many as its places allow, and owns their turns."""
 
     def __init__(self, ctx: WorkerContext) -> None:
         self._ctx = ctx
         self._turns: dict[int, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._standalone = asyncio.Event()
-        """Set when a run, and when a standalone part, may be due."""
+        """These two are set when a run, and when a standalone part, may be due."""
         self.places = ctx.places = AgentPlaces(ctx, self.take, self._wake.set)
         self._closed = False
-        """True once the grace of a shutdown is over, and no claimed run is taken any more; before
-        that it is draining, when none is claimed."""
+        """True once the grace period of a shutdown is over: from then on not even a run that was
+        claimed already is begun. Before that, while draining, none is claimed."""
         self._reconciler = Reconciler(ctx)
         self._signs = WorkSigns(ctx)
         self._sender = StandaloneSender(ctx)
         self._claimed_at = ctx.rt.clock.monotonic()
         self._missed = 0
-        """Claims in a row that another process's hint asked for, and that found nothing."""
+        """Claims in a row that followed another process's hint and found nothing."""
         self._called: asyncio.TimerHandle | None = None
-        """The hint of another process that the next claim answers; it may be held back."""
+        """The hint of another process that the next claim follows; it may be held back."""
         ctx.rt.wakeups.listen(self._hear, far=self._hear_from_far)
         ctx.rt.wakeups.keeps = self._keeps
         ctx.lease.on_lapse(self.abandon)
 
     @property
     def claimless(self) -> float:
-        """Seconds since claiming last worked, whether it found something or not."""
+        """Seconds since a claim last succeeded, whether it found a run or not."""
         return self._ctx.rt.clock.monotonic() - self._claimed_at
 
     @property
@@ -66,13 +66,13 @@ class Worker:
 
     @property
     def draining(self) -> bool:
-        """Tell whether this process leaves, and begins no more turns."""
+        """Tell whether this process is leaving and begins no more turns."""
         return self.places.closed
 
     def take(self, run: Run, case: Case | None = None) -> None:
-        """Work on a run that is claimed by us. Its case is read where it is not given."""
+        """Begin the turn of a run that we have claimed. Its case is read if it is not given."""
         if self._closed:
-            return  # The last claim's answer came too late: the run is given back.
+            return  # The claim ended too late: the run is given back with the session.
         task = asyncio.create_task(self._turn(run, case), name=f"run-{run.id}")
         self._turns[run.id] = task
         self.places.come(run)
@@ -81,7 +81,7 @@ class Worker:
         task.add_done_callback(lambda _: self._gone(run, task))
 
     def begin(self, tasks: Supervisor) -> None:
-        """Start what a worker does all the time."""
+        """Start the worker's background tasks."""
         poll = self._ctx.rt.terms.work.poll
         tasks.repeat("claim", self._claim, usual=poll, hint=self._wake)
         send = partial(self._send_standalone, tasks)
@@ -91,15 +91,15 @@ class Worker:
         tasks.repeat("typing", self._signs.look, usual=poll)
 
     async def _claim(self) -> float | None:
-        """Claim what is ready, as far as there is room."""
+        """Claim what is ready, as far as there is room. Returns the seconds until the next."""
         if self.draining:
             return None
         rt, rooms = self._ctx.rt, self.places.rooms()
         called, self._called = self._called, None
         before, self.places.more_due = self.places.more_due, set(rt.mine) - rooms.keys()
         if rooms:
-            # Half of it: what arrives meanwhile begins with the commit that records it. All of it
-            # while more was due than there was room for: that came first.
+            # Half of the room: the rest is for runs that intake makes running as they arrive.
+            # All of it if the last claim left runs waiting, since those came first.
             room = self.places.room()
             at_most = room if before else (room + 1) // 2
             claimed = Counter(run.account for run in await self._claim_at_most(rooms, at_most))
@@ -110,7 +110,8 @@ class Worker:
         return rt.terms.work.poll
 
     async def _claim_at_most(self, rooms: Mapping[int, int], room: int) -> Sequence[Run]:
-        """Claim so many runs, and of each account so many, and begin their turns."""
+        """Claim at most `room` runs, of each account at most its own of the `rooms`, and begin
+        their turns."""
         rt, by = self._ctx.rt, self._ctx.claimant()
         with self.places.expecting(room):
             try:
@@ -118,7 +119,7 @@ class Worker:
                 claimed: list[tuple[Run, Case | None]] = [(case.run, case) for case in cases]
             except (DatabaseUnavailable, StaleLease):
                 raise
-            except Exception:  # noqa: BLE001 - the list's edge: what breaks it belongs to one turn
+            except Exception:  # noqa: BLE001 - the list's edge: one case must not break the others
                 _log.exception("a claim broke: each turn reads its own case")
                 claimed = [(run, None) for run in await rt.db.write(runs.claim, by, rooms, room)]
         for run, case in claimed:
@@ -126,8 +127,8 @@ class Worker:
         return [run for run, _ in claimed]
 
     def _go_on_claiming(self, full: set[int], known: set[int]) -> None:
-        """There was no end to what is due of these accounts: take more, or have others do it, who
-        hear of it once."""
+        """Have more claimed of the accounts that are `full`, of which more may be due: by us if
+        there is room, else by the other processes, which are told once."""
         self.places.more_due |= full
         if full & self.places.rooms().keys():
             self._wake.set()
@@ -151,14 +152,14 @@ class Worker:
         return _LOOK_EVERY
 
     def stop_claiming(self) -> None:
-        """Begin no more turns and no more standalone messages."""
+        """Begin no more turns and no more standalone parts."""
         self.places.close()
         self._wake.set()
         self._standalone.set()
 
     async def finish(self, grace: float) -> None:
-        """Let turns end by themselves, at most `grace` seconds; then cut what is left, and
-        take no run any more that was claimed meanwhile."""
+        """Let the turns end by themselves for at most `grace` seconds, then cancel those that are
+        left. A run that is claimed even later is not begun."""
         ends_at = asyncio.get_running_loop().time() + grace
         while self._turns and (left := ends_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(self._turns.values(), timeout=left)
@@ -168,13 +169,12 @@ class Worker:
             await asyncio.wait(self._turns.values(), timeout=1.0)
 
     def abandon(self) -> None:
-        """Every turn stops where it is: the lease is lost, or the time is up."""
+        """Cancel every turn: the lease is lost, or the time is up."""
         for task in self._turns.values():
             task.cancel()
 
     def _keeps(self, topic: str) -> bool:
-        """Tell whether a hint of ours needs to go no further: we have room for what is ready,
-        whichever account it is of."""
+        """Tell whether a hint can stay in this process: it has room for runs of every account."""
         return topic == READY and len(self.places.rooms()) == len(self._ctx.rt.mine)
 
     def _hear(self, topic: str) -> None:
@@ -186,8 +186,8 @@ class Worker:
             self._turns[int(name)].cancel()
 
     def _hear_from_far(self, topic: str) -> None:
-        """All processes hear this at once, and one of them will have what is ready: who came
-        too late before gives the others time."""
+        """Hear a hint of another process. All processes hear it at once, and only one of them gets
+        the run: those that came too late before let the others go first."""
         if topic != READY:
             self._hear(topic)
         elif self._called is None:
@@ -202,7 +202,7 @@ class Worker:
             self.places.leave(run)
         self.places.pass_on()
         if run.deaths >= self._ctx.rt.retry.suspect_after:
-            self._wake.set()  # Quarantine is free.
+            self._wake.set()  # The holder may claim another suspect now.
 
     async def _turn(self, run: Run, case: Case | None) -> None:
         rt, names = self._ctx.rt, self._ctx.rt.names(run.account, run.chat)
@@ -224,7 +224,7 @@ class Worker:
                 await work(self._ctx, self._signs, case.after(rt.clock.monotonic() - came), turn)
         except StaleLease as error:
             _log.info("run %s: %s", run.id, error)
-            self._wake.set()  # Whoever took it from us may have made it ready.
+            self._wake.set()  # It may have become ready when it was taken from us.
         except DatabaseUnavailable as error:
             _log.warning("run %s: the database is away: %s", run.id, error)
         except Exception:  # noqa: BLE001 - the task's edge: the run must not be lost with it
@@ -232,7 +232,7 @@ class Worker:
             await self._broke(run)
 
     async def _broke(self, run: Run) -> None:
-        """Our own code failed on this run: count it, and set aside a run that keeps doing so."""
+        """Count that our own code failed on this run; set it aside if that keeps happening."""
         try:
             await self._ctx.persist(
                 _count_break, run, self._ctx.rt.retry, self._ctx.rt.clock.jitter()
@@ -242,8 +242,8 @@ class Worker:
 
 
 def _claim_cases(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence[Case]:
-    """Claim, and read what the turns need. A message that joins a run locks it, so that what is
-    read after the claim is all that the run will ever have."""
+    """Claim runs, and read what their turns need. A message can only join a run that nobody has
+    claimed, so what is read here is all that the run will ever have."""
     return gather(tx, runs.claim(tx, by, rooms, room))
 
 

@@ -78,25 +78,27 @@ with lazy_imports(__name__):
 _log = logging.getLogger("answerback")
 _SWEEP_EVERY = 5.0
 _CLAIMS_WITHIN = 15.0
+"""Seconds since the last claim within which a worker is ready."""
 _REPAIR_EVERY = 60.0
 _REMIND_EVERY = 1.0
 _REQUESTS_EVERY = 1.0
 _HANDOFFS_EVERY = 30.0
 _SHARE_EVERY = 1.0
-"""Seconds for which processes that start together may leave at more than their share."""
+"""Seconds between two counts of the processes that share the rate limits."""
 _RETAIN_EVERY = 600.0
 _BETWEEN_PAGES = 0.1
 _PROBE_EVERY = 15.0
 _BEAT_EVERY = 10.0
-"""Seconds between signs of life on an open stream: proxies cut one that is silent for a minute."""
+"""Seconds between keep-alives on an open stream: proxies close one that is silent for a minute."""
 _ASKED_EVERY = 1.0
+"""Seconds for which an answer of the database check is used again."""
 _TRIED_EVERY = 15.0
+"""Seconds between two trial writes of the database check."""
 
 
 class DatabaseCheck:
-    """Tell whether the database answers and takes writes, and how long the oldest due run waits. It
-    is asked at most once a second: who asks meanwhile hears the last answer, or waits for the one
-    on its way."""
+    """The check that the database answers and takes writes, and how long the oldest due run has
+    waited. The database is asked at most once a second; in between, the last answer is given."""
 
     def __init__(self, url: str, db: Database, clock: Clock) -> None:
         self._url = url
@@ -108,7 +110,7 @@ class DatabaseCheck:
         self._trouble = ""
 
     async def ask(self) -> tuple[Check, Check | None]:
-        """The database's check, and that of what is due if it answered."""
+        """The check of the database and, if that answered, of the oldest due run."""
         async with self._asking:
             if self._clock.monotonic() - self._heard_at >= _ASKED_EVERY:
                 await self._ask()
@@ -134,8 +136,8 @@ class DatabaseCheck:
         self._heard_at = self._clock.monotonic()
 
     async def _try_to_write(self) -> None:
-        """Look after a write that failed, until others go through; and on PostgreSQL now and then
-        without one: there a lease is renewed on a disk that takes no message."""
+        """Try a write after one has failed, until it succeeds. On PostgreSQL try one now and then
+        in any case: a lease may still be renewed on a disk that is too full for messages."""
         now = self._clock.monotonic()
         unasked = not self._db.is_sqlite and now - self._tried_at >= _TRIED_EVERY
         if not self._db.trouble and not unasked:
@@ -147,9 +149,11 @@ class DatabaseCheck:
 
 @dataclass(slots=True)
 class Process:
-    """A running process's parts. Made by `running`. `endpoints` are by the rows of their accounts,
-    and so are the `desks` of those that have pages; `introductions` are to those platforms that
-    have to be asked who we are."""
+    """The parts of a running process, made by `running`.
+
+    `endpoints` and, for those with pages, `desks` are by the rows of their accounts.
+    `introductions` learn our own names from the platforms that have to be asked.
+    """
 
     settings: Settings
     role: Role
@@ -163,7 +167,7 @@ class Process:
     tasks: Supervisor
     last_sweep: float = 0.0
     doors: list[Poller | WebhookWatch] = field(default_factory=list)
-    """The doors of messages, by asking or by being asked."""
+    """The ways by which messages come in: by polling a platform, or by its webhook."""
     _repaired: int = 0
     desks: Mapping[int, ClientDesk] = field(init=False)
     operator_page: OperatorPage | None = field(init=False)
@@ -206,13 +210,13 @@ class Process:
         ]
 
     def _comes_in(self) -> Check:
-        """Named is every account of which nothing comes in; a process that hears one is ready."""
+        """Name every account of which nothing comes in. The process is ready if any is heard."""
         well = not self.doors or any(not door.cut_off for door in self.doors)
         return Check("intake", well, "; ".join(self.cut_off) or "nothing keeps messages out")
 
     @property
     def cut_off(self) -> Sequence[str]:
-        """The reason that nothing comes in, for each account of which it is so."""
+        """The reasons why nothing comes in, one for each account that is concerned."""
         reasons = (door.cut_off or door.failing for door in self.doors)
         return [reason for reason in reasons if reason]
 
@@ -222,21 +226,21 @@ class Process:
         self.last_sweep = self.rt.clock.monotonic()
 
     async def repair(self) -> None:
-        """The slower repairs. Raises DatabaseUnavailable."""
+        """Repair a page of chats, and forget idle rate limits. Raises DatabaseUnavailable."""
         _, self._repaired = await recovery.repair_page(self.rt, self._repaired)
         for limiter in self.ctx.limiters.values():
             limiter.forget_idle()
 
     async def retain(self) -> None:
-        """Delete the words of what is over for longer than they are kept, in pages between which
-        others work. Raises DatabaseUnavailable."""
+        """Delete the words of what has been over for longer than they are kept, page by page, with
+        pauses for others. Raises DatabaseUnavailable."""
         older = self.settings.retention_days * DAY
         while older and await self.rt.db.write(delete_old, older):
             await self.rt.clock.sleep(_BETWEEN_PAGES)
         await settle_compaction(self.rt.db)
 
     async def begin(self) -> None:
-        """Register, recover, and start everything that runs by itself."""
+        """Register as a holder, recover, and start the background tasks."""
         await self.lease.begin()
         for first in (self.sweep, self.repair, self.share_rate_limits, self.gather_on):
             try:
@@ -255,6 +259,9 @@ class Process:
             await introduction.meet()
             name = f"introduce {introduction.account}"
             self.tasks.repeat(name, introduction.introduce, usual=_PROBE_EVERY)
+        self._begin_doors()
+
+    def _begin_doors(self) -> None:
         for account, endpoint in self.endpoints.items():
             if endpoint.updates is not None and self.role is not Role.WORKER:
                 poller = Poller(self.rt, self.lease, self.intake, account, endpoint.updates)
@@ -289,41 +296,41 @@ class Process:
             tasks.every(f"probe {introduction.account}", _PROBE_EVERY, introduction.probe)
 
     def _begin_desks(self) -> None:
-        for account, desk in self.desks.items():
-            followers, files = desk.followers, desk.files
-            self.tasks.repeat(f"follow {account}", followers.look, usual=1.0, hint=followers.hint)
-            self.tasks.every(f"beat {account}", _BEAT_EVERY, followers.beat)
-            older = self.settings.retention_days * DAY
+        older = self.settings.retention_days * DAY
+        for account in self.endpoints:
+            desk = self.desks.get(account)
+            files = Files(self.rt.db, account) if desk is None else desk.files
             self.tasks.every(f"files {account}", _RETAIN_EVERY, partial(files.sweep, older))
-        for account in self.endpoints.keys() - self.desks.keys():
-            sweep = Files(self.rt.db, account).sweep
-            older = self.settings.retention_days * DAY
-            self.tasks.every(f"files {account}", _RETAIN_EVERY, partial(sweep, older))
+            if desk is not None:
+                follow = desk.followers
+                self.tasks.repeat(f"follow {account}", follow.look, usual=1.0, hint=follow.hint)
+                self.tasks.every(f"beat {account}", _BEAT_EVERY, follow.beat)
 
     def send_followers_away(self) -> None:
-        """Have the clients that follow a chat here come back to another process."""
+        """End the streams of clients, which then come back to another process."""
         for desk in self.desks.values():
             desk.followers.leave()
         if self.operator_page is not None:
             self.operator_page.leave()
 
     async def share_rate_limits(self) -> None:
-        """Learn how many processes the limits of a platform are divided between. Raises
+        """Count the processes between which the rate limits are divided. Raises
         DatabaseUnavailable."""
         count = await self.rt.db.read(holders.live_workers, self.lease.terms.seconds)
         for limiter in self.ctx.limiters.values():
             limiter.share(count)
 
     async def gather_on(self) -> None:
-        """Wait again for the rest of what was being gathered. Raises DatabaseUnavailable."""
+        """Wait again for the rest of bundles that were being gathered. Raises
+        DatabaseUnavailable."""
         await self.rt.db.write(batching.gather_on, self.rt)
 
     async def _watch(self) -> None:
         self.lease.watch()
 
     async def end(self) -> None:
-        """Stop what runs by itself, and let go of what no hand-over ended, as the death of
-        the process would."""
+        """Stop the background tasks, and drop what no hand-over has ended, as the death of the
+        process would."""
         await self.tasks.stop()
         if self.worker is not None:
             self.worker.abandon()
@@ -332,10 +339,11 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts in the place of production's: a terminal, an agent, a clock, a database,
-    and who is told of checkpoints. `pages`: what needs no credentials is served beside the
-    terminal. `endpoints` are accounts instead of those of the settings, and `around` makes of the
-    agent the one that is asked."""
+    """Parts that replace those of production, for tests and the chat in a terminal.
+
+    `pages`: web pages that need no credentials are served beside the terminal. `endpoints` replace
+    the accounts of the settings. `around` wraps the agent.
+    """
 
     terminal: Terminal | None = None
     agent: Agent | None = None
@@ -352,8 +360,8 @@ class Parts:
 async def running(
     settings: Settings, role: Role = Role.ALL, parts: Parts | None = None
 ) -> AsyncIterator[Process]:
-    """A process that works, from its first renewal until the body ends. The body hands over
-    (`bot.runs.shutdown`) before it leaves; without that, leaving is like dying.
+    """A process that works until the body ends. The body should hand over first
+    (`bot.runs.shutdown`); without that, leaving is like dying.
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
@@ -402,7 +410,7 @@ async def running(
             ),
             stack.enter_context(LoopWatchdog()).stood,
         )
-        # Once the database is closed: until then its writer may be about to take the name.
+        # After the database is closed: until then a renewal under way may take the name.
         at_last.callback(lease.forget_name)
         limiters = rate_limiters(rt, settings.redis_url, stack)
         ctx = WorkerContext(
@@ -441,7 +449,7 @@ async def running(
 
 
 async def _opened(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Database:
-    """The database, ready to be worked on until the stack ends. Raises ConfigurationError,
+    """The database, migrated and settled, open until the stack ends. Raises ConfigurationError,
     DatabaseUnavailable."""
     await asyncio.to_thread(make_ready, settings.database_url, parts.clock)
     place = DatabaseSettings(settings.database_url, pool=settings.database_pool)
@@ -455,7 +463,7 @@ async def _opened(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Da
 
 
 def make_ready(url: str, clock: Clock) -> str:
-    """Refuse a database that can't serve, bring any other to our schema; returns its revision.
+    """Refuse a database that we can't work on, else bring it to our schema. Returns its revision.
     Raises ConfigurationError, DatabaseUnavailable."""
     for finding in refuse_unfit(url, clock):
         _log.warning("%s: %s; %s", finding.name, finding.says, finding.fix)
@@ -470,11 +478,11 @@ def make_ready(url: str, clock: Clock) -> str:
 
 
 _SETTLING = 600
-"""Seconds that settling a backup may take: it looks at all that was open then."""
+"""Seconds that settling a backup may take: everything that was open in it is changed."""
 
 
 def settle_restored(settings: Settings, clock: Clock) -> Settled | None:
-    """Settle that the database came from a backup. None: another process did. Raises
+    """Settle a database that came from a backup. None: another process did. Raises
     DatabaseUnavailable."""
     db = Database(DatabaseSettings(settings.database_url, pool=1, patience=_SETTLING), clock)
     try:
@@ -484,7 +492,8 @@ def settle_restored(settings: Settings, clock: Clock) -> Settled | None:
 
 
 async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, Endpoint]:
-    """The accounts by their rows, up again: a start may come with what was wrong put right."""
+    """The endpoints by the rows of their accounts, which are marked as up again: whatever was wrong
+    may have been put right before this start."""
     found = {}
     for endpoint in endpoints:
         account = await db.write(accounts.ensure, endpoint.channel.name, endpoint.channel.account)
@@ -499,7 +508,7 @@ async def _rows(db: Database, endpoints: Sequence[Endpoint]) -> Mapping[int, End
 def _desks(
     rt: Runtime, intake: Intake, endpoints: Mapping[int, Endpoint]
 ) -> Mapping[int, ClientDesk]:
-    """The desks of those accounts whose channel has pages, each bound to it."""
+    """The desks of the accounts that have pages, by their rows, each bound to its pages."""
     desks = {}
     for row, endpoint in endpoints.items():
         if endpoint.pages is not None:
@@ -531,20 +540,20 @@ def site(process: Process) -> Site:
 
 
 async def typed(process: Process, line: str, number: str) -> None:
-    """Record a line that a person typed in the terminal; `number` names it for ever. Raises
+    """Record a line that a person typed in the terminal. `number` is its id. Raises
     DatabaseUnavailable."""
     arrival = Arrival(process.terminal, line, "terminal")
     await process.intake.take(arrival, (parse(line, number),))
 
 
 async def asked(process: Process, number: str) -> Progress | None:
-    """The run that answers the line of this number, whichever process took it in; None when none
-    does. Raises DatabaseUnavailable."""
+    """The run that answers the line of this number, whichever process recorded it, or None. Raises
+    DatabaseUnavailable."""
     name = request_id(number)
     return await process.rt.db.read(run_asked, process.terminal, name)
 
 
 async def at_work(process: Process) -> Progress | None:
-    """The run of the terminal's chat that is worked on, by whichever process. Raises
+    """The run of the terminal's chat that is running, in whichever process, or None. Raises
     DatabaseUnavailable."""
     return await process.rt.db.read(run_at_work, process.terminal)
