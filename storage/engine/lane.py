@@ -1,17 +1,18 @@
-"""Lanes: everything that waits for one move shares its next transaction.
+"""Lanes: everything that waits for the same move shares its next transaction (group commit).
 
-What costs is the statement, not the row: a move is written for a list, and a lane hands over
-whatever came while its last transaction ran. Idle, a list of one goes at once.
+Statements are expensive, rows are cheap. So a move is written for a list, and a lane hands it
+everything that came while its last transaction ran. In an idle lane, a list of one goes at once.
 
-* Members of one key (a chat) keep their order: a list has at most one of them.
+* Members with the same key (a chat) keep their order: a list has at most one of them.
 * A move never waits for rows that somebody else has locked (`SKIP LOCKED`), so that neither a
-  stalled process nor another list holds up everybody: it leaves that member out. It comes along
-  in the next lists, since most locks are another list's and soon gone; where there is nobody else,
-  the next list waits a moment. Then it is moved by itself, where it may wait, few at the same time.
-* A list that fails, or that meets a lock which nobody skips (of a unique key), is halved until
-  what broke it is alone, and that is moved by itself: nobody else is hurt.
-* What is not ordinary is left out too, and moved by itself next, few at the same time.
-* When the process ends and nothing is written any more, who waits is cancelled.
+  stalled process nor another list holds up everybody. It leaves such a member out, and the member
+  is tried again in the next lists, since most locks are another list's and soon gone. If nothing
+  else waits, the lane pauses briefly in between. After that, the member is moved by itself, where
+  it may wait for the lock; few are moved so at the same time.
+* A list that fails, or that meets a lock which can't be skipped (of a unique key), is split in half
+  until what broke it is alone, and that member is moved by itself. The others are not affected.
+* Members that are not ordinary are left out as well, and then moved by themselves.
+* When the process ends and nothing is written any more, the callers that wait are cancelled.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ Result = TypeVar("Result")
 
 
 class Left(Enum):
-    """A move's word on a member of its list that it did not move."""
+    """The reason why a move left out a member of its list."""
 
-    LOCKED = "somebody else has its rows just now"
+    LOCKED = "somebody else has locked its rows"
     ALONE = "it is not ordinary"
 
 
 _AT_ONCE = {Left.LOCKED: 2, Left.ALONE: 4}
-"""Members of a lane that are moved by themselves at the same time: each keeps a connection, perhaps
-while it waits for a lock, and lists need one too."""
+"""The number of members of a lane that may be moved by themselves at the same time. Each holds a
+connection, perhaps while it waits for a lock, and lists need connections too."""
 
 _RIDES = 8
 _RIDES_FOR = 0.5
-"""Further lists, and seconds, in which a member whose rows are locked comes along at least: by
-themselves few would wait less than that."""
+"""A member whose rows are locked is tried again in at least so many lists, and for so many seconds.
+Moved by itself, it would hardly get its lock sooner."""
 _MOMENT = 0.02
-"""Seconds: about what a list takes."""
+"""Seconds: about as long as a list takes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +60,7 @@ class _Member(Generic[Item, Result]):
     first_left_out: float = 0.0
 
     def rides_on(self, now: float) -> bool:
-        """Count that it was left out; whether it comes along again."""
+        """Count that it was left out. True: it is tried again in the next list."""
         self.first_left_out = self.first_left_out or now
         self.left_out += 1
         return self.left_out <= _RIDES or now - self.first_left_out < _RIDES_FOR
@@ -74,10 +75,11 @@ class _Member(Generic[Item, Result]):
 
 
 class Lane(Generic[Item, Result]):
-    """One move, for lists. `together` answers for each member, in their order: its result, the
-    error that its caller is to get, or why it was left out; `alone` moves one member by itself.
+    """The lane of one move. `together` moves a list, and returns for each member, in order, its
+    result, the error for its caller, or why it was left out. `alone` moves one member by itself.
 
-    `longest` bounds a list, `bound` those who wait: past it `do` raises DatabaseUnavailable.
+    `longest` is the most members of a list; when `bound` members wait, `do` raises
+    DatabaseUnavailable.
     """
 
     def __init__(
@@ -104,8 +106,9 @@ class Lane(Generic[Item, Result]):
         self._turns = {why: asyncio.Semaphore(few) for why, few in _AT_ONCE.items()}
 
     async def do(self, item: Item) -> Result:
-        """Move one member, with whatever else waits. A caller that is cancelled before its list
-        began takes it along. Raises DatabaseUnavailable, and what the move raises for it."""
+        """Move one member, together with others that wait. If the caller is cancelled before its
+        list begins, the member is dropped. Raises DatabaseUnavailable, and what the move raises
+        for this member."""
         if len(self._waiting) + len(self._singles) >= self._bound:
             raise DatabaseUnavailable(f"{self._bound} others wait for the database already")
         told: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
@@ -116,7 +119,7 @@ class Lane(Generic[Item, Result]):
 
     def _start(self) -> None:
         if self._runs is None and self._waiting:
-            # In a context of its own: log lines of a list are nobody's in particular.
+            # In a context of its own: log lines of a list belong to no single run.
             self._runs = asyncio.create_task(self._run(), name="lane", context=Context())
 
     async def _run(self) -> None:
@@ -134,14 +137,14 @@ class Lane(Generic[Item, Result]):
             self._runs = None
 
     async def _wait_for_more(self) -> None:
-        """Those who wait are locked by somebody: give that a moment, or until another one comes."""
+        """Pause, since everything that waits is locked, for a moment or until a member comes."""
         self._came.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_MOMENT):
                 await self._came.wait()
 
     def _take(self) -> list[_Member[Item, Result]]:
-        """The next list: the oldest member of each key with which nobody is busy."""
+        """The next list: the oldest member of each key, unless one of that key is moved alone."""
         keys = set(self._busy)
         taken: list[_Member[Item, Result]] = []
         rest: list[_Member[Item, Result]] = []
@@ -159,7 +162,7 @@ class Lane(Generic[Item, Result]):
     async def _together(self, taken: list[_Member[Item, Result]]) -> None:
         try:
             outcomes = await self._write(self._move, [member.item for member in taken])
-        except Exception as error:  # noqa: BLE001 - the list's edge: it belongs to one of them
+        except Exception as error:  # noqa: BLE001 - the list's edge: the error belongs to one member
             await self._failed(taken, error)
         else:
             self._tell(taken, outcomes)
@@ -206,7 +209,7 @@ class Lane(Generic[Item, Result]):
         except asyncio.CancelledError:
             member.told.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - the member's edge: it belongs to its caller
+        except Exception as error:  # noqa: BLE001 - the member's edge: its caller gets the error
             member.fail(error)
         finally:
             self._busy.discard(member.key)

@@ -20,9 +20,9 @@
                                                                doubt_all
 
 A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
-standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it
-counts whoever holds the run by now, and a second one for a part is kept and reported: a double.
-`move_each` is `move` for a list, and returns what moved.
+standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it counts
+whoever holds the run by now. A second receipt for a part is stored too, and reported as a double.
+Where there is a `move` and a `move_each`, the latter takes a list, and returns what moved.
 """
 
 from bot.lazy_imports import handed_on

@@ -1,4 +1,4 @@
-"""The moves of a part on its way to the platform, under its run's claim or its attempt's number."""
+"""The moves of a part, guarded by its run's claim or by the number of its attempt."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NEW_RECEIPT = InsertOrSkip(receipts, receipts.c.outbox, at=now)
 
 @dataclass(frozen=True, slots=True)
 class PartOwner:
-    """The chat, account and run that a new part belongs to; `run` is None for free words."""
+    """The account, chat and run that a new part belongs to; `run` is None if it answers no run."""
 
     account: int
     chat: int
@@ -53,17 +53,18 @@ class PartOwner:
 
 @dataclass(frozen=True, slots=True)
 class NewParts:
-    """The parts of a run's reply or apology, as `store_parts` takes them."""
+    """The parts of a run's reply or apology, as `store_parts` takes them. The first one is
+    `sending` at once for the holder `first_by`, if any."""
 
     to: PartOwner
     kind: PartKind
     bodies: Sequence[PartBody]
     first_by: int | None = None
     reply: str | None = None
-    """The agent's own words, of a reply."""
+    """The reply in the agent's own words; None for an apology."""
 
     def rows(self) -> Iterable[Sequence[object]]:
-        """A row a part, as `_new` has them."""
+        """One row for each part, in the columns of `_new`."""
         to, kind = self.to, self.kind.value
         for number, body in enumerate(self.bodies, 1):
             by = self.first_by if number == 1 else None
@@ -105,13 +106,13 @@ _STORE_PARTS = insert_rows(
 def store_parts(
     tx: Tx, to: PartOwner, kind: PartKind, bodies: Sequence[PartBody], first_by: int | None = None
 ) -> Sequence[Part]:
-    """Insert a run's parts, pending; the first one already `sending` for holder `first_by`.
-    Parts that are there stay as they are: a commit whose answer was lost is made once more."""
+    """Insert a run's parts, pending; the first is `sending` at once for the holder `first_by`, if
+    any. Parts that exist already stay as they are: after a lost answer, a commit is made again."""
     return store_parts_each(tx, [NewParts(to, kind, bodies, first_by)])[to.run or 0]
 
 
 def store_parts_each(tx: Tx, new: Sequence[NewParts]) -> Mapping[int, Sequence[Part]]:
-    """As `store_parts`, for several runs; returns their parts by the run, in order."""
+    """As `store_parts`, for several runs. Returns the parts in order, by their runs."""
     if not new:
         return {}
     stored: dict[int, list[Part]] = {one.to.run or 0: [] for one in new}
@@ -127,12 +128,13 @@ def store_parts_each(tx: Tx, new: Sequence[NewParts]) -> Mapping[int, Sequence[P
 
 
 FIRST_OF_EXPORT = 1000
-"""The number of the first notice that carries a copy of the chat; others of no run have 1."""
+"""The number of the first notice that carries a copy of the chat. Other notices without a run have
+the number 1."""
 
 
 def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1) -> int | None:
-    """Put a standalone message into the outbox: a notice or an operator's words. Returns its id,
-    or None when the run has said this notice before."""
+    """Insert a standalone part: a notice or an operator's words. Returns its id, or None if this
+    notice was posted for the run before."""
     values = {
         "account": to.account,
         "chat": to.chat,
@@ -153,7 +155,7 @@ _POST_SENT = InsertOrSkip(
 
 
 def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str) -> int:
-    """Put words into the outbox that a person of ours has sent with a device of their own."""
+    """Insert, as a part that is sent, what a person of ours wrote with a device of their own."""
     values = {
         "account": to.account,
         "chat": to.chat,
@@ -195,14 +197,14 @@ _MARK_SENDING = (
 
 
 def mark_sending(tx: Tx, claim: Claim, part: int) -> Part | None:
-    """pending -> sending, for a part of a run that is held (`runs.hold`). None: the part moved
-    on."""
+    """pending -> sending, for a part of a run that is held (`runs.hold`). None: it is not pending
+    any more."""
     return mark_sending_each(tx, [(claim, part)]).get(part)
 
 
 def mark_sending_each(tx: Tx, marked: Sequence[tuple[Claim, int]]) -> Mapping[int, Part]:
-    """As `mark_sending`, for parts of several runs (`of_held`); returns those that did not move on
-    before, by their ids."""
+    """As `mark_sending`, for parts of several runs (`of_held`). Returns those that were still
+    pending, by their ids."""
     if not marked:
         return {}
     rows = [(part, claim.run, claim.holder) for claim, part in marked]
@@ -212,8 +214,8 @@ def mark_sending_each(tx: Tx, marked: Sequence[tuple[Claim, int]]) -> Mapping[in
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to send one part: what an outcome is written on. `looks` counts the looks at the
-    provider's list that were known when this one was begun."""
+    """One try to send one part: outcomes are recorded for it. `looks` is the number of looks at the
+    provider's list that were recorded before this one."""
 
     part: int
     number: int
@@ -222,7 +224,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The provider's id for what an attempt sent. `reported`: its platform speaks of it later."""
+    """The provider's id for what an attempt sent. `reported`: statuses will refer to it later."""
 
     attempt: Attempt
     name: str
@@ -262,8 +264,8 @@ _KEEP_OWN = (
 
 
 def receive(tx: Tx, attempt: Attempt, receipt: str) -> bool:
-    """Any unfinished state -> sent, whatever the fence. A receipt that is known changes
-    nothing. False: it is new for a part that had arrived, so the person has this part twice."""
+    """Any unfinished state -> sent, whoever holds the run. A receipt that is known changes nothing.
+    False: it is a new receipt of a part that had arrived, so the person has the part twice."""
     tx.later(_KEEP_OWN, {"part_id": attempt.part})
     kept = tx.execute(_KEEP, _kept.of([(attempt.part, receipt, attempt.number)]))
     if not kept.rowcount:
@@ -273,8 +275,8 @@ def receive(tx: Tx, attempt: Attempt, receipt: str) -> bool:
 
 
 def receive_first(tx: Tx, taken: Sequence[Receipt]) -> frozenset[int]:
-    """As `receive`, for parts that had no receipt before; returns those. Where no platform speaks
-    of it, the row of the part is all that tells of its receipt."""
+    """As `receive`, for parts that had no receipt before. Returns those. If no status will refer to
+    a receipt, it is only stored on the row of its part."""
     if not taken:
         return frozenset()
     rows = [(one.attempt.part, one.name) for one in taken]
@@ -298,7 +300,7 @@ _BELIEVE_ARRIVED = (
 
 
 def believe_arrived(tx: Tx, attempt: Attempt, receipt: str) -> bool:
-    """uncertain -> sent, on an operator's word instead of the provider's. False: it moved on."""
+    """uncertain -> sent, on an operator's word. False: it is not uncertain any more."""
     values = {"part_id": attempt.part, "attempt": attempt.number}
     tx.later(_KEEP_OWN, {"part_id": attempt.part})
     return tx.execute(_BELIEVE_ARRIVED, values | {"new_receipt": receipt}).rowcount == 1
@@ -323,8 +325,8 @@ def _record_outcome(
 
 
 def not_sent(tx: Tx, attempt: Attempt, wait: float, error: str, code: str) -> bool:
-    """sending | uncertain -> pending: proven not to have left; due again in `wait` seconds. The
-    proof may come after somebody else had to doubt the attempt."""
+    """sending | uncertain -> pending, due again in `wait` seconds: it is proven not to have left.
+    The proof may come late, when somebody else has made the part uncertain already."""
     return _record_outcome(tx, _NOT_SENT, attempt, error, code, wait=wait)
 
 
@@ -354,15 +356,15 @@ _GIVE_UP_LOOKING = (
 
 
 def looked(tx: Tx, attempt: Attempt) -> bool:
-    """One more look at the provider's list found nothing. False: it is counted already."""
+    """Count a look at the provider's list that found nothing. False: it was counted already."""
     values = {"part_id": attempt.part, "attempt": attempt.number, "known": attempt.looks}
     return tx.execute(_LOOKED, values).rowcount == 1
 
 
 def wait_on(tx: Tx, attempt: Attempt, seconds: float, lease_seconds: float) -> bool:
-    """Wait for a status on an uncertain part for `seconds` more. The step that is over counts if
-    somebody listens: after an outage of ours a platform comes back at its leisure. False: it is
-    counted already."""
+    """Wait `seconds` more for a status on an uncertain part. The time that is over only counts if
+    some process can receive statuses now: after an outage of ours a platform takes its time to
+    deliver them. False: it was counted already."""
     values = {
         "part_id": attempt.part,
         "attempt": attempt.number,
@@ -374,8 +376,8 @@ def wait_on(tx: Tx, attempt: Attempt, seconds: float, lease_seconds: float) -> b
 
 
 def give_up_looking(tx: Tx, part: int, attempts: int) -> bool:
-    """The provider's records can't be asked about an uncertain part: it stays uncertain, and
-    nothing proves that it may be sent again."""
+    """Leave an uncertain part as it is for good, since the provider can't be asked about it: it is
+    not looked up any more, nor sent again by itself."""
     return tx.execute(_GIVE_UP_LOOKING, {"part_id": part, "attempt": attempts}).rowcount == 1
 
 
@@ -387,8 +389,8 @@ _STOP_LOOKING = (
 
 
 def stop_looking(tx: Tx, parts: Sequence[int]) -> None:
-    """As `give_up_looking`, for those of these parts that are uncertain: their words are about to
-    be deleted, so there is nothing to look for."""
+    """As `give_up_looking`, for several parts. Their words are about to be deleted, so they could
+    not be looked for."""
     tx.execute(_STOP_LOOKING, {"ids": list(parts)})
 
 
@@ -402,8 +404,8 @@ _COPIES = sa.select(outbox.c.id).where(
 
 
 def blank_copies(tx: Tx, chat: int) -> None:
-    """Take the words out of copies of the chat that were sent before: of all that anybody asks for
-    one is kept."""
+    """Delete the words of copies of the chat that were sent before, so that only the newest copy is
+    kept."""
     ids = tx.scalars(_COPIES, {"chat_id": chat}).all()
     stop_looking(tx, ids)
     blank(tx, ids)
@@ -429,9 +431,8 @@ _RESEND_STANDALONE = _RESEND_ANY.where(
 
 
 def resend(tx: Tx, part: int, attempts: int, *, standalone: bool = False) -> bool:
-    """uncertain | refused | dropped -> pending, on its own row: the next attempt has a new
-    number. With `standalone` it goes out by itself, since its run has ended; without, what was
-    dropped stays dropped."""
+    """uncertain | refused -> pending: the next attempt has a new number. With `standalone` (its run
+    has ended) the part is sent by itself, and a dropped one becomes pending as well."""
     move = _RESEND_STANDALONE if standalone else _RESEND
     return tx.execute(move, {"part_id": part, "attempt": attempts}).rowcount == 1
 
@@ -444,8 +445,8 @@ _REWRITE = (
 
 
 def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
-    """Put other words into a part, before the call that takes them. Its chat is locked, and
-    the caller is the one who would make that call."""
+    """Replace the words of a part that was not sent yet. Its chat is locked, and the caller is the
+    one who would send it."""
     values = {"part_id": part, "new_text": body.text, "new_wire": body.wire}
     return tx.execute(_REWRITE, values).rowcount == 1
 
@@ -518,33 +519,34 @@ _DROP_NOTICES = _DROP.where(_UNFINISHED_ALONE, is_in(outbox.c.kind, PartKind.NOT
 
 
 def doubt_all(tx: Tx, error: str) -> int:
-    """pending | sending -> uncertain, for all that had not left in an old database: it may have
-    left since, and nobody looks for it. What was pending has had its attempt, so that a status of
-    that one is heard. Notices are dropped: what they tell is past. Returns how many are doubted,
-    or were."""
+    """pending | sending -> uncertain, for everything that had not left in a database that came from
+    a backup: it may have been sent since then, and is not looked for. A pending part is given one
+    attempt, so that a status of that attempt is recognised. Notices are dropped, since they are
+    outdated. Returns the number of uncertain parts."""
     tx.execute(_DROP_NOTICES)
     doubts = (_DOUBT_ALL_OF_RUNS, _DOUBT_ALL_ALONE)
     return sum(tx.execute(doubt, {"new_error": error}).rowcount for doubt in doubts)
 
 
 def drop_pending(tx: Tx, run: int) -> int:
-    """pending -> dropped, for what an ended run has not begun to send."""
+    """pending -> dropped, for the parts of a run that has ended."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
 
 
 def set_adrift(tx: Tx, run: int) -> None:
-    """sending -> sending: the run that waited for the outcome was ended meanwhile."""
+    """Note that the run of parts that are being sent has been ended, so that nobody waits for their
+    outcome."""
     tx.execute(_SET_ADRIFT, {"run_id": run})
 
 
 def send_alone(tx: Tx, run: int) -> bool:
-    """Let the pending parts of an ended run go out by themselves. False: it has none."""
+    """Let the pending parts of an ended run be sent as standalone ones. False: it has none."""
     return tx.execute(_SEND_ALONE, {"run_id": run}).rowcount > 0
 
 
 def keep_back(tx: Tx, part: int, error: str) -> bool:
-    """pending -> uncertain, for a part of an ended run that was to go out by itself and may not
-    any more: it is its run's again, whose doubt it stays."""
+    """pending -> uncertain, for a part of an ended run that was to be sent as a standalone one and
+    may not any more: it belongs to its run again, which ended in doubt of it."""
     return tx.execute(_KEEP_BACK, {"part_id": part, "new_error": error}).rowcount == 1
 
 
@@ -560,7 +562,7 @@ def drop_notice_each(tx: Tx, of: Sequence[int], notice: Notice) -> None:
 
 
 def drop_standalone(tx: Tx, chat: int) -> int:
-    """pending -> dropped, for notices that have not left: the person wants no more of them."""
+    """pending -> dropped, for all standalone parts of a chat: the person wants no more of them."""
     return tx.execute(_DROP_STANDALONE, {"chat_id": chat}).rowcount
 
 

@@ -1,4 +1,4 @@
-"""Runs: every statement that writes `runs`, and the questions that its moves ask.
+"""Runs: every statement that writes the table `runs`, and the reads that these moves need.
 
     (message)                 -> waiting | ready | running   create
     waiting                   -> ready | running             promote
@@ -11,18 +11,19 @@
     running                   -> ended                       settle
     waiting | ready | running -> ended                       end_live, end_all
 
-In a paused chat, what would become ready becomes waiting instead. An ended run moves no more;
-`correct_ending` changes what it ended as.
+In a paused chat, a run that would become ready becomes waiting instead. A run that has ended does
+not move any more; only its ending may be corrected (`correct_ending`).
 
-Each move is one guarded statement, and losing is an ordinary result. A worker's move names its
-`Claim` (run, holder, fence) and raises `StaleLease` when the run is somebody else's by now;
-`move_each` is `move` for a list, and returns who moved.
-Moves that change who is the head of a chat, or may find it paused, expect the chat's row to be
-locked (`chats.lock`): a waiter can't be stranded between them. Lock order everywhere:
-holder, chats by their ids, run, part.
+Each move is one guarded statement, and losing it is an ordinary result. A worker's move names its
+`Claim` (run, holder, fence), and raises `StaleLease` if the run has been taken over. Where there is
+a `move` and a `move_each`, the latter takes a list, and returns those that moved.
 
-A run whose chat was merged into another one while both had a running run stays where it is until
-it ends; `moves_to` is the chat that counts it as its head meanwhile.
+A move that may change the head of a chat, or may find the chat paused, expects the chat's row to
+be locked (`chats.lock`), so that no waiting run is forgotten between two of them. The lock order is
+the same everywhere: holder, chats by their ids, run, part.
+
+If a chat is merged into another one while each has a running run, the run of the merged chat stays
+where it is until it ends. Meanwhile, its `moves_to` names the chat whose head it counts as.
 """
 
 from bot.lazy_imports import handed_on

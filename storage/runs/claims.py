@@ -1,10 +1,12 @@
 """ready -> running: claim the next ready runs.
 
-A claim looks at the ready runs of one account in the order in which they became due, and takes
-the first that nobody else is taking just now: what it costs depends on how many it takes, not
-on how many wait, or ever were. Whether the account can send is no question to an agent. Only runs
-that were kept because it can't (`keep`) wait for it, behind all that is due in the index; they
-are claimed once it can, and no move of theirs is needed for that.
+A claim reads the ready runs of an account in the order in which they became due, and takes the
+first ones that nobody else is taking just now. Its cost depends on how many it takes, and not on
+how many wait or have ended.
+
+Runs are also claimed while their account is down: their agents can work all the same. Only answered
+runs wait for the account (`keep`): they stand in the index behind everything that is due, and are
+claimed once the account is up, without any further move.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from storage.statements.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """The one who claims: the holder, its lease, the time that its agent has (seconds)."""
+    """The holder that claims, the length of its lease and the time that an agent has for a run
+    (seconds)."""
 
     holder: int
     lease_seconds: float
@@ -36,7 +39,7 @@ class Claimant:
 
     @property
     def values(self) -> dict[str, object]:
-        """The binds of a claim."""
+        """The values for the binds of a claim."""
         return {
             "holder_id": self.holder,
             "lease_seconds": self.lease_seconds,
@@ -56,7 +59,7 @@ CLAIMED: dict[str, Any] = {
         else_=runs.c.deadline_at,
     ),
 }
-"""ready | waiting -> running, by who may be believed alive."""
+"""ready | waiting -> running. Goes with the guard that the holder is alive."""
 
 _earliest = (
     sa.select(sa.func.min(runs.c.not_before))
@@ -93,8 +96,8 @@ def _claim_of(
     quarantined: sa.ColumnElement[bool],
     *order: sa.ColumnElement[Any],
 ) -> sa.Update:
-    # A CTE that locks is run once; an IN over the bare select may be run again and lock more.
-    # What it locked is ready, and stays so until it is claimed here.
+    # As a CTE the locking select is run only once; within IN it may be run again, and lock more.
+    # The runs that it locked stay ready until they are claimed here.
     chosen = (
         sa.select(runs.c.id)
         .where(
@@ -136,10 +139,10 @@ _CLAIM_SUSPECT = _claim_of(_IS_DUE, sa.true(), runs.c.failures, runs.c.order_at,
 
 
 def claim(tx: Tx, by: Claimant, rooms: Mapping[int, int], room: int) -> Sequence[Run]:
-    """ready -> running, for at most `room` due runs, first due first, and of each account no more
-    than its own of the `rooms`. Before them those that were kept while their account was down, if
-    it is up. At most one is a suspect, and none while the holder has one: suspects are claimed one
-    at a time.
+    """ready -> running, for at most `room` runs, of each account at most its own of the `rooms`.
+
+    Runs that were kept while their account was down come first, if it is up again, then the others
+    as they became due. At most one of them is a suspect, and none while the holder has one.
     """
     due = tx.execute(_DUE_ACCOUNTS, {"account_ids": list(rooms)}).all()
     claimed: list[Run] = []

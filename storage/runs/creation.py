@@ -1,8 +1,8 @@
 """Creation of runs, and messages that join one until somebody claims it.
 
-A message makes a run, or joins the one that waits; an edit is used while nobody has begun. Both
-hold only for a run that was never claimed, and lock it: a claim, which reads its messages after
-it took it, reads them all.
+A message can join a run, and an edit of one of its messages is used, only as long as the run was
+never claimed. Both lock the run, and a claim reads the messages after it has taken it, so it reads
+all of them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from storage.statements.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be made. `order_at` in epoch seconds, as the provider tells it, None behind all that
-    wait; `wait` delays its start, in seconds.
+    """A run to be made. `order_at` is the provider's time of its message, in epoch seconds; None
+    puts the run behind all that wait. `wait` delays its start, in seconds.
 
-    `head`: nothing is before it, so that it is ready, and not waiting. With `by` it is born
-    running, if it is the head, due at once, and that holder is alive and not draining.
+    `head`: no other run of the chat is live, so it is ready instead of waiting. With `by`, a head
+    that is due at once is born running, if that holder is alive and not draining.
     """
 
     account: int
@@ -78,7 +78,7 @@ _last = (
     .correlate(_new.table)
     .scalar_subquery()
 )
-# Of times of our own the order must hold also where the clock was set back in between.
+# Without a provider's time, runs must keep their order even if our clock was set back.
 _order_at = sa.func.coalesce(_new.c.order_at, sa.case((_last > now, _last), else_=now))
 _ONE: sa.ColumnElement[int] = sa.literal_column("1")
 _ZERO: sa.ColumnElement[int] = sa.literal_column("0")
@@ -101,8 +101,8 @@ _CREATE = insert_rows(
 
 
 def create(tx: Tx, new: Sequence[NewRun]) -> Mapping[int, Run]:
-    """(message) -> waiting | ready | running, at most one a chat. Returns them by their chats,
-    which are locked."""
+    """(message) -> waiting | ready | running, for at most one run of each chat; the chats are
+    locked. Returns the runs by their chats."""
     rows = _new.of(
         (
             run.account,
@@ -145,11 +145,11 @@ _JOIN_FREE = _JOIN.where(
 
 
 def join(tx: Tx, joined: Sequence[tuple[int, float, float]], *, at_once: bool) -> frozenset[int]:
-    """Add a message to each of these runs (run, wait, until) that was never claimed. Returns
-    those: the others somebody has claimed, or, with `at_once`, somebody else has locked.
+    """Add a message to each of these runs, given as (run, wait, until). Returns those that took it:
+    the others were claimed, or, with `at_once`, are locked by somebody else.
 
-    A run that collects (an album, a quiet time) is put off again by `wait` seconds, at most
-    to `until` (epoch seconds).
+    A run that waits for more (an album, a quiet time) is put off by `wait` seconds from now, at
+    most to `until` (epoch seconds).
     """
     rows = _joined.of(joined)
     if not at_once:
@@ -171,7 +171,7 @@ _GATHER_ON = (
 
 
 def gather_on(tx: Tx, account_ids: Sequence[int], wait: float) -> None:
-    """Runs that collect, and that could be claimed for the first time, wait for more."""
+    """Put off runs that wait for the rest of an album by `wait` seconds from now."""
     tx.execute(_GATHER_ON, {"account_ids": list(account_ids), "wait": wait})
 
 
@@ -179,7 +179,7 @@ _LOCK_UNCLAIMED = sa.select(1).where(IS_RUN, _UNCLAIMED).with_for_update(key_sha
 
 
 def lock_unclaimed(tx: Tx, run: int) -> bool:
-    """Tell whether nobody has claimed this run; locks it until the transaction ends."""
+    """Tell whether this run was never claimed, and lock it until the transaction ends."""
     return tx.execute(_LOCK_UNCLAIMED, {"run_id": run}).first() is not None
 
 
@@ -210,6 +210,6 @@ _WRITTEN_AT = (
 
 
 def written_at(tx: Tx, times: Sequence[tuple[int, float]]) -> None:
-    """(run, when a message of it was written, in epoch seconds): order runs that nobody has begun
-    by the earliest of them."""
+    """Order runs that were never claimed by the earliest of these times, given as (run, the time at
+    which a message of it was written, in epoch seconds)."""
     tx.execute(_WRITTEN_AT, _times.of(times))

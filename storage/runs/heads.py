@@ -1,7 +1,7 @@
-"""The head of a chat: the one run that may be claimed or is. Promotion, pauses, merges.
+"""The head of a chat, its one run that is ready or running: promotion, pauses, merges.
 
-All but the questions expect the chat's row to be locked (`chats.lock`): a waiter can't be
-stranded between two of these moves.
+Every move here expects the chat's row to be locked (`chats.lock`), so that no waiting run is
+forgotten between two of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _head = runs.alias("head")
 
 
 def _has_head(chat: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    """A run of this chat is ready or running, be it in a chat that was merged into it."""
+    """The condition that this chat has a head, which may still stand in a chat that was merged into
+    it."""
     here, elsewhere = (
         sa.exists(sa.select(1).where(column == chat, is_in(_head.c.state, *HEADS)))
         for column in (_head.c.chat, _head.c.moves_to)
@@ -80,11 +81,10 @@ _NOBODY = Claimant(0, 0.0, 0.0)
 
 
 def promote(tx: Tx, chat: int) -> int | None:
-    """waiting -> ready, for the oldest waiter of a chat without a head.
+    """waiting -> ready, for the first waiting run of a chat without a head. Returns it, if any.
 
-    Nothing moves in a paused chat: `chats.resume` is followed by this. The agent's clock of a
-    run that was worked on before stands still until it is claimed. Returns the run that became
-    ready.
+    Nothing moves in a paused chat, so `chats.resume` is followed by this. If the run was worked on
+    before, its deadline is later moved by the time until it is claimed.
     """
     return next((run.id for run in promote_each(tx, [chat]).values()), None)
 
@@ -92,9 +92,11 @@ def promote(tx: Tx, chat: int) -> int | None:
 def promote_each(
     tx: Tx, of: Sequence[int], going_on: Collection[int] = (), by: Claimant = _NOBODY
 ) -> Mapping[int, Run]:
-    """As `promote`, for several chats; returns the runs that moved, by their chats. In the chats
-    that are `going_on` waiting -> running by this claimant, where a claim could take the run at
-    once: it is due and no suspect, and the holder is alive."""
+    """As `promote`, for several chats; returns the runs that moved, by their chats.
+
+    In the chats that are `going_on`: waiting -> running, claimed by `by`, provided that a claim
+    could take the run at once: it is due and no suspect, and the holder is alive.
+    """
     if not of:
         return {}
     values = by.values | {"chat_ids": list(of), "going_on": list(going_on)}
@@ -109,7 +111,7 @@ _STEP_BACK_ONE = sa.update(runs).where(IS_RUN, READY).values(state=word(RunState
 
 
 def step_back(tx: Tx, chat: int) -> None:
-    """ready -> waiting, for the head of a chat that is paused, if nobody works on it."""
+    """ready -> waiting, for the head of a chat that is being paused. A running head goes on."""
     tx.execute(_STEP_BACK, {"chat_id": chat})
 
 
@@ -128,10 +130,13 @@ _LEAD_ON = sa.update(runs).where(runs.c.moves_to == GONE).values(moves_to=KEPT)
 
 
 def merge(tx: Tx, gone: int, kept: int) -> None:
-    """Move every run of the chat `gone` to `kept`; both are locked, and the chats' own rows are
-    merged already. Of several heads all that are ready step back (ready -> waiting), but one
-    where none is running. A second running one stays where it is until it ends: it is counted as
-    a head of `kept` (`moves_to`), which promotes nobody before."""
+    """Move every run of the chat `gone` to `kept`. Both are locked, and the chats' own rows are
+    merged already.
+
+    If both have a head, ready ones step back (ready -> waiting) until one head is left. If both are
+    running, that of `gone` stays where it is until it ends, and counts as a head of `kept`
+    (`moves_to`), in which nothing is promoted before.
+    """
     both = {"gone": gone, "kept": kept}
     heads = tx.execute(_HEADS_OF_BOTH, both).all()
     ready = [head for head in heads if head.state == RunState.READY]
@@ -161,13 +166,13 @@ _LIVE_IN_CHAT = sa.select(_live).order_by(
 
 
 def live_in_chat(tx: Tx, chat: int) -> Sequence[Run]:
-    """The conversation's runs that have not ended: the head first, then the waiters in their
-    order. A run of a chat that became part of this one is a head too."""
+    """The chat's runs that have not ended: the head first, then the waiting ones in their order.
+    Includes a running one that still stands in a chat that was merged into this one."""
     return RUN.all(tx.execute(_LIVE_IN_CHAT, {"chat_id": chat}))
 
 
 def _next_waiting(behind: sa.ColumnElement[int]) -> sa.ScalarSelect[int]:
-    """The next chat in which something waits: one step in the index, however many wait there."""
+    """The next chat that has waiting runs: one step in the index, however many wait there."""
     return (
         sa.select(runs.c.chat)
         .where(WAITING, runs.c.chat > behind)
@@ -199,12 +204,12 @@ _STRANDED = (
 
 
 def stranded_chats(tx: Tx, limit: int, after: int = 0) -> Sequence[int]:
-    """Of the next so many chats in which something waits, those where it waits behind nothing:
-    what a crash between two moves could leave."""
+    """Of the next `limit` chats that have waiting runs, those that have no head and are not paused:
+    as a crash between two moves could leave them."""
     return tx.scalars(_STRANDED, {"at_most": limit, "after": after}).all()
 
 
 def waiting_until(tx: Tx, limit: int, after: int) -> int | None:
-    """The last of the next so many chats in which something waits."""
+    """The last of the next `limit` chats that have waiting runs; None if there are no more."""
     until: int | None = tx.scalar(_PAGE_ENDS, {"at_most": limit, "after": after})
     return until

@@ -1,8 +1,8 @@
-"""The moves of a run that is claimed, and of one that an operator or a person ends.
+"""The moves of a claimed run, and the moves by which an operator or a person ends a run.
 
-A worker's move names its `Claim`: the run's id, the holder and the fence, which goes up with
-every claim and every release. When the guard matches no row, the run is somebody else's by
-now: `StaleLease`, and the worker stops quietly.
+A worker's move names its `Claim`: the run's id, the holder, and the fence, which goes up with every
+claim and every release. If the guard matches no row, the run was taken over: `StaleLease` is
+raised, and the worker stops quietly.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _HOLD = sa.select(1).where(_HELD).with_for_update(key_share=True)
 
 
 def hold(tx: Tx, claim: Claim) -> None:
-    """Lock the run's row for a move on one of its parts. Raises StaleLease when it is lost."""
+    """Lock the run's row, for a move on one of its parts. Raises StaleLease."""
     if tx.execute(_HOLD, _held_by(claim)).first() is None:
         raise StaleLease(f"run {claim.run} is no longer held under fence {claim.fence}")
 
@@ -66,26 +66,27 @@ _BEFORE_BACK = "it could be given back"
 
 
 def give_back(tx: Tx, claim: Claim, wait: float, reason: str) -> None:
-    """running -> ready, due in `wait` seconds, counting nothing. The agent's clock stands
-    still from now on. The chat is locked. Raises StaleLease."""
+    """running -> ready, due in `wait` seconds, with nothing counted against the run. Its deadline
+    is moved by the time until it is claimed. The chat is locked. Raises StaleLease."""
     _move(tx, _GIVE_BACK, claim, _BEFORE_BACK, wait=wait, reason=reason, failed=0, worked=0.0)
 
 
 def keep(tx: Tx, claim: Claim, reason: str) -> None:
-    """running -> ready, due when its account is up again: its answer is stored. The chat is locked.
-    Raises StaleLease."""
+    """running -> ready, for a run whose answer is stored and whose account is down: it is due once
+    the account is up. The chat is locked. Raises StaleLease."""
     give_back(tx, claim, FOR_EVER, reason)
 
 
 def retry_later(tx: Tx, claim: Claim, wait: float, reason: str) -> None:
-    """running -> ready because the agent asked for it: no failure, and the wait counts
-    against the deadline, so that asking for ever ends. The chat is locked. Raises StaleLease."""
+    """running -> ready, because the agent asked to be tried again. That is no failure, but the wait
+    counts towards the deadline, so that an agent can't ask for ever. The chat is locked. Raises
+    StaleLease."""
     _move(tx, _GIVE_BACK, claim, _BEFORE_BACK, wait=wait, reason=reason, failed=0, worked=wait)
 
 
 def fail(tx: Tx, claim: Claim, wait: float, reason: str) -> None:
-    """running -> ready after a failure without progress. The chat is locked. Raises
-    StaleLease."""
+    """running -> ready after a failure without progress, which is counted; so is the wait, towards
+    the deadline. The chat is locked. Raises StaleLease."""
     _move(tx, _GIVE_BACK, claim, _BEFORE_BACK, wait=wait, reason=reason, failed=1, worked=wait)
 
 
@@ -102,8 +103,8 @@ _UNCLAIM = (
 
 
 def unclaim(tx: Tx, claim: Claim) -> None:
-    """running -> ready, as before the claim: the agent was not called. The chat is locked. Raises
-    StaleLease."""
+    """running -> ready, as if it had not been claimed: its agent was not called. The chat is
+    locked. Raises StaleLease."""
     _move(tx, _UNCLAIM, claim, "it was let go")
 
 
@@ -116,8 +117,8 @@ _SET_ASIDE = (
 
 
 def set_aside(tx: Tx, claim: Claim, reason: str) -> None:
-    """running -> ready, kept from being claimed, because it breaks its workers; operators see
-    it listed. The chat is locked. Raises StaleLease."""
+    """running -> ready, but not to be claimed, because our own code keeps failing on it; `stuck`
+    lists it. The chat is locked. Raises StaleLease."""
     _move(tx, _SET_ASIDE, claim, "it could be set aside", reason=reason)
 
 
@@ -143,14 +144,14 @@ _EXPLAIN = sa.update(runs).where(_HELD).values(cause=_CAUSE, detail=REASON)
 
 
 def progress(tx: Tx, claim: Claim) -> None:
-    """A step was stored: failures and deaths start again from zero, and the run is no suspect
-    any more. Raises StaleLease."""
+    """Note that a step was stored: failures and deaths are counted from zero again, and the run is
+    no suspect any more. Raises StaleLease."""
     _move(tx, _PROGRESS, claim, "a step of it was stored")
 
 
 def mark_replied_each(tx: Tx, claims: Sequence[Claim]) -> frozenset[int]:
-    """The replies of these runs are stored in this transaction: their agents are done. Returns the
-    runs that were not taken over before."""
+    """Note that the replies of these runs are stored, in this transaction, so that their agents are
+    never called again. Returns the runs that were not taken over before."""
     if not claims:
         return frozenset()
     rows = [(one.run, one.holder, one.fence) for one in claims]
@@ -158,12 +159,12 @@ def mark_replied_each(tx: Tx, claims: Sequence[Claim]) -> frozenset[int]:
 
 
 def hand_over(tx: Tx, claim: Claim, reason: str) -> None:
-    """Keep why the agent asked for a person, until the run ends. Raises StaleLease."""
+    """Store why the agent asked for a person, for the end of the run. Raises StaleLease."""
     _move(tx, _HAND_OVER, claim, "its handoff was stored", reason=reason)
 
 
 def explain(tx: Tx, claim: Claim, cause: Cause, reason: str) -> None:
-    """Keep why an apology is owed, for the ending that it will lead to. Raises StaleLease."""
+    """Store why an apology is owed, for the ending that it will lead to. Raises StaleLease."""
     _move(tx, _EXPLAIN, claim, "its apology was stored", new_cause=cause.value, reason=reason)
 
 
@@ -203,13 +204,13 @@ _END_LIVE = (
 
 
 def settle(tx: Tx, claim: Claim, end: Close) -> None:
-    """running -> ended, by the one who holds it. The chat is locked. Raises StaleLease."""
+    """running -> ended, by the holder. The chat is locked. Raises StaleLease."""
     if not settle_each(tx, [(claim, end)]):
         raise StaleLease(f"run {claim.run} was taken over before it could be settled")
 
 
 def settle_each(tx: Tx, ends: Sequence[tuple[Claim, Close]]) -> frozenset[int]:
-    """As `settle`, for the runs that were not taken over before; returns those."""
+    """As `settle`, for several runs. Returns those that were not taken over before."""
     if not ends:
         return frozenset()
     rows = [
@@ -223,8 +224,8 @@ def settle_each(tx: Tx, ends: Sequence[tuple[Claim, Close]]) -> frozenset[int]:
 
 
 def end_live(tx: Tx, run: int, end: Close, fence: int | None = None) -> bool:
-    """waiting | ready | running -> ended, by a stop or an operator. The chat is locked.
-    False: it had ended already, or moved on from `fence`."""
+    """waiting | ready | running -> ended, by a person's stop or an operator. The chat is locked.
+    False: it had ended already, or `fence` is given and is not its fence any more."""
     values: dict[str, object] = {"run_id": run, "held_fence": -1 if fence is None else fence}
     ended = tx.execute(_END_LIVE, values | _new_end(end)).first()
     if ended is not None:
@@ -254,9 +255,9 @@ _END_ALL = (
 
 
 def end_all(tx: Tx, end: Close) -> Mapping[int, int]:
-    """waiting | ready | running -> ended, for every run that there is: the database is an old one,
-    and nobody works on it. Those whose answers arrived end as answered. Returns the others, each
-    with its chat."""
+    """waiting | ready | running -> ended, for all live runs of a database that came from a backup,
+    on which nobody works yet. Runs whose answers have arrived end as answered. Returns the others,
+    each with its chat."""
     ended = tx.execute(_END_ALL, _new_end(end)).all()
     for run, _, moves_to, _ in ended:
         _moved(tx, run, moves_to)
@@ -269,7 +270,7 @@ def _new_end(end: Close) -> dict[str, object]:
 
 def _moved(tx: Tx, run: int, moves_to: int | None) -> None:
     if moves_to is not None:
-        # What the run left behind in a chat that was merged moves with it.
+        # Its parts and events still stand in the chat that was merged.
         outbox.move_run(tx, run, moves_to)
         audit_log.move_run(tx, run, moves_to)
 
@@ -282,8 +283,8 @@ _CORRECT = (
 
 
 def correct_ending(tx: Tx, run: int, before: Ending, after: Close) -> bool:
-    """ended(before) -> ended(after): a late delivery status, an operator, the person's own
-    button."""
+    """ended(before) -> ended(after), for a late delivery status, an operator's correction or a
+    button that the person pressed. False: it has another ending by now."""
     values = {"run_id": run, "old_ending": before.value} | _new_end(after)
     return tx.execute(_CORRECT, values).rowcount == 1
 
@@ -305,9 +306,8 @@ _IN_TIME = (
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """The database's clock was set by `step` seconds: what is due stays due as soon, and an agent
-    that had begun keeps its time. The chats are locked. Done twice, something is due too early or
-    ends too late."""
+    """Move due times and deadlines with the database's clock, which was set by `step` seconds. Must
+    not be done twice for one step. The chats are locked."""
     tx.execute(_ON_TIME, {"step": step})
     tx.execute(_IN_TIME, {"step": step})
 
@@ -329,13 +329,14 @@ _HASTEN = (
 
 
 def make_due(tx: Tx, run: int) -> bool:
-    """An operator's move: a run that waits for its time, or was set aside, may be claimed now.
-    The chat is locked. False: it may be already, or somebody has it."""
+    """Let a run that is not due yet, or was set aside, be claimed now, as an operator asked. The
+    chat is locked. False: it is due already, or running, or over."""
     return tx.execute(_MAKE_DUE, {"run_id": run}).rowcount == 1
 
 
 def hasten(tx: Tx, run: int) -> bool:
-    """A run that waited for a delivery status of its answer is due now. False: it does not wait."""
+    """Make an answered run due now: the delivery status that it waited for has come. False: it did
+    not wait."""
     return tx.execute(_HASTEN, {"run_id": run}).rowcount == 1
 
 
@@ -358,7 +359,7 @@ _OWE_APOLOGY = (
 
 
 def owe_apology(tx: Tx, run: int, reason: str) -> bool:
-    """running -> ready (ready and waiting stay), by an operator: whoever works on the run loses
-    it, and whoever claims it next only apologises. The apology is stored in this transaction; the
-    chat is locked. False: the run ended, or its answer is stored."""
+    """running -> ready (ready and waiting stay), as an operator asked: whoever works on the run
+    loses it, and whoever claims it next sends the apology that is stored in the same transaction.
+    The chat is locked. False: the run has ended, or its answer is stored."""
     return tx.execute(_OWE_APOLOGY, {"run_id": run, "reason": reason}).rowcount == 1

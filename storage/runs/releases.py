@@ -1,7 +1,7 @@
 """running -> ready for runs whose holder is gone.
 
-A release is no verdict: whoever claims the run next judges it. The time since the holder's last
-sign of life is not work, so it moves the agent's deadline on.
+A release decides nothing else: whoever claims the run next judges it. Nobody worked on it since the
+holder's last sign of life, so the deadline is moved by that time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from storage.statements.sets import among
 from storage.statements.tx import Tx
 
 RELEASED_AT_ONCE = 200
-"""Chats whose runs one transaction releases."""
+"""The number of chats whose runs one transaction releases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A run taken from a holder. `counted` says that the death is on its account."""
+    """A run that was taken from a holder. `counted`: the death counts against it."""
 
     run: int
     chat: int
@@ -102,10 +102,10 @@ _RELEASE = (
 
 def release_dead(tx: Tx, chat: int | None = None) -> Sequence[Released]:
     """running -> ready, for runs whose holder is gone: those of one chat, which is locked, or of
-    the first RELEASED_AT_ONCE chats. A chat that somebody is at work on is left for the next pass.
+    the first RELEASED_AT_ONCE chats. Chats that are locked are left for the next pass.
 
-    The death counts against a run whose agent was at work, unless the holder was draining; a
-    run in quarantine is charged a failure.
+    The death counts against a run whose reply was not stored, unless the holder was draining. A
+    run in quarantine is charged a failure as well.
     """
     if chat is not None:
         found = tx.execute(_DEAD_OF_CHAT, {"chat_id": chat}).all()
@@ -116,14 +116,14 @@ def release_dead(tx: Tx, chat: int | None = None) -> Sequence[Released]:
 
 
 def lock_chats_of(tx: Tx, holder: int) -> None:
-    """Lock the chats of all runs of this holder: whoever is at a move there ends first, and nobody
-    begins another one."""
+    """Lock the chats of all runs of this holder: moves that are under way there end first, and no
+    further ones begin."""
     tx.execute(_LOCK_CHATS_OF_OWN, {"holder_id": holder}).all()
 
 
 def release_own(tx: Tx, holder: int, *, count: bool = False) -> Sequence[Released]:
-    """running -> ready for all runs of a session that ends or has ended unnoticed: uncounted
-    where that is nobody's fault (the database was away, the process leaves), else a death."""
+    """running -> ready, for all runs of a session of our own that ends or was lost. With `count` it
+    counts as a death; without, it is nobody's fault (a shutdown, a database that was away)."""
     lock_chats_of(tx, holder)
     return _release(tx, tx.execute(_OWN, {"holder_id": holder}).all(), count=count)
 

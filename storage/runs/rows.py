@@ -28,26 +28,26 @@ LIVE = is_not(runs.c.state, RunState.ENDED)
 ENDED = is_in(runs.c.state, RunState.ENDED)
 IS_RUN = runs.c.id == RUN_ID
 FOR_EVER = 1e12
-"""Seconds after which no run is due by itself."""
+"""Seconds: a run with this wait is never due by itself."""
 KEPT = runs.c.not_before > sa.literal_column("1e11", sa.Double)
-"""Its answer is stored and its account was down (`keep`): due as soon as the account is up."""
+"""The condition that a run was kept (`keep`): it is due as soon as its account is up."""
 HEADS = (RunState.READY, RunState.RUNNING)
 HEAD = is_in(runs.c.state, *HEADS)
 OPEN = (WAITING, HEAD)
-"""The shares of what has not ended, each in the words of its index. SQLite takes that only where
-the share stands alone, and not beside an OR."""
+"""The live runs as two conditions, each spelled as its partial index is. SQLite uses such an index
+only where the condition stands alone, and not within an OR."""
 
 
 def of_chat(chat: object) -> sa.ColumnElement[bool]:
-    """All runs of a chat, in the words of the indexes that share them."""
+    """The condition for all runs of a chat, spelled so that their partial indexes are used."""
     return sa.or_(*(sa.and_(runs.c.chat == chat, share) for share in (*OPEN, ENDED)))
 
 
 SUSPECT = sa.and_(runs.c.replied == sa.false(), runs.c.deaths >= RETRY.suspect_after)
-"""Its holder died so often while its agent was at work that it may be the cause."""
+"""The condition that a run may be what kills its holders: they died too often at its agent."""
 
 CONVERSATION = sa.func.coalesce(runs.c.moves_to, runs.c.chat)
-"""The chat that counts the run, which may still stand in one that was merged into it."""
+"""The chat that a run belongs to; the run may still stand in one that was merged into it."""
 
 LIVE_CHATS = sa.union_all(*(sa.select(CONVERSATION).where(share) for share in OPEN))
 """The chats of every run that has not ended."""
@@ -55,8 +55,8 @@ LIVE_CHATS = sa.union_all(*(sa.select(CONVERSATION).where(share) for share in OP
 PAUSED = sa.exists(
     sa.select(1).where(chats.c.id == CONVERSATION, chats.c.paused_until > now)
 ).correlate(runs)
-"""The run's conversation is paused. The chat is locked, or a pause that commits in this moment
-is not seen."""
+"""The condition that the run's chat is paused. The chat has to be locked, since a pause that is
+being committed would be missed."""
 
 PUT_BACK: dict[str, Any] = {
     "state": sa.case((PAUSED, word(RunState.WAITING)), else_=word(RunState.READY)),
@@ -65,7 +65,7 @@ PUT_BACK: dict[str, Any] = {
     "fence": runs.c.fence + 1,
     "quarantined": SUSPECT,
 }
-"""running -> ready, or waiting in a paused chat. A suspect is claimed in quarantine from now on."""
+"""running -> ready, or waiting in a paused chat. A suspect is quarantined from now on."""
 
 _FIND = sa.select(*RUN.columns).where(IS_RUN)
 _FIND_LOCKED = _FIND.with_for_update(key_share=True)
@@ -102,7 +102,7 @@ _SET_ASIDE_REASON = sa.select(runs.c.set_aside).where(IS_RUN)
 
 
 def set_aside_reason(tx: Tx, run: int) -> str:
-    """The reason that a run is kept from being claimed; empty when it is not."""
+    """The reason why a run was set aside; empty if it was not."""
     return tx.scalar(_SET_ASIDE_REASON, {"run_id": run}) or ""
 
 
@@ -112,7 +112,7 @@ _COUNT_WAITING = sa.select(
 
 
 def waiting_messages(tx: Tx, chat: int) -> int:
-    """The number of messages of this chat that wait for a run that nobody has begun."""
+    """The number of messages in the waiting runs of this chat."""
     return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
 
 
@@ -125,7 +125,8 @@ _WRITTEN_AFTER = sa.union_all(
 
 
 def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
-    """Live runs of the chat for what was written after this moment (epoch seconds, if known)."""
+    """The live runs of the chat whose messages were written after this moment (epoch seconds); none
+    if it is not known."""
     if moment is None:
         return frozenset()
     return frozenset(tx.scalars(_WRITTEN_AFTER, {"chat_id": chat, "moment": moment}))

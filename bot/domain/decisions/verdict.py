@@ -1,19 +1,19 @@
-"""The verdict on a run: its one right move, from the evidence alone.
+"""The verdict on a run: what may be done with it, decided from the evidence alone.
 
-`judge()` is asked whenever a worker takes a run up, for the first time or after any death,
-and by `answerback runs why`, which only prints the answer. It never looks at a clock, a
-database or a channel: everything that it may use is in `Evidence`. The order of its
-questions is the order of what must never happen:
+`judge()` is asked whenever a worker begins a turn, be it the first one or after a death, and by
+`answerback runs why`, which only prints the answer. It never looks at a clock, a database or a
+channel: everything that it may use is in `Evidence`. Its questions come in the order of what must
+never happen:
 
 1. never answer what a human has answered;
 2. never call the agent when a reply is stored;
-3. never begin to send what the platform forbids now (a closed window, a parked chat); what
-   was begun before is still followed to its end;
+3. never begin to send what the platform forbids now (a closed window, a parked chat); a send
+   that was begun before is still followed to its end;
 4. never work for ever (MAX_FAILURES without progress, or the deadline).
 
-`plan()` answers the smaller question inside "send the rest": which part is next, given that
-a part that may have arrived is not sent again unasked. `review()` corrects the ending of a run
-that is over when its parts turn out otherwise.
+Three smaller decisions follow. When parts are to be sent, `plan()` says which is next, given that a
+part that may have arrived is not sent again unasked. `follows()` says what happens after the agent
+returned or failed. `review()` corrects the ending of a run if late news of its parts contradict it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bot.domain.run import Run
 
 
 class UncertainDelivery(StrEnum):
-    """The treatment of a part that may have arrived, where the provider can't tell."""
+    """The treatment of a part that may have arrived, if the provider can't tell."""
 
     ASK = "ask"
     """Tell the person, with a way to get it again."""
@@ -43,12 +43,12 @@ class UncertainDelivery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The operator's bounds, and what a channel adds to them. Seconds throughout.
+    """The operator's bounds, and what a channel adds to them. All times are in seconds.
 
-    `templates` says that an answer may leave in a closed window, in a template. `looks` are
-    when, after an uncertain attempt, the provider's list is asked; empty where it can't tell.
-    `witness_wait` is how long a status is waited for instead. `ordered` where parts keep their
-    order by themselves.
+    `templates`: an answer may leave in a closed window, in a template. `looks` are the times after
+    an uncertain attempt at which the provider's list is asked; empty if it can't tell.
+    `witness_wait` is how long a status is waited for instead. `ordered`: the platform keeps the
+    order of parts by itself.
     """
 
     answer_max_age: float = 86_400.0
@@ -66,12 +66,11 @@ POLICY: Final = Policy()
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """A part of the run's reply or apology. Times in epoch seconds.
+    """A part of the run's reply or apology. Times are in epoch seconds.
 
-    `confirmed` says that the platform reported it on its way (or further) after taking it;
-    `started_at` is when the last attempt was committed; `looks` counts the looks at the
-    provider's list since, or the steps in which a status was waited for; `scope` is set on a
-    refusal.
+    `confirmed`: after taking it, the platform reported that it is on its way, or further.
+    `started_at` is the start of the last attempt. `looks` counts the looks at the provider's list
+    since then, or the steps of the wait for a status. `scope` is set if the part was refused.
     """
 
     id: int
@@ -89,13 +88,13 @@ class PartFacts:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that is known about a run when it is judged. Times in epoch seconds.
+    """All that is known about a run when it is judged. Times are in epoch seconds.
 
-    `last_message_at` is when the run's newest message was recorded here (a platform's own
-    clock may be wrong, and its outages are not the person's fault); `window_opened_at` is
-    the person's last message in the chat, by the provider's time where it is known;
-    `handed_over` says that its agent asked for a person in a step that is stored;
-    `silenced` is the end of every answer in a chat to which nothing may be sent.
+    `last_message_at` is when the run's newest message was recorded here, since a platform's clock
+    may be wrong, and its outages are not the person's fault. `window_opened_at` is the time of the
+    person's last message in the chat, by the provider's clock if known. `handed_over`: the agent
+    asked for a person in a step that is stored. `silenced` is set if nothing may be sent to the
+    chat, and is the end that every answer then has.
     """
 
     now: float
@@ -119,14 +118,14 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Call the agent. `suspect` says that it must be the only suspect of its holder."""
+    """Call the agent. `suspect`: the run must be the only suspect of its holder."""
 
     suspect: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Apologise:
-    """Give up and say so once; with `text` in the agent's own words."""
+    """Give up and say so once: in the agent's own words if there is a `text`, else in ours."""
 
     cause: Cause
     detail: str = ""
@@ -167,12 +166,12 @@ def judge(evidence: Evidence, policy: Policy) -> Verdict:
 
 
 def _left_to_a_person(owed: Apologise) -> Close:
-    """The end in the place of an apology: whoever wrote is told that a person will answer."""
+    """The end that replaces an apology: the handoff tells the chat that a person will answer."""
     return Close(Ending.SILENT, owed.cause, f"left to a person: {owed.words}")
 
 
 def window_closed(opened_at: float, now: float, policy: Policy) -> bool:
-    """Tell whether free text is forbidden: the person's last message is too long ago."""
+    """Tell whether the platform forbids free text, as the person's last message is too long ago."""
     return policy.free_text_window is not None and now >= opened_at + policy.free_text_window
 
 
@@ -198,29 +197,29 @@ class LookUp:
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """No status has told of this uncertain part for one more step of the wait."""
+    """Count one more step of the wait for a status on this uncertain part."""
 
     part: PartFacts
 
 
 @dataclass(frozen=True, slots=True)
 class Resend:
-    """This uncertain part may be tried once more: make it pending again."""
+    """Make this uncertain part pending again: it may be sent once more."""
 
     part: PartFacts
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """This part was being sent by an attempt that is gone: it is uncertain."""
+    """Make this part uncertain, unless its attempt goes on: it is marked as being sent."""
 
     part: PartFacts
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do before `until` (epoch seconds), or before `awaited`, the part before this
-    one, is reported on by its provider."""
+    """Do nothing until `until` (epoch seconds), or until the provider reports on `awaited`, the
+    part before this one."""
 
     until: float
     why: str
@@ -231,8 +230,8 @@ Move = SendPart | LookUp | Unheard | Resend | Doubt | Wait | Close
 
 
 def plan(parts: Sequence[PartFacts], now: float, policy: Policy) -> Move:
-    """The next move for the stored parts of one reply, in order of their numbers; its end
-    when every part is where it stays."""
+    """The next move for the stored parts of a reply or apology, or its end if none is left. The
+    parts are taken in the order of their numbers."""
     ends: list[Close] = []
     previous: PartFacts | None = None
     for part in sorted(parts, key=lambda p: p.number):
@@ -261,7 +260,7 @@ def plan(parts: Sequence[PartFacts], now: float, policy: Policy) -> Move:
 
 
 def refused_end(part: PartFacts) -> Close:
-    """The end of an answer that has this part, which was refused for ever."""
+    """The end of an answer of which this part was refused."""
     match part.scope:
         case Scope.WINDOW:
             cause = Cause.WINDOW_CLOSED
@@ -302,9 +301,9 @@ def _pending(part: PartFacts, previous: PartFacts | None, now: float, policy: Po
 
 
 def review(ending: Ending, parts: Sequence[PartFacts]) -> Close | None:
-    """The other end that fits a finished run after late news of its parts; None: it stays.
+    """The end that a finished run should have instead, after late news of its parts; None: it stays.
 
-    `parts` are those of the reply or the apology, without any that another took over.
+    `parts` are those of the reply or the apology, without any whose words another part took over.
     """
     refused = next((p for p in parts if p.state is PartState.REFUSED), None)
     arrived = bool(parts) and all(p.state in ARRIVED for p in parts)
@@ -361,7 +360,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The agent can't answer and says so itself; without a text in the usual words."""
+    """The agent says that it can't answer. `text` is for the person; if empty, ours is used."""
 
     text: str
     reason: str
@@ -387,9 +386,11 @@ class PutBack:
 def follows(
     thought: Thought, run: Run, retry: RetryPolicy, jitter: float, now: float
 ) -> Close | Reply | Apologise | PutBack:
-    """Decide what follows a thought of this attempt on the run; `jitter` is in [0, 1), and `now`
-    goes by the clock of its deadline. Where the agent asked for a person nobody apologises: its
-    last words are its answer."""
+    """Decide what follows after the agent returned or failed in this attempt.
+
+    `jitter` is in [0, 1), `now` in epoch seconds as the deadline. If the agent asked for a person,
+    there is no apology: the words that it gave up with, if any, become its answer.
+    """
     then = _follows(thought, run, retry, jitter, now)
     if run.handoff is None or not isinstance(then, Apologise):
         return then
@@ -411,7 +412,7 @@ def _follows(
         case Later() if _past_deadline(run, now):
             return Apologise(Cause.DEADLINE)
         case Later(after, reason) if after is not None and _past_deadline(run, now + after):
-            # No try would come of it: whoever wrote is told now, not when the time is up.
+            # There would be no further try: the person is told now, and not at the deadline.
             detail = f"it was asked to wait {after:.0f} s, past its deadline: {reason}"
             return Apologise(Cause.GAVE_UP, detail)
         case Later(after, reason):
