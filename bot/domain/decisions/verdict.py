@@ -301,9 +301,9 @@ def _pending(part: PartFacts, previous: PartFacts | None, now: float, policy: Po
 
 
 def review(ending: Ending, parts: Sequence[PartFacts]) -> Close | None:
-    """The end that a finished run should have instead, after late news of its parts; None: it stays.
+    """The end that a finished run should have instead, after late news of its parts, or None.
 
-    `parts` are those of the reply or the apology, without any whose words another part took over.
+    `parts` are those of the reply or the apology, except any that another part replaced.
     """
     refused = next((p for p in parts if p.state is PartState.REFUSED), None)
     arrived = bool(parts) and all(p.state in ARRIVED for p in parts)
