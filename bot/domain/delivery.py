@@ -1,4 +1,4 @@
-"""Delivery: the states of a part, the outcome of a send, and later news of it."""
+"""Delivery: the states of a part, the outcomes of a send, and later reports on it."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ class PartState(StrEnum):
 ARRIVED = frozenset({PartState.SENT, PartState.DELIVERED, PartState.READ})
 """States that carry a receipt."""
 MAY_BE_SHOWN = ARRIVED | {PartState.SENDING, PartState.UNCERTAIN}
-"""States in which the person may have the part; one that was proven not to leave is in none."""
+"""States in which the person may have the part: it was not proven that it did not leave."""
 
 
 class Scope(Enum):
-    """The reach of a refusal: all that stops with it."""
+    """The reach of a refusal."""
 
     PAYLOAD = "payload"
     """This message only; the chat goes on."""
     WINDOW = "window"
-    """Free text is not allowed now; the chat goes on when the person writes again."""
+    """Free text is not allowed until the person writes again."""
     CHAT = "chat"
-    """Nothing reaches this chat until something changes there: park it."""
+    """Nothing reaches this chat: it is parked until something changes there."""
     CONSENT = "consent"
-    """The person asked for silence: nothing is sent until they ask for messages again."""
+    """The person opted out: nothing is sent until they opt in again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The provider took it and named it. `receipt` is its id (may be empty if it told none)."""
+    """The provider accepted it. `receipt` is its id for the message, empty if it gave none."""
 
     receipt: str
 
 
 class LimitOf(Enum):
-    """The one whose rate limit was reached."""
+    """The owner of a rate limit that was reached."""
 
     ACCOUNT = auto()
     CHAT = auto()
     UNTOLD = auto()
-    """The platform does not tell: several chats at once show that it is the account's."""
+    """The platform does not say. If several chats are refused at once, it is the account's."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """Proven not to have been sent: the same part may go again.
+    """Proven not to have been sent: the same part may be sent again.
 
-    `retry_after` in seconds when the provider named a wait; `limited` says whose rate limit was
-    reached, if that is why; `moved_to` is the chat's new address when that is.
+    `retry_after` is the wait that the provider named, in seconds. `limited` is set if a rate limit
+    was reached. `moved_to` is set if the chat has this new address.
     """
 
     reason: str
@@ -78,7 +78,7 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Rejected for ever, in the named scope."""
+    """Rejected for good, within this scope."""
 
     scope: Scope
     reason: str
@@ -87,7 +87,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ChannelDown:
-    """The account itself can't send (token, sender, configuration). The outbox is kept."""
+    """The account itself can't send (token, sender, configuration). The part is kept."""
 
     reason: str
     code: str = ""
@@ -136,11 +136,10 @@ class LateRefusal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStatus:
-    """A provider's later word on a part: a status callback or a look at its list.
+    """A provider's report on a part after it accepted it: a status callback, or from its list.
 
-    `part`, `attempt` and `began` (the attempt's start, epoch seconds) are ours when the
-    report carries them (0 when it does not); `state` is None when the word changes nothing
-    that we keep.
+    `part`, `attempt` and `began` (the attempt's start, in epoch seconds) are our own, if the report
+    carries them, else 0. `state` is None if the report changes nothing that we store.
     """
 
     receipt: str
@@ -154,10 +153,10 @@ class DeliveryStatus:
 
 @dataclass(frozen=True, slots=True)
 class ChatDoor:
-    """The chat's side of the gate. Times in epoch seconds.
+    """The state of the chat, as far as `sendable` depends on it. Times are in epoch seconds.
 
-    `held_until` is when the platform's own limit of the chat ends; `unreachable` is why nothing
-    reaches the chat; `window_open` says that the platform takes free text now, `down` that the
+    `held_until` is when the rate limit ends that the platform refused a message for. `unreachable`
+    is why nothing reaches the chat. `window_open`: the platform accepts free text now. `down`: the
     account can't send at all.
     """
 
@@ -171,9 +170,9 @@ class ChatDoor:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """The part's side of it. `own_notice` is one that belongs to no run, such as the
-    confirmation of an opt-out: the last that leaves. The age of a run's parts is judged with
-    the run, so `posted_at` is for standalone ones."""
+    """The part, as far as `sendable` depends on it. `own_notice`: a notice that belongs to no run,
+    such as the confirmation of an opt-out, which still leaves. `posted_at` is for standalone parts:
+    the age of a run's parts is judged with the run."""
 
     standalone: bool
     own_notice: bool = False
@@ -182,8 +181,8 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not now. `until` in epoch seconds; None: until an operator resumes the chat, or the account
-    is up again."""
+    """The part may leave later: from `until` on, in epoch seconds. None: once an operator resumes
+    the chat, or the account is up again."""
 
     until: float | None
     reason: str
@@ -191,7 +190,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """Never. `end` is that of a run whose part this is."""
+    """The part may never leave. `end` is the end of its run, if it is a part of one."""
 
     scope: Scope
     end: Close
@@ -203,9 +202,9 @@ DOWN = "the channel is down"
 def sendable(
     part: Outgoing, chat: ChatDoor, now: float, answer_max_age: float
 ) -> Hold | Forbidden | None:
-    """The reason that keeps the part from leaving now; None when nothing does.
+    """The reason why the part may not leave now; None if it may.
 
-    An operator pauses the runs of a chat to speak there: standalone parts go on.
+    A pause holds back the parts of runs only: an operator pauses a chat in order to write there.
     """
     paused = chat.paused_until is not None and chat.paused_until > now
     if paused and not part.standalone:

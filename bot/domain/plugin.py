@@ -1,7 +1,7 @@
-"""A channel as a plug-in: connecting an account, and the offers of its platform besides sending.
+"""A channel as a plug-in: how its accounts are connected, and all that they can do besides sending.
 
 `channels/<name>/__init__.py` exports one `ChannelPlugin` as CHANNEL. Everything that differs
-between platforms is in it or in its channel's `Traits`; nothing else asks for a name.
+between platforms is in it or in the `Traits` of its channel; nothing else knows platforms by name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NotAuthentic(Exception):
 
 
 class NotReadable(Exception):
-    """A body that is not in the form that the platform sends; the text says in which way."""
+    """A body that does not have the form that the platform sends; the text says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,12 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """One of the things that a verified body tells. `text` is what is stored of it. `error` says
-    why its events can't be told: then it is kept as a dead letter. `status` is the platform's
-    word on a message of ours; without events, `text` is kept of it only where that message is
-    nobody's. `account` is whose it is, where the accounts of a platform share a route; empty:
-    the route's own."""
+    """One of the things that a verified body tells. `text` is the part of the body that is stored.
+
+    `error` says why it can't be read; it is then kept as a dead letter. `status` is a report on a
+    message of ours; if there are no events, `text` is only stored if that message is not known.
+    `account` names the account that is meant, if several share the route; empty: the route's own.
+    """
 
     text: str
     events: tuple[Event, ...] = ()
@@ -55,10 +56,12 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path at which a platform posts, at most `largest` bytes. `read` tells what there is in a
-    body; it raises NotAuthentic or NotReadable and nothing else. `acknowledgement` is what the
-    platform takes for "received" and shows to nobody. `challenge` answers a GET with this query,
-    by which a platform makes sure whose path it is; it raises NotAuthentic."""
+    """A path to which a platform posts bodies of at most `largest` bytes.
+
+    `read` verifies and parses a request; it raises NotAuthentic or NotReadable, and nothing else.
+    `acknowledgement` is the body of our 2xx answer. `challenge` answers a GET with this query, by
+    which a platform checks that the path is ours; it raises NotAuthentic.
+    """
 
     path: str
     read: Callable[[Posted], Sequence[Payload]]
@@ -80,8 +83,8 @@ class Updates(Protocol):
 
 
 Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
-"""Finds those of the request ids, given with the platform's times, that are recorded already. One
-listing asks it several times, of a page each."""
+"""Finds those of the request ids, given with the platform's times, that are recorded already. A
+listing calls it once for each of its pages."""
 
 
 class Records(Protocol):
@@ -112,9 +115,10 @@ class Profile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WebhookState:
-    """A webhook as its platform has it. `error_age` in seconds; `missing` are kinds of updates
-    that it does not deliver and should. `trouble` says that the platform could not be asked,
-    `refused` that it knows us no more, `by_hand` what must be done at the platform itself."""
+    """A webhook as its platform has it. `error_age` is in seconds. `missing` are the kinds of
+    updates that it should deliver and does not. `trouble` says why the platform could not be asked;
+    `refused`: it does not accept our credentials. `by_hand` is what must be done at the platform
+    itself."""
 
     channel: str
     url: str = ""
@@ -133,13 +137,13 @@ class Webhook(Protocol):
     raise ConfigurationError, PollUnavailable, PollConflict, PollRefused, RecordsUnavailable."""
 
     async def state(self) -> WebhookState:
-        """The webhook now. Never raises: a platform that can't be asked is a state too."""
+        """The webhook now. Never raises: that the platform can't be asked is in the state."""
 
     async def set(self, *, drop_pending: bool) -> Sequence[str]:
-        """Point the platform at PUBLIC_URL; `drop_pending` throws away what waits there."""
+        """Point the platform at PUBLIC_URL. `drop_pending`: discard the updates that wait there."""
 
     async def delete(self) -> Sequence[str]:
-        """Take our webhook away."""
+        """Remove our webhook."""
 
 
 async def _nothing_to_examine() -> Sequence[Finding]:
@@ -148,14 +152,13 @@ async def _nothing_to_examine() -> Sequence[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One account on one platform: the channel that sends, and what else there is to it.
+    """One account on one platform: the channel that sends, and what else the platform offers.
 
-    `carrier` is there where the platform reports later on what it took, `updates` where this
-    account is polled, `records` where missed messages can be listed, `profile` where the
-    account has to be asked for its name, `webhook` where the platform's delivery can be set,
-    `pages` where people's clients come to us instead, `recovered` where the platform can be asked
-    whether an account that was down with a code can send again.
-    `examine` is asked by `answerback doctor` and never raises.
+    `carrier`: the platform reports later on what it accepted. `updates`: this account is polled.
+    `records`: missed messages can be listed. `profile`: the account's name has to be asked for.
+    `webhook`: where the platform delivers can be read and set. `pages`: people's clients come to us
+    instead. `recovered` asks whether an account that went down with this code can send again.
+    `examine` is asked by `answerback doctor`, and never raises.
     """
 
     channel: Channel
@@ -171,15 +174,15 @@ class Endpoint:
 
 
 Terminal = Callable[[str, str], Awaitable[None]]
-"""Puts a text before the person at the terminal. The second one is the platform's id of the message
-that it answers, empty for none. Raises OSError when the terminal is gone."""
+"""Shows a text in the terminal. The second value is the id of the message that it answers, empty
+for none. Raises OSError when the terminal is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The tools that a process gives its channels: its clock, the words over a reply sent as a
-    file (by the person's language), its terminal, if it has one, and the words of a chat on a
-    page, by language tag and by their names there."""
+    """The tools that a process gives to its channels: its clock; by language, the words that
+    accompany a reply sent as a file; its terminal, if it has one; and the texts of the chat on a
+    page, by language tag and name."""
 
     clock: Clock
     long_reply: Callable[[str], str]
@@ -191,13 +194,13 @@ class Host:
 class ChannelPlugin(Generic[S]):
     """A platform. `settings` is its part of the environment, a class of pydantic-settings that
     `Settings` inherits: every field has a name of its own, and what must never be printed is
-    a field with `repr=False`. None where no variable says anything of it.
+    a field with `repr=False`. None if the platform has no settings.
 
-    `turned_on_by` names the variables that turn it on, for a person. `beside_terminal` says
-    whether it is served on loopback, beside the terminal chat, where no channel is configured.
+    `turned_on_by` tells a person which variables turn it on. `beside_terminal`: if no channel is
+    configured, it is served on loopback, beside the chat in the terminal.
 
-    `connect` builds the accounts, not yet open, and is the first to import the platform's
-    packages. It raises ConfigurationError. A route that they share is the first one's.
+    `connect` builds the accounts, not yet open; only there are the platform's packages imported.
+    It raises ConfigurationError. If accounts share a route, the first one has it.
     """
 
     name: ChannelName

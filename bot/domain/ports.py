@@ -18,7 +18,7 @@ UNKNOWN_BOOT = "unknown-boot"
 
 
 class Clock(Protocol):
-    """The only way to time and chance."""
+    """The only source of time and chance."""
 
     def wall(self) -> float:
         """Epoch seconds of this machine. Never used to judge a lease."""
@@ -36,12 +36,12 @@ class Clock(Protocol):
         """A fresh random name, 32 hex digits."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Return after this many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A chat as a channel needs it to send: its current address and what a reply hangs on.
+    """A chat as a channel sends to it: its current address, and the message that is answered.
 
     `reply_to` is the provider's id of the message that is answered, empty for none.
     """
@@ -54,7 +54,7 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class SendRef:
-    """Our name for one attempt to send one part; rides along where the provider lets it.
+    """Our name for one attempt to send one part. It is sent along if the provider allows that.
 
     `started_at` is when the attempt was committed, in epoch seconds of the database's clock.
     """
@@ -69,9 +69,9 @@ def _always() -> bool:
 
 
 STILL_OURS: ContextVar[Callable[[], bool]] = ContextVar("still_ours", default=_always)
-"""A check that the holder that marked the part still has its lease. It is set in the task of a
-`Channel.send`, which asks again when it has its connection, before the first byte leaves: however
-long that took, nothing leaves after the lease."""
+"""A check that the holder that marked the part still has its lease. It is set in the task that
+calls `Channel.send`. The channel asks once more when it has its connection, before the first byte
+leaves, so that nothing leaves after the lease, however long connecting took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +101,17 @@ _ANY_FILE = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The abilities of a platform, as far as the rest behaves differently for them.
+    """The abilities of a platform, as far as the program depends on them.
 
     `free_text_window` is the seconds after a person's last message in which free text may be
     sent (None: always). `looks` are the seconds after an uncertain attempt at which the
-    provider's list is asked; empty means that the provider can't tell. `witness_wait` are the
-    seconds, counted while somebody listens, in which a status may tell instead. `ordered` is true
-    when parts sent one after the other arrive in that order without waiting for a status.
-    `has_buttons` says that a choice can be offered as a button. `commands` is the form in
-    which people give commands. `followed` says that clients follow what becomes of a message.
-    `edits_overtake` is true when an edit may come before its message. `file_limits` are the bytes
-    of files that are fetched, by their kind.
+    provider's list is asked; empty means that the provider can't tell. `witness_wait` is the time,
+    in seconds while some process can receive statuses, for which a status is waited for instead.
+    `ordered`: parts that are sent one after the other arrive in that order, without waiting for a
+    status in between. `has_buttons`: a choice can be offered as a button. `commands` is the form in
+    which people give commands. `followed`: clients can follow what becomes of a message.
+    `edits_overtake`: an edit may come before its message. `file_limits` are the largest files that
+    are fetched, in bytes, by kind.
     """
 
     free_text_window: float | None = None
@@ -128,12 +128,12 @@ class Traits:
     file_limits: tuple[tuple[str, int], ...] = ()
 
     def largest_file(self, kind: str) -> int:
-        """The bytes that a file of this kind may have, where the platform fetches it."""
+        """The largest file of this kind that the platform fetches, in bytes."""
         return dict(self.file_limits).get(kind, _ANY_FILE)
 
 
 class Channel(Protocol):
-    """One account on one platform. Sends never retry by themselves and never raise."""
+    """One account on one platform. `send` never tries again by itself, and never raises."""
 
     @property
     def name(self) -> ChannelName: ...
@@ -149,8 +149,8 @@ class Channel(Protocol):
         """Render and split a reply into parts, in order. Pure. Empty when nothing is visible."""
 
     def recall(self, message: Inbound, sent: Iterable[PartBody]) -> Inbound:
-        """The message with what a choice in it stands for, found in the parts that its chat
-        was sent (the likely one first). Pure; reads `sent` only where it has to."""
+        """The message with the data of the button that was pressed in it, found in parts that
+        were sent to its chat, the likeliest first. Pure; reads `sent` only as far as necessary."""
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
         """Call the provider once. Every failure comes back as an outcome; only
@@ -177,17 +177,17 @@ class Channel(Protocol):
 
 
 class ReportingChannel(Protocol):
-    """The further side of a platform that takes a message first and reports on it later, and
-    that shows choices as words."""
+    """The second side of a channel whose platform accepts a message first and reports on it
+    later, and shows choices as text."""
 
     async def status(self, receipt: str) -> DeliveryStatus | None:
-        """A part's status by the platform's records; None when they can't be read."""
+        """A part's status, from the platform's records; None if they can't be read."""
 
     def reaction(self, code: str) -> LateRefusal:
         """The reaction to a late refusal with this code."""
 
     def resend_after(self, code: str) -> float:
-        """Seconds to wait before the one more send that RESEND_ONCE allows."""
+        """Seconds to wait before a part is sent once more after RESEND_ONCE."""
 
     def explain(self, code: str) -> str:
         """A late refusal in words for the operator."""
@@ -202,7 +202,7 @@ class ReportingChannel(Protocol):
         """Tell whether this part is in that form."""
 
     def offered(self, parts: Sequence[PartBody]) -> str:
-        """The choices that these parts offer in words, for `choice_of`; empty for none."""
+        """The choices that these parts offer as text, for `choice_of`; empty if none."""
 
     def choice_of(self, offered: str, text: str) -> Button | None:
         """The choice that a person's words name, by number or by label; or None."""

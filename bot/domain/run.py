@@ -1,4 +1,4 @@
-"""A run: the obligation to answer one inbound message, or several that came while waiting."""
+"""A run: the obligation to answer one message, or several that came before it was begun."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIVE = (RunState.WAITING, RunState.READY, RunState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A holder's hold on one run: every write names all three and loses when any moved."""
+    """A holder's hold on one run. Every write names all three, and fails if the run has moved."""
 
     run: int
     holder: int
@@ -37,12 +37,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One row of `runs`. Times in epoch seconds of the database's clock.
+    """One row of `runs`. Times are in epoch seconds of the database's clock.
 
-    `attempts` counts claims, `failures` failures without progress, `deaths` undrained
-    deaths of the holder during the agent. `replied` says that its reply or an apology is stored.
-    `cause` is why it ended, or why an apology is owed. `messages` counts what it
-    answers, and is 0 once their words were deleted. `handoff` is why its agent asked for a
+    `attempts` counts claims, `failures` failures without progress, and `deaths` the holders that
+    died while its agent was at work, unless they were draining. `replied`: its reply or an apology
+    is stored. `cause` is why it ended, or why an apology is owed. `messages` counts the messages
+    that it answers, and is 0 once their words were deleted. `handoff` is why its agent asked for a
     person, None if it did not.
     """
 

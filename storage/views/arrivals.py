@@ -1,4 +1,4 @@
-"""The standing of messages that have just come, a row each, read while their chats are locked."""
+"""The standing of new messages: what their chats say of them, read while the chats are locked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DAY = 86_400.0
 
 
 class Taker(NamedTuple):
-    """A run that may take one more message: its claims so far, and whether it is the head."""
+    """A run that one more message may join. `ready`: it is the head of the chat."""
 
     run: int
     attempts: int
@@ -65,17 +65,18 @@ class Standing(NamedTuple):
 
     @property
     def idle(self) -> bool:
-        """Tell whether no run of the chat is live."""
+        """Tell whether the chat has no live run."""
         return self.head is None and self.waiting is None and not self.crossed
 
     def facts(self, chat: Chat, names: frozenset[str] = frozenset()) -> ChatFacts:
-        """The chat's side of the decision whether the message is answered."""
+        """The facts about the chat by which the message is admitted."""
         out = chat.opted_out_at is not None
         return ChatFacts(out, self.recent_messages, self.waiting or 0, self.recent_turns, names)
 
     @property
     def taker(self) -> Taker | None:
-        """The last run of the chat that nobody has begun."""
+        """The run that the message may join: the last waiting one that was never claimed, or else
+        the head if it is ready."""
         if self.last is not None and self.last_made_at is not None:
             return Taker(self.last, 0, self.last_made_at, ready=False)
         if self.head is not None and self.head_state == RunState.READY:
@@ -117,8 +118,8 @@ def _last(column: sa.Column[Any]) -> sa.Case[Any]:
     return sa.case((_MERGES == 1, _scalar(in_order.limit(1))))
 
 
-# What concerned somebody else or was refused counts nothing. A backlog that arrives at once was
-# not written at once: with the provider's time only what was written just before counts.
+# Messages that did not concern us or were refused do not count. Those of a backlog arrive together
+# without having been written so: where the provider tells the time, that is what counts.
 _written_at = sa.func.coalesce(inbound.c.sent_at, inbound.c.received_at)
 _recent_messages: sa.Select[Any] = (
     sa.select(sa.literal_column("1"))

@@ -1,4 +1,5 @@
-"""The evidence of a verdict and the material of a turn, read together for a list of runs."""
+"""The case of a run: the evidence for its verdict and the rows for its turn, read for a list of
+runs at once."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from storage.statements.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run with everything that bears on it."""
+    """A run with all rows that its verdict and its turn need."""
 
     run: Run
     chat: Chat
@@ -34,12 +35,12 @@ class Case:
     evidence: Evidence
 
     def after(self, seconds: float) -> Case:
-        """The case as it stands so many seconds later."""
+        """The case, judged this many seconds later."""
         return replace(self, evidence=replace(self.evidence, now=self.evidence.now + seconds))
 
     @property
     def recipient(self) -> Recipient:
-        """The one who gets the answer, and the message that it answers."""
+        """The recipient of the answer: the chat, with the message that is answered."""
         last = self.messages[-1] if self.messages else None
         return Recipient(
             address=self.chat.address if last is None else _origin(last, self.chat),
@@ -50,13 +51,13 @@ class Case:
 
 
 def _origin(message: StoredMessage, chat: Chat) -> Address:
-    """The exact address that a person wrote from, of the several that they may have."""
+    """The address that the person wrote this message from; they may have several."""
     return Address(message.address or chat.address.chat, chat.address.topic)
 
 
 def address_now(to: Recipient, chat: Chat) -> Address:
-    """The address of an answer: a person's is where they wrote from, a group's is where the
-    group is by now."""
+    """The address to send an answer to: a person's is the one that they wrote from, a group's the
+    one that it has now."""
     return to.address if to.kind is ChatKind.PRIVATE else chat.address
 
 
@@ -70,7 +71,7 @@ def case_of(
 ) -> Case:
     """The case that these values make. `answered_at` is when an operator's words last reached
     the chat, `now` the database's time, both in epoch seconds."""
-    # A run that was asked for again is as young as the wish: its messages may be old.
+    # A run that was asked for again counts from that moment: its messages may be old.
     last = max([run.created_at, *(m.received_at for m in messages)])
     apologised = any(p.kind is PartKind.APOLOGY for p in parts)
     evidence = Evidence(
@@ -109,7 +110,7 @@ def _chats(tx: Tx, ids: Iterable[int]) -> Mapping[int, Any]:
 
 
 def gather(tx: Tx, runs: Sequence[Run]) -> Sequence[Case]:
-    """The cases of these runs, in their order."""
+    """The cases of these runs, in the same order."""
     if not runs:
         return ()
     chats = _chats(tx, {run.chat for run in runs})

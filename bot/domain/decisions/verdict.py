@@ -1,4 +1,4 @@
-"""The verdict on a run: what may be done with it, decided from the evidence alone.
+"""The verdict on a run: the decision on its next move, from the evidence alone.
 
 `judge()` is asked whenever a worker begins a turn, be it the first one or after a death, and by
 `answerback runs why`, which only prints the answer. It never looks at a clock, a database or a
