@@ -1,4 +1,4 @@
-"""The HTTP routes: verify, hand to intake, answer fast.
+"""The HTTP application: verify a request, hand it to intake, answer fast.
 
 A platform is told 2xx only after the commit. What is not signed is refused before anything
 is stored; what is signed and can't be parsed is kept as a dead letter and acknowledged, since
@@ -35,11 +35,11 @@ from bot.leases.runtime import Runtime
 from bot.version import our_version
 
 BODY_WITHIN = 20.0
-"""Seconds in which the whole body of a request comes: no platform waits longer for its answer."""
+"""Seconds within which the whole body of a request must arrive. No platform waits longer."""
 _AT_ONCE = 16
-"""Members of one body that are committed at the same time: they share transactions."""
+"""Payloads of one body that are committed at the same time: they share transactions."""
 _STRAYS = 20
-"""Wrong requests that are told a minute, each with at most so many characters of its path."""
+"""Requests without a route that are logged each minute, and the characters of their paths."""
 _PATH_TOLD = 100
 _TELL_AGAIN = 60.0
 _ABSOLUTE = re.compile(rb"https?://[^/#]+(/.*)?", re.IGNORECASE)
@@ -65,8 +65,8 @@ class Site:
     prefix: str = ""
 
     def account_of(self, payload: Payload, receiver: int) -> int | None:
-        """The row of the account that a payload is about; None for one that is not configured.
-        `receiver` is that of the account by whose route it came."""
+        """The row of the account that a payload is about; None if it is not configured.
+        `receiver` is the row of the account that has the route."""
         if not payload.account:
             return receiver
         channels = self.rt.channels
@@ -75,7 +75,7 @@ class Site:
         return next(rows, None)
 
     async def ready(self, _request: Request) -> Response:
-        """Everything that could keep this process from its job."""
+        """The checks of everything that could keep this process from its job."""
         checks = await self.readiness()
         well = all(check.well for check in checks)
         body = {
@@ -151,8 +151,8 @@ def _our_app(site: Site) -> Starlette:
 
 
 class _Strays:
-    """Requests that meet no route. One that comes near a platform's is told in the log, each
-    kind once a minute: a URL or a method was entered wrong somewhere, and the bot is silent."""
+    """Answers requests that match no route. One that is close to a platform's route is logged,
+    each kind once a minute: a wrong URL or method was entered, and the bot gets no messages."""
 
     def __init__(self, site: Site) -> None:
         self._clock = site.rt.clock
@@ -187,7 +187,7 @@ class _Strays:
 
 
 def build_waiting_app() -> App:
-    """The application while the process starts: it is alive, and not ready for anything."""
+    """The application while the process starts: it is alive, but not ready."""
     waiting = Starlette(
         routes=[
             HttpRoute("/healthz", _alive),
@@ -242,8 +242,8 @@ def _receive(site: Site, account: int, route: Route) -> _Answer:
 
 
 async def _take_all(site: Site, account: int, payloads: Sequence[Payload]) -> None:
-    """Commit all that a body tells, few at a time. They begin in their order, which the chats
-    keep. Raises DatabaseUnavailable when something was not stored: what was is known next time."""
+    """Commit all payloads of a body, a few at a time, begun in their order so that chats keep it.
+    Raises DatabaseUnavailable if one was not stored; the others are then known as duplicates."""
     if len(payloads) == 1:
         await _take(site, account, payloads[0])
         return

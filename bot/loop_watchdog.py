@@ -1,4 +1,4 @@
-"""Notices that the loop stands still while the process does not: something blocks it.
+"""A watchdog that notices when something blocks the event loop.
 
 A stopped process, a machine that slept and a clock that was set all look alike from inside the
 loop. A thread tells them apart: it counts its own beats, and a process that is stopped has none.
@@ -18,7 +18,7 @@ BEAT = 0.25
 """Seconds between two looks."""
 
 _WORTH_A_WORD = 2.0
-"""Seconds of standing still after which the log says where."""
+"""Seconds of standstill after which the log says where."""
 
 _FRAMES = 4
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("answerback.loop")
 
 
 class LoopWatchdog:
-    """Watches the loop that it was made in, until the body ends."""
+    """Watches the loop in which it was made, until the body ends."""
 
     def __init__(self, beat: float = BEAT) -> None:
         self._beat = beat
@@ -48,7 +48,7 @@ class LoopWatchdog:
         self._thread.join()
 
     def stood(self) -> float:
-        """Seconds of the longest standstill since this was asked before."""
+        """The longest standstill, in seconds, since the last call."""
         longest, self._longest = self._longest, 0
         return longest * self._beat
 

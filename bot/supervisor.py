@@ -23,12 +23,12 @@ from bot.domain.errors import DatabaseUnavailable, StaleLease
 from bot.domain.ports import Clock
 
 Step = Callable[[], Awaitable[float | None]]
-"""Does its work once; returns the seconds until the next time, or None when all is done."""
+"""Work that is done once per call. Returns the seconds until the next call; None ends the task."""
 
 T = TypeVar("T")
 
 _TROUBLED_FROM = 3
-"""Errors in a row from which on a task is troubled. The log has the traces of those before."""
+"""Errors in a row after which a task counts as troubled. Tracebacks are only logged before that."""
 
 _log = logging.getLogger("answerback.tasks")
 
@@ -64,8 +64,8 @@ class Supervisor:
         *,
         vital: bool = False,
     ) -> None:
-        """Do `work` every so many seconds, from one beginning to the next; the first time after
-        one interval, never twice at once. A `vital` one is never backed off for longer."""
+        """Do `work` every `seconds`, counted from beginning to beginning; for the first time after
+        one interval, and never twice at once. After errors, a `vital` one is not put off longer."""
 
         async def step() -> float:
             began = self._clock.monotonic()
@@ -78,8 +78,8 @@ class Supervisor:
     def repeat(
         self, name: str, step: Step, *, usual: float, hint: asyncio.Event | None = None
     ) -> None:
-        """Repeat `step`, the first time at once: after the seconds that it returns (`usual` ones
-        after an ordinary error), or as soon as `hint` is set."""
+        """Repeat `step`, for the first time at once: again after the seconds that it returns
+        (`usual` after an ordinary error), or as soon as `hint` is set."""
         pause = self._clock.sleep if hint is None else partial(_hinted, hint)
         self._start(_Task(name, step, pause, usual, RETRY.task.cap), first=0.0)
 
@@ -91,7 +91,7 @@ class Supervisor:
         task.add_done_callback(log_error)
 
     async def finish(self, seconds: float) -> None:
-        """Wait for what runs once, at most so many seconds."""
+        """Wait for the tasks that run once, at most this many seconds."""
         if self._once:
             await asyncio.wait(self._once, timeout=seconds)
 
@@ -155,7 +155,7 @@ async def beside(name: str, work: Coroutine[None, None, T]) -> AsyncIterator[asy
         yield task
     finally:
         task.cancel()
-        # Not awaited itself: its cancellation must not be taken for one of ours.
+        # Not awaited directly: its cancellation would look like our own.
         await asyncio.wait((task,))
     log_error(task)
 
@@ -167,8 +167,8 @@ def log_error(task: asyncio.Task[T]) -> None:
 
 
 async def _hinted(hint: asyncio.Event, seconds: float) -> None:
-    """Return when `hint` is set, at the latest after `seconds`; what is hinted from then on
-    counts for the next time."""
+    """Return when `hint` is set, at the latest after `seconds`. A hint that comes later counts for
+    the next call."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await hint.wait()

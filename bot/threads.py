@@ -1,4 +1,4 @@
-"""Runs plain functions beside the loop.
+"""Blocking functions in threads beside the event loop.
 
 Not an executor: its threads are joined when the interpreter exits, so that one function
 that blocks for ever would hold the process past its grace. These are daemons, one a call.

@@ -21,7 +21,7 @@ _log = logging.getLogger("answerback.wakeup")
 _PATIENCE = 5.0
 """Seconds that Redis may take for a command."""
 _PULSE = 10.0
-"""Seconds between two looks at whether Redis still speaks to us."""
+"""Seconds between two checks that Redis still answers."""
 
 READY = "ready"
 """Some run or standalone part became due."""
@@ -43,7 +43,8 @@ def chat_topic(chat: int) -> str:
 
 
 class Wakeups:
-    """Tells waiters within this process, and relays to and from Redis where there is one."""
+    """Gives hints to waiters in this process, and to other processes by way of Redis, if there is
+    one."""
 
     def __init__(
         self, clock: Clock, redis_url: str | None = None, prefix: str = "answerback"
@@ -53,13 +54,13 @@ class Wakeups:
         self._listeners: list[Callable[[str], None]] = []
         self._far_listeners: list[Callable[[str], None]] = []
         self.keeps: Callable[[str], bool] = lambda _topic: False
-        """Asked of each topic that is told here: whether others need not hear it."""
+        """Tells of a topic that is hinted here that other processes need not hear of it."""
         self._redis_url = redis_url
         self._channel = f"{prefix}:wake"
         self._sender = clock.token()
         self._outgoing: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._queued: set[str] = set()
-        """The topics of which a hint waits to leave: one says as much as a hundred."""
+        """The topics whose hint waits to leave; a second one for the same topic adds nothing."""
         self.connected = False
 
     @property
@@ -68,13 +69,13 @@ class Wakeups:
         return self._redis_url is not None
 
     def tell(self, topic: str) -> None:
-        """Wake who waits for `topic`, here and elsewhere. Never waits, never raises."""
+        """Wake whoever waits for `topic`, in this process and others. Never waits, never raises."""
         self._deliver(topic, self._listeners)
         if not self.keeps(topic):
             self.tell_others(topic)
 
     def tell_others(self, topic: str) -> None:
-        """Wake who waits for `topic` in other processes. Never waits, never raises."""
+        """Wake whoever waits for `topic` in other processes. Never waits, never raises."""
         if self._redis_url is not None and topic not in self._queued:
             with contextlib.suppress(asyncio.QueueFull):
                 self._outgoing.put_nowait(topic)

@@ -1,4 +1,4 @@
-"""The bot itself: its identity, its updates, its webhook, its commands."""
+"""The calls about the bot itself: its identity, its updates, its webhook, its commands."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TelegramAccount:
         return result
 
     async def me(self) -> BotIdentity:
-        """Ask who the token makes us."""
+        """Ask for the identity that goes with the token."""
         user = await self._ask_for_object("getMe", {})
         number = integer(user, "id")
         if number is None:
@@ -76,11 +76,11 @@ class TelegramAccount:
 
     @property
     def public_name(self) -> str:
-        """Our user name; without it no mention concerns us."""
+        """Our user name, by which mentions are recognised; empty if it is not known."""
         return self._me.username
 
     def remember(self, public_name: str) -> None:
-        """Take the name that an earlier process learned: a start without Telegram needs it."""
+        """Use the name that an earlier process learned, in case Telegram can't be reached now."""
         self._me = BotIdentity(self._me.id, public_name)
 
     async def learn(self) -> str:
@@ -127,7 +127,7 @@ class TelegramAccount:
         await self._ask("setWebhook", params)
 
     async def webhook_info(self) -> WebhookInfo:
-        """Ask how delivery to the webhook is doing."""
+        """Ask for the state of the webhook."""
         info = await self._ask_for_object("getWebhookInfo", {})
         # Without a list every kind that we want is delivered.
         delivered = info.get("allowed_updates") or self.allowed_updates
@@ -143,7 +143,7 @@ class TelegramAccount:
         )
 
     async def delete_webhook(self) -> None:
-        """Stop delivery; what waits stays and can be polled."""
+        """Remove the webhook. Updates that wait are kept, and can be polled."""
         await self._ask("deleteWebhook", {})
 
     async def show_menu(self, menus: Mapping[str, Sequence[tuple[str, str]]]) -> None:

@@ -1,4 +1,4 @@
-"""Telegram as a channel: one call a send, no retries, every failure an outcome."""
+"""Telegram as a channel: a send is one call without retries, and every failure is an outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from channels.telegram.errors import TOPIC_GONE, about_entities, outcome_of, unk
 from channels.telegram.settings import TelegramSettings
 
 FILE_LIMIT = 20 * 1024 * 1024
-"""Bytes that Telegram hands out to bots."""
+"""Bytes of the largest file that Telegram hands out to bots."""
 
 _TRAITS = Traits(
     has_buttons=True,
@@ -38,7 +38,7 @@ _DRAFT_ID = 1
 _DRAFT_EVERY = 20.0
 """Seconds; Telegram shows a draft for 30."""
 _BRIEF = 5.0
-"""Seconds to wait for the answer to something that only decorates."""
+"""Seconds to wait for the answer to a call that is only decoration, such as typing."""
 _NOTICE_LIMIT = 200
 
 
@@ -77,8 +77,8 @@ class TelegramChannel(TelegramAccount):
         return replace(message, button=data, text=text)
 
     async def send(self, to: Recipient, body: PartBody, ref: SendRef) -> Outcome:
-        """Send a part. A refused form is followed at once by a plainer one, because a refused
-        call showed nothing: without the topic that is gone, or without formatting."""
+        """Send a part. If Telegram refuses its form, a plainer one follows at once (without a topic
+        that is gone, or without formatting), since the refused call showed nothing."""
         if not self._opened:
             return NotSent("the channel is closed")
         try:
@@ -116,7 +116,7 @@ class TelegramChannel(TelegramAccount):
     async def look_up(
         self, to: Recipient, body: PartBody, ref: SendRef, owned: frozenset[str]
     ) -> Sent | Lookup:
-        """A bot can't see what it has sent."""
+        """Can't tell: a bot has no way to see what it has sent."""
         return Lookup.CANNOT_TELL
 
     async def typing(self, to: Recipient) -> None:
@@ -143,7 +143,7 @@ class TelegramChannel(TelegramAccount):
         await self._decorate("answerCallbackQuery", params)
 
     async def _decorate(self, method: str, params: dict[str, object]) -> bool:
-        """Call it. False when this server lacks the method; any other failure does not matter."""
+        """Make a call whose failure does not matter. False: this server lacks the method."""
         try:
             await self._api.call(method, params, read_timeout=_BRIEF)
         except Rejected as error:
@@ -153,7 +153,7 @@ class TelegramChannel(TelegramAccount):
         return True
 
     async def fetch(self, attachment: Attachment) -> bytes:
-        """A fresh link each time: Telegram's links end after an hour."""
+        """Fetch the file by a fresh link, since Telegram's links expire after an hour."""
         too_big = "the file is larger than the 20 MB that Telegram gives to bots"
         if attachment.size is not None and attachment.size > FILE_LIMIT:
             raise AttachmentUnavailable(too_big)
@@ -173,7 +173,7 @@ class TelegramChannel(TelegramAccount):
 
 
 def _place(address: Address) -> dict[str, object]:
-    """The chat and topic as parameters. The general topic is addressed by naming none."""
+    """The chat and topic as parameters. The general topic is addressed by leaving the topic out."""
     where: dict[str, object] = {"chat_id": _number(address.chat)}
     if address.topic and address.topic != _GENERAL_TOPIC:
         where["message_thread_id"] = _number(address.topic)

@@ -1,4 +1,4 @@
-"""The table of outcomes: failed calls, by what they prove.
+"""The table of outcomes: failed calls, by the fact that they prove.
 
 Only what says so itself counts as not sent: a connection that never came about, or an
 answer with a 4xx status. Everything else after the call began may have arrived.
@@ -86,23 +86,23 @@ _TOKEN = re.compile(r"[0-9]{3,}:[A-Za-z0-9_-]{8,}")
 
 
 class TelegramUnavailable(PollUnavailable):
-    """The Bot API can't be reached or is not well; ask again after `retry_after` seconds."""
+    """The Bot API can't be reached or fails; ask again after `retry_after` seconds."""
 
 
 class TelegramTokenInvalid(PollRefused):
-    """The bot's token is not (or no longer) good: only a new one helps."""
+    """The bot's token is not valid (any more): only a new one helps."""
 
 
 class TelegramConflict(PollConflict):
-    """Somebody else takes this bot's updates: another poller, or a webhook is set."""
+    """Another poller, or a webhook, takes this bot's updates."""
 
 
 class TelegramRefused(PollRefused):
-    """The Bot API does not take what we asked for; asking again changes nothing."""
+    """The Bot API refuses our request; asking again changes nothing."""
 
 
 class TelegramMethodUnknown(TelegramRefused):
-    """The server at TELEGRAM_API_URL is older or smaller than what we ask of it."""
+    """The server at TELEGRAM_API_URL lacks the method that we call."""
 
 
 def outcome_of(error: BaseException) -> Outcome:

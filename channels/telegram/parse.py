@@ -1,5 +1,5 @@
-"""A Telegram update into events. Pure; works on the raw JSON, so that a field which some
-library insists on never costs a message."""
+"""Parsing a Telegram update into events. Pure. It works on the raw JSON, so that no message is lost
+for a field that a library insists on."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def address_of(message: Raw) -> Address:
 
 
 def user(raw: Raw) -> Sender:
-    """A user who did something himself."""
+    """A Telegram user as an author."""
     return Sender(
         id=str(integer(raw, "id") or ""),
         name=name_of(raw),
@@ -195,8 +195,8 @@ def user(raw: Raw) -> Sender:
 
 
 def sender_of(message: Raw) -> Sender:
-    """The author. Who writes as a group or channel (an anonymous administrator, a channel's
-    identity) is that chat and a person: the bot in `from` is only a stand-in."""
+    """The author of a message. Somebody who writes as a group or channel (an anonymous
+    administrator, say) is a person with that chat's id: the bot in `from` is only a stand-in."""
     chat = obj(message, "sender_chat")
     if not chat and not obj(message, "from"):
         chat = obj(message, "chat")

@@ -93,10 +93,10 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.on_wait: Callable[[float], object] = lambda _seconds: None
         self.on_broken: Callable[[], object] = lambda: None
-        """Called, on another thread, when nothing can be written any more by this process."""
+        """Called, on another thread, once this process can't write any more."""
         self.trouble = ""
-        """The words of a write that failed, until it is known that others go through: some may,
-        on a disk that is full."""
+        """The error of a write that failed, until another write is known to succeed. On a full disk
+        some may."""
         self._monotonic = clock.monotonic
         self._engine: _Engine = (
             Sqlite(self.url, clock, lambda: self.on_broken())  # noqa: PLW0108 - which is set later
@@ -114,28 +114,28 @@ class Database:
     async def write_once(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `write`, for a move that could be made twice: where nothing in its rows says that it
-        was made, it is not made again when only the answer to its commit was lost."""
+        """As `write`, for a move that must not be made twice, but whose rows don't show that it was
+        made: it is not repeated if only the answer to its commit was lost."""
         job = partial(_bound, move, args, kwargs)
         return await self.write(job if self.is_sqlite else Once(job))
 
     async def read(
         self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `question`, which changes nothing, on one snapshot."""
+        """Run `question`, which changes nothing, in a transaction with one snapshot."""
         return await self._engine.read(self._waited(partial(_bound, question, args, kwargs)))
 
     async def ask(
         self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `question`, which is one statement that changes nothing: without a transaction
-        around it, it is one round trip."""
+        """Run `question`, which is a single statement and changes nothing. As it needs no
+        transaction, it costs one round trip."""
         return await self._engine.ask(self._waited(partial(_bound, question, args, kwargs)))
 
     async def renew(
         self, move: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `move` on the lease's own way, before all waiting work."""
+        """Run `move` on the connection of the lease, ahead of all work that waits."""
         return await self._noted(self._engine.renew(partial(_bound, move, args, kwargs)))
 
     def now_sync(
@@ -173,7 +173,7 @@ class Database:
         return begin
 
     def close(self) -> None:
-        """Finish what is queued and let go of every connection."""
+        """Finish what is queued, and close every connection."""
         self._engine.close()
 
 
