@@ -23,7 +23,7 @@ from storage.views import chats as chat_views
 from storage.views import handoffs
 from storage.views import runs as run_views
 from storage.views.chats import ChatLine, HeardLately
-from storage.views.concerns import Place, concerns_of, count_concerns, with_concern
+from storage.views.concerns import Mark, concerns_of, count_concerns, with_concern
 from storage.views.conversation import Before, Heard, Said, conversation
 
 TALK = 50
@@ -34,15 +34,15 @@ _RUNS = 20
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place of a chat in the list: its first concern, and where it stands among those."""
+    """The position of a chat in the list: its first concern, and its mark among those."""
 
     concern: Concern
-    place: Place
+    mark: Mark
 
 
 @dataclass(frozen=True, slots=True)
 class Wanting:
-    """A chat that wants a person: why, each since when (epoch seconds), the first reason first."""
+    """A chat that needs a person: the reasons in their order, each since when (epoch seconds)."""
 
     line: ChatLine
     concerns: Mapping[Concern, float]
@@ -50,8 +50,8 @@ class Wanting:
 
 @dataclass(frozen=True, slots=True)
 class InboxPage:
-    """A page of the inbox at the moment `now`. `more` is the place that the next one goes on
-    behind."""
+    """A page of the inbox at the moment `now`. `more` is where the next page goes on, None if
+    there is none."""
 
     now: float
     chats: Sequence[Wanting]
@@ -60,42 +60,43 @@ class InboxPage:
 
 
 def inbox_page(tx: Tx, only: Concern | None, after: Cursor | None, limit: int) -> InboxPage:
-    """Chats that want a person, each once, at its first reason: the longest wait first within
-    one. With `only` those of one reason."""
+    """Chats that need a person, each listed once, under its first reason; within a reason, the
+    longest wait comes first. With `only`, the chats of that reason."""
     found: list[tuple[Cursor, Mapping[Concern, float]]] = []
     for concern in Concern if only is None else (only,):
         if after is None or concern.rank >= after.concern.rank:
-            start = after.place if after is not None and concern is after.concern else None
+            start = after.mark if after is not None and concern is after.concern else None
             listed = _of_concern(tx, concern, start, limit + 1 - len(found), every=only is not None)
             found += listed
         if len(found) > limit:
             break
     shown = found[:limit]
-    ids = [cursor.place.chat for cursor, _ in shown]
+    ids = [cursor.mark.chat for cursor, _ in shown]
     lines = chat_views.chats_of(tx, ids)
     return InboxPage(
         clock.read(tx),
-        [Wanting(lines[c.place.chat], why) for c, why in shown if c.place.chat in lines],
+        [Wanting(lines[c.mark.chat], why) for c, why in shown if c.mark.chat in lines],
         shown[-1][0] if len(found) > limit else None,
         count_concerns(tx),
     )
 
 
 def _of_concern(
-    tx: Tx, concern: Concern, after: Place | None, wanted: int, *, every: bool
+    tx: Tx, concern: Concern, after: Mark | None, wanted: int, *, every: bool
 ) -> Sequence[tuple[Cursor, Mapping[Concern, float]]]:
-    """So many chats of one concern, without those that have an earlier one, unless `every`."""
+    """The next `wanted` chats of one concern, without those that have an earlier concern as well,
+    unless `every`."""
     found: list[tuple[Cursor, Mapping[Concern, float]]] = []
     while len(found) < wanted:
-        places = with_concern(tx, concern, after, wanted)
-        reasons = concerns_of(tx, [place.chat for place in places])
-        for place in places:
-            why = reasons[place.chat]
+        marks = with_concern(tx, concern, after, wanted)
+        reasons = concerns_of(tx, [mark.chat for mark in marks])
+        for mark in marks:
+            why = reasons[mark.chat]
             if why and (every or next(iter(why)) is concern):
-                found.append((Cursor(concern, place), why))
-        if len(places) < wanted:
+                found.append((Cursor(concern, mark), why))
+        if len(marks) < wanted:
             break
-        after = places[-1]
+        after = marks[-1]
     return found[:wanted]
 
 

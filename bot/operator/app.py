@@ -24,7 +24,7 @@ from bot.domain.errors import DatabaseUnavailable
 from bot.domain.operators import ALONE, OperatorAccount
 from bot.leases.runtime import Runtime
 from bot.operator import acts
-from bot.operator.door import PATH, SECURITY, Door, Place, is_ours
+from bot.operator.door import PATH, SECURITY, Access, Door, is_ours
 from bot.operator.live import Streams
 from bot.operator.look import Look
 from bot.operator.pages import chat, files, inbox, now, run, search
@@ -42,7 +42,7 @@ VIEWS: Sequence[View] = (
     *acts.VIEWS,
 )
 MENU = (("", "Now"), (inbox.PATH, "Inbox"), ("/search", "Search"))
-_PLACE = "answerback_place"
+_ACCESS = "answerback_access"
 _FORM_WITHIN = 60.0
 """Seconds in which a form arrives whole: a photograph of it may come from a telephone."""
 _FIELDS = 40
@@ -110,24 +110,24 @@ class OperatorPage:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        place = self._door.place(scope)
-        if place is None:
+        access = self._door.access(scope)
+        if access is None:
             await PlainTextResponse("Not Found\n", 404)(scope, receive, send)
             return
         if len(scope["path"]) > _LONGEST_PATH:
             await PlainTextResponse("Not Found\n", 404)(scope, receive, _secured(send))
             return
-        scope[_PLACE] = place
+        scope[_ACCESS] = access
         await self._app(scope, receive, _secured(send))
 
     async def _ask(self, request: Request) -> Response:
-        return await self._sign_in.ask(request, _place(request))
+        return await self._sign_in.ask(request, _access(request))
 
     async def _take(self, request: Request) -> Response:
-        place = _place(request)
-        if not is_ours(place, request.headers):
+        access = _access(request)
+        if not is_ours(access, request.headers):
             return _refused("the form came from another page")
-        return await self._sign_in.take(request, place, await _form(request, FORM, 0))
+        return await self._sign_in.take(request, access, await _form(request, FORM, 0))
 
     def _route(self, view: View) -> Route:
         route = Route(PATH + view.path, self._behind(view), methods=[view.method])
@@ -138,21 +138,21 @@ class OperatorPage:
         """The view, for those who may ask it."""
 
         async def answer(request: Request) -> Response | ASGIApp:
-            place = _place(request)
+            access = _access(request)
             session = await self._sessions.find(request.cookies.get(COOKIE, ""))
             if session is None:
-                return self._outside(view, request, place)
+                return self._outside(view, request, access)
             if not session.role.may(view.role):
                 return _refused(f"{session.name} may read, and not act")
-            asked = Asked(request, self._tools, session, place)
+            asked = Asked(request, self._tools, session, access)
             if view.method != "GET":
-                if not is_ours(place, request.headers):
+                if not is_ours(access, request.headers):
                     return _refused("the form came from another page")
                 asked.form = await _form(request, view.largest, view.files)
                 if not same_token(asked.said("form_token"), session.form_token):
                     return _refused("the form is of another session; load the page again")
             if view is _LEAVES:
-                return await self._sign_in.leave(session, place)
+                return await self._sign_in.leave(session, access)
             try:
                 return await view.answer(asked)
             finally:
@@ -160,7 +160,7 @@ class OperatorPage:
 
         return answer
 
-    def _outside(self, view: View, request: Request, place: Place) -> Response:
+    def _outside(self, view: View, request: Request, access: Access) -> Response:
         """The answer to somebody who is not signed in, as far as we are told."""
         if view.method != "GET":
             return _refused("you are not signed in any more; nothing was done", 401)
@@ -171,9 +171,9 @@ class OperatorPage:
             and request.cookies.get(COOKIE) is None
         ):
             # A browser keeps the cookie back from a link in somebody's mail: once more, from here.
-            values = {"root": place.root, "again": wanted(place, address(place, request))}
+            values = {"root": access.root, "again": wanted(access, address(access, request))}
             return self._tools.look.page("from_elsewhere.html", values)
-        return way_in(place, request)
+        return way_in(access, request)
 
 
 async def _leave(_asked: Asked) -> Response:
@@ -183,9 +183,9 @@ async def _leave(_asked: Asked) -> Response:
 _LEAVES = View("/sign-out", _leave, method="POST")
 
 
-def _place(request: Request) -> Place:
-    place: Place = request.scope[_PLACE]
-    return place
+def _access(request: Request) -> Access:
+    access: Access = request.scope[_ACCESS]
+    return access
 
 
 async def _form(request: Request, largest: int, files: int) -> FormData:

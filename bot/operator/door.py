@@ -1,4 +1,4 @@
-"""The door of the operator's page: the place of a request, and the headers of every answer.
+"""The door of the operator's page: the access of a request, and the headers of every answer.
 
 Nothing behind it is there for others: to a request from outside, where the page is for this machine
 alone, every path is as unknown as one that never was.
@@ -36,10 +36,10 @@ SECURITY: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a request. `root` is the path under which a browser has everything of ours,
-    `origin` the page's own, and `network` the address that is counted. `shared`: somebody passed
-    the request on whose word on addresses does not count, so others come from there too."""
+class Access:
+    """The way by which a request came. `root` is the path under which a browser reaches our pages,
+    `origin` their origin, and `network` the client's address as far as it can be known. `shared`:
+    the request came through a proxy that is not trusted, so others have the same address."""
 
     root: str
     origin: str
@@ -60,8 +60,8 @@ class Door:
     open_: bool
     proxies: Sequence[Network]
 
-    def place(self, scope: Scope) -> Place | None:
-        """The place of a request; None where there is no such page for it."""
+    def access(self, scope: Scope) -> Access | None:
+        """The way by which a request came; None if the page does not exist for it."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").casefold()
         peer = (scope.get("client") or ("",))[0]
@@ -90,14 +90,14 @@ class Door:
             origin, root = f"{scope['scheme']}://{host}", public.path if prefixed else ""
         network = network_name(peer, forwarded, self.proxies)
         shared = network == network_name(peer, (), ()) and (bool(forwarded) or passed_on)
-        return Place(root, origin, network, shared)
+        return Access(root, origin, network, shared)
 
 
-def is_ours(place: Place, headers: Headers) -> bool:
+def is_ours(access: Access, headers: Headers) -> bool:
     """Tell whether a page of ours sent a form: the browser says so, and no page can deny it."""
     origin = headers.get("origin")
     if origin is not None:
-        return origin.casefold() == place.origin
+        return origin.casefold() == access.origin
     return headers.get("sec-fetch-site") == "same-origin"
 
 

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 
 from bot.domain.message import clean
 from bot.leases.runtime import Runtime
-from bot.operator.door import PATH, Place
+from bot.operator.door import PATH, Access
 from bot.operator.look import Look
 from bot.operator.passwords import Passwords
 from bot.operator.sessions import LASTS, Sessions, SignedIn, same_token
@@ -60,7 +60,7 @@ class _Try:
         return _from(self.network)
 
     @property
-    def place(self) -> str:
+    def source(self) -> str:
         """The address, with a word on it where it is not one browser's alone."""
         return f"{self.why}, by way of which others come too" if self.shared else self.why
 
@@ -84,63 +84,63 @@ class SignIn:
     _told: set[str] = field(default_factory=set)
 
     async def ask(
-        self, request: Request, place: Place, *, said: str = "", status: int = 200
+        self, request: Request, access: Access, *, said: str = "", status: int = 200
     ) -> Response:
         """The form. Raises DatabaseUnavailable."""
         browser = request.cookies.get(_BROWSER) or self.rt.clock.token()
         values = {
             "said": said,
-            "root": place.root,
+            "root": access.root,
             "form_token": await self.sessions.form_token_of(browser),
             "one_password": self.one_password,
-            "next": wanted(place, request.query_params.get("next", "")),
+            "next": wanted(access, request.query_params.get("next", "")),
         }
         answer = self.look.page("sign_in.html", values, status)
-        _set(answer, place, _BROWSER, browser, None)
+        _set(answer, access, _BROWSER, browser, None)
         return answer
 
-    async def take(self, request: Request, place: Place, form: FormData) -> Response:
+    async def take(self, request: Request, access: Access, form: FormData) -> Response:
         """Somebody's name and password. Raises DatabaseUnavailable."""
         browser = request.cookies.get(_BROWSER, "")
         token = await self.sessions.form_token_of(browser)
         if not browser or not same_token(_said(form, "form_token"), token):
-            return await self.ask(request, place, said=_OLD_FORM, status=403)
+            return await self.ask(request, access, said=_OLD_FORM, status=403)
         name, typed = _said(form, "name").strip(), _said(form, "password")
         who = self.sessions.named(name)
-        made = await self._try(name, place)
+        made = await self._try(name, access)
         # All tries that are under way are written down by the second look.
         if not await self.rt.db.write(_may_try, made) or await self.rt.db.read(_too_many, made):
             if await self.rt.db.write(_hold_off, made):
-                _log.warning(_HELD, made.place)
-            return await self.ask(request, place, said=_WAIT, status=429)
+                _log.warning(_HELD, made.source)
+            return await self.ask(request, access, said=_WAIT, status=429)
         if not await self._passwords.match(who, typed) or who is None:
             wrong = _WRONG if self.one_password else _WRONG_PAIR
-            return await self.ask(request, place, said=wrong, status=401)
+            return await self.ask(request, access, said=wrong, status=401)
         await self.rt.db.write(audit_log.note, made.came, _CAME, made.why)
         cookie = await self.sessions.begin(who)
-        answer = RedirectResponse(wanted(place, _said(form, "next")), status_code=303)
-        _set(answer, place, COOKIE, cookie, round(LASTS))
+        answer = RedirectResponse(wanted(access, _said(form, "next")), status_code=303)
+        _set(answer, access, COOKIE, cookie, round(LASTS))
         return answer
 
-    async def _try(self, name: str, place: Place) -> _Try:
+    async def _try(self, name: str, access: Access) -> _Try:
         """The try with this name from there. Raises DatabaseUnavailable."""
-        if place.shared and place.network not in self._told and len(self._told) < _TELLS:
-            self._told.add(place.network)
-            _log.warning(_SHARED, place.network)
+        if access.shared and access.network not in self._told and len(self._told) < _TELLS:
+            self._told.add(access.network)
+            _log.warning(_SHARED, access.network)
         # Names that nobody has are counted as the others are: nobody can find out which there are.
         known = self.sessions.named(name) is not None
         told = name if known else f"an unknown name ({await self.sessions.mark_of(name)})"
         who = f"somebody as {told}@{ON_PAGE}"
-        return _Try(who, f"{name}@{ON_PAGE}" if known else "", place.network, place.shared)
+        return _Try(who, f"{name}@{ON_PAGE}" if known else "", access.network, access.shared)
 
-    async def leave(self, session: SignedIn, place: Place) -> Response:
+    async def leave(self, session: SignedIn, access: Access) -> Response:
         """Sign out: the session is over everywhere. Raises DatabaseUnavailable."""
         await self.sessions.end(session)
         who = f"{session.name}@{ON_PAGE}"
-        await self.rt.db.write(audit_log.note, who, _LEFT, _from(place.network))
-        answer = RedirectResponse(f"{place.root}{PATH}/sign-in", status_code=303)
+        await self.rt.db.write(audit_log.note, who, _LEFT, _from(access.network))
+        answer = RedirectResponse(f"{access.root}{PATH}/sign-in", status_code=303)
         answer.headers["Clear-Site-Data"] = '"cache"'
-        _set(answer, place, COOKIE, "", 0)
+        _set(answer, access, COOKIE, "", 0)
         return answer
 
 
@@ -149,24 +149,24 @@ def _said(form: FormData, name: str) -> str:
     return clean(str(form.get(name, "")))
 
 
-def wanted(place: Place, path: str) -> str:
+def wanted(access: Access, path: str) -> str:
     """The page of ours that somebody wanted; any other address leads to the first one."""
-    start = f"{place.root}{PATH}"
+    start = f"{access.root}{PATH}"
     known = path == start or path.startswith((f"{start}/", f"{start}?"))
     names = re.split(r"[/?]", unquote(path))
     plain = path.isprintable() and "\\" not in path and ".." not in names
     return path if known and plain else start
 
 
-def address(place: Place, request: Request) -> str:
+def address(access: Access, request: Request) -> str:
     """The address of a request, as its browser has it."""
     query = request.scope["query_string"].decode("latin-1")
-    return f"{place.root}{request.scope['path']}" + (f"?{query}" if query else "")
+    return f"{access.root}{request.scope['path']}" + (f"?{query}" if query else "")
 
 
-def way_in(place: Place, request: Request) -> Response:
+def way_in(access: Access, request: Request) -> Response:
     """The way to the form, and from there back."""
-    path, start = address(place, request), f"{place.root}{PATH}"
+    path, start = address(access, request), f"{access.root}{PATH}"
     way = "" if path.rstrip("/") == start else f"?next={quote(path, safe='/')}"
     return RedirectResponse(f"{start}/sign-in{way}", status_code=303)
 
@@ -185,7 +185,7 @@ def _may_try(tx: Tx, made: _Try) -> bool:
 
 def _hold_off(tx: Tx, made: _Try) -> bool:
     """Write down that no more is looked at. False: it was, a moment ago."""
-    return audit_log.note_once(tx, _NOBODY, audit_log.HELD_OFF, made.place, within=_WITHIN)
+    return audit_log.note_once(tx, _NOBODY, audit_log.HELD_OFF, made.source, within=_WITHIN)
 
 
 def _too_many(tx: Tx, made: _Try, more: int = 0) -> bool:
@@ -200,13 +200,13 @@ def _too_many(tx: Tx, made: _Try, more: int = 0) -> bool:
     return any(failed + more > most for failed, most in counts)
 
 
-def _set(answer: Response, place: Place, name: str, value: str, seconds: int | None) -> None:
+def _set(answer: Response, access: Access, name: str, value: str, seconds: int | None) -> None:
     answer.set_cookie(
         name,
         value,
         max_age=seconds,
-        path=f"{place.root}{PATH}",
-        secure=place.secure,
+        path=f"{access.root}{PATH}",
+        secure=access.secure,
         httponly=True,
         samesite="strict",
     )

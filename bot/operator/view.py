@@ -33,7 +33,7 @@ from bot.domain.message import clean
 from bot.domain.operators import Role
 from bot.leases.runtime import Runtime
 from bot.operations.actions import Operator
-from bot.operator.door import PATH, Place
+from bot.operator.door import PATH, Access
 from bot.operator.live import EVERY, Streams
 from bot.operator.live import Look as LookAgain
 from bot.operator.look import Look
@@ -78,7 +78,7 @@ class Asked:
     request: Request
     tools: Tools
     session: SignedIn
-    place: Place
+    access: Access
     form: FormData = field(default_factory=FormData)
 
     @property
@@ -125,7 +125,7 @@ class Asked:
         """The address of a page of ours: `path` begins behind /operator. What is empty is left out
         of the query."""
         given = {name: value for name, value in query.items() if value not in ("", None)}
-        return f"{self.place.root}{PATH}{path}" + (
+        return f"{self.access.root}{PATH}{path}" + (
             f"?{urlencode(given, doseq=True)}" if given else ""
         )
 
@@ -161,8 +161,8 @@ class Asked:
         """A stream of the pieces that `look` shows, each when it has changed. `shared`: they are
         the same for everybody of this role who asks for this address, so one look does for all."""
         query = self.request.scope["query_string"]
-        name = (self.request.url.path, query, self.acts, self.place.root) if shared else None
-        streams, network = self.tools.streams, self.place.network
+        name = (self.request.url.path, query, self.acts, self.access.root) if shared else None
+        streams, network = self.tools.streams, self.access.network
         return streams.follow(self.session, network, look, every, name)
 
     def to(self, path: str, /, **query: object) -> Response:
@@ -175,7 +175,7 @@ class Asked:
             "acts": self.acts,
             "url": self.url,
             "here": self.request.url.path,
-            "root": self.place.root,
+            "root": self.access.root,
         }
 
 

@@ -93,7 +93,7 @@ def _lines(tx: Tx, chat: int, labels: Labels) -> Iterator[_Line]:
         return line.answers is not None and line.answers == next_heard
 
     said = (_said(row, labels) for row in record.parts(tx, chat) if _is_said(row))
-    return in_one_order(heard(), said, place=lambda line: (line.at,), held=held)
+    return in_one_order(heard(), said, key=lambda line: (line.at,), held=held)
 
 
 def _is_heard(row: dict[str, Any]) -> bool:

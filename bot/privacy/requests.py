@@ -41,7 +41,7 @@ async def fulfil(rt: Runtime) -> int:
     while page := await rt.db.read(requests.to_do, rt.mine, _AT_ONCE, after):
         for request in page:
             done += await _fulfil(rt, request)
-        after = page[-1].place
+        after = page[-1].mark
     return done
 
 

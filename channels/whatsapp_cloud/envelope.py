@@ -28,7 +28,7 @@ from bot.domain.plugin import Payload
 from channels.raw import Raw, joined, obj, string, title
 from channels.whatsapp_cloud.content import number
 from channels.whatsapp_cloud.fields import event_of_field
-from channels.whatsapp_cloud.parse import Place, answer_of, events_of, status_of
+from channels.whatsapp_cloud.parse import Receiver, answer_of, events_of, status_of
 
 _OURS = "whatsapp_business_account"
 MESSAGES = "messages"
@@ -190,11 +190,11 @@ class _Change:
         if kinds is None:
             yield self._one(event_of_field(field, value))
             return
-        place = Place.of(value, numbers)
-        if place is None:
+        receiver = Receiver.of(value, numbers)
+        if receiver is None:
             yield self._dead("it does not say for which number it is")
             return
-        if place.number not in numbers and (field != MESSAGES or MESSAGES not in value):
+        if receiver.number not in numbers and (field != MESSAGES or MESSAGES not in value):
             yield self._one(Ignored("a status of a number that is not configured"))
             return
         members = [(kind, member) for kind in kinds for member in _members(value, kind)]
@@ -209,8 +209,8 @@ class _Change:
         for by, around, (kind, member) in zip(
             chain([self], repeat(lean)), chain([change], repeat(rest)), members, strict=False
         ):
-            told = by.member(around, place, kind, member)
-            yield replace(told, account=place.number)
+            told = by.member(around, receiver, kind, member)
+            yield replace(told, account=receiver.number)
 
     def _one(self, event: Event) -> Payload:
         return Payload(self._text(self.change), (event,))
@@ -227,12 +227,12 @@ class _Change:
         except RecursionError:
             return self.whole
 
-    def member(self, around: Raw, place: Place, kind: str, member: object) -> Payload:
+    def member(self, around: Raw, receiver: Receiver, kind: str, member: object) -> Payload:
         """One message, status or error."""
         value = obj(around, "value")
         alone = {name: said for name, said in value.items() if name not in _KINDS}
         if "contacts" in alone:
-            alone["contacts"] = [place.contact_of(member)] if isinstance(member, Mapping) else []
+            alone["contacts"] = [receiver.contact_of(member)] if isinstance(member, Mapping) else []
         change = {**around, "value": {**alone, kind: [member]}}
         text = self._text(change)
         if not isinstance(member, Mapping):
@@ -245,6 +245,6 @@ class _Change:
         try:
             if kind == "message_echoes":
                 return Payload(text, (answer_of(member),))
-            return Payload(text, events_of(member, place))
+            return Payload(text, events_of(member, receiver))
         except PayloadError as error:
             return Payload(text, error=str(error))

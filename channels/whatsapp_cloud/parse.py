@@ -122,7 +122,7 @@ def _digits(raw: Raw, key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Receiver:
     """The number of ours that messages came to, by its id and as people see it, and the contacts
     that came along, by each of their names."""
 
@@ -131,8 +131,8 @@ class Place:
     contacts: Mapping[str, Raw] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, value: Raw, numbers: Collection[str]) -> Place | None:
-        """The place that a change names, or the only one there is."""
+    def of(cls, value: Raw, numbers: Collection[str]) -> Receiver | None:
+        """The number that a change names, or the only one there is."""
         metadata = obj(value, "metadata")
         only = next(iter(numbers)) if len(numbers) == 1 else ""
         number = _digits(metadata, "phone_number_id") or only
@@ -151,7 +151,7 @@ def _names(raw: Raw, number: str, user: str) -> list[str]:
     return [name for name in found if name]
 
 
-def events_of(message: Raw, place: Place) -> tuple[Event, ...]:
+def events_of(message: Raw, receiver: Receiver) -> tuple[Event, ...]:
     """The events of one message. Raises PayloadError when it can't be named, says nothing that
     can be read, or is from nobody."""
     kind = type_of(message)
@@ -159,11 +159,11 @@ def events_of(message: Raw, place: Place) -> tuple[Event, ...]:
         return _moves(message)
     if rule := _UNANSWERED.get(kind):
         return (Ignored(f"{kind}: {rule}"),)
-    if place.shown and phone(message, "from") == place.shown:
+    if receiver.shown and phone(message, "from") == receiver.shown:
         return (Ignored("our own message"),)
     if kind in ("edit", "revoke"):
-        return (_change(message, kind, place),)
-    return (_inbound(message, string(message, "id"), message, place),)
+        return (_change(message, kind, receiver),)
+    return (_inbound(message, string(message, "id"), message, receiver),)
 
 
 def answer_of(echo: Raw) -> Event:
@@ -186,24 +186,24 @@ _UNANSWERED = {
 }
 
 
-def _change(message: Raw, kind: str, place: Place) -> Event:
+def _change(message: Raw, kind: str, receiver: Receiver) -> Event:
     """A person changed or deleted what they wrote; each such message names the first one."""
     raw, at = obj(message, kind), _written_at(message) or 0.0
     first = string(raw, "original_message_id")
     if kind == "revoke":
-        name = request_id(place.number, first)
-        author = _Author.of(message, place)
+        name = request_id(receiver.number, first)
+        author = _Author.of(message, receiver)
         return Revoked(author.address, name, at, author.chat_kind)
-    return Edited(_inbound(obj(raw, "message"), first, message, place), at)
+    return Edited(_inbound(obj(raw, "message"), first, message, receiver), at)
 
 
-def _inbound(said: Raw, wamid: str, message: Raw, place: Place) -> Inbound:
+def _inbound(said: Raw, wamid: str, message: Raw, receiver: Receiver) -> Inbound:
     """The words of a message, which are in it or in a message within it."""
-    name, author = request_id(place.number, wamid), _Author.of(message, place)
+    name, author = request_id(receiver.number, wamid), _Author.of(message, receiver)
     content = content_of(said)
     context = obj(said, "context")
     forwarded = any(context.get(flag) is True for flag in ("forwarded", "frequently_forwarded"))
-    quoted = _quoted(context, place)
+    quoted = _quoted(context, receiver)
     return Inbound(
         request_id=name,
         address=author.address,
@@ -212,11 +212,11 @@ def _inbound(said: Raw, wamid: str, message: Raw, place: Place) -> Inbound:
         text=content.text,
         sender=author.sender,
         provider_id=wamid,
-        addressing=_addressing(said, author, quoted, place),
+        addressing=_addressing(said, author, quoted, receiver),
         sent_at=_written_at(message),
         attachments=content.attachments,
         quoted=quoted,
-        quoted_request="" if quoted is None else request_id(place.number, quoted.provider_id),
+        quoted_request="" if quoted is None else request_id(receiver.number, quoted.provider_id),
         goes_on=forwarded or content.kind in SENT_TOGETHER or len(content.text) >= _LONG,
         forwarded_from="somebody" if forwarded else "",
         button=content.button,
@@ -238,9 +238,9 @@ class _Author:
     username: str
 
     @classmethod
-    def of(cls, message: Raw, place: Place) -> _Author:
+    def of(cls, message: Raw, receiver: Receiver) -> _Author:
         """Raises PayloadError for a message from nobody."""
-        contact = place.contact_of(message)
+        contact = receiver.contact_of(message)
         number = phone(message, "from") or phone(contact, "wa_id")
         user = next(iter(n for n in _names(message, "from", "from_user_id") if n != number), "")
         user = user or user_id(contact, "user_id")
@@ -269,21 +269,25 @@ class _Author:
         return Sender(self.user or self.phone, self.name, self.username)
 
 
-def _quoted(context: Raw, place: Place) -> Quoted | None:
+def _quoted(context: Raw, receiver: Receiver) -> Quoted | None:
     wamid = string(context, "id")
     if not _WAMID.fullmatch(wamid) or wamid == _UNNAMED:
         return None
-    ours = bool(place.shown) and phone(context, "from") == place.shown
+    ours = bool(receiver.shown) and phone(context, "from") == receiver.shown
     return Quoted(wamid, from_us=ours)
 
 
-def _addressing(said: Raw, author: _Author, quoted: Quoted | None, place: Place) -> Addressing:
+def _addressing(
+    said: Raw, author: _Author, quoted: Quoted | None, receiver: Receiver
+) -> Addressing:
     """In a group a message concerns us that answers one of ours or mentions our number."""
     if not author.group:
         return Addressing.PRIVATE
     if quoted is not None and quoted.from_us:
         return Addressing.REPLY
-    named = place.shown and f"@{place.shown.removeprefix('+')}" in string(obj(said, "text"), "body")
+    named = receiver.shown and f"@{receiver.shown.removeprefix('+')}" in string(
+        obj(said, "text"), "body"
+    )
     return Addressing.MENTION if named else Addressing.NOT_US
 
 

@@ -35,13 +35,13 @@ class DataRequest:
     until: LastIds
 
     @property
-    def place(self) -> Place:
-        """Its place among those that are to be done."""
+    def mark(self) -> Mark:
+        """Its position among the requests that are to be done."""
         return self.at, self.chat, self.what.value
 
 
-Place = tuple[float, int, str]
-FIRST: Place = (0.0, 0, "")
+Mark = tuple[float, int, str]
+FIRST: Mark = (0.0, 0, "")
 
 
 _LAST_IDS = tuple(f"last_{name}" for name in LastIds._fields)
@@ -102,10 +102,10 @@ _FINISH = (
 
 
 def to_do(
-    tx: Tx, account_ids: Sequence[int], limit: int, after: Place = FIRST
+    tx: Tx, account_ids: Sequence[int], limit: int, after: Mark = FIRST
 ) -> Sequence[DataRequest]:
     """The requests that are confirmed in chats of these accounts, oldest first, from behind a
-    place on."""
+    mark on."""
     behind = dict(zip((bind.key for bind in _BEHIND), after, strict=True))
     asked = {"account_ids": list(account_ids), "at_most": limit, **behind}
     return [

@@ -90,7 +90,7 @@ class _Reason:
         return sa.select(some.c.chat, sa.func.min(some.c.at).label("at")).group_by(some.c.chat)
 
     def page(self) -> sa.Select[Any]:
-        """Chats behind a place."""
+        """Chats behind a mark."""
         if self.once:
             return self.rows.where(sa.tuple_(self.at, self.chat) > _BEHIND).limit(AT_MOST)
         each = self.of().subquery()
@@ -178,8 +178,8 @@ _ROWS: Mapping[Concern, _Reason] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a chat among those of one reason: since when (epoch seconds), and its number."""
+class Mark:
+    """The position of a chat among those of one reason: since when (epoch seconds), and its id."""
 
     at: float
     chat: int
@@ -190,12 +190,12 @@ _COUNTS = sa.select(*(reason.count() for reason in _ROWS.values()))
 _OF_CHATS = {concern: reason.of_some() for concern, reason in _ROWS.items()}
 
 
-def with_concern(tx: Tx, concern: Concern, after: Place | None, limit: int) -> Sequence[Place]:
-    """Chats that want a person for this reason, the longest wait first, behind a place."""
-    before_all = Place(0.0, 0)
-    place = after or before_all
-    values = {"after_at": place.at, "after_chat": place.chat, "at_most": limit}
-    return [Place(row.at, row.chat) for row in tx.execute(_PAGES[concern], values)]
+def with_concern(tx: Tx, concern: Concern, after: Mark | None, limit: int) -> Sequence[Mark]:
+    """Chats that want a person for this reason, the longest wait first, behind a mark."""
+    before_all = Mark(0.0, 0)
+    mark = after or before_all
+    values = {"after_at": mark.at, "after_chat": mark.chat, "at_most": limit}
+    return [Mark(row.at, row.chat) for row in tx.execute(_PAGES[concern], values)]
 
 
 def count_concerns(tx: Tx) -> Mapping[Concern, int]:

@@ -11,7 +11,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from bot.domain.decisions.admission import Unanswered
-from bot.domain.decisions.order import Place, in_one_order
+from bot.domain.decisions.order import SortKey, in_one_order
 from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.message import Attachment, InboundKind
@@ -158,7 +158,7 @@ def _newest(tx: Tx, chat: int, limit: int, place: Before) -> Sequence[Heard | Sa
     heard = _HEARD.all(tx.execute(_NEWEST_HEARD, asked | earlier))
     said = _SAID.all(tx.execute(_NEWEST_SAID, asked | {"before_said": place.said}))
     both: tuple[Sequence[Heard | Said], ...] = (heard[::-1], said[::-1])
-    return list(in_one_order(*both, place=_stored))[-limit:]
+    return list(in_one_order(*both, key=_stored))[-limit:]
 
 
 def _older(shown: Sequence[Heard | Said], place: Before) -> Before:
@@ -183,7 +183,7 @@ def _in_order(lines: Sequence[Heard | Said]) -> Sequence[Heard | Said]:
         return isinstance(one, Said) and one.kind in ANSWERING and unheard[one.run] > 0
 
     ordered: list[Heard | Said] = []
-    for one in in_one_order(*sequences.values(), place=_had, held=held):
+    for one in in_one_order(*sequences.values(), key=_had, held=held):
         unheard[one.run] -= isinstance(one, Heard)
         ordered.append(one)
     return ordered
@@ -202,10 +202,10 @@ def _sequence(line: Heard | Said) -> str:
     return line.kind
 
 
-def _had(one: Heard | Said) -> Place:
+def _had(one: Heard | Said) -> SortKey:
     return (one.at, one.direction == "out", one.id)
 
 
-def _stored(one: Heard | Said) -> Place:
+def _stored(one: Heard | Said) -> SortKey:
     """The order of rows: a part that is sent once more keeps its place there."""
     return (one.made_at if isinstance(one, Said) else one.at, one.direction == "out", one.id)

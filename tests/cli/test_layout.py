@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from bot.cli.output.layout import Column, Place, laid_out, quoted, wrap
+from bot.cli.output.layout import Column, Slot, laid_out, quoted, wrap
 
 COLUMNS = (
-    *(Column("run", Place.NUMBER), Column("request", Place.TITLE)),
-    *(Column("made"), Column("detail", Place.PROSE)),
+    *(Column("run", Slot.NUMBER), Column("request", Slot.TITLE)),
+    *(Column("made"), Column("detail", Slot.PROSE)),
 )
 MADE = "09:00:00Z (12 min ago)"
 RECEIPT = "wamid.HBgLMTU1NTAxMDAwMjIVAgARGBI5QTNDQTVCM0Q0Q0Q2RTY3RTcA"
@@ -76,7 +76,7 @@ def test_a_line_that_fits_keeps_its_spaces() -> None:
 
 
 def test_a_command_stays_whole_and_its_meaning_stands_below() -> None:
-    columns = (Column("what", Place.TITLE), Column("next", Place.COMMAND))
+    columns = (Column("what", Slot.TITLE), Column("next", Slot.COMMAND))
     act = "answerback outbox resolve 31 --delivered  # after a look at the chat, or not"
     lines = [line.plain for line in laid_out(columns, [("part 31", act)], 48)]
     assert lines == [
@@ -87,7 +87,7 @@ def test_a_command_stays_whole_and_its_meaning_stands_below() -> None:
 
 
 def test_words_of_people_can_neither_move_the_cursor_nor_pass_for_ours() -> None:
-    columns = (Column("name", Place.PROSE), Column("text", Place.WORDS))
+    columns = (Column("name", Slot.PROSE), Column("text", Slot.WORDS))
     forged = "\x1b[2Jhello\r\nnext: answerback recover\u202e"
     for width in (30, 200, None):
         lines = [line.plain for line in laid_out(columns, [(forged, quoted(forged))], width)]

@@ -7,13 +7,13 @@ from contextlib import redirect_stdout
 import pytest
 
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place
+from bot.cli.output.layout import Column, Slot
 from tests.cli.screens import Terminal
 
 AT = "2027-01-15 09:00Z (2 d ago)"
 COLUMNS = (
-    *(Column("at", Place.TITLE), Column("who", Place.TITLE), Column("holder")),
-    Column("detail", Place.PROSE),
+    *(Column("at", Slot.TITLE), Column("who", Slot.TITLE), Column("holder")),
+    Column("detail", Slot.PROSE),
 )
 ROW = (AT, "worker", "", "attempt 1, failures 0, deaths of its holders 0, in a while")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place
+from bot.cli.output.layout import Column, Slot
 from bot.cli.output.wording import moment
 from bot.operations.reports.phrases import safe, span, when
 from bot.operations.reports.shortening import without_numbers
@@ -47,7 +47,7 @@ def test_lines_stay_lines_where_they_are_asked_for() -> None:
 
 def test_tables_take_names_and_texts_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("\x1b[31m[red]Ada[/red]\u202e", 1), (None, None)]
-    render.table((Column("name", Place.PROSE), Column("bell")), rows)
+    render.table((Column("name", Slot.PROSE), Column("bell")), rows)
     printed = capsys.readouterr().out
     assert "\\x1b[31m[red]Ada[/red]\\u202e" in printed
     assert not set("\x1b\x07\u202e") & set(printed)

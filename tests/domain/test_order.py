@@ -92,7 +92,7 @@ def _told(heard: Sequence[Line], said: Sequence[Line]) -> list[int]:
     for _, number in in_one_order(
         heard,
         said,
-        place=lambda line: (line[0],),
+        key=lambda line: (line[0],),
         held=lambda line: line[1] % 2 == 1 and line[1] - 1 not in told,
     ):
         told.append(number)
@@ -120,7 +120,7 @@ def test_nothing_is_lost_and_each_sequence_keeps_its_order(
     given_: Sequence[tuple[float, int]],
 ) -> None:
     each = [[(at, n) for n, (at, of) in enumerate(given_) if of == which] for which in range(3)]
-    told = list(in_one_order(*each, place=lambda line: (line[0],)))
+    told = list(in_one_order(*each, key=lambda line: (line[0],)))
     assert sorted(told) == sorted((at, n) for n, (at, _) in enumerate(given_))
     for sequence in each:
         assert [line for line in told if line in sequence] == sequence
@@ -128,5 +128,5 @@ def test_nothing_is_lost_and_each_sequence_keeps_its_order(
 
 @given(st.lists(st.lists(st.floats(0, 1e10)).map(sorted), max_size=3))
 def test_where_no_clock_was_set_all_stands_by_its_time(sequences: Sequence[list[float]]) -> None:
-    told = list(in_one_order(*sequences, place=lambda at: (at,)))
+    told = list(in_one_order(*sequences, key=lambda at: (at,)))
     assert told == sorted(at for sequence in sequences for at in sequence)

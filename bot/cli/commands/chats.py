@@ -15,7 +15,7 @@ from bot.cli import options
 from bot.cli.apply import apply_each, apply_to, given, named
 from bot.cli.output import render
 from bot.cli.output.course import print_conversation, print_course
-from bot.cli.output.layout import Column, Place, quoted
+from bot.cli.output.layout import Column, Slot, quoted
 from bot.cli.output.shapes import (
     FOR_EVER,
     Shape,
@@ -102,9 +102,9 @@ def list_(
 
 
 _COLUMNS = (
-    *(Column("chat", Place.NUMBER), Column("channel", Place.TITLE), Column("address", Place.TITLE)),
+    *(Column("chat", Slot.NUMBER), Column("channel", Slot.TITLE), Column("address", Slot.TITLE)),
     *(Column(name) for name in ("account", "kind", "last heard", "live runs")),
-    *(Column("state", Place.PROSE), Column("name", Place.PROSE)),
+    *(Column("state", Slot.PROSE), Column("name", Slot.PROSE)),
 )
 
 

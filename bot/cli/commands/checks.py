@@ -10,7 +10,7 @@ import typer
 
 from bot.cli import options
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place
+from bot.cli.output.layout import Column, Slot
 from bot.cli.output.shapes import Shape, shape
 from bot.cli.session import DONE, NOT_DONE, CommandFailed, in_session, settings_with_logs
 from bot.domain.decisions.schema import Fit, fit
@@ -54,11 +54,11 @@ def _report(found: Sequence[Finding], *, json: bool) -> NoReturn:
 
 def tell(found: Sequence[Finding], *, json: bool) -> None:
     """Print findings, each with its fix."""
-    level, what = Column("", Place.TITLE), Column("what", Place.TITLE)
+    level, what = Column("", Slot.TITLE), Column("what", Slot.TITLE)
     render.listing(
         found,
         shape,
-        (level, what, Column("says", Place.PROSE), Column("fix", Place.PROSE)),
+        (level, what, Column("says", Slot.PROSE), Column("fix", Slot.PROSE)),
         lambda f: (f.level.value, f.name, f.says, f.fix),
         none="nothing was examined",
         json=json,
@@ -130,8 +130,8 @@ def info(*, json: options.Json = False) -> None:
     """
     states = _at_platforms(lambda session: webhooks.webhook_states(session.endpoints))
     columns = (
-        *(Column("channel", Place.TITLE), Column("state", Place.PROSE), Column("url")),
-        *(Column("should be"), Column("pending"), Column("last error", Place.PROSE)),
+        *(Column("channel", Slot.TITLE), Column("state", Slot.PROSE), Column("url")),
+        *(Column("should be"), Column("pending"), Column("last error", Slot.PROSE)),
     )
     none = "no platform is configured: the variables of one in .env turn it on"
     render.listing(states, _hook_shape, columns, _hook_row, none=none, json=json)

@@ -14,7 +14,7 @@ from bot.cli import options
 from bot.cli.apply import apply_to, given, named
 from bot.cli.commands.chats import app
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place
+from bot.cli.output.layout import Column, Slot
 from bot.cli.output.shapes import Shape, chat_shape
 from bot.cli.output.wording import moment
 from bot.cli.session import in_session, one_chat
@@ -78,8 +78,8 @@ def inbox(
 
 
 _COLUMNS = (
-    *(Column("chat", Place.NUMBER), Column("channel", Place.TITLE), Column("address", Place.TITLE)),
-    *(Column("why", Place.PROSE), Column("name", Place.PROSE)),
+    *(Column("chat", Slot.NUMBER), Column("channel", Slot.TITLE), Column("address", Slot.TITLE)),
+    *(Column("why", Slot.PROSE), Column("name", Slot.PROSE)),
 )
 
 

@@ -11,7 +11,7 @@ import typer
 from bot.cli.commands import backups
 from bot.cli.options import Acting, grouped
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place
+from bot.cli.output.layout import Column, Slot
 from bot.cli.output.shapes import shape
 from bot.cli.session import MISUSED, CommandFailed, operator_of, settings_with_logs
 from bot.lazy_imports import lazy_imports
@@ -67,7 +67,7 @@ def _teller(show: Callable[[str, bool], None]) -> Callable[[Pace], None]:
 
 def _print(copied: Copied) -> None:
     if copied.tables:
-        columns = (Column("table", Place.TITLE), Column("rows"), Column("sum"))
+        columns = (Column("table", Slot.TITLE), Column("rows"), Column("sum"))
         filled = [table for table in copied.tables if table.rows]
         render.table(columns, [(t.name, f"{t.rows:,}", t.digest) for t in filled])
         rows = sum(table.rows for table in filled)

@@ -11,7 +11,7 @@ import typer
 from bot.cli import options
 from bot.cli.apply import apply_to, given, named
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place, quoted
+from bot.cli.output.layout import Column, Slot, quoted
 from bot.cli.output.shapes import letter_shape, part_shape
 from bot.cli.session import MISUSED, CommandFailed, chats_of, in_session
 from bot.domain.delivery import PartState
@@ -82,7 +82,7 @@ def list_(
     render.listing(
         found,
         partial(part_shape, text=text),
-        [*_COLUMNS, *([Column("text", Place.WORDS)] if text else [])],
+        [*_COLUMNS, *([Column("text", Slot.WORDS)] if text else [])],
         lambda part: (
             *_row(part, seen, whole=addresses),
             *([quoted(part.text)] if text else []),
@@ -97,9 +97,9 @@ def list_(
 _NONE_YET = "nothing was to be sent yet; `answerback runs list` shows what is worked on"
 _NONE_MATCHES = "no part matches; `answerback outbox list` without a filter shows the newest"
 _COLUMNS = (
-    *(Column("part", Place.NUMBER), Column("state", Place.TITLE), Column("kind", Place.TITLE)),
+    *(Column("part", Slot.NUMBER), Column("state", Slot.TITLE), Column("kind", Slot.TITLE)),
     *(Column(name) for name in ("run", "account", "chat", "last change", "attempts")),
-    *(Column("receipt"), Column("error", Place.PROSE)),
+    *(Column("receipt"), Column("error", Slot.PROSE)),
 )
 
 
@@ -162,7 +162,7 @@ def list_letters(
     render.listing(
         shown(listed, whole=False),
         partial(letter_shape, text=text),
-        [*_LETTER, *([Column("payload", Place.WORDS)] if text else [])],
+        [*_LETTER, *([Column("payload", Slot.WORDS)] if text else [])],
         lambda x: (
             *(x.id, x.channel, seen.when(seen.now - x.age), x.size, x.error),
             *([quoted(x.body)] if text else []),
@@ -173,8 +173,8 @@ def list_letters(
 
 
 _LETTER = (
-    *(Column("letter", Place.NUMBER), Column("channel", Place.TITLE), Column("came", Place.TITLE)),
-    *(Column("bytes"), Column("error", Place.PROSE)),
+    *(Column("letter", Slot.NUMBER), Column("channel", Slot.TITLE), Column("came", Slot.TITLE)),
+    *(Column("bytes"), Column("error", Slot.PROSE)),
 )
 
 

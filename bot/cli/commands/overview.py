@@ -12,7 +12,7 @@ import typer
 
 from bot.cli import options
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place
+from bot.cli.output.layout import Column, Slot
 from bot.cli.output.shapes import Shape, holder_shape, shape, stuck_shape
 from bot.cli.session import DONE, NOT_DONE, in_session, operator_of, settings_with_logs
 from bot.domain.errors import DatabaseUnavailable
@@ -46,8 +46,8 @@ with lazy_imports(__name__):
     from storage.views.health.gauges import Gauges, Rates
 
 _COLUMNS = (
-    *(Column("trouble", Place.TITLE), Column("what", Place.TITLE), Column("since", Place.TITLE)),
-    *(Column("account", Place.TITLE), Column("why", Place.PROSE), Column("next", Place.COMMAND)),
+    *(Column("trouble", Slot.TITLE), Column("what", Slot.TITLE), Column("since", Slot.TITLE)),
+    *(Column("account", Slot.TITLE), Column("why", Slot.PROSE), Column("next", Slot.COMMAND)),
 )
 _NOTHING = "nothing is stuck"
 _NOT_ASKED = f"{_NOTHING}; the platforms were not asked"
@@ -250,19 +250,17 @@ _FIGURES = {
     "wanting": "want a person",
 }
 _CHANNELS = (
-    *(Column("channel", Place.TITLE), Column("account", Place.TITLE), Column("state", Place.TITLE)),
-    *(Column("since"), Column("why", Place.PROSE)),
+    *(Column("channel", Slot.TITLE), Column("account", Slot.TITLE), Column("state", Slot.TITLE)),
+    *(Column("since"), Column("why", Slot.PROSE)),
 )
 _NO_CHANNEL = "none was ever connected: `answerback serve` connects those that are configured"
 _PROCESSES = (
-    *(Column("name", Place.TITLE), Column("state", Place.TITLE), Column("role")),
+    *(Column("name", Slot.TITLE), Column("state", Slot.TITLE), Column("role")),
     *(Column("pid"), Column("renewed")),
 )
 _NO_PROCESS = "none was ever here: `answerback serve` starts one"
-_ERRORS = (
-    *(Column("run", Place.TITLE), Column("ended", Place.TITLE), Column("says", Place.PROSE)),
-)
-_DOUBT = (Column("what", Place.TITLE), Column("since", Place.TITLE), Column("next", Place.COMMAND))
+_ERRORS = (*(Column("run", Slot.TITLE), Column("ended", Slot.TITLE), Column("says", Slot.PROSE)),)
+_DOUBT = (Column("what", Slot.TITLE), Column("since", Slot.TITLE), Column("next", Slot.COMMAND))
 
 
 def _doubts(picture: _Picture) -> render.Picture:

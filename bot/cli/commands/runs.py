@@ -15,7 +15,7 @@ from bot.cli import options
 from bot.cli.apply import Action, apply_to, given, named
 from bot.cli.output import render
 from bot.cli.output.course import print_course
-from bot.cli.output.layout import Column, Place, quoted
+from bot.cli.output.layout import Column, Slot, quoted
 from bot.cli.output.shapes import moment_shape, part_shape, run_shape, shape
 from bot.cli.output.wording import TO_BEGIN
 from bot.cli.session import DONE, MISUSED, NOT_DONE, CommandFailed, chats_of, in_session, one_run
@@ -101,9 +101,9 @@ def _state_of(run: RunLine) -> str:
 
 
 _COLUMNS = (
-    *(Column("run", Place.NUMBER), Column("request", Place.TITLE), Column("state", Place.TITLE)),
+    *(Column("run", Slot.NUMBER), Column("request", Slot.TITLE), Column("state", Slot.TITLE)),
     *(Column(name) for name in ("account", "chat", "made", "attempts", "holder")),
-    Column("detail", Place.PROSE),
+    Column("detail", Slot.PROSE),
 )
 
 
@@ -283,7 +283,7 @@ def why(run: options.Run, *, json: options.Json = False) -> None:
         render.as_json(shape(found, evidence=dict(found.evidence)))
         return
     render.lines([f"run {found.run}: {found.says}"])
-    render.table((Column("evidence", Place.TITLE), Column("", Place.PROSE)), found.evidence)
+    render.table((Column("evidence", Slot.TITLE), Column("", Slot.PROSE)), found.evidence)
     if found.act:
         render.next_step(found.act)
 
@@ -425,5 +425,5 @@ def explain(*, json: options.Json = False) -> None:
         keys = ("ending", "sentence", "reaction")
         render.as_json([dict(zip(keys, row, strict=True)) for row in rows])
     else:
-        ending, means = Column("ending", Place.TITLE), Column("what it means", Place.PROSE)
+        ending, means = Column("ending", Slot.TITLE), Column("what it means", Slot.PROSE)
         render.table((ending, means, Column("what follows")), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.cli.output import render
-from bot.cli.output.layout import Column, Place, quoted
+from bot.cli.output.layout import Column, Slot, quoted
 from bot.domain.reply import PartKind
 from bot.lazy_imports import lazy_imports
 from bot.operations.reports.phrases import safe, when
@@ -15,10 +15,10 @@ with lazy_imports(__name__):
     from storage.views.conversation import Heard, Said
     from storage.views.timeline import Moment
 
-_COURSE = (Column("at", Place.TITLE), Column("who", Place.TITLE), Column("what", Place.WORDS))
+_COURSE = (Column("at", Slot.TITLE), Column("who", Slot.TITLE), Column("what", Slot.WORDS))
 _TALK = (
-    *(Column("at", Place.TITLE), Column("who", Place.TITLE), Column("run", Place.TITLE)),
-    Column("what", Place.WORDS),
+    *(Column("at", Slot.TITLE), Column("who", Slot.TITLE), Column("run", Slot.TITLE)),
+    Column("what", Slot.WORDS),
 )
 
 

@@ -32,8 +32,8 @@ _STYLES = {
 }
 
 
-class Place(Enum):
-    """The place of a column's values in a card, and with it how they may be broken."""
+class Slot(Enum):
+    """The slot of a column in a card, which also says how its values may be broken."""
 
     NUMBER = auto()
     """At the beginning of the title, behind the column's name."""
@@ -49,7 +49,7 @@ class Place(Enum):
     """As prose, but the command stays whole; what follows its ` # ` says what it does."""
 
 
-_BROKEN = (Place.PROSE, Place.WORDS, Place.COMMAND)
+_BROKEN = (Slot.PROSE, Slot.WORDS, Slot.COMMAND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Column:
     """A column by its name."""
 
     name: str
-    place: Place = Place.FACT
+    slot: Slot = Slot.FACT
 
 
 def quoted(text: str) -> str:
@@ -90,12 +90,12 @@ class _Cell:
     @property
     def lines(self) -> list[str]:
         """The lines that are never joined with others."""
-        match self.column.place:
-            case Place.NUMBER | Place.TITLE | Place.FACT | Place.PROSE:
+        match self.column.slot:
+            case Slot.NUMBER | Slot.TITLE | Slot.FACT | Slot.PROSE:
                 return [safe(self.value)]
-            case Place.WORDS:
+            case Slot.WORDS:
                 return [safe(line.expandtabs(4)) for line in self.value.split("\n")]
-            case Place.COMMAND:
+            case Slot.COMMAND:
                 return [safe(part) for part in self.value.split("  # ", 1)]
             case other:
                 assert_never(other)
@@ -108,21 +108,21 @@ class _Cell:
     @property
     def least(self) -> int:
         """The width below which this can't be read in a table."""
-        match self.column.place:
-            case Place.NUMBER | Place.TITLE | Place.FACT:
+        match self.column.slot:
+            case Slot.NUMBER | Slot.TITLE | Slot.FACT:
                 return self.natural
-            case Place.PROSE | Place.WORDS:
+            case Slot.PROSE | Slot.WORDS:
                 return min(self.natural, _READABLE)
-            case Place.COMMAND:
+            case Slot.COMMAND:
                 return max(cell_len(self.lines[0]), min(self.natural, _READABLE))
             case other:
                 assert_never(other)
 
     def wrapped(self, width: int) -> list[str]:
         """The lines as they stand in so many columns."""
-        if self.column.place not in _BROKEN:
+        if self.column.slot not in _BROKEN:
             return self.lines
-        if self.column.place is Place.COMMAND:
+        if self.column.slot is Slot.COMMAND:
             return [self.lines[0], *wrap(self.lines[1:], width)]
         return wrap(self.lines, width)
 
@@ -272,20 +272,20 @@ def _cards(cells: Sequence[Sequence[_Cell]], width: int) -> list[Line]:
 
 
 def _card(row: Sequence[_Cell], width: int) -> Iterator[Line]:
-    title = [_in_title(cell) for cell in row if cell.column.place in (Place.NUMBER, Place.TITLE)]
+    title = [_in_title(cell) for cell in row if cell.column.slot in (Slot.NUMBER, Slot.TITLE)]
     for at, text in enumerate(facts(title, width - len(_INDENT))):
         yield styled((_INDENT if at else "") + text, "bold")
     named = [
-        f"{cell.column.name}: {cell.lines[0]}" for cell in row if cell.column.place is Place.FACT
+        f"{cell.column.name}: {cell.lines[0]}" for cell in row if cell.column.slot is Slot.FACT
     ]
     yield from (styled(_INDENT + text) for text in facts(named, width - len(_INDENT)))
     for cell in row:
-        if cell.column.place in _BROKEN:
+        if cell.column.slot in _BROKEN:
             yield from _on_its_own(cell, width, _INDENT)
 
 
 def _in_title(cell: _Cell) -> str:
-    name = f"{cell.column.name} " if cell.column.place is Place.NUMBER else ""
+    name = f"{cell.column.name} " if cell.column.slot is Slot.NUMBER else ""
     return name + cell.lines[0]
 
 
@@ -293,7 +293,7 @@ def _on_its_own(cell: _Cell, width: int, indent: str) -> Iterator[Line]:
     name = f"{cell.column.name}: "
     below = indent + " " * cell_len(name)
     first, *more = cell.wrapped(width - len(below))
-    if cell_len(below + first) > width and cell.column.place is not Place.COMMAND:
+    if cell_len(below + first) > width and cell.column.slot is not Slot.COMMAND:
         first, more = "", [first, *more]
     yield styled((indent + name + first).rstrip())
     yield from (_moved_left(styled(below + text), width) for text in more)

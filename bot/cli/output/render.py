@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from bot.cli.output.layout import GAP, Column, Line, Place, facts, labelled, laid_out, styled, wrap
+from bot.cli.output.layout import GAP, Column, Line, Slot, facts, labelled, laid_out, styled, wrap
 from bot.lazy_imports import lazy_imports
 from bot.operations.reports.phrases import safe
 
@@ -65,7 +65,7 @@ def next_step(act: str) -> None:
 
 def step(act: str) -> Picture:
     """The next command of a picture."""
-    return labelled(Column("next", Place.COMMAND), act, _width())
+    return labelled(Column("next", Slot.COMMAND), act, _width())
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:

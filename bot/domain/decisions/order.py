@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
-Place = tuple[float, ...]
+SortKey = tuple[float, ...]
 """A time in epoch seconds, and further numbers for what is of one time."""
 
 
@@ -42,16 +42,16 @@ def as_written(messages: Iterable[M]) -> Sequence[M]:
     recorded = sorted(messages, key=lambda message: message.id)
     if len(recorded) < 2:  # as most turns have it
         return recorded
-    placed: list[tuple[Place, M]] = []
-    last: Place = (0.0, 0)
+    keyed: list[tuple[SortKey, M]] = []
+    last: SortKey = (0.0, 0)
     for message in recorded:
         if message.sent_at is None:
             written = max((message.received_at, 0), last)
         else:
             written = (message.sent_at, _number(message.provider_id))
         last = max(last, written)
-        placed.append(((*written, message.id), message))
-    return [message for _, message in sorted(placed, key=lambda one: one[0])]
+        keyed.append(((*written, message.id), message))
+    return [message for _, message in sorted(keyed, key=lambda one: one[0])]
 
 
 def _number(provider_id: str) -> int:
@@ -84,17 +84,17 @@ def as_answered(
     only its time tells its place.
     """
     by_hand = list(words)
-    placed: list[tuple[Place, EndedTurn | ByHand]] = [((one.part, 0, 0), one) for one in by_hand]
+    keyed: list[tuple[SortKey, EndedTurn | ByHand]] = [((one.part, 0, 0), one) for one in by_hand]
     last = 0
     for turn in sorted(turns, key=lambda turn: turn.run):
         if turn.answer is None:
             earlier = (one.part for one in by_hand if one.at < turn.ended_at)
             last = max(last, max(earlier, default=0))
-            placed.append(((last, 1, turn.run), turn))
+            keyed.append(((last, 1, turn.run), turn))
         else:
             last = max(last, turn.answer)
-            placed.append(((turn.answer, 0, turn.run), turn))
-    return [one for _, one in sorted(placed, key=lambda one: one[0])]
+            keyed.append(((turn.answer, 0, turn.run), turn))
+    return [one for _, one in sorted(keyed, key=lambda one: one[0])]
 
 
 _NO_STEP = 1.0
@@ -108,13 +108,13 @@ class _Sequence(Generic[T]):
 
     rest: Iterator[T]
     next: T
-    place: Place
+    key: SortKey
     followed: int = 0
     at: float = float("-inf")
 
     @property
     def back(self) -> float:
-        return max(0.0, self.at - self.place[0])
+        return max(0.0, self.at - self.key[0])
 
 
 def _never(_one: object) -> bool:
@@ -122,7 +122,7 @@ def _never(_one: object) -> bool:
 
 
 def in_one_order(
-    *several: Iterable[T], place: Callable[[T], Place], held: Callable[[T], bool] = _never
+    *several: Iterable[T], key: Callable[[T], SortKey], held: Callable[[T], bool] = _never
 ) -> Iterator[T]:
     """Sequences in one, each in its own order, and beside each other by time; nothing comes while
     it is `held`, which some next member never is.
@@ -132,22 +132,22 @@ def in_one_order(
     set, so this is what came no later than by the same time again.
     """
     sequences = [
-        _Sequence(rest, first, place(first)) for rest in map(iter, several) for first in _one(rest)
+        _Sequence(rest, first, key(first)) for rest in map(iter, several) for first in _one(rest)
     ]
     steps, until = 0, float("-inf")
     while sequences:
         free = [s for s in sequences if not held(s.next)]
         begin = [s for s in free if s.back > _NO_STEP and s.followed == steps]
         as_far = max((s.at + s.back for s in begin), default=float("inf"))
-        before = [s for s in free if s not in begin and s.place[0] <= as_far]
-        first = min(before or begin, key=lambda s: s.place)
+        before = [s for s in free if s not in begin and s.key[0] <= as_far]
+        first = min(before or begin, key=lambda s: s.key)
         if first in begin:
             steps, until = steps + 1, as_far
-        if first.back > _NO_STEP or first.place[0] > until:
+        if first.back > _NO_STEP or first.key[0] > until:
             first.followed = steps
-        first.at = first.place[0]
+        first.at = first.key[0]
         yield first.next
-        sequences = [s for s in sequences if s is not first or _goes_on(s, place)]
+        sequences = [s for s in sequences if s is not first or _goes_on(s, key)]
 
 
 def _one(rest: Iterator[T]) -> Iterator[T]:
@@ -155,9 +155,9 @@ def _one(rest: Iterator[T]) -> Iterator[T]:
     yield from itertools.islice(rest, 1)
 
 
-def _goes_on(sequence: _Sequence[T], place: Callable[[T], Place]) -> bool:
+def _goes_on(sequence: _Sequence[T], key: Callable[[T], SortKey]) -> bool:
     """Look at its next member. False: there is none."""
     for found in _one(sequence.rest):
-        sequence.next, sequence.place = found, place(found)
+        sequence.next, sequence.key = found, key(found)
         return True
     return False

@@ -16,7 +16,7 @@ from bot.operations.reports.shortening import shortened_in
 from bot.operator.live import Pieces
 from bot.operator.view import Asked, View, number_told
 from storage.statements.tx import Tx
-from storage.views.concerns import COUNTED, Place
+from storage.views.concerns import COUNTED, Mark
 
 PATH = "/chats"
 _AT_ONCE = 25
@@ -92,13 +92,13 @@ def _wish(asked: Asked) -> Wish:
 
 
 def _told(cursor: Cursor) -> str:
-    return f"{cursor.concern.value}-{cursor.place.at!r}-{cursor.place.chat}"
+    return f"{cursor.concern.value}-{cursor.mark.at!r}-{cursor.mark.chat}"
 
 
 def _cursor(told: str) -> Cursor:
-    """The place that `_told` told. Raises ValueError."""
+    """The cursor that `_told` wrote. Raises ValueError."""
     concern, at, chat = told.split("-", 2)
-    return Cursor(Concern(concern), Place(float(at), number_told(chat)))
+    return Cursor(Concern(concern), Mark(float(at), number_told(chat)))
 
 
 def _values(found: Listed, wish: Wish) -> dict[str, object]:

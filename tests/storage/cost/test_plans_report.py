@@ -20,7 +20,7 @@ from tests.storage.kit import LEASE, Hand
 
 
 def _with_concern(hand: Hand, concern: Concern) -> Reading:
-    return reading(hand, concerns.with_concern, concern, concerns.Place(1.0, 1), 25)
+    return reading(hand, concerns.with_concern, concern, concerns.Mark(1.0, 1), 25)
 
 
 QUESTIONS: dict[str, Callable[[Hand], Reading]] = {

@@ -13,7 +13,7 @@ from storage import chats, outbox, runs
 from storage.outbox import Attempt, PartOwner
 from storage.statements.tx import Tx
 from storage.views.chats import heard_lately
-from storage.views.concerns import Place, concerns_of, count_concerns, with_concern
+from storage.views.concerns import Mark, concerns_of, count_concerns, with_concern
 from tests.storage.kit import Hand, message, store
 
 DAY = 86_400.0
@@ -130,7 +130,7 @@ def test_pages_of_one_reason_hold_each_chat_once_the_longest_wait_first(
         made.append(make(hand))
         hand.advance(float(moment % 2))  # Some come at the same moment.
     found: list[int] = []
-    after: Place | None = None
+    after: Mark | None = None
     while page := hand.do(with_concern, concern, after, 2):
         found += [place.chat for place in page]
         after = page[-1]
