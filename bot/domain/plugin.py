@@ -1,4 +1,4 @@
-"""A channel as a plug-in: how its accounts are connected, and all that they can do besides sending.
+"""A channel as a plug-in: connecting its accounts, and all that they can do besides sending.
 
 `channels/<name>/__init__.py` exports one `ChannelPlugin` as CHANNEL. Everything that differs
 between platforms is in it or in the `Traits` of its channel; nothing else knows platforms by name.

@@ -1,4 +1,4 @@
-"""The standing of new messages: what their chats say of them, read while the chats are locked."""
+"""The standing of new messages, one row for each, read while their chats are locked."""
 
 from __future__ import annotations
 
