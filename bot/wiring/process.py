@@ -400,14 +400,7 @@ async def running(
             rt.db,
             rt.clock,
             rt.terms.work.lease,
-            Identity(
-                name=settings.holder_name or socket.gethostname(),
-                boot=rt.clock.token(),
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                role=role.value,
-                version=our_version(),
-            ),
+            _identity(settings, role, rt.clock),
             stack.enter_context(LoopWatchdog()).stood,
         )
         # After the database is closed: until then a renewal under way may take the name.
@@ -446,6 +439,18 @@ async def running(
             yield process
         finally:
             await process.end()
+
+
+def _identity(settings: Settings, role: Role, clock: Clock) -> Identity:
+    host = socket.gethostname()
+    return Identity(
+        name=settings.holder_name or host,
+        boot=clock.token(),
+        host=host,
+        pid=os.getpid(),
+        role=role.value,
+        version=our_version(),
+    )
 
 
 async def _opened(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Database:

@@ -1,7 +1,7 @@
 """Admission: a recorded message is answered, carried out as a command, or ignored.
 
-An ignored message is recorded all the same, with the reason; a person who was refused for
-abuse, or because the bot is private, is told once.
+An ignored message is recorded all the same, with the reason. A person who is refused because of
+a limit, or because the bot is private, is told so once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bot.domain.message import Addressing, ChatKind, Inbound, InboundKind
 
 
 class Unanswered(Worded):
-    """The reason for which a message is recorded and not answered."""
+    """The reason why a message is recorded and not answered."""
 
     BOT = "bot", "from a bot"
     BROADCAST = "broadcast", "a channel post"
@@ -34,8 +34,8 @@ class Unanswered(Worded):
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """The chat's side of the decision; the message itself counts in none of the numbers. `names`
-    are all addresses of the chat, where a list of names matters."""
+    """The facts about the chat. Its numbers do not include the message itself. `names` are all
+    addresses of the chat, if there is a list of allowed names."""
 
     opted_out: bool
     recent_messages: int
@@ -46,15 +46,15 @@ class ChatFacts:
 
 _BACK_IN = frozenset({Command.OPT_IN, Command.START})
 _ALWAYS = frozenset({Command.STOP, Command.OPT_OUT})
-"""Commands that ask for less are heard, however fast they come."""
+"""Commands that ask for less: they are carried out however fast they come."""
 _ADDRESSED = frozenset({Addressing.MENTION, Addressing.REPLY, Addressing.COMMAND})
 
 
 def admit(
     message: Inbound, command: Command | None, facts: ChatFacts, terms: IntakeTerms
 ) -> Unanswered | None:
-    """The reason, the strongest that applies, to ignore a message that was not seen before;
-    None: it is answered, or carried out if it is a command."""
+    """The strongest reason to ignore a message that was not recorded before; None: it is answered,
+    or carried out if it is a command."""
     not_us = message.addressing is Addressing.NOT_US
     in_group = message.chat_kind is ChatKind.GROUP
     applies = {
@@ -90,21 +90,21 @@ def invited(names: Iterable[str], allowed: frozenset[str]) -> bool:
 
 
 _QUIET_LONGEST = 5
-"""A quiet time is waited for at most so many times over: who never stops is answered too."""
+"""The most quiet times that a run waits: somebody who never stops writing is answered too."""
 
 
 def wait_for_more(message: Inbound, terms: IntakeTerms) -> float:
-    """Seconds to wait for what may follow: an album's next member, the next piece of a text, or
-    a quiet time."""
+    """Seconds to wait for what may follow: the next member of an album, the next piece of a text,
+    or just a further message."""
     if not message.gathers:
         return terms.quiet
     return max(terms.album_quiet if message.album else terms.pieces_quiet, terms.quiet)
 
 
 def belongs(message: Inbound, began: float | None, now: float, terms: IntakeTerms) -> bool:
-    """Tell whether the message belongs to the album that began then, or goes on with what its
-    sender wrote then; None for neither. Only an album has a name of its own: the other is soon
-    over."""
+    """Tell whether the message belongs to the album that began at `began`, or goes on with what its
+    sender wrote then; None: there is neither. Only albums have a name, by which a late member is
+    recognised; anything else has to follow soon."""
     return began is not None and (bool(message.album) or now - began <= terms.album_longest)
 
 
@@ -116,11 +116,10 @@ def joins_until(
     now: float,
     terms: IntakeTerms,
 ) -> float | None:
-    """The moment until which a run, claimed `attempts` times, waits for more when it takes this
-    message; None when the message needs a run of its own. `began` is as `belongs` takes it, within
-    the run.
+    """The moment until which a run that takes this message waits for more; None: the message needs
+    a run of its own. `attempts` counts the claims of the run; `began` is that of `belongs`.
 
-    Only a run that was never claimed takes a message: an agent must not read half of one.
+    Only a run that was never claimed can take a message: its agent may have read the others.
     """
     together = belongs(message, began, now, terms)
     if attempts > 0 or (terms.burst is Burst.EACH and not together):

@@ -1,4 +1,4 @@
-"""The operator's bounds, in pieces. Seconds unless the name says otherwise."""
+"""The operator's bounds, grouped by the rooms that need them. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.domain.decisions.verdict import POLICY, Policy
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
-    """`seconds` a renewal is worth and `heartbeat` seconds between renewals."""
+    """A lease lasts `seconds` from its last renewal, and is renewed every `heartbeat` seconds."""
 
     seconds: float
     heartbeat: float
@@ -32,8 +32,8 @@ class Burst(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
-    """Bounds of the work on a turn. `handoff_patience` passes before a person who waits for
-    another is told that nobody came; 0 is for ever."""
+    """Bounds of the work on turns. `handoff_patience` is the time after a handoff after which the
+    person is told that nobody could answer yet; 0: never."""
 
     lease: LeaseTerms = LeaseTerms(15.0, 5.0)
     run_deadline: float = 900.0
@@ -48,8 +48,9 @@ class WorkTerms:
 
 @dataclass(frozen=True, slots=True)
 class IntakeTerms:
-    """Bounds of intake and batching. `allowed` empty lets everybody in. `pieces_quiet` is waited
-    for what may go on in a further message without an album's name; `album_longest` bounds both."""
+    """Bounds of intake and batching. An empty `allowed` lets everybody in. `album_quiet` is the
+    time without a further message after which an album is complete, `pieces_quiet` the same for a
+    text in pieces; `album_longest` bounds both."""
 
     burst: Burst = Burst.MERGE
     quiet: float = 0.0
@@ -60,15 +61,15 @@ class IntakeTerms:
     waiting_max: int = 100
     turns_per_day: int = 0
     words: bool = True
-    """True where whole messages such as "cancel" are commands on WhatsApp."""
+    """True if whole messages such as "cancel" are commands on WhatsApp."""
     data: bool = True
-    """True where people ask themselves for a copy of their chat, or to have it forgotten."""
+    """True if people may ask for a copy of their chat, or to have it forgotten."""
     allowed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """All bounds together, handed out in pieces."""
+    """All bounds together."""
 
     work: WorkTerms = WorkTerms()
     intake: IntakeTerms = IntakeTerms()
