@@ -1,4 +1,4 @@
-"""Actions of an operator: their author, their result, and applying one or only planning it.
+"""Acts of an operator: their author, their outcome, and doing one or only planning it.
 
 An action is one transaction that changes rows under a guard, or says why it does not: too
 late, nothing to do, or refused because a person could read the same answer twice. Two shells
@@ -18,7 +18,7 @@ NOT_CONFIGURED = "its account is not configured here: run this where the service
 
 
 class Result(StrEnum):
-    """The outcome of an action."""
+    """The kinds of outcome of an act."""
 
     DONE = "done"
     TOO_LATE = "too late"
@@ -29,23 +29,23 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The person who acts, and the reason."""
+    """The person who acts, with the reason that they gave."""
 
     name: str
     reason: str = ""
 
     def because(self, otherwise: str) -> str:
-        """The reason as it is kept."""
+        """The reason that they gave, or else `otherwise`."""
         return self.reason or otherwise
 
     def signed(self, act: str) -> str:
-        """The act with who did it, and the reason if one was given."""
+        """The act, followed by who did it and the reason, if one was given."""
         return f"{act} by {self.name}" + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """One action's outcome in one sentence. `wake` are the hints to tell after the commit."""
+    """The outcome of one act, with a sentence. `wake` are the hints to give after the commit."""
 
     subject: str
     result: Result
@@ -55,7 +55,7 @@ class Acted:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A thing that is acted on, by the name under which outcomes tell of it."""
+    """The subject of an act, by the name that its outcomes use."""
 
     name: str
 
@@ -70,7 +70,7 @@ class Subject:
 
 
 class _Planned(Exception):
-    """Carries a plan out of the transaction that is rolled back."""
+    """Carries the outcome out of a transaction that is rolled back."""
 
     def __init__(self, acted: Acted) -> None:
         super().__init__("rolled back: a dry run")
@@ -78,7 +78,7 @@ class _Planned(Exception):
 
 
 async def apply(rt: Runtime, act: Callable[[Tx], Acted], *, dry_run: bool = False) -> Acted:
-    """Do the act in its transaction and tell who waits; or only find out what it would do.
+    """Do the act in a transaction and give its hints, or only find out what it would do.
 
     Raises DatabaseUnavailable.
     """

@@ -1,4 +1,4 @@
-"""Actions on chats."""
+"""Acts on chats."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from storage.views.chats import LastIds, last_ids
 
 
 def pause(tx: Tx, _rt: Runtime, by: Operator, chat: int, seconds: float | None) -> Acted:
-    """The agent answers nothing in this chat for so long, or until it is resumed; what comes
-    is recorded and waits. A turn that runs now ends by itself and its answer waits."""
+    """Keep the agent from answering in this chat for `seconds`, or until it is resumed. Messages
+    that come are recorded and wait. A turn that runs now goes on, and its answer waits."""
     it, locked, now = Subject(f"chat {chat}"), chats.lock(tx, chat), clock.read(tx)
     if seconds is None and locked.paused_until is not None and locked.paused_until > now:
         return it.too_late("it is paused already")
@@ -40,7 +40,7 @@ def pause(tx: Tx, _rt: Runtime, by: Operator, chat: int, seconds: float | None) 
 
 
 def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted:
-    """The agent answers again: what waited is answered in order, or with `drop` cancelled."""
+    """Let the agent answer again: what waited is answered in order or, with `drop`, cancelled."""
     it = Subject(f"chat {chat}")
     chat = chats.lock(tx, chat).id
     was_paused = chats.resume(tx, chat)
@@ -67,7 +67,7 @@ def resume(tx: Tx, rt: Runtime, by: Operator, chat: int, *, drop: bool) -> Acted
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form in which somebody hands in a reply; an empty one asks for nothing.
+    """The form with which somebody hands in a reply. An empty one guards against nothing.
 
     `key` names it: the same form handed in again is the same reply. `seen` is the newest part of
     ours that its writer has read (`hand_replies.last_said`): who has said something since then
@@ -122,14 +122,14 @@ def reply(
 
 
 def _digest(text: str, attached: Sequence[FileOut]) -> str:
-    """A hash of all that a form hands in."""
+    """A hash of the text and files of a reply."""
     whole = "\0".join([text, *(f"{file.name} {file.url} {file.content}" for file in attached)])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _handed_in(tx: Tx, it: Subject, chat: int, form: Form, digest: str) -> Acted | None:
-    """The outcome of a form that was handed in before, or whose writer has not read everything;
-    None for any other. The chat is locked."""
+    """The outcome, if this form was handed in before or its writer has not read everything; else
+    None. The chat is locked."""
     known = hand_replies.under(tx, form.key) if form.key else None
     if known is not None and known.chat == chat and known.digest in ("", digest):
         return it.done(f"part {known.part} has these words already: the form was sent twice")
@@ -143,8 +143,8 @@ def _handed_in(tx: Tx, it: Subject, chat: int, form: Form, digest: str) -> Acted
 
 
 def note(tx: Tx, by: Operator, chat: int, text: str, *, key: str = "") -> Acted:
-    """Tell colleagues something about the chat. Nothing of it is ever sent. `key` names the form in
-    which it is handed in: the same one again is the same note."""
+    """Store a note about the chat for colleagues; it is never sent. `key` names the form with which
+    it is handed in: the same form again makes no second note."""
     it, locked = Subject(f"chat {chat}"), chats.lock(tx, chat)
     said = clean(text).strip()
     if not said:
@@ -161,7 +161,7 @@ def note(tx: Tx, by: Operator, chat: int, text: str, *, key: str = "") -> Acted:
 
 
 def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
-    """The reason for which nothing can be written to this chat now; empty when it can."""
+    """The reason why nothing can be written to this chat now; empty if it can."""
     if chat.silenced is not None:
         return f"nothing reaches this chat until the person writes: {chat.silenced.words}"
     closed = rt.window_closed(chat.account, chat.last_inbound_at, clock.read(tx))
@@ -171,7 +171,7 @@ def cannot_write(tx: Tx, rt: Runtime, chat: Chat) -> str:
 
 
 async def forget(rt: Runtime, by: Operator, chat: int) -> Acted:
-    """Delete what was said in a chat, a bounded transaction at a time.
+    """Delete the words of a chat, in transactions of a bounded size.
 
     Raises DatabaseUnavailable; what was deleted by then stays deleted.
     """

@@ -1,4 +1,4 @@
-"""Bringing everything to another database, and taking one into use again."""
+"""Copying everything to another database, and taking a closed one into use again."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["Copied", "CopyFailed", "Pace", "Seal", "copy_database", "reopen_data
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The place that a copy has come to, and its speed: `rate` in rows a second, `left` in seconds.
-    Both are 0 while nothing is known."""
+    """The progress of a copy, with its speed (`rate`, rows per second) and the seconds that are
+    left. Both are 0 while they are not known."""
 
     progress: Progress
     rate: float = 0.0

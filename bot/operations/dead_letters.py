@@ -1,4 +1,4 @@
-"""Actions on dead letters: payloads that were acknowledged and that nobody could read."""
+"""Acts on dead letters: payloads that were acknowledged and could not be read."""
 
 from __future__ import annotations
 

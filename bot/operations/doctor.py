@@ -1,4 +1,5 @@
-"""An examination of everything that this process would need: faults, each with its fix."""
+"""The examination behind `answerback doctor`: everything that a process needs, and each fault with
+its fix."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from storage.views.health import diagnostics
 _DISK_LEFT = 500_000_000
 """Bytes."""
 _PATIENCE = 5.0
-"""Seconds that anything which is asked may take."""
+"""Seconds that each question may take."""
 _LATELY = 7 * 86_400.0
 """Seconds for which a platform's report is shown."""
 _TODAY = 86_400.0
@@ -41,7 +42,7 @@ _NOT_FOR_PEOPLE = {
     "echo": "the bot repeats what people write",
     "demo": "the bot works for a while, and answers with a receipt that nobody paid for",
 }
-"""The agents that are there to try things out, and what people get from them."""
+"""The agents that are only there for trying things out, with what people get from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ class Examined:
 
 
 def settings_problems(error: ConfigurationError) -> Sequence[Finding]:
-    """The findings where the settings can't be read."""
+    """The findings if the settings can't be read."""
     fix = "correct the variable in the environment or in .env (see .env.example)"
     return [_program(), *(problem("settings", line, fix) for line in str(error).splitlines())]
 
 
 async def examine(process: Examined) -> Sequence[Finding]:
-    """Every finding, in the order in which things depend on each other. Never raises."""
+    """All findings, in an order in which later ones depend on earlier ones. Never raises."""
     settings, clock = process.settings, process.clock
     found = [_program(), *_settings(process), _disk(settings), *_open_to_all(settings)]
     stored = await _database(settings, clock)
@@ -119,7 +120,7 @@ def _disk(settings: Settings) -> Finding:
 
 
 def _open_to_all(settings: Settings) -> Sequence[Finding]:
-    """The files with secrets or people's words that every user of this machine may read."""
+    """The files with secrets or people's words that other users of this machine may read."""
     parsed = parsed_url(settings.database_url)
     files = [Path(FILE)]
     if parsed.get_backend_name() == "sqlite":
@@ -183,14 +184,14 @@ async def _platforms(process: Examined) -> Sequence[Finding]:
 
 
 async def _reported(session: OperatorSession) -> Sequence[Finding]:
-    """The latest words of the platforms on our accounts, from their webhooks."""
+    """The latest reports of the platforms on our accounts, from their webhooks."""
     told = await session.rt.db.read(audit_log.lately, audit_log.ACCOUNT_REPORT, _LATELY)
     fix = "see the account at its platform; this is shown for a week"
     return [warning("platform report", f"{why} ({age / 3600:.0f} h ago)", fix) for why, age in told]
 
 
 async def held_off(session: OperatorSession) -> Sequence[Finding]:
-    """The addresses from which nobody could sign in to the operator's page for a while."""
+    """The addresses from which sign-ins to the operator's page were refused lately."""
     told = await session.rt.db.read(audit_log.lately, audit_log.HELD_OFF, _TODAY)
     fix = (
         "if it is a proxy of yours, name it in WEB_PROXIES and have it pass on X-Forwarded-For; "
@@ -218,7 +219,7 @@ async def _holders(session: OperatorSession) -> Sequence[Finding]:
 
 
 def _of_other_versions(alive: Sequence[HolderRow]) -> Sequence[Finding]:
-    """The processes that an upgrade, or the way back, has not come to yet."""
+    """The processes that still run another version."""
     others = [row for row in alive if row.version != our_version()]
     if not others:
         return []
@@ -228,14 +229,14 @@ def _of_other_versions(alive: Sequence[HolderRow]) -> Sequence[Finding]:
 
 
 async def _sending(session: OperatorSession) -> Sequence[Finding]:
-    """The accounts that a platform lets send nothing, in the words that a send met."""
+    """The accounts that can't send, with the platform's reason."""
     fix = "put it right; a restart and `answerback webhook set` try the account again at once"
     down = await session.rt.db.read(diagnostics.accounts_down)
     return [problem("sending", fact.says or "", fix) for fact in down]
 
 
 async def _here(settings: Settings) -> Sequence[Finding]:
-    """The checks of the process that listens on our own port, which it alone can make."""
+    """The checks that only the running process can make, asked of it on our own port."""
     place = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - read
     url = httpx.URL(scheme="http", host=place, port=settings.port, path="/readyz")
     try:

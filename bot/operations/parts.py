@@ -1,4 +1,4 @@
-"""Actions on single messages of the outbox."""
+"""Acts on single parts of the outbox."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MOVED_ON = "it moved on while you looked"
 
 
 def resolve(tx: Tx, rt: Runtime, by: Operator, part: int, *, arrived: bool) -> Acted:
-    """Say what became of a message that may have arrived. `arrived`: it counts as sent, and
-    a run that waited for this is answered; else it is sent once more, on its own row."""
+    """Resolve an uncertain part on an operator's word. `arrived`: it counts as sent, and a run that
+    ended in doubt of it as answered. Else it is sent once more."""
     found = outbox.get(tx, part)
     assert found is not None
     chat = chats.lock(tx, found.chat)
@@ -61,6 +61,6 @@ def _send_again(tx: Tx, rt: Runtime, part: Part, chat: Chat, it: Subject) -> Act
 
 
 def too_old(tx: Tx, rt: Runtime, parts: Sequence[Part]) -> bool:
-    """Tell whether these parts would be thrown away for their age instead of being sent."""
+    """Tell whether these parts are too old to be sent."""
     eldest = min(part.created_at for part in parts)
     return clock.read(tx) - eldest > rt.terms.policy.answer_max_age

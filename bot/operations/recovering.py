@@ -1,4 +1,4 @@
-"""A recovery pass that an operator asks for, whether or not any process works."""
+"""A recovery pass on an operator's request, whether or not any process works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from storage.views.health import diagnostics
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The numbers of runs that were released, parts that became uncertain and chats that go on."""
+    """The numbers of runs that were released, parts that became uncertain, and chats that got a
+    head."""
 
     released: int
     uncertain: int
@@ -19,8 +20,8 @@ class Recovered:
 
 
 async def recover(rt: Runtime, who: str) -> Recovered:
-    """Release what dead holders held, and let waiting chats begin. A process that is merely late
-    gets two heartbeats to say so. Raises DatabaseUnavailable."""
+    """Release what dead holders held, and repair chats without a head. A process that is merely
+    late gets the time of two heartbeats to renew. Raises DatabaseUnavailable."""
     lease = rt.terms.work.lease
     if await rt.db.read(diagnostics.overdue_holders, lease.seconds):
         await rt.clock.sleep(2 * lease.heartbeat)

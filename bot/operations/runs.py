@@ -1,4 +1,4 @@
-"""Actions on runs."""
+"""Acts on runs."""
 
 from __future__ import annotations
 
