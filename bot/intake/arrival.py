@@ -19,6 +19,7 @@ from bot.domain.message import (
     Migrated,
     Reported,
     Revoked,
+    clean,
 )
 from bot.domain.run import Run
 from storage.inbox import NewPayload
@@ -58,7 +59,8 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One payload of one account, verified; `body` is what came over the wire."""
+    """One payload of one account, verified; `body` is what came over the wire, by whichever door,
+    with all that a database takes of it: else nobody could keep it."""
 
     account: int
     body: str
@@ -67,10 +69,13 @@ class Arrival:
     named: Named | None = None
     """The name of a client's message, which has one under each address of its chat."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "body", clean(self.body))
+
     @property
     def digest(self) -> str:
         """Names the payload, so that a dead letter is kept once."""
-        return hashlib.sha256(self.body.encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(self.body.encode()).hexdigest()
 
     def payload(
         self,
