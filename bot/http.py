@@ -27,7 +27,7 @@ from bot.domain.clients.desk import App
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
-from bot.domain.message import Ignored, clean, shortened
+from bot.domain.message import Ignored, shortened
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
 from bot.intake.arrival import Arrival
@@ -275,8 +275,7 @@ async def _take(site: Site, receiver: int, payload: Payload) -> None:
         account = receiver
     elif payload.status is not None:
         payload = await _take_status(site.rt, account, payload, payload.status)
-    # Of whatever its channel made, a database takes what it can: else nobody could keep it.
-    arrival = Arrival(account, clean(payload.text))
+    arrival = Arrival(account, payload.text)
     if payload.error:
         await site.intake.take_dead_letter(arrival, payload.error)
     elif payload.events:

@@ -7,6 +7,7 @@
 set -eu
 umask 077
 target=${1:?name the file to write, such as answerback.sql.gz}
+target=$(cd "$(dirname "$target")" && pwd)/$(basename "$target")
 cd "$(dirname "$0")/.."
 [ ! -e "$target" ] || { echo "$target is there already: name another file" >&2; exit 1; }
 part=$(mktemp "$target.XXXXXX")

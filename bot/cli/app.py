@@ -39,6 +39,9 @@ _LINGERS = 300.0
 _NOT_FOR_OPERATORS = ("serve", "chat", "up", "--version")
 """First words of calls that need no command of theirs."""
 
+_STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+"""The standard files in the order of their numbers, and how each is opened."""
+
 app = typer.Typer(
     name="answerback",
     help="Bots on WhatsApp, Telegram and the web, in which every message gets its answer, once.",
@@ -201,6 +204,13 @@ def _fill_standard_files() -> None:
     os.close(number)
 
 
+def _open_streams(*names: str) -> None:
+    """Read and write those standard files too that were closed, for which Python has None."""
+    for number, (name, mode) in enumerate(_STREAMS.items()):
+        if name in names and getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
 def tell(error: Exception) -> None:
     """Say on standard error what could not be done."""
     sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
@@ -210,8 +220,10 @@ def main() -> None:
     """Run a command: what it could not do becomes one clear line and an exit code, 2
     for errors of the call, the settings and the database."""
     _fill_standard_files()
+    _open_streams("stdin", "stderr")
     called = sys.argv[1] if sys.argv[1:] else ""
     if called not in _NOT_FOR_OPERATORS:
+        _open_streams("stdout")  # But a chat must know that nobody sees its answers.
         add_operators(app, called)
         # A command ends soon, or shows pictures that leave little.
         gc.set_threshold(_SELDOM)

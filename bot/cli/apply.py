@@ -32,8 +32,8 @@ def given(names: Sequence[str]) -> list[str]:
     reading command. Raises CommandFailed."""
     if "-" not in names:
         return list(names)
-    text = sys.stdin.read()
     try:
+        text = sys.stdin.read()
         listed = (
             [str(row["id"]) for row in json.loads(text)]
             if text.lstrip().startswith("[")

@@ -43,6 +43,25 @@ class CommandFailed(Exception):
 
 
 @contextmanager
+def as_text() -> Iterator[None]:
+    """Around words from a call or standard input that go to people: bytes that are no text would
+    reach them as other characters, or nobody. Raises CommandFailed."""
+    try:
+        yield
+    except UnicodeError:
+        said = "the words are not in the character set of this terminal: write them as UTF-8"
+        raise CommandFailed(said, MISUSED) from None
+
+
+def words_given(text: str) -> str:
+    """The words of an argument, or of standard input where it is `-`. Raises CommandFailed."""
+    with as_text():
+        words = sys.stdin.read() if text == "-" else text
+        words.encode()  # Python keeps bytes that it can't read as lone surrogates.
+    return words
+
+
+@contextmanager
 def without_rich() -> Iterator[None]:
     """Let what the body imports do without rich: structlog and httpx load it, where it is, for
     tracebacks and tables that nobody draws here."""

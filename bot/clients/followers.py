@@ -151,6 +151,8 @@ class Followers:
                 return
             async with self._begun:
                 await self._start(follower, after)
+            if self.leaving.is_set():
+                self._send_away(follower)  # It had no place yet when the others were sent away.
 
         return Follower(who, session, until, begin, self._forget)
 

@@ -19,6 +19,7 @@ from bot.domain.message import (
     Migrated,
     Reported,
     Revoked,
+    clean,
 )
 from bot.domain.run import Run
 from storage.inbox import NewPayload
@@ -61,7 +62,8 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One verified payload of one account. `body` is what came over the wire."""
+    """One verified payload of one account. `body` is what came over the wire, less the characters
+    that no database takes."""
 
     account: int
     body: str
@@ -70,10 +72,13 @@ class Arrival:
     named: Named | None = None
     """For a client's message: its request id under each address of the chat."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "body", clean(self.body))
+
     @property
     def digest(self) -> str:
         """A hash of the payload, by which a dead letter is kept only once."""
-        return hashlib.sha256(self.body.encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(self.body.encode()).hexdigest()
 
     def payload(
         self,

@@ -261,10 +261,13 @@ async def _agent(process: Examined) -> Finding:
         return problem(name, str(error), "put right what it names, in the environment or in .env")
     if not agent.startswith(("http://", "https://")):
         return fine(name, f"{agent} loads")
+    url = httpx.URL(agent)
     try:
         async with httpx.AsyncClient(timeout=_PATIENCE, trust_env=False) as client:
-            answer = await client.get(agent)
+            answer = await client.get(url)
     except httpx.HTTPError as error:
-        said = f"{agent} can't be reached: {type(error).__name__}"
+        # Of an address its host alone: the rest of one may be a secret.
+        place = f"{url.scheme}://{url.netloc.decode()}"
+        said = f"{place} can't be reached: {type(error).__name__}"
         return problem(name, said, "is it running, and is AGENT its address?")
     return fine(name, f"reached, answered {answer.status_code}; `agent check` asks it more")

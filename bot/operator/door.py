@@ -17,6 +17,7 @@ from bot.domain.decisions.network import Network, from_here, network_name
 
 PATH = "/operator"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
 _PASSED_ON = ("forwarded", "x-real-ip", "x-forwarded-host", "via")
 """Headers of proxies that say that somebody else asks, and not whom we could believe."""
 SECURITY: Mapping[str, str] = {
@@ -68,7 +69,10 @@ class Door:
         forwarded = _entries(headers)
         passed_on = any(name in headers for name in _PASSED_ON)
         public = urlsplit(self.public_url)
-        if self.open_ and host and host == public.netloc.casefold():
+        usual = _USUAL_PORTS.get(public.scheme, "")
+        named = host.removesuffix(usual)
+        if self.open_ and named and named == public.netloc.casefold().removesuffix(usual):
+            host = named  # As browsers write an origin, whatever the settings say.
             origin, root = f"{public.scheme}://{host}", public.path
         else:
             here = (

@@ -88,8 +88,12 @@ class Steps:
         """Call a coroutine function on the loop; anything else may block, and gets a thread."""
         is_async = inspect.iscoroutinefunction
         on_loop = is_async(call) or is_async(type(call).__call__)
-        value = call() if on_loop else await self._threads.run(call)
-        return await value if inspect.isawaitable(value) else value
+        try:
+            value = call() if on_loop else await self._threads.run(call)
+            return await value if inspect.isawaitable(value) else value
+        except SystemExit as error:
+            # In a task of the agent's own it would end the process.
+            raise RuntimeError("the step ended with SystemExit") from error
 
 
 _OPEN: ContextVar[tuple[str, ...]] = ContextVar("open_steps", default=())

@@ -37,6 +37,11 @@ def put_back(url: str, source: Path, clock: Clock) -> Path | None:
     where the file went that was there. Raises BackupFailed."""
     if not source.is_file():
         raise BackupFailed(f"there is no file {source}")
+    try:
+        with source.open("rb") as raw:
+            raw.read(1)
+    except OSError as error:
+        raise BackupFailed(f"{source} can't be read: {error.strerror}") from error
     parsed = parsed_url(url)
     if parsed.get_backend_name() == "sqlite":
         return sqlite_files.replace(source, Path(str(parsed.database)), clock)

@@ -300,6 +300,28 @@ async def test_who_leaves_the_process_sends_its_followers_away_at_different_mome
 
 
 @pytest.mark.alternating(0)
+async def test_who_has_not_begun_to_follow_as_the_process_leaves_is_sent_away_too(
+    world: World, http: httpx.AsyncClient
+) -> None:
+    running = await world.start(web=True, agent=Echo())
+    await greeted(running, http)
+    [desk] = running.process.desks.values()
+    followers = desk.followers
+    [(address,)] = await world.rows("SELECT address FROM chats")
+    followers._begun = places = asyncio.Semaphore(0)
+    follower = followers.follow(Address(address), None, "s1", float("inf"))
+    beginning = asyncio.create_task(follower.__aenter__())
+    await until(lambda: bool(places._waiters))
+    followers.leave()
+    places.release()
+    async with asyncio.timeout(PATIENCE):
+        await beginning
+        given = [piece async for piece in follower]
+    await follower.__aexit__()
+    assert given[-1].startswith(b"retry: ")
+
+
+@pytest.mark.alternating(0)
 async def test_while_the_database_is_away_who_wants_to_follow_is_told_when_to_come_again(
     world: World, http: httpx.AsyncClient
 ) -> None:

@@ -58,9 +58,12 @@ class Machine:
             "ASKED": str(self.asked),
         }
 
-    def run(self, script: str, file: Path) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, script: str, file: Path, here: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self.folder / "deploy" / script, file],
+            cwd=here,
             env=self._environment,
             capture_output=True,
             text=True,
@@ -98,10 +101,13 @@ def _account(machine: Machine, name: str) -> None:
 
 
 def test_a_backup_comes_back_and_says_that_it_is_one(machine: Machine) -> None:
-    backup = machine.folder / "backup.sql.gz"
+    elsewhere = machine.folder / "backups"
+    elsewhere.mkdir()
+    backup = elsewhere / "backup.sql.gz"
     _account(machine, "before")
-    made = machine.run("backup.sh", backup)
+    made = machine.run("backup.sh", Path(backup.name), here=elsewhere)
     assert made.returncode == 0, made.stderr
+    assert str(backup) in made.stdout
     assert backup.stat().st_mode & 0o077 == 0
     assert "is there already" in machine.run("backup.sh", backup).stderr
     _account(machine, "after")

@@ -35,7 +35,7 @@ class Answer:
 
     @staticmethod
     def of(status: int, value: object, *headers: tuple[str, str]) -> Answer:
-        body = json.dumps(value, ensure_ascii=False).encode()
+        body = json.dumps(value).encode()
         return Answer(status, body, headers=headers)
 
     @property

@@ -54,6 +54,19 @@ async def test_polling_starts_without_an_offset_and_confirms_what_is_committed(
     ]
 
 
+async def test_half_a_character_in_an_update_keeps_nothing_behind_it_from_coming_in(
+    world: World,
+) -> None:
+    await world.start(agent=repeats, telegram_mode=POLLING)
+    await world.telegram.wait_for(lambda: polls(world))
+    world.telegram.enqueue(Person(CHAT).text("a\x00b\ud800c"))
+    odd = {"message_id": 7, "chat": {"id": CHAT}, "odd\ud800": "\ud800"}
+    world.telegram.enqueue({"update_id": 900_000_000, "message": odd})
+    await world.telegram.wait_for(lambda: not world.telegram.main.queue.pending)
+    await world.settled()
+    assert "a\ufffdb\ufffdc" in world.telegram.texts(CHAT)
+
+
 async def test_while_the_database_is_away_nothing_is_confirmed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from bot.operator.app import VIEWS, OperatorPage
+from bot.operator.door import Door
 from bot.operator.view import View
 from bot.wiring import Role
 from tests.kit.operator import (
@@ -140,6 +141,14 @@ async def test_where_it_is_open_others_come_in_by_tls_alone_with_cookies_that_st
     cookies = "\n".join([browser, *answer.headers.get_list("set-cookie")])
     for word in ("HttpOnly", "Secure", "SameSite=strict", "Path=/operator"):
         assert cookies.count(word) == 2, word
+
+
+@pytest.mark.parametrize("said", ["bot.example.test", "bot.example.test:443"])
+def test_the_usual_port_in_public_url_is_the_one_that_browsers_leave_out(said: str) -> None:
+    door = Door(f"{PUBLIC}:443/bot", open_=True, proxies=())
+    place = door.place({"type": "http", "headers": [(b"host", said.encode())]})
+    assert place is not None
+    assert (place.origin, place.root) == (PUBLIC, "/bot")
 
 
 async def test_a_form_from_another_page_or_session_does_nothing(

@@ -45,6 +45,11 @@ async def test_a_person_of_two_platforms_comes_with_their_files(
             await exporting.export(session, ANN, [1], None, words, text=False)
         with pytest.raises(CommandFailed, match="leave out --text"):
             await exporting.export(session, ANN, [1], None, folder, text=True)
+        other, blocked = tmp_path / "other.json", tmp_path / "blocked"
+        (blocked / next(folder.iterdir()).name).mkdir(parents=True)
+        with pytest.raises(CommandFailed, match="the record was not written: Is a directory"):
+            await exporting.export(session, ANN, [2], other, blocked, text=False)
+        assert not other.exists()
     one, two = json.loads(record.read_text())["chats"]
     assert [one["channel"], two["channel"]] == ["telegram", "web"]
     [kept] = two["files"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -291,3 +292,17 @@ async def test_a_start_whose_commit_was_not_heard_of_is_no_interruption(
     assert world.telegram.texts(ADA) == ["paid 1"]
     assert lost == ["_begin", "_finish"]
     assert await world.rows("SELECT begun, state FROM steps") == [(1, "done")]
+
+
+@pytest.mark.alternating(0)
+async def test_an_exit_within_steps_at_once_is_only_a_failure(world: World) -> None:
+    async def leaves() -> str:
+        sys.exit("usage: order ITEM")
+
+    async def agent(turn: Turn) -> str:
+        return str(await asyncio.gather(turn.step("one", leaves), turn.step("two", leaves)))
+
+    process = await world.start(agent=agent, max_failures=1)
+    await process.post_update(Person(ADA).text("go"))
+    await world.settled()
+    assert await world.rows("SELECT ending FROM runs") == [("apologised",)]

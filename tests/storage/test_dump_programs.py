@@ -1,11 +1,16 @@
-"""Refusals of PostgreSQL's own programs, each with the step to take."""
+"""Refusals of PostgreSQL's own programs and of the system, each in words that help."""
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from bot.clock import SystemClock
+from storage import backup
 from storage.backup import BackupFailed
 from storage.backup.postgres_dumps import dump
 from storage.engine.database import parsed_url
@@ -52,3 +57,19 @@ def test_no_password_is_among_a_programs_words_or_in_its_environment(
     told = (tmp_path / "told").read_text()
     assert "ann@127.0.0.1" in told
     assert "s3cret" not in told
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/own.db", "postgresql://127.0.0.1:1/answerback"])
+def test_a_backup_that_this_user_may_not_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(b"as root made it")
+
+    def refused(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr(shutil, "copyfile", refused)
+    with pytest.raises(BackupFailed, match=r"copy\.db can't be read: Permission denied"):
+        backup.put_back(url.format(tmp_path), copy, SystemClock())

@@ -8,6 +8,7 @@ import pytest
 
 from bot.clients.files import Files
 from bot.domain.clients.desk import StoredFile
+from bot.domain.errors import DatabaseUnavailable
 from bot.domain.message import Address, Attachment
 from storage import claims, files
 from tests.storage.kit import Hand, first_message
@@ -103,3 +104,50 @@ async def test_a_file_that_its_folder_lost_is_told_as_gone(hand: Hand, tmp_path:
     (tmp_path / attachment.ref[:2] / attachment.ref).unlink()
     assert await kept.of_chat(GUEST, attachment.ref) is None
     await kept.sweep(0)
+
+
+async def test_what_a_death_leaves_in_the_folder_goes_with_the_chat(
+    hand: Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Files(hand.db, hand.account, tmp_path / "files")
+    chat = hand.do(first_message, hand.account, GUEST)
+
+    def dies(self: Path, target: Path) -> Path:
+        raise Died
+
+    monkeypatch.setattr(Path, "replace", dies)
+    with pytest.raises(Died):
+        await kept.keep(GUEST, PICTURE)
+    assert on_disk(kept) == 1
+    hand.do(files.forget, chat)
+    await kept.sweep(0)
+    assert on_disk(kept) == 0
+
+
+class Died(BaseException):
+    """The process died."""
+
+
+async def test_nothing_is_in_the_folder_of_which_the_database_does_not_know(
+    hand: Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseUnavailable("it is away")
+
+    kept = Files(hand.db, hand.account, tmp_path / "files")
+    monkeypatch.setattr(files, "keep", away)
+    with pytest.raises(DatabaseUnavailable):
+        await kept.keep(GUEST, PICTURE)
+    assert on_disk(kept) == 0
+
+
+async def test_a_folder_that_takes_nothing_is_told_as_a_database_that_does_not(
+    hand: Hand, tmp_path: Path
+) -> None:
+    hand.do(first_message, hand.account, GUEST)
+    kept = Files(hand.db, hand.account, tmp_path / "files")
+    (tmp_path / "files").write_text("no folder")
+    with pytest.raises(DatabaseUnavailable, match="WEB_FILES can't be used now: Not a directory"):
+        await kept.keep(GUEST, PICTURE)
+    with pytest.raises(DatabaseUnavailable, match="WEB_FILES can't be used now: Not a directory"):
+        await kept.of_chat(GUEST, *hand.rows("SELECT ref FROM files")[0])

@@ -14,6 +14,7 @@ from bot.main import serve
 from bot.settings import lend_to_packages
 from bot.wiring import Role, read_settings, remarks_on
 from bot.wiring.operator import examine
+from tests.ports import own_port
 
 TELEGRAM = {"telegram_bot_token": "1:a"}
 OPEN = "empty, and CHAT_TURNS_PER_DAY is 0: whoever finds the bot can spend your money"
@@ -84,6 +85,16 @@ async def test_a_start_and_the_doctor_say_the_same(
     )
     assert len(logged) == 2
     assert set(logged) <= found
+
+
+async def test_the_doctor_tells_of_an_agents_address_its_host_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port = own_port()
+    monkeypatch.setenv("AGENT", f"http://ada:hunter2@127.0.0.1:{port}/hunter2?key=hunter2")
+    found = {finding.name: finding.says for finding in await examine()}
+    assert found["agent"] == f"http://127.0.0.1:{port} can't be reached: ConnectError"
+    assert "hunter2" not in str(found)
 
 
 @pytest.mark.parametrize(

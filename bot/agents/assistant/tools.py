@@ -102,24 +102,25 @@ class Tool:
 
     def _guarded(self, filled: dict[str, Any], spoken: Spoken) -> Any:
         """The call, in the form that the function has: a plain one blocks, a coroutine does
-        not. Its failure is a result too, stored like one."""
+        not. Its failure is a result too, stored like one, and so is an exit, which in a task
+        would end the process."""
         function = self.function
 
         async def awaited() -> Any:
             try:
                 return _shown(await function(**filled))
-            except Exception as error:  # noqa: BLE001 - the tool's edge
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the tool's edge
                 return self._failed(error, spoken)
 
         def called() -> Any:
             try:
                 return _shown(function(**filled))
-            except Exception as error:  # noqa: BLE001 - the tool's edge
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the tool's edge
                 return self._failed(error, spoken)
 
         return awaited if inspect.iscoroutinefunction(function) else called
 
-    def _failed(self, error: Exception, spoken: Spoken) -> str:
+    def _failed(self, error: BaseException, spoken: Spoken) -> str:
         """The failure in words for the model. Other errors' words may come from anywhere: only
         their kind is told. Ours mean the turn, not the tool, and pass."""
         if isinstance(error, _FOR_THE_MODEL):

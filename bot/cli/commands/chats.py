@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,15 @@ from bot.cli.output.shapes import (
     shape,
 )
 from bot.cli.output.wording import TO_BEGIN
-from bot.cli.session import DONE, MISUSED, CommandFailed, in_session, one_chat, operator_of
+from bot.cli.session import (
+    DONE,
+    MISUSED,
+    CommandFailed,
+    in_session,
+    one_chat,
+    operator_of,
+    words_given,
+)
 from bot.domain.errors import NotAttached
 from bot.domain.run import RunState
 from bot.lazy_imports import lazy_imports
@@ -326,7 +333,7 @@ def reply(
         return chats.reply(tx, rt, by, number, words, attached=attached, form=form)
 
     kept, url = [_read(file) for file in files or ()], read_settings().public_url
-    words = _canned(canned) if canned else sys.stdin.read() if text == "-" else text
+    words = _canned(canned) if canned else words_given(text)
     apply_to(named([chat], one_chat), act, acting)
 
 

@@ -40,6 +40,23 @@ async def export(
         raise CommandFailed("--files goes with JSON, which names them: leave out --text", MISUSED)
     if folder is not None:
         _make(folder)
+    try:
+        await _export(session, by, of, out, folder, text=text)
+    except BrokenPipeError:
+        raise  # Who read it has read enough.
+    except OSError as error:
+        raise CommandFailed(f"the record was not written: {error.strerror}", MISUSED) from error
+
+
+async def _export(
+    session: OperatorSession,
+    by: Operator,
+    of: Sequence[int],
+    out: Path | None,
+    folder: Path | None,
+    *,
+    text: bool,
+) -> None:
     place = DatabaseSettings(session.settings.database_url, pool=1, patience=_PATIENCE)
     with (
         _new(out) as draft,

@@ -3,7 +3,6 @@ besides writing."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
@@ -17,7 +16,7 @@ from bot.cli.output import render
 from bot.cli.output.layout import Column, Slot
 from bot.cli.output.shapes import Shape, chat_shape
 from bot.cli.output.wording import moment
-from bot.cli.session import in_session, one_chat
+from bot.cli.session import in_session, one_chat, words_given
 from bot.domain.concern import Concern
 from bot.lazy_imports import lazy_imports
 from bot.operations.reports.seen import Seen, look
@@ -106,7 +105,7 @@ def note(
 
     For example: answerback chats note 12 "Wants the refund by bank transfer."
     """
-    words = sys.stdin.read() if text == "-" else text
+    words = words_given(text)
 
     def act(tx: Tx, _rt: Runtime, by: Operator, number: int) -> Acted:
         return chats.note(tx, by, number, words, key=key)

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from bot.cli.output import render
-from bot.cli.session import MISUSED, CommandFailed
+from bot.cli.session import MISUSED, CommandFailed, as_text
 from bot.domain.operators import SHORTEST
 from bot.lazy_imports import lazy_imports
 
@@ -29,7 +29,9 @@ def hash_() -> None:
             typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
         )
     else:
-        password = sys.stdin.readline().rstrip("\r\n")
+        with as_text():
+            password = sys.stdin.readline().rstrip("\r\n")
+            password.encode()
     if len(password) < SHORTEST:
         raise CommandFailed(f"a password has {SHORTEST} characters or more", MISUSED)
     render.lines([hashed(password)])

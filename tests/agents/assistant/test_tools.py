@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from bot.agents.assistant.builtin_tools import builtin_functions
-from bot.agents.assistant.tools import load_tools, make_tool, unique
+from bot.agents.assistant.tools import Function, load_tools, make_tool, unique
 from bot.agents.assistant.web_page import WebReader
 from bot.domain.errors import ConfigurationError
 from bot.domain.turn import Turn
@@ -183,3 +183,21 @@ async def test_the_assistant_asks_for_a_person_only_where_there_is_one() -> None
     assert await assistant(model, staffed["hand_over"])(asked) == "I pass it on."
     assert asked.handoffs == ["wants a refund"]
     assert "promise nothing" in results(model.asked[-1])[0]
+
+
+async def leaves() -> str:
+    """Leave."""
+    sys.exit("usage: order ITEM")
+
+
+def leaves_in_a_thread() -> str:
+    """Leave."""
+    sys.exit("usage: order ITEM")
+
+
+@pytest.mark.parametrize("tool", [leaves, leaves_in_a_thread])
+async def test_an_exit_within_a_tool_is_only_its_failure(tool: Function) -> None:
+    model = ScriptedModel(call(tool.__name__), "It did not work.")
+    assert await assistant(model, tool)(turn("hi")) == "It did not work."
+    [told] = results(model.asked[-1])
+    assert told.startswith("The tool failed (SystemExit).")

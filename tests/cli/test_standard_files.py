@@ -1,0 +1,39 @@
+"""Standard files that are closed or hold no text: a sentence and an exit code, as ever."""
+
+from __future__ import annotations
+
+import gc
+import io
+import sys
+
+import pytest
+import typer
+
+from bot.cli import app as cli
+from bot.cli.session import MISUSED, CommandFailed, words_given
+
+
+def test_a_command_whose_standard_files_are_closed_ends_with_its_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cli, "app", typer.Typer())
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda _seldom: None)
+    monkeypatch.setattr(sys, "argv", ["answerback", "operator", "hash"])
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == MISUSED
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_words_that_are_no_text_reach_nobody(monkeypatch: pytest.MonkeyPatch, errors: str) -> None:
+    latin = "caf\u00e9".encode("latin-1")
+    with pytest.raises(CommandFailed, match="write them as UTF-8") as refused:
+        words_given(latin.decode(errors="surrogateescape"))
+    assert refused.value.code == MISUSED
+    given = io.TextIOWrapper(io.BytesIO(latin), encoding="utf-8", errors=errors)
+    monkeypatch.setattr(sys, "stdin", given)
+    with pytest.raises(CommandFailed, match="write them as UTF-8"):
+        words_given("-")
