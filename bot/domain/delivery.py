@@ -173,7 +173,7 @@ class ChatDoor:
 class Outgoing:
     """The part's side of it. `own_notice` is one that belongs to no run, such as the
     confirmation of an opt-out: the last that leaves. The age of a run's parts is judged with
-    the run, so `posted_at` is for standalone ones."""
+    the run, so `posted_at` is for standalone ones: when it was posted, or wanted once more."""
 
     standalone: bool
     own_notice: bool = False

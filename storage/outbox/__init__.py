@@ -78,6 +78,7 @@ with handed_on(__name__):
         Part,
         answered_at,
         bodies,
+        by_device_at,
         by_receipt,
         count_unfinished,
         follows_unreported,

@@ -32,7 +32,7 @@ from storage.schema.tables import outbox, receipts, runs
 from storage.schema.tables.outgoing import Watched
 from storage.statements.binds import HOLDER_ID, PART_ID, WAIT
 from storage.statements.chat_rows import Blank, MoveChat, Page
-from storage.statements.clock import moved, now, waited
+from storage.statements.clock import as_old, moved, now, stamped_before, waited
 from storage.statements.insert import InsertOrSkip, insert_rows
 from storage.statements.literals import is_in, is_not, word
 from storage.statements.sets import Rows, among, within
@@ -148,12 +148,13 @@ def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1)
 
 
 _POST_SENT = InsertOrSkip(
-    outbox, outbox.c.id, created_at=now, started_at=now, sent_at=now, confirmed=sa.true()
+    outbox, outbox.c.id, created_at=now, started_at=now, confirmed=sa.true()
 )
 
 
-def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str) -> int:
-    """Put words into the outbox that a person of ours has sent with a device of their own."""
+def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str, at: float) -> int:
+    """Put words into the outbox that a person of ours has sent with a device of their own; `at` is
+    the provider's time of that."""
     values = {
         "account": to.account,
         "chat": to.chat,
@@ -164,6 +165,7 @@ def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str) -> int:
         "text": text,
         "wire": "",
         "receipt": receipt,
+        "sent_at": at,
     }
     part = _POST_SENT.run(tx, values)
     assert part is not None
@@ -411,12 +413,17 @@ def blank_copies(tx: Tx, chat: int) -> None:
 
 _RESEND_ANY = (
     sa.update(outbox)
-    .where(IS_PART, _THIS_ATTEMPT, outbox.c.wire != "")  # Deleted words can't be sent.
+    .where(
+        IS_PART,
+        _THIS_ATTEMPT,
+        outbox.c.wire != "",  # Deleted words can't be sent.
+        outbox.c.replaced_by.is_(None),  # Another part carries these.
+    )
     .values(
         state=word(PartState.PENDING),
         resends=outbox.c.resends + 1,
         looks=0,
-        not_before=0.0,
+        not_before=now,
         scope=None,
     )
 )
@@ -488,11 +495,22 @@ _UNFINISHED = is_in(outbox.c.state, PartState.PENDING, PartState.UNCERTAIN, Part
 _OF_LIVE_RUNS = sa.select(runs.c.id).where(is_not(runs.c.state, RunState.ENDED))
 _RUNS_ON_TIME = _ON_TIME.where(within(outbox.c.run, _OF_LIVE_RUNS), _UNFINISHED)
 _OTHERS_ON_TIME = _ON_TIME.where(is_in(outbox.c.watched, Watched.DUE, Watched.UNSURE))
+# What was begun keeps its time: a status may name it.
+_NO_OLDER = (
+    sa.update(outbox)
+    .where(
+        is_in(outbox.c.watched, Watched.DUE),
+        outbox.c.attempts == 0,
+        stamped_before(outbox.c.created_at),
+    )
+    .values(created_at=as_old(outbox.c.created_at))
+)
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """The database's clock was set by `step` seconds: every part waits as long as it would have."""
-    for move in (_RUNS_ON_TIME, _OTHERS_ON_TIME):
+    """The database's clock was set by `step` seconds: every part waits as long as it would have,
+    and what is still to leave is no older."""
+    for move in (_RUNS_ON_TIME, _OTHERS_ON_TIME, _NO_OLDER):
         tx.execute(move, {"step": step})
 
 

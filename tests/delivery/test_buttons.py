@@ -130,3 +130,20 @@ async def test_the_button_under_the_uncertain_note_sends_the_answer_once_more(
     assert world.telegram.texts(CHAT).count("hello") == 2
     assert await world.rows("SELECT ending FROM runs") == [("answered",)]
     assert (await acknowledged(world, 3))[0] == "Here it is again."
+
+
+async def test_an_answer_that_is_asked_for_again_days_later_is_as_young_as_the_wish(
+    world: World,
+) -> None:
+    world.telegram.fail("sendMessage", hang_after_storing())
+    process = await world.start(agent=repeats)
+    ada = Person(CHAT)
+    await process.post_update(ada.text("hello"))
+    await world.settled()
+    await process.stop()
+    world.advance(3 * 86_400)
+    process = await world.start(agent=repeats)
+    await press(world, process, ada, "Send it again", "cq1")
+    await world.settled()
+    assert world.telegram.texts(CHAT).count("hello") == 2
+    assert await world.rows("SELECT ending FROM runs") == [("answered",)]
