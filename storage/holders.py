@@ -179,11 +179,20 @@ def living_beside(tx: Tx, lease_seconds: float, name: str) -> Sequence[HolderRow
     return [r for r in rows if not r.gone and r.name != name and name_lock.is_held(tx, r.name)]
 
 
+_WORKER = "worker"
+"""The role of a process to which platforms can't deliver."""
+
+
 def listening() -> sa.ColumnElement[bool]:
     """The condition that some process is alive to which platforms can deliver."""
     return sa.exists(
-        sa.select(1).select_from(holders).where(_NOT_GONE, ~_overdue(), holders.c.role != "worker")
+        sa.select(1).select_from(holders).where(_NOT_GONE, ~_overdue(), holders.c.role != _WORKER)
     )
+
+
+def listens_beside(tx: Tx, lease_seconds: float, name: str) -> bool:
+    """Tell whether a process of another name is alive to which platforms can deliver."""
+    return any(row.role != _WORKER for row in living_beside(tx, lease_seconds, name))
 
 
 _LIVE_WORKERS = sa.select(sa.func.count()).where(_NOT_GONE, ~_overdue(), holders.c.role != "web")

@@ -11,7 +11,7 @@ from bot.domain.run import Run, RunState
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.runs.create import new_run
-from storage import inbox, runs
+from storage import holders, inbox, runs
 from storage.chats import Chat
 from storage.runs import Claimant, NewRun
 from storage.statements import clock
@@ -75,9 +75,12 @@ def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inboun
     return message
 
 
-def gather_on(tx: Tx, rt: Runtime) -> None:
-    """Nobody listened while no process ran: what was being gathered waits for more once again."""
-    runs.gather_on(tx, rt.mine, rt.terms.intake.album_longest)
+def gather_on(tx: Tx, rt: Runtime, name: str) -> None:
+    """Nobody listened while no process ran: what was being gathered waits for more once again. Not
+    where one beside this, of that name, did: each start of one that keeps dying would put it off.
+    """
+    if not holders.listens_beside(tx, rt.terms.work.lease.seconds, name):
+        runs.gather_on(tx, rt.mine, rt.terms.intake.album_longest)
 
 
 def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) -> bool:

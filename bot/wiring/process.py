@@ -316,7 +316,7 @@ class Process:
 
     async def gather_on(self) -> None:
         """Wait again for the rest of what was being gathered. Raises DatabaseUnavailable."""
-        await self.rt.db.write(batching.gather_on, self.rt)
+        await self.rt.db.write(batching.gather_on, self.rt, self.lease.name)
 
     async def _watch(self) -> None:
         self.lease.watch()
