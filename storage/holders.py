@@ -54,11 +54,13 @@ class HolderRow:
 def _overdue(
     of: sa.FromClause = holders, lease_seconds: float | sa.ColumnElement[float] = LEASE_SECONDS
 ) -> sa.ColumnElement[bool]:
+    # By its own lease where it told that: another one may work by other settings, for a while.
+    lease = sa.func.coalesce(of.c.lease, lease_seconds)
     return sa.or_(
         of.c.clock != lease_clock,
-        of.c.renewed_at < lease_now - lease_seconds,
+        of.c.renewed_at < lease_now - lease,
         # Renewed in the future: the clock was set back since, and who lives has renewed again.
-        of.c.renewed_at > lease_now + lease_seconds,
+        of.c.renewed_at > lease_now + lease,
     )
 
 
@@ -102,9 +104,10 @@ _MARK_EARLIER = _MARK_DEAD.where(
 _RETIRE = _MARK_DEAD.where(holders.c.id == HOLDER_ID)
 
 
-def register(tx: Tx, identity: Identity) -> int:
-    """Begin a session; returns the holder's id."""
-    return int(tx.scalars(_REGISTER, asdict(identity)).one())
+def register(tx: Tx, identity: Identity, lease_seconds: float | None = None) -> int:
+    """Begin a session whose renewals are worth so many seconds; returns the holder's id."""
+    values = {**asdict(identity), "lease": lease_seconds}
+    return int(tx.scalars(_REGISTER, values).one())
 
 
 def renew(tx: Tx, holder: int) -> bool:

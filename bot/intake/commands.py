@@ -117,7 +117,8 @@ def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
     stopped = withdraw(tx, rt, chat.id, runs.written_after(tx, chat.id, message.sent_at))
-    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
+    quiet = outbox.drop_answers_alone(tx, chat.id)
+    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped or quiet else nothing))
     return Handled(stopped)
 
 

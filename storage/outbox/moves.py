@@ -458,7 +458,11 @@ def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
 
 
 _DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
-_DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
+_SAYS_STILL_WORKING = sa.and_(
+    is_in(outbox.c.kind, PartKind.NOTICE),
+    outbox.c.part == sa.literal_column(str(Notice.STILL_WORKING.value)),
+)
+_DROP_PENDING = _DROP.where(OF_RUN, sa.or_(~outbox.c.standalone, _SAYS_STILL_WORKING))
 _SET_ADRIFT = sa.update(outbox).where(OF_RUN, SENDING).values(adrift=sa.true())
 _SEND_ALONE = (
     sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
@@ -478,6 +482,7 @@ _DROP_NOTICE = _DROP.where(
     outbox.c.part == sa.bindparam("number"),
 )
 _DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
+_DROP_ANSWERS_ALONE = _DROP_STANDALONE.where(ANSWERS)
 _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(replaced_by=PART_ID)
 
 
@@ -546,7 +551,8 @@ def doubt_all(tx: Tx, error: str) -> int:
 
 
 def drop_pending(tx: Tx, run: int) -> int:
-    """pending -> dropped, for what an ended run has not begun to send."""
+    """pending -> dropped, for what an ended run has not begun to send, and for the word that it is
+    still worked on."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
 
 
@@ -580,6 +586,12 @@ def drop_notice_each(tx: Tx, of: Sequence[int], notice: Notice) -> None:
 def drop_standalone(tx: Tx, chat: int) -> int:
     """pending -> dropped, for notices that have not left: the person wants no more of them."""
     return tx.execute(_DROP_STANDALONE, {"chat_id": chat}).rowcount
+
+
+def drop_answers_alone(tx: Tx, chat: int) -> int:
+    """pending -> dropped, for answers that were to go out by themselves, as somebody had wished or
+    since they had not left: the person stopped them."""
+    return tx.execute(_DROP_ANSWERS_ALONE, {"chat_id": chat}).rowcount
 
 
 def drop_others(tx: Tx, run: int, but: int) -> int:

@@ -195,8 +195,14 @@ def test_b143_a_step_of_the_wait_for_a_status_counts_while_somebody_listens(hand
 def test_what_an_ended_run_had_not_begun_is_dropped_and_nothing_else(hand: Hand) -> None:
     run = hand.running()
     hand.parts(run, "one", "two", "three", begun=True)
-    assert hand.do(outbox.drop_pending, run.id) == 2
+    to, body = outbox.PartOwner(hand.account, run.chat, run.id), PartBody("a note", "{}")
+    notices = [
+        hand.do(outbox.post, to, PartKind.NOTICE, body, notice)
+        for notice in (Notice.STILL_WORKING, Notice.UNCERTAIN)
+    ]
+    assert hand.do(outbox.drop_pending, run.id) == 3
     assert [p.state for p in hand.do(outbox.of_run, run.id)] == ["sending", "dropped", "dropped"]
+    assert [hand.part(notice or 0).state for notice in notices] == ["dropped", "pending"]
 
 
 def test_a_notice_of_a_run_is_said_once(hand: Hand) -> None:
