@@ -54,11 +54,13 @@ class HolderRow:
 def _overdue(
     of: sa.FromClause = holders, lease_seconds: float | sa.ColumnElement[float] = LEASE_SECONDS
 ) -> sa.ColumnElement[bool]:
+    # By its own lease where it told that: another one may work by other settings, for a while.
+    lease = sa.func.coalesce(of.c.lease, lease_seconds)
     return sa.or_(
         of.c.clock != lease_clock,
-        of.c.renewed_at < lease_now - lease_seconds,
+        of.c.renewed_at < lease_now - lease,
         # Renewed in the future: the clock was set back since, and who lives has renewed again.
-        of.c.renewed_at > lease_now + lease_seconds,
+        of.c.renewed_at > lease_now + lease,
     )
 
 
@@ -102,9 +104,10 @@ _MARK_EARLIER = _MARK_DEAD.where(
 _RETIRE = _MARK_DEAD.where(holders.c.id == HOLDER_ID)
 
 
-def register(tx: Tx, identity: Identity) -> int:
-    """Begin a session; returns the holder's id."""
-    return int(tx.scalars(_REGISTER, asdict(identity)).one())
+def register(tx: Tx, identity: Identity, lease_seconds: float | None = None) -> int:
+    """Begin a session whose renewals are worth so many seconds; returns the holder's id."""
+    values = {**asdict(identity), "lease": lease_seconds}
+    return int(tx.scalars(_REGISTER, values).one())
 
 
 def renew(tx: Tx, holder: int) -> bool:
@@ -179,11 +182,20 @@ def living_beside(tx: Tx, lease_seconds: float, name: str) -> Sequence[HolderRow
     return [r for r in rows if not r.gone and r.name != name and name_lock.is_held(tx, r.name)]
 
 
+_WORKER = "worker"
+"""The role of a process to which platforms can't deliver."""
+
+
 def listening() -> sa.ColumnElement[bool]:
     """The condition that some process is alive to which platforms can deliver."""
     return sa.exists(
-        sa.select(1).select_from(holders).where(_NOT_GONE, ~_overdue(), holders.c.role != "worker")
+        sa.select(1).select_from(holders).where(_NOT_GONE, ~_overdue(), holders.c.role != _WORKER)
     )
+
+
+def listens_beside(tx: Tx, lease_seconds: float, name: str) -> bool:
+    """Tell whether a process of another name is alive to which platforms can deliver."""
+    return any(row.role != _WORKER for row in living_beside(tx, lease_seconds, name))
 
 
 _LIVE_WORKERS = sa.select(sa.func.count()).where(_NOT_GONE, ~_overdue(), holders.c.role != "web")

@@ -253,7 +253,7 @@ def _left_sending(
         return InCall(part.id)
     if part.holder == delivery.run.holder:
         # We marked it ourselves, in a commit whose answer was lost: the call was never made.
-        return _send(delivery, chat, part, parts)
+        return _send(tx, delivery, chat, part, parts)
     outbox.doubt(tx, Attempt(part.id, part.attempts), LOST_IN_SENDING)
     return None
 
@@ -274,12 +274,12 @@ def _begin(
     if not delivery.permitted:
         return Halt.NEEDS_PERMIT
     begun = outbox.mark_sending(tx, delivery.run.claim, part.id)
-    return Halt.LOST if begun is None else _send(delivery, chat, begun, parts)
+    return Halt.LOST if begun is None else _send(tx, delivery, chat, begun, parts)
 
 
-def _send(delivery: Delivery, chat: Chat, part: Part, parts: Sequence[PartFacts]) -> Send:
+def _send(tx: Tx, delivery: Delivery, chat: Chat, part: Part, parts: Sequence[PartFacts]) -> Send:
     more = any(p.number > part.number and p.state is PartState.PENDING for p in parts)
-    return Send(part, address_now(delivery.to, chat), more)
+    return Send(part, address_now(tx, delivery.to, chat), more)
 
 
 def _wait(tx: Tx, delivery: Delivery, seconds: float, why: str, awaited: int | None) -> Next:
@@ -370,7 +370,7 @@ def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, 
                 ready = chat in heads and chat not in follows
                 return Ended(ending, ready, follows.get(chat)), False
             case SendPart(facts) if facts.id in begun:
-                return _send(one.delivery, free[one], begun[facts.id], parts[one]), False
+                return _send(tx, one.delivery, free[one], begun[facts.id], parts[one]), False
             case Pause() | Halt() as act:
                 return act, False
             case _:

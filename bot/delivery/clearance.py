@@ -41,7 +41,8 @@ def clearance(tx: Tx, rt: Runtime, chat: Chat, part: Part, now: float) -> Hold |
     outgoing = Outgoing(
         standalone=part.standalone,
         own_notice=part.kind is PartKind.NOTICE and part.run is None,
-        posted_at=part.created_at,
+        # One that is wanted once more is as young as the wish: its words may be old.
+        posted_at=max(part.created_at, part.not_before) if part.resends else part.created_at,
     )
     chat_door, max_age = _door(rt, chat, now), rt.terms.policy.answer_max_age
     verdict = sendable(outgoing, chat_door, now, max_age)

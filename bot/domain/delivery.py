@@ -171,8 +171,9 @@ class ChatDoor:
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """The part, as far as `sendable` depends on it. `own_notice`: a notice that belongs to no run,
-    such as the confirmation of an opt-out, which still leaves. `posted_at` is for standalone parts:
-    the age of a run's parts is judged with the run."""
+    such as the confirmation of an opt-out, which still leaves. `posted_at` is for standalone parts,
+    the time at which it was posted or last asked for: the age of a run's parts is judged with the
+    run."""
 
     standalone: bool
     own_notice: bool = False

@@ -11,7 +11,7 @@ from bot.domain.run import Run, RunState
 from bot.leases.recovery import release_chat
 from bot.leases.runtime import Runtime
 from bot.runs.create import new_run
-from storage import inbox, runs
+from storage import holders, inbox, runs
 from storage.chats import Chat
 from storage.runs import Claimant, NewRun
 from storage.statements import clock
@@ -75,10 +75,12 @@ def with_its_bundle(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Inboun
     return message
 
 
-def gather_on(tx: Tx, rt: Runtime) -> None:
+def gather_on(tx: Tx, rt: Runtime, name: str) -> None:
     """Let bundles that were being gathered wait for more once again, after a time in which no
-    process listened."""
-    runs.gather_on(tx, rt.mine, rt.terms.intake.album_longest)
+    process listened. Not if a process other than this one, called `name`, did listen: each start of
+    a process that keeps dying would put them off."""
+    if not holders.listens_beside(tx, rt.terms.work.lease.seconds, name):
+        runs.gather_on(tx, rt.mine, rt.terms.intake.album_longest)
 
 
 def _join(tx: Tx, run: Run, message: Inbound, now: float, terms: IntakeTerms) -> bool:

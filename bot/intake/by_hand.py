@@ -32,9 +32,21 @@ def record_answer(
     chats.answered(tx, chat.id, at)
     live = runs.live_in_chat(tx, chat.id)
     ended = tuple(run.id for run in live if end_answered(tx, rt, run, at))
-    outbox.post_sent(tx, PartOwner(chat.account, chat.id, None), said.text, said.provider_id)
+    to = PartOwner(chat.account, chat.id, None)
+    outbox.post_sent(tx, to, said.text, said.provider_id, at)
     audit_log.note(tx, HUMAN, "answered with a device of their own", chat=chat.id)
     return True, ended
+
+
+def answered_before(tx: Tx, chat: Chat, written_at: float | None) -> float | None:
+    """When a person of ours wrote with a device, by the provider's time, to whom this message, which
+    came only now, had been shown by then; None where nobody did. That an operator has marked the
+    chat as answered says nothing of it: they did not see it, and the time of that is our clock's.
+    """
+    if written_at is None or not chat.answered(written_at):
+        return None
+    at = outbox.by_device_at(tx, chat.id)
+    return at if at is not None and written_at < at else None
 
 
 def end_answered(tx: Tx, rt: Runtime, run: Run, at: float) -> bool:

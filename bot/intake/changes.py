@@ -52,8 +52,9 @@ def record_deletion(
         return known.id, ()
     audit_log.note(tx, PERSON, "deleted a message", run=found.id, chat=found.chat)
     end = Close(Ending.WITHDRAWN, Cause.STOPPED)
-    alone = len(inbox.of_run(tx, found.id)) == 1 and runs.lock_unclaimed(tx, found.id)
-    if not alone or not runs.end_live(tx, found.id, end):
+    nothing_left = all(message.text == inbox.REVOKED for message in inbox.of_run(tx, found.id))
+    unread = nothing_left and runs.lock_unclaimed(tx, found.id)
+    if not unread or not runs.end_live(tx, found.id, end):
         return known.id, ()
     after_end(tx, rt, found, end, PERSON)
     return known.id, (found.id,)

@@ -16,7 +16,7 @@ from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
 from bot.runs.create import again
 from bot.texts import Text
-from storage import audit_log, chats, outbox, runs
+from storage import audit_log, chats, inbox, outbox, runs
 from storage.chats import Chat, requests
 from storage.outbox import Notice
 from storage.statements import clock
@@ -40,7 +40,11 @@ def subject_of(tx: Tx, chat: Chat, command: Command) -> bool:
         case Command.STOP:
             return bool(runs.live_in_chat(tx, chat.id))
         case Command.RETRY:
-            return runs.last_ended(tx, chat.id, leading_to(Again.RETRY)) is not None
+            found = runs.last_ended(tx, chat.id, leading_to(Again.RETRY))
+            # Of what was tried again the messages are a later run's.
+            return found is not None and bool(
+                inbox.of_run(tx, found.id) or runs.live_in_chat(tx, chat.id)
+            )
         case Command.RESEND:
             return runs.last_ended(tx, chat.id, leading_to(Again.RESEND)) is not None
         case Command.START | Command.HELP | Command.STATUS | Command.OPT_OUT | Command.OPT_IN:
@@ -113,7 +117,8 @@ def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing
     """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
     What was written after a stop that came late (in a platform's records) goes on."""
     stopped = withdraw(tx, rt, chat.id, runs.written_after(tx, chat.id, message.sent_at))
-    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped else nothing))
+    quiet = outbox.drop_answers_alone(tx, chat.id)
+    notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped or quiet else nothing))
     return Handled(stopped)
 
 

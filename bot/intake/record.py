@@ -34,7 +34,7 @@ from bot.domain.message import (
 )
 from bot.intake.arrival import Arrival, Became, Entry, Recorded
 from bot.intake.batching import place, with_its_bundle
-from bot.intake.by_hand import end_answered, record_answer
+from bot.intake.by_hand import answered_before, end_answered, record_answer
 from bot.intake.changes import not_come, record_deletion, record_edit, without_words
 from bot.intake.commands import run_command, subject_of
 from bot.leases.recovery import release_chat
@@ -202,7 +202,7 @@ def _owe(
 ) -> Recorded:
     """Put the message into a run. If a person of ours answered it before it came, that run ends at
     once."""
-    answered = chat.answered_at if chat.answered(message.sent_at) else None
+    answered = answered_before(tx, chat, message.sent_at)
     made, wake = place(tx, rt, chat, message, stored, by if answered is None else None)
     if made is not None and answered is not None and end_answered(tx, rt, made, answered):
         made = None

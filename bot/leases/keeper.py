@@ -10,8 +10,8 @@ the process would.
 Three clocks are involved, and each is used for one thing only.
 
 * The *database's* clock decides whether a holder is dead: it is if its row was last renewed more
-  than `seconds` ago. (SQLite has no clock of its own; there it is the machine's boot id and the
-  time since boot, so that setting the wall clock changes nothing.)
+  than its own `seconds` ago. (SQLite has no clock of its own; there it is the machine's boot id and
+  the time since boot, so that setting the wall clock changes nothing.)
 * The holder's *monotonic* clock decides whether it may still act. A renewal is valid for `seconds`,
   less a margin, from the moment at which it was *begun*. The database can't have stamped it
   earlier, so the holder's window always closes before the database would call it dead.
@@ -150,7 +150,7 @@ class LeaseKeeper:
         began = self._clock.monotonic()
         identity = replace(self._identity, boot=self._clock.token())
         holder, name = await self._db.renew(
-            _begin, identity, self._lapsed, self._names, blocked=self._blocked
+            _begin, identity, self.terms, self._lapsed, self._names, blocked=self._blocked
         )
         self._identity = replace(identity, name=name)
         self._lapsed, self._blocked = None, False
@@ -218,7 +218,13 @@ class LeaseKeeper:
 
 
 def _begin(
-    tx: Tx, identity: Identity, lapsed: int | None, names: NameLock, *, blocked: bool
+    tx: Tx,
+    identity: Identity,
+    terms: LeaseTerms,
+    lapsed: int | None,
+    names: NameLock,
+    *,
+    blocked: bool,
 ) -> tuple[int, str]:
     if restored_from(tx) is not None:
         raise DatabaseUnavailable(
@@ -226,7 +232,7 @@ def _begin(
             "start this process anew"
         )
     name = names.take(tx)
-    holder = holder_rows.register(tx, replace(identity, name=name))
+    holder = holder_rows.register(tx, replace(identity, name=name), terms.seconds)
     holder_rows.mark_earlier_dead(tx, name, holder)
     if lapsed is not None:
         holder_rows.retire(tx, lapsed)

@@ -25,7 +25,7 @@ from storage.notify import READY, chat_topic, stop_topic
 from storage.outbox import PartOwner
 from storage.statements import clock
 from storage.statements.tx import Tx
-from storage.views.evidence import gather_one
+from storage.views.evidence import Case, gather_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _requeue_ended(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplica
         return s.too_late("its messages belong to a later run by now")
     if closed := cannot_write(tx, rt, s.chat):
         return s.refused(closed)
-    if gather_one(tx, s.run).evidence.human_answered and not may_duplicate:
+    if _answered_by_hand(gather_one(tx, s.run)) and not may_duplicate:
         return s.refused("somebody answered by hand after its last message; --may-duplicate sends")
     if outbox.reply(tx, s.run.id) is not None:
         return _resend_missing(tx, rt, by, s, may_duplicate=may_duplicate)
@@ -111,7 +111,7 @@ def _resend_missing(tx: Tx, rt: Runtime, by: Operator, s: _Locked, *, may_duplic
     parts = [p for p in outbox.of_run_any(tx, s.run.id) if p.kind is PartKind.REPLY]
     if any(p.state in (PartState.PENDING, PartState.SENDING) for p in parts):
         return s.too_late("its answer is on its way already")
-    missing = [p for p in parts if p.state not in ARRIVED]
+    missing = [p for p in parts if p.state not in ARRIVED and p.replaced_by is None]
     doubtful = [p.id for p in missing if p.state is PartState.UNCERTAIN]
     if not missing:
         return s.refused("every part of its answer arrived")
@@ -150,9 +150,16 @@ def close(tx: Tx, rt: Runtime, by: Operator, run: int, wanted: Ending) -> Acted:
 
 
 def _shown_answered(tx: Tx, run: Run) -> bool:
-    evidence = gather_one(tx, run).evidence
+    case = gather_one(tx, run)
+    evidence = case.evidence
     arrived = bool(evidence.parts) and all(p.state in ARRIVED for p in evidence.parts)
-    return evidence.human_answered or (evidence.reply_stored and arrived)
+    return _answered_by_hand(case) or (evidence.reply_stored and arrived)
+
+
+def _answered_by_hand(case: Case) -> bool:
+    """Tell whether somebody answered after the run's last message, as the bot or otherwise."""
+    written = max((message.at for message in case.messages), default=None)
+    return case.evidence.human_answered or case.chat.answered(written)
 
 
 def _correct_ending(tx: Tx, by: Operator, s: _Locked, after: Close) -> Acted:

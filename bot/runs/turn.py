@@ -292,18 +292,19 @@ def _store_in(
     parts = outbox.store_parts_each(tx, [one.outgoing(to[one], now) for one in held])
     lost = "was taken over before its answer was stored"
     return {
-        one: _first(one, chat, parts[one.run.id])
+        one: _first(tx, one, chat, parts[one.run.id])
         if one.run.id in parts
         else StaleLease(f"run {one.run.id} {lost}")
         for one, chat in to.items()
     }
 
 
-def _first(answer: NewAnswer, chat: Chat, parts: Sequence[Part]) -> Send | None:
+def _first(tx: Tx, answer: NewAnswer, chat: Chat, parts: Sequence[Part]) -> Send | None:
     """The act that sends the first part, if it is marked for that."""
     begun = bool(parts) and parts[0].state is PartState.SENDING
-    to = answer.case.recipient
-    return Send(parts[0], address_now(to, chat), len(parts) > 1) if begun else None
+    if not begun:
+        return None
+    return Send(parts[0], address_now(tx, answer.case.recipient, chat), len(parts) > 1)
 
 
 STORE = Shared(_store_each, _store_one, lambda answer: answer.run.chat)

@@ -323,7 +323,7 @@ class Process:
     async def gather_on(self) -> None:
         """Wait again for the rest of bundles that were being gathered. Raises
         DatabaseUnavailable."""
-        await self.rt.db.write(batching.gather_on, self.rt)
+        await self.rt.db.write(batching.gather_on, self.rt, self.lease.name)
 
     async def _watch(self) -> None:
         self.lease.watch()

@@ -11,7 +11,7 @@ from storage.chats.rows import IS_CHAT, Chat
 from storage.schema.tables import chats, told
 from storage.schema.tables.words import WORDS
 from storage.statements.binds import CHAT_ID, MOMENT, REASON, RUN_ID, SECONDS
-from storage.statements.clock import moved, now, waited
+from storage.statements.clock import as_old, moved, now, stamped_before, waited
 from storage.statements.insert import InsertOrSkip
 from storage.statements.sets import Rows, among
 from storage.statements.tx import Tx
@@ -145,13 +145,19 @@ _ON_TIME = (
     .where(_LIMITED, among(chats.c.id, "chat_ids"))
     .values(not_before=moved(chats.c.not_before))
 )
+_NO_OLDER = (
+    sa.update(chats)
+    .where(stamped_before(_last_at), among(chats.c.id, "chat_ids"))
+    .values(last_inbound_at=as_old(_last_at))
+)
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """The database's clock was set by `step` seconds: limits last as long as they would have. Locks
-    every chat that waits for anything."""
+    """The database's clock was set by `step` seconds: limits last as long as they would have, and
+    windows are open as long. Locks every chat that waits for anything."""
     locked = tx.scalars(_LOCK_WAITING, {"step": step}).all()
-    tx.execute(_ON_TIME, {"step": step, "chat_ids": locked})
+    for move in (_ON_TIME, _NO_OLDER):
+        tx.execute(move, {"step": step, "chat_ids": locked})
 
 
 _OPT_OUT = sa.update(chats).where(IS_CHAT).values(opted_out_at=now)

@@ -17,7 +17,7 @@
     refused                           -> pending               send_again
     pending                           -> dropped               drop_pending, drop_notice,
                                                                drop_standalone, drop_others,
-                                                               doubt_all
+                                                               drop_answers_alone, doubt_all
 
 A part of a running run moves only under that run's claim (`runs.hold` locks the run first). A
 standalone part (a notice, an operator's words) is claimed by itself. A receipt is a fact: it counts
@@ -41,6 +41,7 @@ with handed_on(__name__):
         blank_of_runs,
         doubt,
         doubt_all,
+        drop_answers_alone,
         drop_notice,
         drop_notice_each,
         drop_others,
@@ -78,6 +79,7 @@ with handed_on(__name__):
         Part,
         answered_at,
         bodies,
+        by_device_at,
         by_receipt,
         count_unfinished,
         follows_unreported,

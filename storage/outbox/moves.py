@@ -32,7 +32,7 @@ from storage.schema.tables import outbox, receipts, runs
 from storage.schema.tables.outgoing import Watched
 from storage.statements.binds import HOLDER_ID, PART_ID, WAIT
 from storage.statements.chat_rows import Blank, MoveChat, Page
-from storage.statements.clock import moved, now, waited
+from storage.statements.clock import as_old, moved, now, stamped_before, waited
 from storage.statements.insert import InsertOrSkip, insert_rows
 from storage.statements.literals import is_in, is_not, word
 from storage.statements.sets import Rows, among, within
@@ -150,12 +150,13 @@ def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1)
 
 
 _POST_SENT = InsertOrSkip(
-    outbox, outbox.c.id, created_at=now, started_at=now, sent_at=now, confirmed=sa.true()
+    outbox, outbox.c.id, created_at=now, started_at=now, confirmed=sa.true()
 )
 
 
-def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str) -> int:
-    """Insert, as a part that is sent, what a person of ours wrote with a device of their own."""
+def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str, at: float) -> int:
+    """Insert, as a part that was sent at the provider's time `at`, what a person of ours wrote with
+    a device of their own."""
     values = {
         "account": to.account,
         "chat": to.chat,
@@ -166,6 +167,7 @@ def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str) -> int:
         "text": text,
         "wire": "",
         "receipt": receipt,
+        "sent_at": at,
     }
     part = _POST_SENT.run(tx, values)
     assert part is not None
@@ -413,12 +415,17 @@ def blank_copies(tx: Tx, chat: int) -> None:
 
 _RESEND_ANY = (
     sa.update(outbox)
-    .where(IS_PART, _THIS_ATTEMPT, outbox.c.wire != "")  # Deleted words can't be sent.
+    .where(
+        IS_PART,
+        _THIS_ATTEMPT,
+        outbox.c.wire != "",  # Deleted words can't be sent.
+        outbox.c.replaced_by.is_(None),  # Another part carries these.
+    )
     .values(
         state=word(PartState.PENDING),
         resends=outbox.c.resends + 1,
         looks=0,
-        not_before=0.0,
+        not_before=now,
         scope=None,
     )
 )
@@ -452,7 +459,11 @@ def rewrite(tx: Tx, part: int, body: PartBody) -> bool:
 
 
 _DROP = sa.update(outbox).where(PENDING).values(state=word(PartState.DROPPED))
-_DROP_PENDING = _DROP.where(OF_RUN, ~outbox.c.standalone)
+_SAYS_STILL_WORKING = sa.and_(
+    is_in(outbox.c.kind, PartKind.NOTICE),
+    outbox.c.part == sa.literal_column(str(Notice.STILL_WORKING.value)),
+)
+_DROP_PENDING = _DROP.where(OF_RUN, sa.or_(~outbox.c.standalone, _SAYS_STILL_WORKING))
 _SET_ADRIFT = sa.update(outbox).where(OF_RUN, SENDING).values(adrift=sa.true())
 _SEND_ALONE = (
     sa.update(outbox).where(OF_RUN, PENDING, ~outbox.c.standalone).values(standalone=sa.true())
@@ -472,6 +483,7 @@ _DROP_NOTICE = _DROP.where(
     outbox.c.part == sa.bindparam("number"),
 )
 _DROP_STANDALONE = _DROP.where(OF_CHAT, STANDALONE)
+_DROP_ANSWERS_ALONE = _DROP_STANDALONE.where(ANSWERS)
 _DROP_OTHERS = _DROP.where(OF_RUN, outbox.c.id != PART_ID, ANSWERS).values(replaced_by=PART_ID)
 
 
@@ -489,11 +501,22 @@ _UNFINISHED = is_in(outbox.c.state, PartState.PENDING, PartState.UNCERTAIN, Part
 _OF_LIVE_RUNS = sa.select(runs.c.id).where(is_not(runs.c.state, RunState.ENDED))
 _RUNS_ON_TIME = _ON_TIME.where(within(outbox.c.run, _OF_LIVE_RUNS), _UNFINISHED)
 _OTHERS_ON_TIME = _ON_TIME.where(is_in(outbox.c.watched, Watched.DUE, Watched.UNSURE))
+# What was begun keeps its time: a status may name it.
+_NO_OLDER = (
+    sa.update(outbox)
+    .where(
+        is_in(outbox.c.watched, Watched.DUE),
+        outbox.c.attempts == 0,
+        stamped_before(outbox.c.created_at),
+    )
+    .values(created_at=as_old(outbox.c.created_at))
+)
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """The database's clock was set by `step` seconds: every part waits as long as it would have."""
-    for move in (_RUNS_ON_TIME, _OTHERS_ON_TIME):
+    """The database's clock was set by `step` seconds: every part waits as long as it would have,
+    and what is still to leave is no older."""
+    for move in (_RUNS_ON_TIME, _OTHERS_ON_TIME, _NO_OLDER):
         tx.execute(move, {"step": step})
 
 
@@ -529,7 +552,8 @@ def doubt_all(tx: Tx, error: str) -> int:
 
 
 def drop_pending(tx: Tx, run: int) -> int:
-    """pending -> dropped, for the parts of a run that has ended."""
+    """pending -> dropped, for the parts of a run that has ended, and its notice that it is still
+    worked on."""
     return tx.execute(_DROP_PENDING, {"run_id": run}).rowcount
 
 
@@ -564,6 +588,12 @@ def drop_notice_each(tx: Tx, of: Sequence[int], notice: Notice) -> None:
 def drop_standalone(tx: Tx, chat: int) -> int:
     """pending -> dropped, for all standalone parts of a chat: the person wants no more of them."""
     return tx.execute(_DROP_STANDALONE, {"chat_id": chat}).rowcount
+
+
+def drop_answers_alone(tx: Tx, chat: int) -> int:
+    """pending -> dropped, for answers that were to go out by themselves, as somebody had wished or
+    since they had not left: the person stopped them."""
+    return tx.execute(_DROP_ANSWERS_ALONE, {"chat_id": chat}).rowcount
 
 
 def drop_others(tx: Tx, run: int, but: int) -> int:

@@ -292,17 +292,31 @@ _WORDS = 200
 
 
 def answered_at(chat: sa.Column[int]) -> sa.ColumnElement[float | None]:
-    """The time at which an operator's words last reached this chat, in epoch seconds."""
+    """The time at which an operator wrote the last of the words that reached this chat, in epoch
+    seconds. They may have waited to leave: what came meanwhile they do not answer. Words that were
+    sent with a device of their own ended what they answer when they were recorded."""
     lately = (
-        sa.select(outbox.c.sent_at, outbox.c.state)
-        .where(outbox.c.chat == chat, OPERATOR)
+        sa.select(outbox.c.created_at, outbox.c.state)
+        .where(outbox.c.chat == chat, OPERATOR, outbox.c.attempts > 0)
         .order_by(outbox.c.id.desc())
         .limit(sa.literal_column(str(_WORDS)))
         .correlate(chat.table)
         .subquery()
     )
     reached = is_in(lately.c.state, *sorted(ARRIVED))
-    return sa.select(sa.func.max(lately.c.sent_at)).where(reached).scalar_subquery()
+    return sa.select(sa.func.max(lately.c.created_at)).where(reached).scalar_subquery()
+
+
+_BY_DEVICE_AT = sa.select(sa.func.max(outbox.c.sent_at)).where(
+    OF_CHAT, OPERATOR, outbox.c.attempts == 0, is_in(outbox.c.state, *sorted(ARRIVED))
+)
+
+
+def by_device_at(tx: Tx, chat: int) -> float | None:
+    """The provider's time of the last words that a person of ours sent to this chat with a device of
+    their own, in epoch seconds."""
+    at: float | None = tx.scalar(_BY_DEVICE_AT, {"chat_id": chat})
+    return at
 
 
 _COUNT_UNFINISHED = sa.select(sa.func.count()).where(

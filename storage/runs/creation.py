@@ -119,7 +119,12 @@ def create(tx: Tx, new: Sequence[NewRun]) -> Mapping[int, Run]:
     return {run.chat: run for run in RUN.all(tx.execute(_CREATE, rows))}
 
 
-_UNCLAIMED = sa.and_(runs.c.attempts == 0, is_in(runs.c.state, RunState.WAITING, RunState.READY))
+# Whose answer is stored, an apology that an operator wanted, answers nothing more.
+_UNCLAIMED = sa.and_(
+    runs.c.attempts == 0,
+    is_in(runs.c.state, RunState.WAITING, RunState.READY),
+    runs.c.replied == sa.false(),
+)
 _joined = Rows("joined", run_id=sa.BigInteger(), wait=sa.Double(), until=sa.Double())
 _LATER = now + _joined.c.wait
 _JOIN = (

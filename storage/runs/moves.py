@@ -22,7 +22,7 @@ from storage.runs.rows import ENDED, FOR_EVER, IS_RUN, LIVE, PUT_BACK, READY, RU
 from storage.schema.tables import outbox as parts
 from storage.schema.tables import runs
 from storage.statements.binds import HELD_FENCE, HOLDER_ID, REASON, STEP, WAIT
-from storage.statements.clock import moved, now, waited
+from storage.statements.clock import as_old, moved, now, stamped_before, waited
 from storage.statements.literals import is_in, unindexed, word
 from storage.statements.sets import Rows
 from storage.statements.tx import Tx
@@ -294,22 +294,23 @@ _ON_TIME = (
     .where(is_in(runs.c.state, RunState.READY, RunState.WAITING), waited(runs.c.not_before))
     .values(not_before=moved(runs.c.not_before))
 )
-_BEGUN_BEFORE = sa.or_(
-    sa.and_(STEP < 0, runs.c.claimed_at > now),
-    sa.and_(STEP > 0, runs.c.claimed_at < now - STEP / 2),
-)
 _IN_TIME = (
     sa.update(runs)
-    .where(LIVE, runs.c.deadline_at > 0, _BEGUN_BEFORE)
+    .where(LIVE, runs.c.deadline_at > 0, stamped_before(runs.c.claimed_at))
     .values({name: runs.c[name] + STEP for name in ("deadline_at", "idle_since", "claimed_at")})
+)
+_NO_OLDER = (
+    sa.update(runs)
+    .where(LIVE, stamped_before(runs.c.created_at))
+    .values(created_at=as_old(runs.c.created_at))
 )
 
 
 def follow_clock(tx: Tx, step: float) -> None:
-    """Move due times and deadlines with the database's clock, which was set by `step` seconds. Must
-    not be done twice for one step. The chats are locked."""
-    tx.execute(_ON_TIME, {"step": step})
-    tx.execute(_IN_TIME, {"step": step})
+    """Move due times, deadlines and the ages of live runs with the database's clock, which was set
+    by `step` seconds. Must not be done twice for one step. The chats are locked."""
+    for move in (_ON_TIME, _IN_TIME, _NO_OLDER):
+        tx.execute(move, {"step": step})
 
 
 _MAKE_DUE = (

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bot.domain.decisions.retry import RETRY
 from bot.domain.ending import Ending
 from bot.domain.run import Run, RunState
-from storage.schema.tables import chats, runs
+from storage.schema.tables import chats, inbound, runs
 from storage.statements.binds import CHAT_ID, HOLDER_ID, MOMENT, RUN_ID
 from storage.statements.chat_rows import Blank, Page
 from storage.statements.clock import now
@@ -116,17 +116,23 @@ def waiting_messages(tx: Tx, chat: int) -> int:
     return int(tx.scalars(_COUNT_WAITING, {"chat_id": chat}).one())
 
 
+_written_at = sa.func.coalesce(inbound.c.sent_at, inbound.c.received_at)
+_HAS_LATER = sa.exists(
+    sa.select(1).where(inbound.c.run == runs.c.id, _written_at > MOMENT)
+).correlate(runs)
 _WRITTEN_AFTER = sa.union_all(
     *(
-        sa.select(runs.c.id).where(runs.c.chat == CHAT_ID, share, runs.c.order_at > MOMENT)
+        sa.select(runs.c.id).where(
+            runs.c.chat == CHAT_ID, share, sa.or_(runs.c.order_at > MOMENT, _HAS_LATER)
+        )
         for share in OPEN
     )
 )
 
 
 def written_after(tx: Tx, chat: int, moment: float | None) -> frozenset[int]:
-    """The live runs of the chat whose messages were written after this moment (epoch seconds); none
-    if it is not known."""
+    """The live runs of the chat that answer something written after this moment (epoch seconds),
+    even if it joined something older; none if the moment is not known."""
     if moment is None:
         return frozenset()
     return frozenset(tx.scalars(_WRITTEN_AFTER, {"chat_id": chat, "moment": moment}))

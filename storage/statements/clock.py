@@ -41,6 +41,19 @@ def moved(due: ColumnElement[float]) -> ColumnElement[float]:
     return case((there < now, now), else_=there)
 
 
+def stamped_before(at: ColumnElement[float]) -> ColumnElement[bool]:
+    """Tell whether the clock showed this before it was set by STEP, as far as its age matters: set
+    back, only what would be in the future is told from what is older."""
+    return or_(and_(STEP < 0, at > now), and_(STEP > 0, at < now - STEP / 2))
+
+
+def as_old(at: ColumnElement[float]) -> ColumnElement[float]:
+    """A time that the clock showed, by the one that was set by STEP: as long ago; at the latest
+    now."""
+    there = at + STEP
+    return case((there > now, now), else_=there)
+
+
 _READ = select(now)
 _READ_LEASE = select(lease_now)
 

@@ -36,12 +36,13 @@ class Standing(NamedTuple):
     """The circumstances that a message meets in its chat. Times in epoch seconds.
 
     `known` is the row under its request id, with its run, its provider's time and its `extra`.
-    The head is the run that is ready or running, with the number of its claims; `deserted` says
-    that its holder is gone, `crossed` that a run of a chat that became part of this one is live.
-    `waiting` counts the messages that wait behind, None where no run does; `last` is the last of
-    those runs that nobody has begun, where messages join runs. `gathers` says that a run which
-    nobody has begun waits for the rest of a bundle, `left_behind` that what came before of this
-    message's own bundle concerned nobody. The rest counts messages and turns that came lately.
+    The head is the run that is ready or running, with the number of its claims, which is at least
+    one where its answer is stored; `deserted` says that its holder is gone, `crossed` that a run of
+    a chat that became part of this one is live. `waiting` counts the messages that wait behind,
+    None where no run does; `last` is the last of those runs that nobody has begun, where messages
+    join runs. `gathers` says that a run which nobody has begun waits for the rest of a bundle,
+    `left_behind` that what came before of this message's own bundle concerned nobody. The rest
+    counts messages and turns that came lately.
     """
 
     now: float
@@ -99,7 +100,7 @@ _PER_DAY = sa.bindparam("turns_per_day", type_=sa.Integer)
 _MERGES = sa.bindparam("merges", type_=sa.Integer)
 _head = runs.alias("head")
 _IN_CHAT = runs.c.chat == _came.c.chat
-_UNBEGUN = sa.and_(_IN_CHAT, WAITING, runs.c.attempts == 0)
+_UNBEGUN = sa.and_(_IN_CHAT, WAITING, runs.c.attempts == 0, runs.c.replied == sa.false())
 
 
 def _scalar(select: sa.Select[Any]) -> sa.ScalarSelect[Any]:
@@ -169,7 +170,7 @@ _STANDING = (
         inbound.c.extra,
         _head.c.id,
         _head.c.state,
-        _head.c.attempts,
+        sa.case((_head.c.replied == sa.true(), 1), else_=_head.c.attempts),
         _head.c.created_at,
         holders.c.id.is_not(None).label("deserted"),
         sa.exists(_crossed).label("crossed"),

@@ -15,7 +15,7 @@ from bot.domain.ports import Recipient
 from bot.domain.reply import PartKind
 from bot.domain.run import Run
 from storage import inbox, outbox
-from storage.chats import CHAT, Chat
+from storage.chats import CHAT, Chat, addresses
 from storage.inbox import StoredMessage
 from storage.outbox import Part
 from storage.schema import tables
@@ -55,10 +55,12 @@ def _origin(message: StoredMessage, chat: Chat) -> Address:
     return Address(message.address or chat.address.chat, chat.address.topic)
 
 
-def address_now(to: Recipient, chat: Chat) -> Address:
-    """The address to send an answer to: a person's is the one that they wrote from, a group's the
-    one that it has now."""
-    return to.address if to.kind is ChatKind.PRIVATE else chat.address
+def address_now(tx: Tx, to: Recipient, chat: Chat) -> Address:
+    """The address to send an answer to: a person's is the one that they wrote from, unless they
+    have left it, a group's the one that it has now. The chat is locked."""
+    if to.kind is not ChatKind.PRIVATE or to.address == chat.address:
+        return chat.address
+    return to.address if to.address in addresses(tx, chat.id) else chat.address
 
 
 def case_of(
@@ -69,8 +71,8 @@ def case_of(
     parts: Sequence[Part] = (),
     answered_at: float | None = None,
 ) -> Case:
-    """The case that these values make. `answered_at` is when an operator's words last reached
-    the chat, `now` the database's time, both in epoch seconds."""
+    """The case that these values make. `answered_at` is when an operator wrote the last words that
+    reached the chat, `now` the database's time, both in epoch seconds."""
     # A run that was asked for again counts from that moment: its messages may be old.
     last = max([run.created_at, *(m.received_at for m in messages)])
     apologised = any(p.kind is PartKind.APOLOGY for p in parts)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bot.domain.reply import Button, Reply
 from bot.domain.turn import Turn
-from tests.fakes.telegram.faults import hang_after_storing
+from bot.texts import Text, Words
+from tests.fakes.telegram.faults import hang_after_storing, too_many
 from tests.fakes.updates import Person
 from tests.kit.agents import Held, repeats
 from tests.world import Running, World
@@ -130,3 +131,39 @@ async def test_the_button_under_the_uncertain_note_sends_the_answer_once_more(
     assert world.telegram.texts(CHAT).count("hello") == 2
     assert await world.rows("SELECT ending FROM runs") == [("answered",)]
     assert (await acknowledged(world, 3))[0] == "Here it is again."
+
+
+async def test_an_answer_that_is_asked_for_again_days_later_is_as_young_as_the_wish(
+    world: World,
+) -> None:
+    world.telegram.fail("sendMessage", hang_after_storing())
+    process = await world.start(agent=repeats)
+    ada = Person(CHAT)
+    await process.post_update(ada.text("hello"))
+    await world.settled()
+    await process.stop()
+    world.advance(3 * 86_400)
+    process = await world.start(agent=repeats)
+    await press(world, process, ada, "Send it again", "cq1")
+    await world.settled()
+    assert world.telegram.texts(CHAT).count("hello") == 2
+    assert await world.rows("SELECT ending FROM runs") == [("answered",)]
+
+
+async def test_a_stop_takes_back_the_wish_to_have_an_answer_again(world: World) -> None:
+    world.telegram.fail("sendMessage", hang_after_storing())
+    process = await world.start(agent=repeats)
+    ada = Person(CHAT)
+    await process.post_update(ada.text("hello"))
+    await world.settled()
+    world.telegram.fail("sendMessage", too_many(20), times=1)
+    await press(world, process, ada, "Send it again", "cq1")
+    await world.until(
+        "SELECT count(*) FROM outbox WHERE kind = 'reply' AND state = 'pending' AND attempts = 2",
+        lambda rows: rows[0][0] == 1,
+    )
+    await process.post_update(ada.command("/stop"))
+    world.advance(25)
+    await world.settled()
+    assert world.telegram.texts(CHAT).count("hello") == 1
+    assert world.telegram.texts(CHAT)[-1] == Words.load().say(Text.STOPPED)

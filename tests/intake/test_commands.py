@@ -145,6 +145,24 @@ async def test_on_whatsapp_the_word_of_the_language_asks_for_another_try(world: 
     assert sorted(world.twilio.texts()[1:]) == ["I'm trying again.", "answer to please"]
 
 
+async def test_what_was_tried_again_is_no_subject_of_the_word_any_more(world: World) -> None:
+    asked: list[str] = []
+
+    async def agent(turn: Turn) -> str:
+        asked.append(turn.text)
+        if len(asked) == 1:
+            raise RuntimeError("out of order")
+        return f"answer to {turn.text}"
+
+    await world.start(agent=agent, max_failures=1)
+    for words in ("a poem, please", "try again", "Try again!"):
+        await world.twilio.inbound(words)
+        await world.settled()
+    assert asked == ["a poem, please", "a poem, please", "Try again!"]
+    assert world.twilio.texts()[-1] == "answer to Try again!"
+
+
+
 async def test_a_stop_word_is_a_word_while_nothing_can_be_stopped(world: World) -> None:
     agent = Held()
     await world.start(agent=agent)

@@ -70,6 +70,18 @@ async def test_b115_the_pieces_come_together_although_the_process_died_between_t
     assert [[m.text for m in turn.messages] for turn in agent.turns] == [[PIECE, TAIL]]
 
 
+async def test_a_process_that_begins_beside_one_that_listens_puts_no_piece_off(
+    world: World,
+) -> None:
+    process = await world.start(agent=brief())
+    world.stop_time()
+    await process.post_update(Person(ADA, first_message=501).text(PIECE))
+    due = await world.rows("SELECT not_before FROM runs")
+    await world.start(agent=brief(), holder_name="beside")
+    assert await world.rows("SELECT not_before FROM runs") == due
+
+
+
 async def test_b115_a_short_text_alone_waits_for_nothing(world: World) -> None:
     process = await world.start(agent=repeats)
     world.stop_time()

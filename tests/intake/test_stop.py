@@ -59,6 +59,28 @@ async def test_a_redelivered_stop_has_no_effect(world: World) -> None:
     assert sorted(world.telegram.texts(ADA)) == sorted([STOPPED, "re: two"])
 
 
+async def test_a_late_stop_leaves_what_was_written_after_it_and_what_that_had_joined(
+    world: World,
+) -> None:
+    agent = Gated()
+    running = await world.start(agent=agent)
+    ada = Person(ADA)
+    assert await post(running, ada.text("one")) == [200]
+    await agent.begun.wait()
+    two, stop, three = ada.text("two"), ada.command("/stop"), ada.text("three")
+    for seconds, update in enumerate((two, stop, three), 10):
+        update["message"]["date"] += seconds
+    assert await post(running, two, three, stop) == [200] * 3
+    agent.go.set()
+    await settle(world)
+    assert await endings(world) == [
+        ("one", "withdrawn"),
+        ("two", "answered"),
+        ("three", "answered"),
+    ]
+
+
+
 async def test_a_stop_at_another_process_cuts_the_agent_within_a_second_or_so(
     world: World,
 ) -> None:

@@ -139,11 +139,14 @@ async def test_an_apology_by_hand_ends_the_work_and_is_sent_once(world: World) -
 
 
 async def test_an_apology_waits_until_a_worker_is_there(world: World) -> None:
-    web = await world.start(agent=repeats, role=Role.WEB)
-    await web.post_update(Person(ADA).text("hello"))
+    """It is for what had come by then: what comes meanwhile does not join it."""
+    web, ada = await world.start(agent=repeats, role=Role.WEB), Person(ADA)
+    await web.post_update(ada.text("hello"))
     assert (await apologise(web, 1)).result is Result.DONE
+    await web.post_update(ada.text("and this?"))
     assert world.telegram.texts(ADA) == []
     await world.start(agent=repeats)
     await world.settled()
-    assert await runs_of(world) == [(1, "ended", "apologised")]
-    assert len(world.telegram.texts(ADA)) == 1
+    assert await runs_of(world) == [(1, "ended", "apologised"), (2, "ended", "answered")]
+    assert len(world.telegram.texts(ADA)) == 2
+    assert world.telegram.texts(ADA)[1] == "and this?"

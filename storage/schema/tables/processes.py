@@ -32,9 +32,11 @@ holders = Table(
     Column("draining", Boolean, nullable=False, server_default=FALSE),
     Column("gone_at", Double),
     Column("version", Text, nullable=False, server_default=""),
+    Column("lease", Double),
     UniqueConstraint("boot"),
 )
-"""`version` is empty where 0.1.0 or an earlier version works."""
+"""`version` is empty where 0.1.0 or an earlier version works, `lease` (seconds) where a version works
+that does not tell it."""
 
 events = Table(
     "events",

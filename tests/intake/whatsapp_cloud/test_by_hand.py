@@ -91,6 +91,24 @@ async def test_a_message_that_comes_after_the_humans_answer_to_it_is_not_answere
     ]
 
 
+async def test_what_was_written_after_the_humans_answer_is_answered_though_that_is_told_later(
+    world: World,
+) -> None:
+    agent = Held()
+    await world.start(agent=agent, **ON)
+    await written(world, "first")
+    await agent.begun.wait()
+    answer = echo(world, "I am on it", at=2)
+    await written(world, "and this?", at=4)
+    await by_hand(world, answer)
+    agent.go.set()
+    await world.settled()
+    ended = await world.rows("SELECT cause FROM runs ORDER BY id")
+    assert [row[0] for row in ended] == ["human_answered", "delivered"]
+    assert world.meta.texts() == ["and this?"]
+
+
+
 async def test_an_answer_that_has_begun_to_leave_leaves_whole(world: World) -> None:
     async def agent(turn: Turn) -> str:
         return "\n\n".join(f"{n} {turn.text} " + "word " * 700 for n in (1, 2))

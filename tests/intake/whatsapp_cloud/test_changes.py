@@ -120,6 +120,24 @@ async def test_b148_of_several_messages_that_wait_together_one_may_be_deleted(
     assert agent.texts == ["hello", f"{REVOKED}\ntwo pizzas"]
 
 
+async def test_b148_of_several_messages_that_wait_together_all_may_be_deleted(
+    world: World,
+) -> None:
+    agent = Held()
+    await world.start(agent=agent, burst="merge", **ALONE)
+    await post(world, text("wamid.0", "hello", world.meta.now()))
+    await agent.begun.wait()
+    for wamid in (FIRST, "wamid.2"):
+        await post(world, text(wamid, SECRET, world.meta.now()))
+    for number, wamid in enumerate((FIRST, "wamid.2")):
+        await post(world, deletion(world, wamid, f"wamid.deletion-{number}"))
+    agent.go.set()
+    await world.settled()
+    assert agent.texts == ["hello"]
+    assert [row[0] for row in await world.rows(ENDINGS)] == ["answered", "withdrawn"]
+
+
+
 async def test_b148_a_deletion_of_what_nobody_saw_is_kept_and_says_nothing(world: World) -> None:
     await world.start(agent=repeats, **ALONE)
     await post(world, deletion(world, "wamid.gone"))
@@ -278,6 +296,23 @@ async def test_b145_who_changed_the_number_goes_on_in_the_same_chat(world: World
     assert await world.rows("SELECT count(*) FROM chats WHERE merged_into IS NULL") == [(1,)]
     told = [message.text for message in world.meta.messages()]
     assert told == ["one", "one | two", "one | two | three"]
+
+
+async def test_b145_who_changes_the_number_during_a_turn_is_answered_at_the_new_one(
+    world: World,
+) -> None:
+    agent = Held()
+    await world.start(agent=agent, burst="each", **ALONE)
+    await post(world, text(FIRST, "one", world.meta.now(), from_user_id="US.1"))
+    await agent.begun.wait()
+    await post(world, text("wamid.2", "two", world.meta.now(), from_user_id="US.1"))
+    moved = {"type": "user_changed_number", "wa_id": "15550100777", "user_id": "US.2"}
+    await post(world, payloads.message("wamid.s", world.meta.now(), "system", moved))
+    agent.go.set()
+    await world.settled()
+    told = [(message.text, message.to) for message in world.meta.messages()]
+    assert told == [("one", "+15550100777"), ("two", "+15550100777")]
+
 
 
 async def test_b145_who_gets_the_number_that_somebody_left_is_another_person(

@@ -195,8 +195,14 @@ def test_b143_a_step_of_the_wait_for_a_status_counts_while_somebody_listens(hand
 def test_what_an_ended_run_had_not_begun_is_dropped_and_nothing_else(hand: Hand) -> None:
     run = hand.running()
     hand.parts(run, "one", "two", "three", begun=True)
-    assert hand.do(outbox.drop_pending, run.id) == 2
+    to, body = outbox.PartOwner(hand.account, run.chat, run.id), PartBody("a note", "{}")
+    notices = [
+        hand.do(outbox.post, to, PartKind.NOTICE, body, notice)
+        for notice in (Notice.STILL_WORKING, Notice.UNCERTAIN)
+    ]
+    assert hand.do(outbox.drop_pending, run.id) == 3
     assert [p.state for p in hand.do(outbox.of_run, run.id)] == ["sending", "dropped", "dropped"]
+    assert [hand.part(notice or 0).state for notice in notices] == ["dropped", "pending"]
 
 
 def test_a_notice_of_a_run_is_said_once(hand: Hand) -> None:
@@ -224,6 +230,41 @@ def test_words_of_an_operator_that_arrived_later_answer_the_chat(hand: Hand) -> 
     hand.advance(60)
     hand.do(runs.end_live, run.id, Close(Ending.ANSWERED, Cause.HUMAN_ANSWERED))
     assert not hand.do(gather_one, hand.ready(chat)).evidence.human_answered
+
+
+def test_words_that_waited_to_leave_do_not_answer_what_came_meanwhile(hand: Hand) -> None:
+    chat = hand.new_chat()
+    words = hand.post(chat, PartKind.OPERATOR)
+    hand.advance(1)
+    run = hand.ready(chat)
+    hand.advance(1)
+    claimed = hand.do(outbox.claim, words, hand.holder, LEASE)
+    assert claimed is not None
+    hand.do(outbox.receive, attempt(claimed), "m1")
+    assert not hand.do(gather_one, run).evidence.human_answered
+
+
+def test_words_that_another_part_carries_are_not_sent_again(hand: Hand) -> None:
+    run = hand.running()
+    first, second = hand.parts(run, "one", "two", begun=True)
+    hand.do(outbox.drop_others, run.id, first.id)
+    hand.do(outbox.doubt, attempt(first), "no answer")
+    for part in (first, second):
+        hand.do(outbox.resend, part.id, hand.part(part.id).attempts, standalone=True)
+    assert [hand.part(part.id).state for part in (first, second)] == ["pending", "dropped"]
+
+
+
+def test_words_that_are_to_leave_are_no_older_when_the_clock_was_set(hand: Hand) -> None:
+    hand.stop_time()
+    hand.post(hand.new_chat(), PartKind.OPERATOR)
+    hand.advance(60)
+    for step in (172_800.0, -86_400.0):
+        hand.advance(step)
+        hand.do(outbox.follow_clock, step)
+        age = hand.value("SELECT answerback_now() - created_at FROM outbox")
+        assert age == pytest.approx(60, abs=0.01)
+
 
 
 def test_a_note_of_ours_never_counts_as_a_humans_answer(hand: Hand) -> None:

@@ -69,6 +69,18 @@ def test_the_owner_of_a_name_buries_its_earlier_lives_and_nobody_elses(hand: Han
     assert hand.do(holders.renew, other)
 
 
+@pytest.mark.parametrize(("own", "judges"), [(60.0, 15.0), (15.0, 60.0)])
+def test_a_holder_is_judged_by_its_own_lease(hand: Hand, own: float, judges: float) -> None:
+    """Settings are changed one process after another, and a command may have others."""
+    me = Identity("host/7", "boot", "host", 7, "all", "0.3.0")
+    holder = hand.do(holders.register, me, own)
+    hand.advance(own - 5)
+    assert holder not in hand.do(holders.mark_overdue_dead, judges)
+    hand.advance(10)
+    assert holder in hand.do(holders.mark_overdue_dead, judges)
+
+
+
 def test_living_holders_lose_nothing_to_a_pass(hand: Hand) -> None:
     run = hand.running()
     assert hand.do(runs.release_dead) == []
